@@ -6,15 +6,24 @@ The official SDK has two kinds of classes: most are strict and reject unknown fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from enum import Enum
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PrivateAttr, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-Place = tuple[str | int, ...]  # path to a field: field names and list indexes
+FROM_SDK = "written by the official SDK"
+"""Context to validate a definition with whose unknown fields are kept and sent: a newer SDK knows them."""
 
 
 class TextEnum(str, Enum):  # noqa: UP042 -- str() gives "Accelerator.H100" in the official SDK, so here too
@@ -22,40 +31,51 @@ class TextEnum(str, Enum):  # noqa: UP042 -- str() gives "Accelerator.H100" in t
 
 
 class StrictDefinition(BaseModel):
-    """Base class that accepts only its own fields, each of exactly its own type: ``"4"`` is not a number."""
+    """Base class that accepts only its own fields, each of exactly its own type: ``"4"`` is not a number.
 
-    model_config = ConfigDict(strict=True, extra="forbid", validate_assignment=True)
+    Only in the context ``FROM_SDK`` it keeps unknown fields.
+    """
 
-    @model_validator(mode="before")
+    model_config = ConfigDict(strict=True, extra="allow", validate_assignment=True)
+
+    @model_validator(mode="wrap")
     @classmethod
-    def _refuse_unknown_fields(cls, values: Any) -> Any:
-        # pydantic would reject them as well, but without listing the valid fields.
-        if isinstance(values, dict):
-            unknown = [name for name in values if name not in cls.model_fields]
-            if unknown:
-                details = [_unknown_field(cls, name, values[name]) for name in unknown]
-                raise ValidationError.from_exception_data(cls.__name__, details)
-        return values
+    def _refuse_unknown_fields(
+        cls, values: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
+    ) -> Self:
+        if isinstance(values, dict) and info.context != FROM_SDK:
+            cls._check_names(values)
+        return handler(values)
 
+    @classmethod
+    def _check_names(cls, values: dict[str, Any]) -> None:
+        unknown = [name for name in values if name not in cls.model_fields]
+        if unknown:
+            details = [_unknown_field(cls, name, values[name]) for name in unknown]
+            raise ValidationError.from_exception_data(cls.__name__, details)
 
-class SentDefinition(StrictDefinition):
-    """Strict class that keeps fields known only to a newer SDK, from loading to sending."""
-
-    _newer_fields: list[tuple[Place, Any]] = PrivateAttr(default_factory=list)
-
-    def keep_newer_field(self, place: Place, value: Any) -> None:
-        """Store a field by its path, for example ``("compute", "zone")``."""
-        self._newer_fields.append((place, value))
-
-    def newer_fields(self) -> tuple[tuple[Place, Any], ...]:
-        """Return the paths and values of the stored fields, in order."""
-        return tuple(self._newer_fields)
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Assign a field. Raises ValidationError for an unknown one."""
+        if not name.startswith("_"):
+            self._check_names({name: value})
+        super().__setattr__(name, value)
 
 
 class OpenDefinition(BaseModel):
     """Base class that converts values if it is safe (``"4"`` is 4) and keeps unknown fields."""
 
     model_config = ConfigDict(extra="allow", validate_assignment=True)
+
+
+def unknown_fields(part: Any, place: str = "") -> Iterator[str]:
+    """Yield the paths of set fields that are unknown here but sent, such as ``weights.0.sources``."""
+    if isinstance(part, BaseModel):
+        yield from (f"{place}{name}" for name, value in (part.model_extra or {}).items() if value is not None)
+        for name in type(part).model_fields:
+            yield from unknown_fields(getattr(part, name), f"{place}{name}.")
+    elif isinstance(part, list):
+        for index, item in enumerate(part):
+            yield from unknown_fields(item, f"{place}{index}.")
 
 
 def members_only(enumeration: type[Enum]) -> BeforeValidator:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from api_client.definitions.base import SentDefinition, StrictDefinition, TextEnum, members_only
+from api_client.definitions.base import StrictDefinition, TextEnum, members_only
 from api_client.definitions.compute import Compute
 from api_client.definitions.images import EnvironmentValue, Image
 from api_client.definitions.weights import WeightsSource
@@ -197,7 +197,7 @@ class Workspace(StrictDefinition):
     exclude_dirs: list[str] = []
 
 
-class TrainingJob(SentDefinition):
+class TrainingJob(StrictDefinition):
     """Definition of a training job. PENDING jobs with a higher ``priority`` start first."""
 
     image: Image
@@ -211,7 +211,7 @@ class TrainingJob(SentDefinition):
     enable_baseten_workdir: bool = True
 
 
-class TrainingProject(SentDefinition):
+class TrainingProject(StrictDefinition):
     """Project that a job is submitted to; it is created if no project has its name.
 
     Dumps leave out ``job``: the project and its job are sent separately.

@@ -20,7 +20,6 @@ from api_client.definitions import (
     TrainingJob,
     TrainingProject,
 )
-from api_client.definitions.base import SentDefinition
 from api_client.errors import ConfigurationError
 
 E = TypeVar("E", bound=Enum)
@@ -111,11 +110,7 @@ def _member(choices: type[E], what: str, value: str | None) -> E | None:
 
 def project_payload(project: TrainingProject) -> dict[str, Any]:
     """Build the body's ``training_project``: its name, and its team if it names one."""
-    payload: dict[str, Any] = {"name": project.name}
-    if project.team_name is not None:
-        payload["team_name"] = project.team_name
-    _add_newer_fields(payload, project)
-    return payload
+    return project.model_dump(mode="json", exclude_none=True)
 
 
 def job_payload(
@@ -133,36 +128,4 @@ def job_payload(
     runtime = payload["runtime"]
     runtime["artifacts"] = [{"s3_bucket": artifact[0], "s3_key": artifact[1]}] if artifact else []
     payload["truss_user_env"] = None if user_env is None else dict(user_env)
-    _add_newer_fields(payload, job)
     return payload
-
-
-def _add_newer_fields(payload: dict[str, Any], definition: SentDefinition) -> None:
-    for location, value in definition.newer_fields():
-        part: Any = payload
-        try:
-            for step in location[:-1]:
-                part = part[step]
-            part.setdefault(location[-1], value)
-        except (AttributeError, IndexError, KeyError, TypeError):
-            continue  # the part that it belonged to has been replaced since
-
-
-def unknown_fields(project: TrainingProject) -> tuple[str, ...]:
-    """Return the paths of set fields that are sent although unknown here, such as ``weights.0.sources``.
-
-    Lax classes accept any field; other unknown fields come from a newer SDK's interpreter.
-    """
-    newer = [*project.newer_fields(), *project.job.newer_fields()]
-    places = (".".join(str(step) for step in location) for location, value in newer if value is not None)
-    return (*_unknown(project.job, ""), *places)
-
-
-def _unknown(value: Any, place: str) -> Iterator[str]:
-    if isinstance(value, BaseModel):
-        yield from (f"{place}{name}" for name in value.model_extra or ())
-        for name in type(value).model_fields:
-            yield from _unknown(getattr(value, name), f"{place}{name}.")
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _unknown(item, f"{place}{index}.")

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from api_client.addresses import is_loopback
 from api_client.clock import Clock, SystemClock
 from api_client.definitions import TrainingProject
+from api_client.definitions.base import unknown_fields
 from api_client.definitions.job_request import JobRequest, read_job_request
 from api_client.errors import RequestError
 from api_client.models.account import EMULATOR_USER_EMAIL
@@ -27,7 +28,7 @@ from api_client.submission.archive import ArchivePlan
 from api_client.submission.client import SubmissionClient
 from api_client.submission.command_rules import command_findings
 from api_client.submission.findings import Finding, most_severe_first
-from api_client.submission.payload import job_payload, unknown_fields
+from api_client.submission.payload import job_payload
 from api_client.words import listed
 
 PUBLISHED_SCHEMES = ("hf", "s3", "gs", "r2", "cw")
@@ -103,7 +104,8 @@ def check(
     findings = [*_config_findings(request), *command_findings(request, plan)]
     for field in unknown_fields(project):
         problem = "unknown to the API; sent anyway, and probably ignored"
-        findings.append(Finding("warning", field, problem, "check the spelling, or remove it"))
+        remedy = "check the spelling, or remove it"
+        findings.append(Finding("warning", field.removeprefix("job."), problem, remedy))
     findings += [Finding("warning", "archive", warning) for warning in plan.warnings]
     if plan.dropped:
         excluded = listed([name for name, _reason in plan.dropped], 5)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from api_client.definitions import DeployCheckpointsConfig, TrainingProject
-from api_client.definitions.base import Place
+from api_client.definitions.base import FROM_SDK, unknown_fields
 from api_client.errors import ConfigFileError
 from api_client.submission.config_file import execution
 from api_client.submission.config_file.execution import describe
@@ -26,7 +26,6 @@ from api_client.submission.config_file.execution import describe
 LOAD_TIMEOUT_S = 180.0  # time limit for a config, which may import large packages from a slow disk
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
-UnknownField = tuple[Place, Any]
 
 
 def load_training_project(
@@ -39,13 +38,7 @@ def load_training_project(
     output goes to stderr. Blocks until it ends; another thread can end it with ``stop``. Raises
     ConfigFileError.
     """
-    project, unknown = _load(Path(path), TrainingProject, python, stop)
-    for location, value in unknown:
-        if location[0] == "job":
-            project.job.keep_newer_field(location[1:], value)
-        else:
-            project.keep_newer_field(location, value)
-    return project
+    return _load(Path(path), TrainingProject, python, stop)
 
 
 def load_deploy_checkpoints_config(
@@ -55,27 +48,19 @@ def load_deploy_checkpoints_config(
 
     Raises ConfigFileError.
     """
-    config, unknown = _load(Path(path), DeployCheckpointsConfig, python, None)
-    used = [".".join(map(str, location)) for location, value in unknown if value is not None]
-    if used:
-        raise ConfigFileError(f"it sets unknown fields: {', '.join(used)}", path=Path(path))
+    config = _load(Path(path), DeployCheckpointsConfig, python, None)
+    unknown = ", ".join(unknown_fields(config))
+    if unknown:
+        raise ConfigFileError(f"it sets unknown fields: {unknown}", path=Path(path))
     return config
 
 
-def _load(
-    path: Path, definition: type[ModelT], python: Path | str | None, stop: Event | None
-) -> tuple[ModelT, list[UnknownField]]:
-    """Return the definition, and the fields that only a newer SDK of the interpreter knows."""
+def _load(path: Path, definition: type[ModelT], python: Path | str | None, stop: Event | None) -> ModelT:
     document = _run(path, Path(python or sys.executable), definition.__name__, stop or Event())
-    unknown: list[UnknownField] = []
-    while True:
-        try:
-            return definition.model_validate_json(json.dumps(document)), unknown
-        except ValidationError as error:
-            newer = [problem["loc"] for problem in error.errors() if problem["type"] == "unknown_field"]
-            if not newer:
-                raise ConfigFileError(describe(error, str(path)).message, path=path) from error
-            unknown.extend(_take_out(document, location) for location in newer)
+    try:
+        return definition.model_validate_json(json.dumps(document), context=FROM_SDK)
+    except ValidationError as error:
+        raise ConfigFileError(describe(error, str(path)).message, path=path) from error
 
 
 def _run(path: Path, python: Path, kind: str, stop: Event) -> dict[str, Any]:
@@ -121,17 +106,3 @@ def _finished(path: Path, python: Path, kind: str, stop: Event) -> tuple[int, by
         except BaseException:
             process.kill()
             raise
-
-
-def _take_out(document: Any, location: Place) -> UnknownField:
-    """Remove a field from a document, and return its path and value.
-
-    Steps that name a union member are dropped from the path: they do not exist in the document.
-    """
-    path: list[str | int] = []
-    for step in location[:-1]:
-        is_step = step in document if isinstance(document, dict) else isinstance(step, int)
-        if is_step:
-            path.append(step)
-            document = document[step]
-    return (*path, location[-1]), document.pop(location[-1])

@@ -9,8 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from api_client import definitions as d
+from api_client.definitions.base import FROM_SDK, unknown_fields
 from api_client.errors import ConfigurationError
-from api_client.submission.payload import job_payload, project_payload, unknown_fields
+from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
 
 IMAGE = d.Image(base_image="python:3.12-slim")
 
@@ -133,37 +134,23 @@ def test_a_job_survives_being_written_and_read() -> None:
     assert f"{d.Accelerator.H100}" == "Accelerator.H100"  # as in the official SDK
 
 
-def a_project() -> d.TrainingProject:
-    compute = d.Compute(accelerator=d.AcceleratorSpec(accelerator="H100", colour="green"))
-    job = d.TrainingJob(image=IMAGE, compute=compute, weights=[weights(fast=True)])
-    return d.TrainingProject(name="p", job=job)
-
-
-def test_fields_of_lax_classes_and_of_a_newer_sdk_are_named_when_they_are_set_and_always_sent() -> None:
-    project = a_project()
-    assert set(unknown_fields(project)) == {"compute.accelerator.colour", "weights.0.fast"}
-    project.keep_newer_field(("region",), "eu")
-    project.job.keep_newer_field(("compute", "zone"), "a")
-    project.job.keep_newer_field(("runtime", "shell"), None)
-    assert {"region", "compute.zone"} < set(unknown_fields(project))
-    assert not [field for field in unknown_fields(project) if "shell" in field]
-    assert project_payload(project) == {"name": "p", "region": "eu"}
-    payload = job_payload(project.job, artifact=None, user_env=None)
-    assert payload["compute"]["zone"] == "a"
+def test_fields_of_lax_classes_and_of_a_newer_sdk_are_named_if_they_are_set_and_always_sent() -> None:
+    job = {"image": {"base_image": "x"}, "compute": {"zone": "a"}, "runtime": {"shell": None}}
+    job["weights"] = [{"source": "s3://bucket/data", "mount_location": "/data", "fast": True}]
+    sent = {"name": "p", "region": "eu", "job": job}
+    with pytest.raises(ValidationError, match="region"):
+        d.TrainingProject.model_validate(sent)
+    project = d.TrainingProject.model_validate(sent, context=FROM_SDK)
+    assert set(unknown_fields(project)) == {"region", "job.compute.zone", "job.weights.0.fast"}
+    changed, _ = apply_overrides(project, Overrides(node_count=2))
+    assert project_payload(changed) == {"name": "p", "region": "eu"}
+    payload = job_payload(changed.job, artifact=None, user_env=None)
+    assert (payload["compute"]["zone"], payload["compute"]["node_count"]) == ("a", 2)
     assert payload["runtime"]["shell"] is None
-
-
-def test_newer_fields_survive_a_copy_and_go_with_the_part_they_belong_to() -> None:
-    project = a_project()
-    project.job.keep_newer_field(("weights", 0, "mirror"), "m")
-    copy = project.model_copy(deep=True)
-    copy.job.weights = []
-    assert job_payload(project.job, artifact=None, user_env=None)["weights"][0]["mirror"] == "m"
-    assert job_payload(copy.job, artifact=None, user_env=None)["weights"] == []
+    assert payload["weights"][0]["fast"] is True
 
 
 def test_a_value_that_json_cannot_hold_is_refused_in_words() -> None:
-    project = a_project()
-    project.job.weights[0] = weights(odd=object())
+    job = d.TrainingJob(image=IMAGE, weights=[weights(odd=object())])
     with pytest.raises(ConfigurationError, match="cannot be written as JSON"):
-        job_payload(project.job, artifact=None, user_env=None)
+        job_payload(job, artifact=None, user_env=None)

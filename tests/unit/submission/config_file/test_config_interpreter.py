@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from config_writing import EXAMPLES, IMPORTS, PROJECT, write_config
 
+from api_client.definitions.base import unknown_fields
 from api_client.errors import ConfigFileError
 from api_client.submission.config_file import load_deploy_checkpoints_config, load_training_project
-from api_client.submission.payload import job_payload, project_payload, unknown_fields
+from api_client.submission.payload import job_payload, project_payload
 
 NEWER_SDK = '''
 """An SDK that knows more than we do."""
@@ -74,7 +75,7 @@ def test_fields_of_a_newer_sdk_are_kept(tmp_path: Path, with_sdk: Path) -> None:
     assert payload["compute"]["zone"] == "a"
     assert payload["nickname"] is None
     assert payload["image"] == {"base_image": "x", "docker_auth": None, "digest": None}
-    assert set(unknown_fields(project)) == {"colour", "compute.zone"}
+    assert set(unknown_fields(project)) == {"colour", "job.compute.zone"}
 
 
 def test_a_newer_deployment_that_says_more_is_refused_and_none_sent(tmp_path: Path, with_sdk: Path) -> None:
