@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -25,7 +26,6 @@ from api_client.submission.workspace import (
 )
 from api_client.words import listed
 
-ARCHIVE_NAME = "archive.tgz"  # the platform's convention, although it is not compressed
 LARGE_BYTES = 1_000_000_000  # above this size the documentation recommends object storage
 MAXIMUM_BYTES = 5 * 1024**3  # limit of the platform
 _MOST_NAMES = 5
@@ -85,23 +85,31 @@ def write_archive(
     writing. Blocks; memory use does not grow with the size. Raises ArchiveError if a file has vanished or
     cannot be read, or if the disk is full.
     """
-    total_bytes = sum(file.size_bytes for file in plan.files)
+    with writing_to(to), open(new_file(to, PRIVATE_FILE_MODE), "wb") as file:  # noqa: PTH123 – a descriptor
+        pack(plan, file, on_progress)
+    return to
+
+
+@contextmanager
+def writing_to(place: Path) -> Iterator[None]:
+    """Translate OSError to ArchiveError."""
+    try:
+        yield
+    except OSError as error:
+        raise ArchiveError(f"can't write the archive to {place}: {why_not_written(error)}") from error
+
+
+def pack(plan: ArchivePlan, file: IO[bytes], on_progress: Callable[[int, int], object] | None = None) -> None:
+    """Write the planned archive to an open file, as ``write_archive`` does. Raises ArchiveError, OSError."""
+    total_bytes = sum(each.size_bytes for each in plan.files)
     report = on_progress or (lambda _done, _total: None)
     meter = _ArchiveMeter(total_bytes, report)
-    try:
-        descriptor = new_file(to, PRIVATE_FILE_MODE)
-        with (
-            open(descriptor, "wb") as raw,  # noqa: PTH123 – it is a descriptor
-            tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive,
-        ):
-            for file in plan.files:
-                _add(archive, file, meter)
-                # The tar file remembers every member, which is not needed here.
-                archive.members.clear()  # type: ignore[attr-defined]  # known to the documentation only
-    except OSError as error:
-        raise ArchiveError(f"can't write the archive to {to}: {why_not_written(error)}") from error
+    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for each in plan.files:
+            _add(archive, each, meter)
+            # The tar file remembers every member, which is not needed here.
+            archive.members.clear()  # type: ignore[attr-defined]  # known to the documentation only
     report(total_bytes, total_bytes)
-    return to
 
 
 @dataclass(slots=True)

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
-import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from api_client.definitions import TrainingProject
 from api_client.errors import ArchiveError
 from api_client.models import BlobCredentials
 from api_client.models import TrainingJob as CreatedJob
 from api_client.models import TrainingProject as CreatedProject
-from api_client.submission.archive import ARCHIVE_NAME, ArchivePlan, plan_archive, write_archive
+from api_client.submission.archive import ArchivePlan, pack, plan_archive, writing_to
 from api_client.submission.client import SubmissionClient
 from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
 from api_client.submission.team_choice import choose_team
 from api_client.submission.user_environment import describe_environment
 from api_client.transfers.uploads import Blobs
-
-_FOLDER_PREFIX = "bt-tui-push-"
 
 Phase = Literal["archiving", "uploading", "creating"]
 
@@ -93,8 +87,7 @@ async def submit(
     if plan is None:
         plan = await asyncio.to_thread(plan_archive, source_dir, project.job.workspace)
     user_env = await asyncio.to_thread(describe_environment, source_dir)
-    with _temporary_folder() as folder:
-        archive = folder / ARCHIVE_NAME
+    with tempfile.TemporaryFile() as archive:  # it has no name, so a kill leaves nothing of it
         await _write(plan, archive, report)
         credentials = await client.blobs.training_credentials()
         await _upload(client.blobs, archive, plan.size_bytes, credentials, report)
@@ -111,44 +104,12 @@ async def submit(
     return Submission(created_project, created_job, plan, (*warnings, *plan.warnings))
 
 
-@contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    """Create a folder that is removed at the end, or by the next call if this process is killed.
-
-    It is locked while it is in use.
-    """
-    _remove_abandoned_folders()
-    temporary = tempfile.TemporaryDirectory(prefix=_FOLDER_PREFIX, ignore_cleanup_errors=True)
-    with temporary as name, _locked(Path(name)):
-        yield Path(name)
-
-
-def _remove_abandoned_folders() -> None:
-    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
-        # Others' folders cannot be opened, those in use are locked, and links are not followed.
-        with suppress(OSError):
-            if folder.lstat().st_uid == os.getuid():
-                with _locked(folder):
-                    shutil.rmtree(folder)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Lock a folder of ours. Raises OSError if it is in use."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def folder_of(config: Path | str) -> Path:
     """Return the folder to archive for a config file: its parent, without resolving links in the path."""
     return Path(config).absolute().parent
 
 
-async def _write(plan: ArchivePlan, to: Path, report: OnProgress) -> None:
+async def _write(plan: ArchivePlan, archive: IO[bytes], report: OnProgress) -> None:
     """Write the archive in a thread, which ends soon after this task is cancelled."""
     loop = asyncio.get_running_loop()
     is_cancelled = threading.Event()
@@ -159,13 +120,14 @@ async def _write(plan: ArchivePlan, to: Path, report: OnProgress) -> None:
         loop.call_soon_threadsafe(report, SubmissionProgress("archiving", done_bytes, total_bytes))
 
     try:
-        await asyncio.to_thread(write_archive, plan, to, on_bytes)
+        with writing_to(Path(tempfile.gettempdir())):
+            await asyncio.to_thread(pack, plan, archive, on_bytes)
     finally:
         is_cancelled.set()
 
 
 async def _upload(
-    blobs: Blobs, archive: Path, size_bytes: int, credentials: BlobCredentials, report: OnProgress
+    blobs: Blobs, archive: IO[bytes], size_bytes: int, credentials: BlobCredentials, report: OnProgress
 ) -> None:
     latest = SubmissionProgress("uploading", 0, size_bytes)
 

@@ -12,6 +12,7 @@ import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -74,7 +75,7 @@ class Blobs:
 
     async def upload(
         self,
-        path: Path,
+        source: Path | IO[bytes],
         credentials: BlobCredentials,
         *,
         on_progress: OnBytes | None = None,
@@ -82,29 +83,23 @@ class Blobs:
     ) -> None:
         """Upload a file to the object that the credentials are for; the platform's key is not sent there.
 
-        ``on_note`` is called with a text for every stall. Raises UploadFailed, ReadOnlyError, and
-        ConfigurationError for an unusable endpoint.
+        ``source`` is its path, or the file, open for reading. ``on_note`` is called with a text for every
+        stall. If the upload fails or is cancelled, the store is asked to discard what it has of it. Raises
+        UploadFailed, ReadOnlyError, and ConfigurationError for an unusable endpoint.
         """
         self._transport.check_may_change("uploading an archive")
-        await upload_file(
-            path, credentials, destinations=self._destinations, on_progress=on_progress, on_note=on_note
-        )
+        with source.open("rb") if isinstance(source, Path) else nullcontext(source) as file:
+            await upload_file(file, credentials, self._destinations, on_progress, on_note)
 
 
 async def upload_file(
-    path: Path,
+    file: IO[bytes],
     credentials: BlobCredentials,
-    *,
-    destinations: Destinations | None = None,
+    destinations: Destinations,
     on_progress: OnBytes | None = None,
     on_note: OnNote | None = None,
 ) -> None:
-    """Upload the file to the object that the credentials are for.
-
-    ``destinations`` decides which addresses may be connected to, by default only those of the public
-    internet. If the upload fails or is cancelled, the store is asked to discard what it has of it. Raises
-    UploadFailed, and ConfigurationError for an unusable endpoint.
-    """
+    """Upload a file as ``Blobs.upload`` does; ``destinations`` decides which addresses may be reached."""
     _check(credentials)
     network = Network(destinations)
     endpoint, region = await _endpoint_of(credentials, network)
@@ -120,16 +115,16 @@ async def upload_file(
         raise unreached from None
     store = await asyncio.to_thread(_store, credentials, endpoint, region)
     failure: UploadFailed | None = None
-    with path.open("rb") as file:
-        upload = _Upload(store, credentials.s3_key, file, on_progress, on_note)
-        try:
-            await upload.run()
-        except (BaseError, ValueError, TypeError, FileNotFoundError) as error:
-            failure = _failure(error, credentials, endpoint)
-        # If a completion's answer is lost, the next attempt finds no upload, but the object.
-        if failure and (failure.status != HTTPStatus.NOT_FOUND or not await upload.is_stored()):
-            raise failure
-        upload.report(upload.total_bytes)
+    file.seek(0)
+    upload = _Upload(store, credentials.s3_key, file, on_progress, on_note)
+    try:
+        await upload.run()
+    except (BaseError, ValueError, TypeError, FileNotFoundError) as error:
+        failure = _failure(error, credentials, endpoint)
+    # If a completion's answer is lost, the next attempt finds no upload, but the object.
+    if failure and (failure.status != HTTPStatus.NOT_FOUND or not await upload.is_stored()):
+        raise failure
+    upload.report(upload.total_bytes)
 
 
 class _Upload:

@@ -1,8 +1,6 @@
 """Submissions to ``FakeBaseten`` that keeps the published API: what is sent, when, how often."""
 
 import asyncio
-import fcntl
-import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -214,21 +212,16 @@ async def test_push_for_scripts_answers_as_documented_inside_of_a_running_loop_t
     assert [asked.body["training_project"]["name"] for asked in platform.upserted] == ["quick", "llama-sft"]
 
 
-async def test_push_removes_folders_of_killed_pushes_only(
+async def test_killed_push_would_leave_nothing_of_its_archive(
     platform: Platform, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     folder = tmp_path / "temporary"
-    for name in ("bt-tui-push-killed", "bt-tui-push-running", "others"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "archive.tgz").write_bytes(b"code")
-    (folder / "bt-tui-push-link").symlink_to(folder / "others")
+    folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
-    running = os.open(folder / "bt-tui-push-running", os.O_RDONLY)
-    try:
-        fcntl.flock(running, fcntl.LOCK_EX)
-        await platform.push(config())
-    finally:
-        os.close(running)
-    left = sorted(path.name for path in folder.iterdir())
-    assert left == ["bt-tui-push-link", "bt-tui-push-running", "others"]
-    assert (folder / "others/archive.tgz").exists()
+    files: dict[str, list[Path]] = {}
+
+    def look(progress: SubmissionProgress) -> None:
+        files[progress.phase] = list(folder.iterdir())
+
+    await platform.push(config(), on_progress=look)
+    assert files == {"archiving": [], "uploading": [], "creating": []}

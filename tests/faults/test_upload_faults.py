@@ -68,9 +68,8 @@ class Sending:
                 self.is_begun.set()
 
         async with asyncio.timeout(HANGS_S):
-            await uploads.upload_file(
-                self.path, given or self.credentials(), destinations=HERE, on_progress=hear
-            )
+            with self.path.open("rb") as file:
+                await uploads.upload_file(file, given or self.credentials(), HERE, hear)
         done = [each for each, _ in progress]
         assert (done[0], progress[-1], done) == (0, (size_bytes, size_bytes), sorted(done))
         assert self.store.object == self.path.read_bytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -226,7 +227,7 @@ async def test_a_proxy_is_not_asked_for_what_leads_there(
             with pytest.raises(AddressRefused):
                 await client.objects.read(f"https://{host}/a", length=1)
     with pytest.raises(UploadFailed, match="not connected to"):
-        await upload_file(Path(__file__), credentials(f"https://{host}"))
+        await upload_file(BytesIO(), credentials(f"https://{host}"), Destinations())
     assert trap.connections == 0
 
 
@@ -250,12 +251,10 @@ def credentials(endpoint: str) -> BlobCredentials:
 
 
 @pytest.mark.parametrize("host", ["http://127.0.0.1", "http://x.localhost", f"https://{NAME}"])
-async def test_uploads_go_there_neither(trap: Trap, names: Names, tmp_path: Path, host: str) -> None:
+async def test_uploads_go_there_neither(trap: Trap, names: Names, host: str) -> None:
     names[NAME] = [["127.0.0.1"]]
-    archive = tmp_path / "archive"
-    archive.write_bytes(b"code")
     with pytest.raises(UploadFailed, match=r"not connected to .* on this machine"):
-        await upload_file(archive, credentials(f"{host}:{trap.port}"))
+        await upload_file(BytesIO(b"code"), credentials(f"{host}:{trap.port}"), Destinations())
     assert trap.connections == 0
 
 
