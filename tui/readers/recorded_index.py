@@ -1,15 +1,19 @@
 """Find the progress of a recorded run at any moment, and the moments worth going to.
 
 The log is folded once, from its beginning. Copies of that fold are kept on the way, so that the progress at
-another moment takes only the lines after the copy before it.
+another moment takes only the lines after the copy before it. A long log takes minutes, so this runs in a
+process of its own, which answers each question in a fraction of a second.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
+import sys
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -59,68 +63,54 @@ class _Progress:
         return lines
 
 
-@dataclass(frozen=True)
-class _Copy:
-    """A packed ``_Progress``."""
-
-    position: tuple[int, int]
-    arrived_ns: int
-    packed: bytes = field(repr=False)
-
-    def load(self) -> _Progress:
-        return _Progress(pickle.loads(zlib.decompress(self.packed)), self.position, self.arrived_ns)
-
-
 class RecordingIndex:
     """The progress and the moments of a recorded run; each call works for a fraction of a second."""
 
     def __init__(self, recording: Recording, settings: RunSettings) -> None:
         self._log = recording.log
-        self._patterns = settings.patterns
         self._first_pass = _Progress(ProgressFold(patterns=settings.patterns))
-        self._asked: _Progress | None = None
-        self._copies: list[_Copy] = []
-        self._blocks_between = len(self._log.blocks.items) // COPIES + 1
+        self._shown: _Progress | None = None
+        self._copies: list[tuple[int, bytes]] = []
+        """When the last line of each copy arrived, and the copy, packed."""
+        self._copy()
+        self._next_copy = self._blocks_between = len(self._log.blocks.items) // COPIES + 1
         self._errors = 0
         self._newest_error_ns = -SAME_ERROR_NS
-        self.found: list[Moment] = []
-        """Errors, then findings, as they are found."""
-        self._work = self._all_moments(Timeline(recording, settings))
-        self.is_complete = False
-
-    def work(self) -> None:
-        """Continue to search for moments and to keep copies until ``is_complete``."""
-        self.is_complete = next(self._work, True) is True
+        self._moments: list[Moment] = []
+        self._search = self._search_run(Timeline(recording, settings))
 
     def progress_at(self, until_ns: int) -> ProgressSnapshot | None:
         """Return what the lines that arrived until then say; None if it needs another call to get there."""
-        if self._first_pass.arrived_ns <= until_ns:
-            return None if self._advance(until_ns) else self._first_pass.fold.snapshot()
-        progress = self._asked = self._nearest(until_ns)
-        return None if progress.advance(self._log, until_ns) else progress.fold.snapshot()
+        first = self._first_pass
+        if first.arrived_ns <= until_ns:
+            return None if self._advance(until_ns) else first.fold.snapshot()
+        copy_ns, packed = [copy for copy in self._copies if copy[0] <= until_ns][-1]
+        if self._shown is None or not copy_ns <= self._shown.arrived_ns <= until_ns:
+            self._shown = pickle.loads(zlib.decompress(packed))
+        return None if self._shown.advance(self._log, until_ns) else self._shown.fold.snapshot()
 
-    def _nearest(self, until_ns: int) -> _Progress:
-        copy = next((item for item in reversed(self._copies) if item.arrived_ns <= until_ns), None)
-        current = self._asked
-        is_usable = current is not None and current.arrived_ns <= until_ns
-        if current is not None and is_usable and (copy is None or current.position >= copy.position):
-            return current
-        return _Progress(ProgressFold(patterns=self._patterns)) if copy is None else copy.load()
+    def moments_after(self, count: int) -> tuple[list[Moment], bool]:
+        """Continue to search; return the moments after the first ``count``, and True at the end.
+
+        Errors, then findings, as they are found.
+        """
+        is_complete = next(self._search, True) is True
+        return self._moments[count:], is_complete
 
     def _advance(self, until_ns: int) -> bool:
         """Fold some more lines of the first pass; return False if there are no more until then."""
-        lines = self._first_pass.advance(self._log, until_ns)
+        first = self._first_pass
+        lines = first.advance(self._log, until_ns)
         for line in lines:
             self._note_error(line)
-        copied = self._copies[-1].position[0] if self._copies else 0
-        if self._first_pass.position[0] >= copied + self._blocks_between:
+        if first.position[0] >= self._next_copy:
+            self._next_copy = first.position[0] + self._blocks_between
             self._copy()
         return bool(lines)
 
     def _copy(self) -> None:
-        first = self._first_pass
-        packed = zlib.compress(pickle.dumps(first.fold, pickle.HIGHEST_PROTOCOL), 1)
-        self._copies.append(_Copy(first.position, first.arrived_ns, packed))
+        packed = zlib.compress(pickle.dumps(self._first_pass, pickle.HIGHEST_PROTOCOL), 1)
+        self._copies.append((self._first_pass.arrived_ns, packed))
 
     def _note_error(self, each: RecordedLine) -> None:
         line = each.entry
@@ -128,17 +118,31 @@ class RecordingIndex:
         is_new = each.arrived_ns - self._newest_error_ns >= SAME_ERROR_NS
         if text is not None and is_new and self._errors < MAX_ERRORS:
             self._newest_error_ns, self._errors = each.arrived_ns, self._errors + 1
-            self.found.append(Moment(moment_at(each.arrived_ns) + ROUND_UP, "error", text))
+            self._moments.append(Moment(moment_at(each.arrived_ns) + ROUND_UP, "error", text))
 
-    def _all_moments(self, timeline: Timeline) -> Iterator[None]:
+    def _search_run(self, timeline: Timeline) -> Iterator[None]:
         while self._advance(FOREVER_NS):
             yield
         count = 0
         while not timeline.is_done:
             timeline.look()
             periods = timeline.findings
-            self.found += [
+            self._moments += [
                 Moment(period.first_seen, "finding", period.finding.short) for period in periods[count:]
             ]
             count = len(periods)
             yield
+
+
+def main() -> None:
+    """Answer questions, which are names of methods with their arguments, until stdin ends."""
+    os.nice(10)  # the whole log takes minutes; the dashboard comes first
+    questions, answers = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr
+    path, settings = pickle.load(questions)
+    with Recording(path) as recording, suppress(EOFError, BrokenPipeError):
+        index = RecordingIndex(recording, settings)
+        while True:
+            method, argument = pickle.load(questions)
+            pickle.dump(getattr(index, method)(argument), answers)
+            answers.flush()

@@ -1,27 +1,40 @@
-"""Recordings that are open in the dashboard: their clock, and the moments of a run worth going to."""
+"""Recordings that are open in the dashboard: their clock, progress, and the moments worth going to."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import pickle
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from datetime import datetime
+from threading import Lock
+from typing import IO, Any
 
 from api_client.models import TrainingJob
+from api_client.recordings.archive import RecordingError
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import Recording
 from api_client.replay import Replay
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.readers.recorded_index import Moment
-from tui.readers.recorded_process import RecordingAnalysis
 from tui.settings.runs import DEFAULT, RunSettings
 
 
 class RecordedRun:
-    """A recorded run and the clock of the dashboard that shows it."""
+    """A recorded run and the clock of the dashboard that shows it.
 
-    def __init__(self, recording: Recording, clock: Playback, analysis: RecordingAnalysis) -> None:
+    The first question about the log starts the process that analyzes it; it ends with the dashboard, however
+    that ends.
+    """
+
+    def __init__(self, recording: Recording, clock: Playback, settings: RunSettings = DEFAULT) -> None:
         self._recording = recording
-        self._analysis = analysis
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self._turn = Lock()
         self.clock = clock
         self.begin, self.end = recording.begin, max(recording.begin, recording.until)
 
@@ -39,18 +52,67 @@ class RecordedRun:
         self.clock.seek(min(max(at, self.begin), self.end))
 
     async def progress(self) -> ProgressSnapshot:
-        """Return the progress at that moment. Raises RecordingError."""
-        return await self._analysis.progress(self._recording.now_ns(self.clock.now()))
+        """Return the progress at that moment. Raises RecordingError if the analysis has ended."""
+        until_ns = self._recording.now_ns(self.clock.now())
+        progress: ProgressSnapshot | None = None
+        while progress is None:
+            progress = await asyncio.to_thread(self._ask, "progress_at", until_ns)
+        return progress
 
     async def moments(self) -> AsyncIterator[list[Moment]]:
-        """Yield the moments found so far, in order of time; reading a long run takes a while."""
+        """Yield the moments found so far, in order of time; reading a long run takes a while.
+
+        Raises RecordingError if the analysis has ended.
+        """
         checkpoints = [
             Moment(checkpoint.created_at, "checkpoint", checkpoint.checkpoint_id)
             for checkpoint in self._recording.checkpoints_at(self.end) or ()
             if checkpoint.created_at is not None
         ]
-        async for others in self._analysis.moments():
-            yield sorted([*checkpoints, *others])
+        others: list[Moment] = []
+        is_complete = False
+        while not is_complete:
+            new, is_complete = await asyncio.to_thread(self._ask, "moments_after", len(others))
+            others += new
+            if new or is_complete:
+                yield sorted([*checkpoints, *others])
+
+    def _ask(self, method: str, argument: int) -> Any:
+        """Call a method of the ``RecordingIndex``."""
+        with self._turn:
+            try:
+                if self._process is None:
+                    self._process = _start()
+                    _send(self._process.stdin, (self._recording.path.absolute(), self._settings))
+                _send(self._process.stdin, (method, argument))
+                assert self._process.stdout is not None
+                return pickle.load(self._process.stdout)
+            except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
+                raise RecordingError(f"the analysis of {self._recording.path} ended") from error
+
+    def close(self) -> None:
+        """End the analysis; a question that waits for it raises RecordingError."""
+        if self._process is not None:
+            self._process.kill()
+            with self._turn, suppress(BrokenPipeError), self._process:
+                pass  # close its pipes
+
+
+def _start() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", "from tui.readers.recorded_index import main; main()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        start_new_session=True,
+    )
+
+
+def _send(stream: IO[bytes] | None, message: object) -> None:
+    assert stream is not None
+    pickle.dump(message, stream)
+    stream.flush()
 
 
 class OpenRecordings(ExitStack):
@@ -61,7 +123,7 @@ class OpenRecordings(ExitStack):
         self.recordings = recordings
         self.replay = replay
         self.clock = replay.clock
-        self._analyses: dict[str, RecordingAnalysis] = {}
+        self._runs: dict[str, RecordedRun] = {}
 
     @property
     def name(self) -> str:
@@ -71,9 +133,6 @@ class OpenRecordings(ExitStack):
     def run(self, job_id: str, settings: RunSettings = DEFAULT) -> RecordedRun | None:
         """Return the recorded run of a job, if it is one of these."""
         recording = next((item for item in self.recordings if item.job.id == job_id), None)
-        if recording is None:
-            return None
-        if job_id not in self._analyses:
-            analysis = RecordingAnalysis(recording.path, settings)
-            self._analyses[job_id] = self.enter_context(closing(analysis))
-        return RecordedRun(recording, self.clock, self._analyses[job_id])
+        if recording is not None and job_id not in self._runs:
+            self._runs[job_id] = self.enter_context(closing(RecordedRun(recording, self.clock, settings)))
+        return self._runs.get(job_id)

@@ -9,14 +9,15 @@ import pytest
 
 from api_client.recordings import writing
 from api_client.recordings.archive import RecordingError
+from api_client.recordings.playback import Playback
 from api_client.recordings.reading import Recording
 from support.recorded import at, line, writer
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.readers import recorded_index, recorded_process
+from tui.readers import recorded_index
 from tui.readers.recorded_index import RecordingIndex
-from tui.readers.recorded_process import RecordingAnalysis
+from tui.readers.recorded_runs import RecordedRun
 from tui.settings.runs import RunSettings
 
 LINES = [line(60 + 10 * number, f"step {number}/320 loss={3 - number / 160}") for number in range(320)]
@@ -50,12 +51,13 @@ def test_the_progress_of_any_moment_is_that_of_the_lines_so_far(
     monkeypatch.setattr(recorded_index, "LINES_AT_ONCE", 5)
     with Recording(path) as recording:
         index = RecordingIndex(recording, SETTINGS)
+        is_complete = False
         for _ in range(searched):
-            index.work()
-        assert index.is_complete is bool(searched)
+            _, is_complete = index.moments_after(0)
+        assert is_complete is bool(searched)
         for seconds in MOMENTS:
             while (shown := index.progress_at(recording.now_ns(at(seconds)))) is None:
-                index.work()
+                index.moments_after(0)
             assert shown == _folded(recording, seconds)
 
 
@@ -65,8 +67,8 @@ def test_a_moment_takes_only_the_lines_after_the_copy_before_it(
     monkeypatch.setattr(recorded_index, "LINES_AT_ONCE", 5)
     with Recording(path) as recording:
         index = RecordingIndex(recording, SETTINGS)
-        while not index.is_complete:
-            index.work()
+        while not index.moments_after(0)[1]:
+            pass
         for seconds in (1060.0, 3000.0, 2000.0):
             calls = 1
             while index.progress_at(recording.now_ns(at(seconds))) is None:
@@ -74,20 +76,22 @@ def test_a_moment_takes_only_the_lines_after_the_copy_before_it(
             assert calls * 5 <= 2 * len(LINES) / recorded_index.COPIES
 
 
-async def test_a_killed_analysis_starts_again(path: Path) -> None:
-    with Recording(path) as recording, closing(RecordingAnalysis(path, SETTINGS)) as analysis:
-        for seconds in (1060.0, 2500.0):
-            if analysis._process is not None:
-                analysis._process.kill()
-                analysis._process.wait()
-            shown = await analysis.progress(recording.now_ns(at(seconds)))
-            assert shown == _folded(recording, seconds)
-        marks = [found async for found in analysis.moments()][-1]
-        assert [one.text for one in marks if one.kind == "error"] == ["RuntimeError: CUDA out of memory"]
+async def test_another_process_finds_progress_and_moments(path: Path) -> None:
+    with Recording(path) as recording:
+        clock = Playback(recording.begin, recording.until)
+        with closing(RecordedRun(recording, clock, SETTINGS)) as run:
+            for seconds in (1060.0, 2500.0):
+                run.seek(at(seconds))
+                assert await run.progress() == _folded(recording, seconds)
+            marks = [found async for found in run.moments()][-1]
+    assert [one.text for one in marks if one.kind == "error"] == ["RuntimeError: CUDA out of memory"]
+    assert [one.text for one in marks if one.kind == "checkpoint"] == [f"checkpoint-{n}" for n in (1, 2, 3)]
 
 
-async def test_an_analysis_that_keeps_ending_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorded_process, "MAX_STARTS", 1)
-    analysis = RecordingAnalysis(path.with_name("missing"), SETTINGS)
-    with pytest.raises(RecordingError, match=r"the analysis of .* ended"):
-        await analysis.progress(0)
+async def test_analysis_that_has_ended_is_reported(path: Path) -> None:
+    with Recording(path) as recording:
+        run = RecordedRun(recording, Playback(recording.begin, recording.until))
+        await run.progress()
+        run.close()
+        with pytest.raises(RecordingError, match=r"the analysis of .* ended"):
+            await run.progress()
