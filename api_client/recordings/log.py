@@ -11,7 +11,6 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate
 from operator import itemgetter
 from threading import Lock
 from typing import Any, NamedTuple
@@ -21,8 +20,8 @@ from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import LOG, Blocks
 from api_client.recordings.stamps import stamp_of
 
-SORTED_BYTES = 64 * 1024**2
-"""Sorted lines that are kept between two pages; if all blocks overlap, each page without them reads all."""
+LINES_AHEAD = 8_000
+"""Lines that are sorted at once, for the next pages; if all blocks overlap, that reads all of them."""
 UNREADABLE = "a line of the recording can't be read"
 
 
@@ -39,7 +38,7 @@ class RecordedLog:
     def __init__(self, members: Members, begin_ns: int) -> None:
         self.blocks = Blocks(members, LOG, begin_ns)
         self._cached_block = lru_cache(4)(self._block)
-        self._sorted = _SortedLines((0, 0, None), 0, (0, 0), (), ())
+        self._sorted = _SortedLines((0, 0, None), 0, (), (), is_complete=True)
         self._turn = Lock()
 
     def arriving(
@@ -85,13 +84,13 @@ class RecordedLog:
         with self._turn:
             lines = self._sorted.of(query, first, last, limit)
             if lines is None:
-                self._sorted = self._sort(query, first, last, limit)
+                self._sorted = self._sort(query, first, max(limit, LINES_AHEAD))
                 lines = self._sorted.of(query, first, last, limit)
                 assert lines is not None
             return lines, [gap for gap in self._sorted.gaps if start_ns <= gap.start_ns < end_ns]
 
-    def _sort(self, query: _Query, first: int, last: int, limit: int) -> _SortedLines:
-        """Read blocks until the first lines of a range are certain, which those of any block may be."""
+    def _sort(self, query: _Query, first: int, count: int) -> _SortedLines:
+        """Read blocks until the first lines from a time on are certain, which those of any block may be."""
         sign, now_ns, levels = query
         near = [
             (min(sign * block.first_ns, sign * block.last_ns), number)
@@ -100,33 +99,19 @@ class RecordedLog:
         ]
         lines: list[_SortedLine] = []
         gaps: list[LogGap] = []
-        first_times: list[int] = []
-        end, size = (sys.maxsize, sys.maxsize), 0
         for begin, number in sorted(near):
-            if begin > last or (len(first_times) == limit and begin > first_times[-1]):
-                end = min(end, (begin - 1, sys.maxsize))
+            if len(lines) == count and begin > lines[-1][0]:
                 break
-            added = len(lines)
             for arrived_ns, entry in self._cached_block(number)[::sign]:
-                key = (sign * stamp_ns(entry), sign * number)
-                if arrived_ns > now_ns or key[0] < first or key > end:
+                time = sign * stamp_ns(entry)
+                if arrived_ns > now_ns or time < first:
                     continue
                 if isinstance(entry, LogGap):
                     gaps.append(entry)
                 elif levels is None or entry.level in levels:
-                    lines.append((*key, entry))
-                    size += _size(entry)
-            times = [time for time, *_ in lines[added:] if time <= last]
-            first_times = sorted(first_times + times)[:limit]
-            if size > 2 * SORTED_BYTES:
-                lines.sort(key=_key)
-                sizes = list(accumulate(_size(line) for *_, line in lines))
-                count = max(limit, bisect_right(sizes, SORTED_BYTES))
-                if count < len(lines):
-                    del lines[count:]
-                    end, size = _key(lines[-1]), sizes[count - 1]
-        lines.sort(key=_key)
-        return _SortedLines(query, first, end, lines[: bisect_right(lines, end, key=_key)], gaps)
+                    lines.append((time, sign * number, entry))
+            lines = sorted(lines, key=itemgetter(0, 1))[:count]
+        return _SortedLines(query, first, lines, gaps, is_complete=len(lines) < count)
 
     def _block(self, number: int) -> list[RecordedLine]:
         block = self.blocks.items[number]
@@ -159,18 +144,18 @@ _Query = tuple[int, int, frozenset[str] | None]
 """1 to read forward or -1 backward, the time up to which lines had arrived, and the levels."""
 _SortedLine = tuple[int, int, LogLine]
 """A line after its time and the number of its block, both negative if it is read backward."""
-_key = itemgetter(0, 1)
 
 
 class _SortedLines(NamedTuple):
-    """The lines of a query from a time up to the key ``end``, in the order in which they are read."""
+    """The lines of a query from a time on, in the order in which they are read."""
 
     query: _Query
     first: int
-    end: tuple[int, int]
     lines: Sequence[_SortedLine]
     gaps: Sequence[LogGap]
     """Those of all blocks that were read."""
+    is_complete: bool
+    """True if there are no later lines."""
 
     def of(self, query: _Query, first: int, last: int, limit: int) -> list[LogLine] | None:
         """Return the first lines of a range, None if others may be among them."""
@@ -179,11 +164,8 @@ class _SortedLines(NamedTuple):
         start = bisect_left(self.lines, first, key=itemgetter(0))
         stop = bisect_right(self.lines, last, start, key=itemgetter(0))
         lines = [line for *_, line in self.lines[start : min(stop, start + limit)]]
-        return lines if len(lines) == limit or (last, sys.maxsize) <= self.end else None
-
-
-def _size(line: LogLine) -> int:
-    return 400 + len(line.message)
+        is_known = len(lines) == limit or stop < len(self.lines) or self.is_complete
+        return lines if is_known else None
 
 
 def _entry(value: Any, near_ns: int) -> LogEntry:

@@ -76,14 +76,14 @@ queries = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.parametrize("sorted_bytes", [0, 1_500, recorded_log.SORTED_BYTES])
+@pytest.mark.parametrize("lines_ahead", [0, 7, recorded_log.LINES_AHEAD])
 @settings(deadline=None)
 @given(
     lines=st.lists(lines_of_a_block, min_size=1, max_size=6),
     overlap=st.booleans(),
     asked=st.lists(st.tuples(seconds, seconds, queries), min_size=1, max_size=6),
 )
-def test_page_is_that_of_all_lines_sorted(sorted_bytes: int, lines: Any, overlap: bool, asked: Any) -> None:
+def test_page_is_that_of_all_lines_sorted(lines_ahead: int, lines: Any, overlap: bool, asked: Any) -> None:
     """``overlap`` is False if each block has the times of its lines, as the recorder writes them."""
     stored: dict[str, str] = {}
     for number, block in enumerate(lines):
@@ -94,7 +94,7 @@ def test_page_is_that_of_all_lines_sorted(sorted_bytes: int, lines: Any, overlap
         stored[block_name(number, min(times), max(times))] = ndjson(*documents)
     log = RecordedLog(Stored(stored), START_NS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recorded_log, "SORTED_BYTES", sorted_bytes)
+        patch.setattr(recorded_log, "LINES_AHEAD", lines_ahead)
         for first_s, last_s, query in asked:
             time_range = (START_NS + first_s * NS_PER_S, START_NS + last_s * NS_PER_S)
             assert log.select(*time_range, **query)[0] == simple_page(log, *time_range, **query)
