@@ -166,20 +166,13 @@ def _member(name: str, status: os.stat_result) -> tarfile.TarInfo:
 
 
 def _archive_size_bytes(files: tuple[ArchivedFile, ...]) -> int:
-    size_bytes = 2 * tarfile.BLOCKSIZE
+    """Return the size of the archive, to which a link with a long target adds some bytes."""
+    blocks = 2
     for file in files:
-        size_bytes += _header_bytes(file) + -(-file.size_bytes // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
-    return -(-size_bytes // tarfile.RECORDSIZE) * tarfile.RECORDSIZE
-
-
-def _header_bytes(each: ArchivedFile) -> int:
-    is_link = each.size_bytes == 0 and each.path.is_symlink()
-    if not is_link and each.name.isascii() and len(each.name) <= tarfile.LENGTH_NAME:
-        return tarfile.BLOCKSIZE
-    member = tarfile.TarInfo(each.name)
-    if is_link:
-        member.type, member.linkname = tarfile.SYMTYPE, str(each.path.readlink())
-    return len(member.tobuf(tarfile.PAX_FORMAT))
+        is_plain = file.name.isascii() and len(file.name) <= tarfile.LENGTH_NAME
+        header_bytes = tarfile.BLOCKSIZE if is_plain else len(tarfile.TarInfo(file.name).tobuf())
+        blocks += -(-(header_bytes + file.size_bytes) // tarfile.BLOCKSIZE)
+    return -(-blocks * tarfile.BLOCKSIZE // tarfile.RECORDSIZE) * tarfile.RECORDSIZE
 
 
 def _gigabytes(size_bytes: int) -> str:

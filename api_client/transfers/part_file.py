@@ -51,17 +51,10 @@ class FileIdentity:
     """Like ``version``; kept because the answers to a later run may have none."""
 
     def may_be(self, listed: FileIdentity, done_bytes: int) -> bool:
-        """Return True if the first ``done_bytes`` of this file may belong to the listed one.
-
-        A store may give the same object a new time. Then its version must prove it, which only the next
-        answer shows, so some bytes must be left to request.
-        """
-        mine, theirs = ((each.job_id, each.name, each.node_rank) for each in (self, listed))
-        if mine != theirs or listed.size_bytes not in (None, self.size_bytes):
-            return False
-        if self.listed_modified == listed.listed_modified:
-            return self.size_bytes is None or done_bytes <= self.size_bytes
-        return done_bytes < (self.size_bytes or 0) and self.version.startswith('"')
+        """Return True if the first ``done_bytes`` of this file may belong to the listed one."""
+        mine = replace(self, version="", digest="", size_bytes=listed.size_bytes)
+        is_size = listed.size_bytes in (None, self.size_bytes)
+        return mine == listed and is_size and (self.size_bytes is None or done_bytes <= self.size_bytes)
 
 
 _IDENTITY = TypeAdapter(FileIdentity)
@@ -98,7 +91,7 @@ class PartFile:
         self.done_bytes = 0
         self._root = root
         self._part_name, self._identity_name = (file.name for file in part_paths(path))
-        self._must_be_same_version = self._has_files = self._is_closed = False
+        self._has_files = self._is_closed = False
         self._lock = threading.Lock()
         self._descriptors = ExitStack()
 
@@ -126,9 +119,7 @@ class PartFile:
                 os.ftruncate(self._part, 0)
                 self._write_identity()
                 return
-            self.done_bytes = done_bytes
-            self.identity = replace(left, listed_modified=listed.listed_modified)
-            self._must_be_same_version = left != self.identity
+            self.done_bytes, self.identity = done_bytes, left
 
     def _owned(self, descriptor: int) -> int:
         self._descriptors.callback(os.close, descriptor)
@@ -146,7 +137,7 @@ class PartFile:
             before = self.identity
             if None not in (size_bytes, before.size_bytes) and size_bytes != before.size_bytes:
                 return False
-            if version != before.version and (self._must_be_same_version or (version and before.version)):
+            if version and before.version and version != before.version:
                 return False
             self.identity = replace(
                 before,
@@ -154,8 +145,7 @@ class PartFile:
                 version=before.version or version,
                 digest=before.digest or digest,
             )
-            if self._must_be_same_version or self.identity != before:
-                self._must_be_same_version = False
+            if self.identity != before:
                 self._write_identity()
         return True
 

@@ -180,17 +180,13 @@ class Recorder:
 
     async def _follow(self) -> None:
         """Record until the job has ended; what changes slowly is read every minute."""
-        polling = asyncio.create_task(self._poll())
-        reading = asyncio.create_task(self._follow_log())
         try:
-            await asyncio.wait((polling, reading), return_when=asyncio.FIRST_COMPLETED)
-            if polling.done():
-                await polling
-            await reading
-        finally:
-            for task in (polling, reading):
-                task.cancel()
-            await asyncio.gather(polling, reading, return_exceptions=True)
+            async with asyncio.TaskGroup() as tasks:
+                polling = tasks.create_task(self._poll())
+                await self._follow_log()
+                polling.cancel()
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
 
     async def _poll(self) -> None:
         while True:
