@@ -64,7 +64,7 @@ class Members:
     """
 
     def __init__(self, members: Mapping[str, _Member], close: Callable[[], object]) -> None:
-        _check_total(len(members), sum(member.size for member in members.values()))
+        _check_total(member.size for member in members.values())
         self._members = members
         self.close = close
 
@@ -128,10 +128,15 @@ def max_lines(stored_bytes: int) -> int:
     return 64 + stored_bytes // 2
 
 
-def _check_total(count: int, size: int) -> None:
+def _check_count(count: int) -> None:
     if count > MAX_MEMBERS:
         raise RecordingError(f"refused: it has more than {MAX_MEMBERS:,} members")
-    if size > MAX_TOTAL_BYTES:
+
+
+def _check_total(sizes: Iterable[int]) -> None:
+    each = list(sizes)
+    _check_count(len(each))
+    if sum(each) > MAX_TOTAL_BYTES:
         raise RecordingError(f"refused: it has more than {MAX_TOTAL_BYTES:,} bytes")
 
 
@@ -143,7 +148,7 @@ def _members_of_folder(folder: Path) -> Members:
             if path.is_file() and not path.is_symlink():
                 size = path.stat().st_size
                 members[path.relative_to(folder).as_posix()] = _Member(size, size, partial(io.FileIO, path))
-        _check_total(len(members), 0)
+        _check_count(len(members))
     return Members(members, close=lambda: None)
 
 
@@ -179,7 +184,7 @@ class _LimitedReader(io.BufferedReader):
 
 
 _Directory = dict[str, ZipInfo]
-"""The members by name, in their order in the file; of several with one name, the last."""
+"""The members by name; of several with one name, the last."""
 
 
 def _read_zip(file: _LimitedReader) -> tuple[ZipFile, _Directory, ZipInfo | None]:
@@ -190,7 +195,7 @@ def _read_zip(file: _LimitedReader) -> tuple[ZipFile, _Directory, ZipInfo | None
     cut_off = None
     try:
         archive = ZipFile(file)
-        directory = _newest(archive.infolist())
+        directory = {info.filename: info for info in archive.infolist()}
     except (zipfile.BadZipFile, NotImplementedError, ValueError):
         archive = ZipFile(io.BytesIO(_NO_MEMBERS))
         archive.fp = file
@@ -202,35 +207,17 @@ def _read_zip(file: _LimitedReader) -> tuple[ZipFile, _Directory, ZipInfo | None
     return archive, directory, cut_off
 
 
-def _newest(infos: Iterable[ZipInfo], known: Mapping[str, ZipInfo] | None = None) -> _Directory:
-    """Return the members with those that are known. Raises RecordingError for too many."""
-    directory = dict(known or {})
-    size = sum(info.file_size for info in directory.values())
-    for info in infos:
-        replaced = directory.pop(info.filename, None)
-        size += info.file_size - (replaced.file_size if replaced is not None else 0)
-        directory[info.filename] = info
-        _check_total(len(directory), size)
-    return directory
-
-
 def _scanned(file: _LimitedReader) -> tuple[_Directory, ZipInfo | None, int]:
     """Read a zip file without a directory: its members, one that is cut off, and the end of the others."""
+    directory: _Directory = {}
     file_bytes, offset = file.seek(0, os.SEEK_END), 0
-    cut_off: ZipInfo | None = None
-
-    def complete() -> Iterator[ZipInfo]:
-        nonlocal offset, cut_off
-        while (info := _header_at(file, offset)) is not None:
-            end = file.tell() + info.compress_size
-            if end > file_bytes:
-                cut_off = info
-                return
-            offset = end
-            yield info
-
-    directory = _newest(complete())
-    return directory, cut_off, offset
+    while (info := _header_at(file, offset)) is not None:
+        end = file.tell() + info.compress_size
+        if end > file_bytes:
+            break
+        directory[info.filename], offset = info, end
+        _check_count(len(directory))
+    return directory, info, offset
 
 
 def _header_at(file: _LimitedReader, offset: int) -> ZipInfo | None:
@@ -282,7 +269,8 @@ class ZipAppender:
         Raises RecordingError if a recording can't have them, OSError if they can't be written.
         """
         data, infos = _packed(contents, self._end)
-        directory = _newest(infos, self._directory)
+        directory = self._directory | {info.filename: info for info in infos}
+        _check_total(info.file_size for info in directory.values())
         self._write(data)
         self._directory, self._end = directory, self._end + len(data)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
@@ -17,8 +18,8 @@ from api_client.recordings.stamps import moment_at, stamp_of
 
 MAX_VALUE = 2.0**63
 """No usage in cores or bytes reaches it."""
-MAX_SERIES, MAX_SAMPLES = 20_000, 500_000
-"""Maximum size of an answer: 512 nodes with 16 GPUs have fewer series, and an hour of them fewer samples."""
+MAX_NODES, MAX_GPUS, MAX_SAMPLES = 4_096, 64, 500_000
+"""Maximum size of an answer: an hour of 512 nodes with 16 GPUs has fewer samples."""
 NODE_VALUES = ("cpu_usage", "cpu_memory_usage_bytes")
 GPU_VALUES = ("gpu_utilization", "gpu_memory_usage_bytes")
 STORAGE, STORAGE_VALUES = "ephemeral_storage", ("usage_bytes", "utilization")
@@ -42,8 +43,8 @@ class RecordedMetrics:
     ) -> JobMetrics:
         """Return the samples ``start_ns <= t <= end_ns``, at most one in ``step_s`` seconds.
 
-        If that were more than ``MAX_SAMPLES``, the step is longer; of more than ``MAX_SERIES``, the first
-        are returned.
+        If that were more than ``MAX_SAMPLES``, the step is longer; of more nodes or GPUs than the maximum,
+        the first are returned.
         """
         while (collected := self._collect(start_ns, end_ns, step_s * NS_PER_S)) is None:
             step_s *= 2
@@ -66,29 +67,21 @@ class RecordedMetrics:
         """Return the samples by node; None if there are too many."""
         nodes: dict[str, Samples] = {}
         slots: dict[str, int] = {}
-        series_count = sample_count = 0
+        count = 0
         for number, block in enumerate(self.blocks.items):
             if block.first_ns > end_ns or block.last_ns < start_ns:
                 continue
             for time_ns, row in self._cached_rows(number):
                 node_id, slot = _node_of(row), time_ns // step_ns
-                if not start_ns <= time_ns <= end_ns or slots.get(node_id) == slot:
+                is_refused = node_id not in nodes and len(nodes) >= MAX_NODES
+                if not start_ns <= time_ns <= end_ns or slots.get(node_id) == slot or is_refused:
                     continue
-                if node_id not in nodes:
-                    if series_count >= MAX_SERIES:
-                        continue
-                    series_count += len(NODE_VALUES) + len(STORAGE_VALUES)
                 slots[node_id], samples = slot, nodes.setdefault(node_id, {})
                 moment = moment_at(time_ns)
                 for key, value in _values(row):
-                    if key not in samples:
-                        if key[1] and series_count >= MAX_SERIES:
-                            continue
-                        series_count += bool(key[1])
-                        samples[key] = []
-                    samples[key].append(MetricSample(moment, value))
-                    sample_count += 1
-                if sample_count > MAX_SAMPLES:
+                    samples.setdefault(key, []).append(MetricSample(moment, value))
+                    count += 1
+                if count > MAX_SAMPLES:
                     return None
         return nodes
 
@@ -117,7 +110,8 @@ def _values(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:
     stored = row.get("ephemeral_storage", row.get("cache"))
     found = [((name, ""), row.get(name)) for name in NODE_VALUES]
     for name, values in ((name, row.get(name)) for name in GPU_VALUES):
-        found += [((name, gpu), value) for gpu, value in values.items()] if isinstance(values, dict) else []
+        of_gpus = islice(values.items(), MAX_GPUS) if isinstance(values, dict) else ()
+        found += [((name, gpu), value) for gpu, value in of_gpus]
     if isinstance(stored, dict):
         found += [((STORAGE, name), stored.get(name)) for name in STORAGE_VALUES]
     for key, value in found:

@@ -106,8 +106,9 @@ _OPTION = re.compile(
     r"(?P<value>[^\s\"']{3,500}+)"
 )
 
-_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_PRIVATE_KEY = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_END = re.compile(f"-----END {_PRIVATE_KEY}")
+_KEY = re.compile(rf"-----BEGIN {_PRIVATE_KEY}.*?(?:{_END.pattern}|(?P<open>\Z))")
 _KEY_TEXT = re.compile(r"(?<![\w+/.-])[A-Za-z0-9+/]{16,4000}+={0,2}(?![\w+/=.-])")
 _KEY_LINE = re.compile(r"(?<![\w+/.-])[A-Za-z0-9+/]{64}(?:[A-Za-z0-9+/]{6}|[A-Za-z0-9+/]{12})?(?![\w+/=.-])")
 """A line of a private key: also without its beginning, as a continued recording meets it."""
@@ -269,9 +270,7 @@ class Scrubber:
 
     def _keys(self, text: str, left: list[int]) -> str:
         """Remove private keys; ``left`` is how many more lines may belong to one that has begun."""
-        if not left[0] and len(text) < len("-----BEGIN PRIVATE KEY-----"):
-            return text
-        if left[0] or "PRIVATE KEY" in text or _KEY_LINE.search(text) is not None:
+        if left[0] or "PRIVATE KEY" in text or (len(text) >= 64 and _KEY_LINE.search(text)):
             return "\n".join([_without_key(line, left) for line in text.split("\n")])
         return text
 
@@ -322,10 +321,8 @@ def _forms(value: str) -> set[str]:
 
 
 def _lowered(text: str) -> str:
-    lowered = text.lower()
-    if len(lowered) == len(text):
-        return lowered
-    return "".join(letter.lower() if letter.isascii() else letter for letter in text)
+    """Lower ASCII letters only, which keeps the length."""
+    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
 def _end_of_value(text: str, link: re.Match[str], name: _Name, limit: int) -> int:
@@ -372,31 +369,22 @@ def _without_option(match: re.Match[str]) -> str:
 
 
 def _without_key(line: str, left: list[int]) -> str:
-    pieces, done = [], 0
-    while (begin := _BEGIN.search(line, done)) is not None:
-        pieces += [line[done : begin.start()], REMOVED]
-        end = _END.search(line, begin.end())
-        if end is None:
-            left[0] = _KEY_LINES
-            return "".join(pieces)
-        left[0], done = 0, end.end()
-    return "".join(pieces) + _without_part(line[done:], left)
-
-
-def _without_part(line: str, left: list[int]) -> str:
-    """Remove the part of a private key that began on another line."""
-    if not left[0]:
+    """Remove private keys from a line, and the part of one that began on another line."""
+    before = ""
+    if left[0] and (end := _END.search(line)) is not None:
+        before, line, left[0] = REMOVED, line[end.end() :], 0
+    is_open = any(match["open"] is not None for match in _KEY.finditer(line))
+    line = _KEY.sub(REMOVED, line)
+    if is_open:
+        left[0] = _KEY_LINES
+    elif left[0]:
+        clean = _KEY_TEXT.sub(_without_key_text, _KEY_END.sub(_without_key_end, line))
+        left[0] = max(left[0] - 1, clean != line)
+        line = clean
+    else:
         clean = _KEY_LINE.sub(_without_key_text, line)
-        left[0] = clean != line  # Its last line is shorter.
-        return clean
-    end = _END.search(line)
-    if end is not None:
-        left[0] = 0
-        return REMOVED + line[end.end() :]
-    left[0] -= 1
-    clean = _KEY_TEXT.sub(_without_key_text, _KEY_END.sub(_without_key_end, line))
-    left[0] = max(left[0], clean != line)
-    return clean
+        left[0], line = clean != line, clean  # Its last line is shorter.
+    return before + line
 
 
 def _without_key_text(match: re.Match[str]) -> str:
