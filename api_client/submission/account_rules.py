@@ -1,4 +1,4 @@
-"""Check a job against the account: secrets, machine, GPU limits, queue and price.
+"""Check a job against the account: secrets, machine, GPU limits and price.
 
 The facts are fetched first; checking them sends nothing. A fact that cannot be fetched is reported as such
 and does not fail the check.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TypeVar
 
 from api_client.definitions.job_request import JobRequest, normal_gpu_type
@@ -21,12 +20,9 @@ from api_client.models import (
     Team,
     TeamGpuCapacity,
     TrainingCapacity,
-    TrainingJob,
 )
-from api_client.models.jobs import WAITING_STATUSES
 from api_client.submission.client import SubmissionClient
 from api_client.submission.findings import Finding
-from api_client.words import counted
 
 T = TypeVar("T")
 
@@ -40,7 +36,6 @@ class AccountFacts:
     prices: Iterable[InstanceTypePrice] | None = None
     capacity: TrainingCapacity | None = None
     team: Team | None = None
-    waiting: list[TrainingJob] | None = None
     unknown_facts: tuple[tuple[str, str], ...] = ()
 
 
@@ -75,15 +70,12 @@ async def fetch_account_facts(
     secrets = await ask(
         "secrets", lambda: client.account.secrets(secrets_of), is_needed=bool(request.secrets)
     )
-    is_short = capacity is not None and any(_short_limits(request, capacity, team))
-    waiting = await ask("the queue", lambda: _waiting_jobs(client, request), is_needed=is_short)
     return AccountFacts(
         secret_names=frozenset(secret.name for secret in secrets) if secrets is not None else None,
         instance_types=instances,
         prices=prices,
         capacity=capacity,
         team=team,
-        waiting=waiting,
         unknown_facts=tuple(unknown_facts),
     )
 
@@ -93,24 +85,14 @@ def _chosen_team(teams: Iterable[Team], name: str | None) -> Team | None:
     return next((team for team in teams if team.name == name or (name is None and team.default)), None)
 
 
-async def _waiting_jobs(client: SubmissionClient, request: JobRequest) -> list[TrainingJob]:
-    waiting = await client.jobs.search(statuses=sorted(WAITING_STATUSES))
-    return [
-        job
-        for job in waiting
-        if job.current_status in WAITING_STATUSES
-        and normal_gpu_type(job.instance_type.gpu_type or "") == request.gpu_type
-    ]
-
-
-def account_findings(request: JobRequest, facts: AccountFacts, now: datetime) -> Iterator[Finding]:
+def account_findings(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
     for use in request.secrets:
         if facts.secret_names is not None and use.name not in facts.secret_names:
             problem = f"the workspace has no secret {use.name!r}"
             yield Finding("error", use.field, problem, "add it in the workspace's settings, under Secrets")
     if request.gpu_type is not None:
         yield from _machine(request, facts)
-        yield from _capacity(request, facts, now)
+        yield from _capacity(request, facts)
     yield from _price(request, facts)
     for what, reason in facts.unknown_facts:
         yield Finding("info", "account", f"{what} could not be checked: {reason}")
@@ -149,23 +131,19 @@ def _limits(request: JobRequest, capacity: TrainingCapacity, team: Team | None) 
             yield entry
 
 
-def _short_limits(request: JobRequest, capacity: TrainingCapacity, team: Team | None) -> list[GpuCapacity]:
-    return [entry for entry in _limits(request, capacity, team) if request.total_gpus > _free(entry)]
-
-
-def _free(entry: GpuCapacity) -> int:
-    return max(0, entry.limit - entry.usage_count)  # spot use may push the use above the limit
-
-
-def _capacity(request: JobRequest, facts: AccountFacts, now: datetime) -> Iterator[Finding]:
+def _capacity(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
     if facts.capacity is None:
         return
     field, gpus = "compute.accelerator", f"{request.total_gpus} {request.gpu_type}"
-    if not any(_limits(request, facts.capacity, facts.team)):
+    limits = list(_limits(request, facts.capacity, facts.team))
+    if not limits:
         types = ", ".join(sorted({entry.gpu_type for entry in facts.capacity.gpu_capacities})) or "none"
         problem = f"no training capacity is listed for {request.gpu_type}"
         yield Finding("warning", field, problem, f"capacity exists for: {types}")
-    for entry in _short_limits(request, facts.capacity, facts.team)[:1]:
+    for entry in limits:
+        free = max(0, entry.limit - entry.usage_count)  # spot use may push the use above the limit
+        if request.total_gpus <= free:
+            continue
         owner = "the organization"
         if isinstance(entry, TeamGpuCapacity):
             owner = f"team {entry.team_name or entry.team_id}"
@@ -173,22 +151,9 @@ def _capacity(request: JobRequest, facts: AccountFacts, now: datetime) -> Iterat
             problem = f"{gpus} exceed the limit of {owner}: {entry.limit}"
             yield Finding("error", field, problem, "request fewer, or have the limit raised")
         else:
-            problem = (
-                f"the job will be queued: {gpus} requested, {_free(entry)} of {entry.limit} free for {owner}"
-            )
-            yield Finding("warning", field, problem + _queue(facts.waiting, now))
-
-
-def _queue(waiting: list[TrainingJob] | None, now: datetime) -> str:
-    """Return text such as ``; 3 jobs with 24 GPUs already queued, the oldest for 41 min``."""
-    if waiting is None:
-        return ""
-    if not waiting:
-        return "; no other job is queued"
-    gpus = sum(job.total_gpus for job in waiting)
-    since = min((job.created_at for job in waiting if job.created_at), default=None)
-    oldest = f", the oldest for {max(0, int((now - since).total_seconds() / 60))} min" if since else ""
-    return f"; {counted(len(waiting), 'job')} with {counted(gpus, 'GPU')} already queued{oldest}"
+            problem = f"the job will be queued: {gpus} requested, {free} of {entry.limit} free for {owner}"
+            yield Finding("warning", field, problem)
+        return
 
 
 def _price(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:

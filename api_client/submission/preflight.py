@@ -13,11 +13,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from api_client.addresses import is_loopback
-from api_client.clock import Clock, SystemClock
 from api_client.definitions import TrainingProject
 from api_client.definitions.base import unknown_fields
 from api_client.definitions.job_request import JobRequest, read_job_request
@@ -64,7 +62,7 @@ def _weights(request: JobRequest, on_emulator: bool | None) -> Iterator[Finding]
 
 
 async def preflight(
-    client: SubmissionClient, project: TrainingProject, plan: ArchivePlan, *, clock: Clock | None = None
+    client: SubmissionClient, project: TrainingProject, plan: ArchivePlan
 ) -> tuple[Finding, ...]:
     """Return all findings about ``project`` before it is submitted, most severe first.
 
@@ -74,8 +72,7 @@ async def preflight(
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
     facts = await fetch_account_facts(client, request, project.team_name)
     on_emulator = await _is_emulator(client)
-    now = (clock or SystemClock()).now()
-    return await asyncio.to_thread(check, project, plan, facts, now=now, on_emulator=on_emulator)
+    return await asyncio.to_thread(check, project, plan, facts, on_emulator=on_emulator)
 
 
 async def _is_emulator(client: SubmissionClient) -> bool | None:
@@ -92,13 +89,12 @@ def check(
     plan: ArchivePlan,
     facts: AccountFacts | None = None,
     *,
-    now: datetime | None = None,
     on_emulator: bool | None = None,
 ) -> tuple[Finding, ...]:
     """Return what ``preflight`` finds, using the given facts; without ``facts``, check only the files.
 
-    Most severe first; ``now`` is timezone-aware; ``on_emulator`` says where the job is sent, if known. Sends
-    no request, and reads only scripts among the plan's files. Findings that need a missing fact are left out.
+    Most severe first; ``on_emulator`` says where the job is sent, if known. Sends no request, and reads only
+    scripts among the plan's files. Findings that need a missing fact are left out.
     """
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
     findings = [*_config_findings(request), *command_findings(request, plan)]
@@ -116,5 +112,5 @@ def check(
         problem = "the emulator runs it on this machine, as your user; prices are examples"
         findings.append(Finding("info", "runtime.start_commands", problem))
     if facts is not None:
-        findings += account_findings(request, facts, now or datetime.now(UTC))
+        findings += account_findings(request, facts)
     return most_severe_first(findings)

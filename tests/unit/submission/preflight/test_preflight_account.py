@@ -1,6 +1,5 @@
 """What the pre-flight says of a job once it knows the account."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,29 +13,18 @@ from api_client.definitions import (
     TrainingProject,
     WeightsSource,
 )
-from api_client.models import InstanceType, Team, TrainingJob
+from api_client.models import Team
 from api_client.submission.account_rules import AccountFacts
 from api_client.submission.findings import Finding
 from api_client.submission.preflight import check
 
 Facts = dict[str, Any]
-NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 H100S = (machine("H100", 1), machine("H100", 8))
 RESEARCH = Team(id="t1", name="Research", default=True)
 
 
 def findings(wanted: TrainingProject, **facts: Any) -> tuple[Finding, ...]:
-    return check(wanted, Listing(), AccountFacts(**facts), now=NOW)
-
-
-def waiting(gpus: int, minutes: int, nodes: int = 1) -> TrainingJob:
-    return TrainingJob(
-        id="w",
-        current_status="TRAINING_JOB_PENDING",
-        created_at=NOW - timedelta(minutes=minutes),
-        instance_type=InstanceType(gpu_type="H100", gpu_count=gpus),
-        node_count=nodes,
-    )
+    return check(wanted, Listing(), AccountFacts(**facts))
 
 
 @pytest.mark.proves("docs/commands.md", "Submit a job")
@@ -51,7 +39,7 @@ def test_every_missing_secret_is_named_with_the_field_that_wants_it() -> None:
     keys = {"access_key_secret_ref": {"name": "key"}, "secret_access_key_secret_ref": {"name": "secret"}}
     docker_auth = {"auth_method": DockerAuthType.AWS_IAM, "registry": "r", "aws_iam_docker_auth": keys}
     wanted.job.image = Image.model_validate({"base_image": "a", "docker_auth": docker_auth})
-    found = check(wanted, Listing(), AccountFacts(secret_names=frozenset({"hf"})), now=NOW)
+    found = check(wanted, Listing(), AccountFacts(secret_names=frozenset({"hf"})))
     assert [each for each in problems(found, "error") if "secret" in each] == [
         "image.docker_auth.aws_iam_docker_auth.access_key_secret_ref: the workspace has no secret 'key'",
         "image.docker_auth.aws_iam_docker_auth.secret_access_key_secret_ref:"
@@ -60,18 +48,6 @@ def test_every_missing_secret_is_named_with_the_field_that_wants_it() -> None:
         "weights[0].auth.auth_secret_name: the workspace has no secret 'hub'",
         "weights[1].auth_secret_name: the workspace has no secret 'other'",
     ]
-
-
-def test_too_little_free_tells_how_long_the_queue_is() -> None:
-    full, queued = capacity("H100", limit=96, used=96), (waiting(8, 3), waiting(8, 41, 2))
-    for queue, tail in (
-        (None, ""),
-        (queued[:1], "; 1 job with 8 GPUs already queued, the oldest for 3 min"),
-        (queued, "; 2 jobs with 24 GPUs already queued, the oldest for 41 min"),
-    ):
-        told = "the job will be queued: 1 H100 requested, 0 of 96 free for the organization"
-        found = findings(project("sleep 1", gpus="H100"), capacity=full, waiting=queue)
-        assert problems(found, "warning") == [f"compute.accelerator: {told}{tail}"]
 
 
 HIDDEN = {"unknown_facts": (("secrets", "403 no"),)}
@@ -97,6 +73,8 @@ GPU = "compute.accelerator: "
          "warning", GPU + "no training capacity is listed for H100", "capacity exists for: A10G"),
         ({"gpus": "H100:8", "nodes": 2}, {"capacity": capacity("H100", limit=8)},
          "error", GPU + "16 H100 exceed the limit of the organization: 8", ""),
+        ({"gpus": "H100"}, {"capacity": capacity("H100", limit=96, used=96)},
+         "warning", GPU + "the job will be queued: 1 H100 requested, 0 of 96 free for the organization", ""),
         (SPOT, {"capacity": capacity("H100", limit=0)}, "warning", GPU + "the job will be queued", ""),
         ({"gpus": "H100:8", "team_name": "Research"}, OF_A_TEAM,
          "warning", GPU + "the job will be queued: 8 H100 requested, 4 of 8 free for team Research", ""),

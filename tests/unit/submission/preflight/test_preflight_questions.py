@@ -1,7 +1,6 @@
 """What the pre-flight asks the server, and what it does when the server will not tell."""
 
 import json
-from datetime import timedelta
 
 import httpx
 import pytest
@@ -15,9 +14,7 @@ from api_client.submission.preflight import preflight
 from support.log_server import FastClock
 
 CLOCK = FastClock()
-LATELY = (CLOCK.now() - timedelta(minutes=30)).isoformat()
 NODE = {"id": "h", "name": "H100:8", "gpu_type": "H100", "gpu_count": 8, "millicpu_limit": 200_000}
-JOB = {"id": "j", "current_status": "TRAINING_JOB_PENDING", "created_at": LATELY, "instance_type": NODE}
 FULL = {"gpu_type": "H100", "baseline": 8, "limit": 16, "usage_count": 16}
 
 
@@ -32,7 +29,6 @@ class Account:
             "training/capacity": {"gpu_capacities": [FULL], "team_gpu_capacities": []},
             "secrets": {"secrets": [{"name": "hf", "id": "s"}]},
             "teams/t1/secrets": {"secrets": [{"name": "ours", "id": "s"}]},
-            "training_jobs/search": {"training_jobs": [JOB]},
         }
         self.asked: list[tuple[str, str]] = []
         self.api_url = "https://api.test"
@@ -41,7 +37,7 @@ class Account:
         remote = Remote("lab", "https://app.test", self.api_url, SecretStr("key"), "a test")
         transport, once = httpx.MockTransport(self._answer), RetryPolicy(max_attempts=1)
         async with TrainingClient(remote, clock=CLOCK, retry=once, http_transport=transport) as client:
-            return await preflight(client, wanted, Listing(), clock=CLOCK)
+            return await preflight(client, wanted, Listing())
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         path = request.url.path.removeprefix("/v1/")
@@ -79,21 +75,12 @@ async def test_it_only_reads_what_it_needs_and_asks_nothing_twice(account):
     account.asked.clear()
     await account.preflight(wanted())
     assert len(account.asked) == len(set(account.asked))
-    assert [path for method, path in account.asked if method != "GET"] == ["training_jobs/search"]
-    account.asked.clear()
-    account.routes["training/capacity"]["gpu_capacities"] = [{**FULL, "usage_count": 0}]
-    await account.preflight(wanted())
-    assert ("POST", "training_jobs/search") not in account.asked
+    assert {method for method, _ in account.asked} == {"GET"}
 
 
-async def test_only_secrets_of_the_team_and_queued_jobs_of_the_gpu_count(account):
+async def test_only_secrets_of_the_team_are_there(account):
     assert problems(await account.preflight(wanted(secret="ours", team_name="Research")), "error") == []
     assert problems(await account.preflight(wanted(secret="hf", team_name="Research")), "error") != []
-    account.routes["training_jobs/search"]["training_jobs"] = [
-        {**JOB, "instance_type": {**NODE, "gpu_type": "A10G"}},
-        {**JOB, "current_status": "TRAINING_JOB_RUNNING"},
-    ]
-    assert problems(await account.preflight(wanted()), "warning")[1].endswith("no other job is queued")
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])
