@@ -44,20 +44,17 @@ def execute(path: str) -> ModuleType:
     import path. Raises ConfigFailure, except for KeyboardInterrupt.
     """
     file = Path(path).absolute()
+    path = str(file)
     try:
-        is_file, is_folder = file.is_file(), file.is_dir()
+        content = file.read_bytes()
     except OSError as error:
         raise ConfigFailure(f"it can't be read: {error.strerror}") from None
-    if not is_file:
-        reason = "is a folder" if is_folder else "does not exist"
-        raise ConfigFailure(f"it {reason}; give the Python file that defines the config")
-    path = str(file)
     spec = importlib.util.spec_from_file_location(file.stem, path)
     if spec is None or file.suffix != ".py":
         raise ConfigFailure("not a Python file; a config's name ends in .py")
     module = importlib.util.module_from_spec(spec)
     try:
-        exec(compile(file.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)
+        exec(compile(content, path, "exec", dont_inherit=True), module.__dict__)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # the file may raise anything, including SystemExit
@@ -212,11 +209,8 @@ def _own() -> Any:
 
 
 def _deployment_document(config: Any) -> dict[str, Any]:
-    document: dict[str, Any] = config.model_dump()
-    if config.checkpoint_details is not None:
-        # Dump them one by one: as members of a list they would lose the fields that their subclasses add.
-        checkpoints = [checkpoint.model_dump() for checkpoint in config.checkpoint_details.checkpoints]
-        document["checkpoint_details"]["checkpoints"] = checkpoints
+    # Of checkpoints, with the fields that their subclasses add.
+    document: dict[str, Any] = config.model_dump(serialize_as_any=True)
     if config.compute is not None:
         document["compute"] = config.compute.model_dump()
     return document

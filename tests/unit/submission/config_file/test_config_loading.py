@@ -98,6 +98,6 @@ def test_an_error_in_a_file_beside_the_config_is_told_with_both_places(tmp_path:
 
 
 def test_what_is_no_config_file_is_refused(tmp_path: Path) -> None:
-    assert "does not exist" in failure(tmp_path / "none.py").problem
-    assert "folder" in failure(tmp_path).problem
+    assert "No such file" in failure(tmp_path / "none.py").problem
+    assert "Is a directory" in failure(tmp_path).problem
     assert ".py" in failure(write_config(tmp_path, "", name="config.txt")).problem
