@@ -109,6 +109,7 @@ def pack(plan: ArchivePlan, file: IO[bytes], on_progress: Callable[[int, int], o
             _add(archive, each, meter)
             # The tar file remembers every member, which is not needed here.
             archive.members.clear()  # type: ignore[attr-defined]  # known to the documentation only
+    file.flush()
     report(total_bytes, total_bytes)
 
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
+from importlib import metadata
 from pathlib import Path
 from typing import IO, Any, Literal
 
+import pydantic
+
 from api_client.definitions import TrainingProject
-from api_client.errors import ArchiveError
-from api_client.models import BlobCredentials
+from api_client.errors import ArchiveError, ConfigurationError, ErrorAnswer
+from api_client.http.connection import user_agent
+from api_client.models import BlobCredentials, Team
 from api_client.models import TrainingJob as CreatedJob
 from api_client.models import TrainingProject as CreatedProject
 from api_client.submission.archive import ArchivePlan, pack, plan_archive, writing_to
 from api_client.submission.client import SubmissionClient
 from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
-from api_client.submission.team_choice import choose_team
-from api_client.submission.user_environment import describe_environment
 from api_client.transfers.uploads import Blobs
 
 Phase = Literal["archiving", "uploading", "creating"]
@@ -87,7 +93,8 @@ async def submit(
     if plan is None:
         plan = await asyncio.to_thread(plan_archive, source_dir, project.job.workspace)
     user_env = await asyncio.to_thread(describe_environment, source_dir)
-    with tempfile.TemporaryFile() as archive:  # it has no name, so a kill leaves nothing of it
+    # The file has no name, so a kill leaves nothing of it.
+    with writing_to(Path(tempfile.gettempdir())), tempfile.TemporaryFile() as archive:
         await _write(plan, archive, report)
         credentials = await client.blobs.training_credentials()
         await _upload(client.blobs, archive, plan.size_bytes, credentials, report)
@@ -120,8 +127,7 @@ async def _write(plan: ArchivePlan, archive: IO[bytes], report: OnProgress) -> N
         loop.call_soon_threadsafe(report, SubmissionProgress("archiving", done_bytes, total_bytes))
 
     try:
-        with writing_to(Path(tempfile.gettempdir())):
-            await asyncio.to_thread(pack, plan, archive, on_bytes)
+        await asyncio.to_thread(pack, plan, archive, on_bytes)
     finally:
         is_cancelled.set()
 
@@ -141,3 +147,114 @@ async def _upload(
 
     report(latest)
     await blobs.upload(archive, credentials, on_progress=on_bytes, on_note=on_note)
+
+
+_NOT_FOR_US = frozenset(
+    {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TeamChoice:
+    """Team to create in; without an id, the server's default. ``warning`` says what was guessed."""
+
+    team_id: str | None = None
+    name: str | None = None
+    warning: str | None = None
+
+
+async def choose_team(client: SubmissionClient, *, project_name: str, wanted: str | None) -> TeamChoice:
+    """Find the team with the id or name ``wanted``, or the one that already has the project.
+
+    Raises ConfigurationError if there is no such team, or if several have such a project; RequestError.
+    """
+    try:
+        teams = await client.account.teams()
+    except ErrorAnswer as error:
+        if wanted is not None or error.status not in _NOT_FOR_US:
+            raise
+        teams = []
+    if wanted is not None:
+        return _named_team(teams, wanted)
+    if len(teams) <= 1:
+        return _chosen(teams[0]) if teams else TeamChoice()
+    homes = {project.team_name for project in await client.projects.list() if project.name == project_name}
+    with_project = [team for team in teams if team.name in homes]
+    if len(with_project) > 1:
+        names = ", ".join(sorted(team.name for team in with_project))
+        raise ConfigurationError(f"several teams have a project '{project_name}' ({names}); choose a team")
+    if with_project:
+        return _chosen(with_project[0])
+    default = next((f" '{team.name}'" for team in teams if team.default), "")
+    return TeamChoice(warning=f"'{project_name}' is a new project and goes to the default team{default}")
+
+
+def _named_team(teams: Sequence[Team], wanted: str) -> TeamChoice:
+    """Return the team with that id, else name. Raises ConfigurationError, which lists the existing teams."""
+    for team in sorted(teams, key=lambda team: team.id != wanted):
+        if wanted in (team.id, team.name):
+            return TeamChoice(team.id, team.name)
+    names = ", ".join(sorted(team.name for team in teams)) or "none visible to this key"
+    raise ConfigurationError(f"no team '{wanted}' (known: {names})")
+
+
+def _chosen(team: Team) -> TeamChoice:
+    # The plain route uses the default team, and every server supports it.
+    return TeamChoice() if team.default else TeamChoice(team.id, team.name)
+
+
+GIT_TIMEOUT_S = 10.0  # if a repository takes longer, the job is submitted without its commit
+
+
+def describe_environment(source_dir: Path) -> dict[str, Any]:
+    """Return a job's ``truss_user_env``, with our own name and version in place of the official client's.
+
+    Runs ``git`` in ``source_dir``; blocks.
+    """
+    return {
+        "truss_client_version": user_agent().split(" ", 1)[0],
+        "python_version": ".".join(str(part) for part in sys.version_info[:3]),
+        "pydantic_version": pydantic.VERSION,
+        "mypy_version": _version_of("mypy"),
+        "git_info": _git_info(source_dir),
+    }
+
+
+def _version_of(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_info(folder: Path) -> dict[str, Any] | None:
+    """Return the commit, the latest tag before it, and a dirty flag; None outside of a repository."""
+    sha = _git(folder, "rev-parse", "HEAD")
+    if not sha:
+        return None
+    tag = _git(folder, "describe", "--tags", "--abbrev=0") or None
+    since = _git(folder, "rev-list", f"{tag}..HEAD", "--count") if tag else None
+    return {
+        "latest_commit_sha": sha,
+        "latest_tag": tag,
+        "commits_since_tag": int(since) if since and since.isdigit() else None,
+        "has_uncommitted_changes": bool(_git(folder, "status", "--porcelain")),
+    }
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    # Reading must not lock or refresh the index, nor prompt.
+    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_TIMEOUT_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode(errors="replace").strip()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pydantic
 import pytest
 
-from api_client.submission.user_environment import describe_environment
+from api_client.submission.submitting import describe_environment
 
 
 def git(folder: Path, *arguments: str) -> str:

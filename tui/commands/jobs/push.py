@@ -25,9 +25,13 @@ from api_client.submission.config_file import load_training_project
 from api_client.submission.findings import Finding
 from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
 from api_client.submission.preflight import check, preflight
-from api_client.submission.submitting import Submission, SubmissionProgress, submit
-from api_client.submission.team_choice import choose_team
-from api_client.submission.user_environment import describe_environment
+from api_client.submission.submitting import (
+    Submission,
+    SubmissionProgress,
+    choose_team,
+    describe_environment,
+    submit,
+)
 from tui.commands.logs.command import follow_log
 from tui.commands.logs.printing import renderer
 from tui.commands.support.options import (
