@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.http.retry import ENDLESS, is_transient, retrying
 from api_client.models import ApiModel, CheckpointFile, TrainingJob
 from api_client.models.jobs import CLOCK_SKEW
-from api_client.models.logs import NS_PER_S, LogEnd, LogEntry
+from api_client.models.logs import NS_PER_S, LogBatch, LogEnd, LogEntry
 from api_client.recordings.archive import RecordingError
 from api_client.recordings.metrics import rows_of
 from api_client.recordings.reading import (
@@ -94,7 +94,7 @@ class Recorder:
                 await retrying(self._finish, ENDLESS, sleep=self.client.clock.sleep)
             else:
                 await self._record_metrics()
-                await self._read_log()
+                await self._record_log()
                 await self._finish()
         finally:  # a thread can't be canceled: what it opened is closed, too
             (await opening).close()
@@ -183,7 +183,7 @@ class Recorder:
         try:
             async with asyncio.TaskGroup() as tasks:
                 polling = tasks.create_task(self._poll())
-                await self._follow_log()
+                await self._record_log(follow=True)
                 polling.cancel()
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
@@ -200,27 +200,20 @@ class Recorder:
             await asyncio.to_thread(self._writer.flush)
             await self.client.clock.sleep(POLL_S)
 
-    async def _follow_log(self) -> None:
-        stream = self.client.logs.follow(self.job.project_id, self.job.id, start=self._log_start())
-        async with aclosing(stream) as items:
+    async def _record_log(self, *, follow: bool = False) -> None:
+        read: Callable[..., AsyncGenerator[LogBatch | LogEnd]] = (
+            self.client.logs.follow if follow else self.client.logs.history
+        )
+        start = self._start_after(self._writer.log.newest_ns)
+        async with aclosing(read(self.job.project_id, self.job.id, start=start)) as items:
             async for item in items:
                 if isinstance(item, LogEnd):
                     self.job = item.job
-                else:
-                    await self._record_lines(item.entries, item.read_part)
-                    if item.caught_up:
-                        self._log_complete()
+                    continue
+                await self._record_lines(item.entries, item.read_part)
+                if item.caught_up:
+                    self._log_complete()
         self._log_complete()
-
-    async def _read_log(self) -> None:
-        stream = self.client.logs.history(self.job.project_id, self.job.id, start=self._log_start())
-        async with aclosing(stream) as batches:
-            async for batch in batches:
-                await self._record_lines(batch.entries, batch.read_part)
-        self._log_complete()
-
-    def _log_start(self) -> datetime:
-        return self._start_after(self._writer.log.newest_ns)
 
     def _start_after(self, newest_ns: int | None) -> datetime:
         """Return where to read on: a little before what is recorded already."""
