@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 
 from api_client.clock import Clock
@@ -147,7 +148,7 @@ class DownloadRun:
             part = PartFile(path, self.plan.folder, identity_of(listed, self.plan.job_id))
             try:
                 await asyncio.to_thread(part.open)
-                await _FileDownload(self, index, part).fetch()
+                await self._receive_rest(index, part)
                 verified_by = await self._verify(index, part)
                 await asyncio.to_thread(self._finish, part, modified(self.listed(index).last_modified))
                 break
@@ -183,104 +184,81 @@ class DownloadRun:
             raise DownloadError(f"{part.path} is a directory; left unchanged")
         part.finish(modified_s)
 
+    async def _receive_rest(self, index: int, part: PartFile) -> None:
+        """Download what the part file lacks. Raises _ObjectChanged, DownloadError and RequestError."""
+        self.meter.change(index, done_bytes=part.done_bytes)
+        needs_request = not part.identity.size_bytes  # unknown, or so the listing says
+        while needs_request or part.done_bytes != part.identity.size_bytes:
+            needs_request = False
+            await retrying(
+                partial(self._request, index, part),
+                self.retry,
+                sleep=self.clock.sleep,
+                random=self.random,
+                on_wait=lambda error, delay_s: self.meter.change(
+                    index, note=f"{error}; retrying in {delay_s:.1f} s"
+                ),
+            )
 
-class _ObjectChanged(Exception):
-    """The object differs from the one whose bytes were already downloaded."""
+    async def _request(self, index: int, part: PartFile) -> None:
+        """Receive what arrives without an interruption, with a fresh URL if necessary.
 
-
-class _FileDownload:
-    """Downloads the rest of one file, the run's ``index``-th, into its open part file."""
-
-    def __init__(self, run: DownloadRun, index: int, part: PartFile) -> None:
-        self._run = run
-        self._index = index
-        self._part = part
-
-    async def fetch(self) -> None:
-        """Raises _ObjectChanged, DownloadError and RequestError, and keeps what arrived."""
-        self._report(done_bytes=self._part.done_bytes)
-        if not self._size_bytes:  # unknown, or so the listing says
-            await self._continue()
-        while self._part.done_bytes != self._size_bytes:
-            await self._continue()
-
-    @property
-    def _size_bytes(self) -> int | None:
-        return self._part.identity.size_bytes
-
-    def _report(self, **news: object) -> None:
-        self._run.meter.change(self._index, **news)
-
-    async def _continue(self) -> None:
-        """Fetch as much of the rest as arrives without an interruption."""
-        run = self._run
-        await retrying(
-            self._request,
-            run.retry,
-            sleep=run.clock.sleep,
-            random=run.random,
-            on_wait=lambda error, delay_s: self._report(note=f"{error}; retrying in {delay_s:.1f} s"),
-        )
-
-    async def _request(self) -> None:
-        """Send a request, with a fresh URL if necessary; raises the error if nothing arrived."""
+        Raises the error if nothing arrived.
+        """
         for attempt in range(1, MAX_ATTEMPTS + 1):
-            listed = self._run.listed(self._index)
+            listed = self.listed(index)
             try:
-                await self._receive(listed.url)
+                await self._receive(index, part, listed.url)
                 return
             except UrlExpired:
                 if attempt == MAX_ATTEMPTS:
                     raise
-            self._report(note="URL expired; requesting a new one")
-            await self._run.renew_url(listed)
+            self.meter.change(index, note="URL expired; requesting a new one")
+            await self.renew_url(listed)
 
-    async def _receive(self, url: str) -> None:
-        start = self._part.done_bytes
+    async def _receive(self, index: int, part: PartFile, url: str) -> None:
+        start = part.done_bytes
         try:
-            async with self._run.objects.open(url, start=start) as answer:
-                await self._check(answer)
-                await self._save_pieces(answer.pieces)
-            if answer.total_bytes is None and not answer.is_partial:
-                await self._end_here()
+            async with self.objects.open(url, start=start) as answer:
+                await self._check(part, answer)
+                self.meter.change(index, size_bytes=part.identity.size_bytes)
+                await self._save_pieces(index, part, answer.pieces)
+            # Without an announced length, the end of the body is that of the file, if that is possible.
+            is_end_unknown = answer.total_bytes is None and not answer.is_partial
+            if is_end_unknown and not await asyncio.to_thread(part.identify, size_bytes=part.done_bytes):
+                raise Unreachable("the store closed the connection in the middle of the file", method="GET")
         except RangeOutside:
             raise _ObjectChanged("the file ends before the requested part") from None
         except RequestError as error:
-            if self._part.done_bytes == start or not error.retryable:
+            if part.done_bytes == start or not error.retryable:
                 raise
 
-    async def _save_pieces(self, pieces: AsyncIterable[bytes]) -> None:
-        part, content = self._part, bytearray()
+    async def _check(self, part: PartFile, answer: ObjectAnswer) -> None:
+        """Check an answer's headers before its body is read."""
+        size_bytes = part.identity.size_bytes
+        if not answer.is_partial and "html" in answer.content_type and answer.total_bytes != size_bytes:
+            raise InvalidAnswer("got a web page instead of the file")
+        if None not in (answer.total_bytes, size_bytes) and answer.total_bytes != size_bytes:
+            raise _ObjectChanged(f"it has {answer.total_bytes:,} bytes instead of the listed {size_bytes:,}")
+        if not await asyncio.to_thread(
+            part.identify, size_bytes=answer.total_bytes, version=answer.version, digest=answer.digest
+        ):
+            raise _ObjectChanged("the file was replaced")
+
+    async def _save_pieces(self, index: int, part: PartFile, pieces: AsyncIterable[bytes]) -> None:
+        content, size_bytes = bytearray(), part.identity.size_bytes
         try:
             async for piece in pieces:
-                size_bytes = self._size_bytes
                 if size_bytes is not None and part.done_bytes + len(content) + len(piece) > size_bytes:
                     raise _ObjectChanged("the store sent more than the size of the file")
                 content += piece
-                self._run.meter.arrived(self._index, len(piece))
+                self.meter.arrived(index, len(piece))
                 if len(content) >= SAVE_BYTES:
                     full, content = content, bytearray()
                     await asyncio.to_thread(part.append, part.done_bytes, full)
         finally:
             await asyncio.shield(asyncio.to_thread(part.append, part.done_bytes, content))
 
-    async def _check(self, answer: ObjectAnswer) -> None:
-        """Check an answer's headers before its body is read."""
-        size_bytes = self._size_bytes
-        if not answer.is_partial and "html" in answer.content_type and answer.total_bytes != size_bytes:
-            raise InvalidAnswer("got a web page instead of the file")
-        if None not in (answer.total_bytes, size_bytes) and answer.total_bytes != size_bytes:
-            raise _ObjectChanged(f"it has {answer.total_bytes:,} bytes instead of the listed {size_bytes:,}")
-        if not await asyncio.to_thread(
-            self._part.identify,
-            size_bytes=answer.total_bytes,
-            version=answer.version,
-            digest=answer.digest,
-        ):
-            raise _ObjectChanged("the file was replaced")
-        self._report(size_bytes=self._size_bytes)
 
-    async def _end_here(self) -> None:
-        """Take the end of a body without an announced length as the end of the file, if that is possible."""
-        if not await asyncio.to_thread(self._part.identify, size_bytes=self._part.done_bytes):
-            raise Unreachable("the store closed the connection in the middle of the file", method="GET")
+class _ObjectChanged(Exception):
+    """The object differs from the one whose bytes were already downloaded."""
