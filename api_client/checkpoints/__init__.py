@@ -3,15 +3,23 @@
 This package has the records and the parsers; ``TrainingClient.checkpoint_contents`` fetches the files.
 """
 
-from api_client.checkpoints.reading import Preview as Preview
-from api_client.checkpoints.safetensors import ReadShard as ReadShard
-from api_client.checkpoints.safetensors import SafetensorsHeader as SafetensorsHeader
-from api_client.checkpoints.safetensors import Tensor as Tensor
-from api_client.checkpoints.safetensors import Weights as Weights
-from api_client.checkpoints.safetensors import parse_header as parse_header
-from api_client.checkpoints.trainer_state import TrainerState as TrainerState
-from api_client.checkpoints.trainer_state import parse_trainer_state as parse_trainer_state
-from api_client.errors import UnreadableFile as UnreadableFile
-from api_client.models.checkpoints import belongs_to as belongs_to
-from api_client.models.checkpoints import is_safetensors as is_safetensors
-from api_client.models.checkpoints import name_inside as name_inside
+from api_client.checkpoints.reading import Preview
+from api_client.checkpoints.safetensors import ReadShard, SafetensorsHeader, Tensor, Weights, parse_header
+from api_client.checkpoints.trainer_state import TrainerState, parse_trainer_state
+from api_client.errors import UnreadableFile
+from api_client.models.checkpoints import belongs_to, is_safetensors, name_inside
+
+__all__ = [
+    "Preview",
+    "ReadShard",
+    "SafetensorsHeader",
+    "Tensor",
+    "TrainerState",
+    "UnreadableFile",
+    "Weights",
+    "belongs_to",
+    "is_safetensors",
+    "name_inside",
+    "parse_header",
+    "parse_trainer_state",
+]

@@ -7,21 +7,20 @@ contiguous, without holes, and ends where the file ends.
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from api_client.errors import UnreadableFile
+from api_client.http.decoding import describe
 from api_client.models import CheckpointFile
 from api_client.words import counted
 
 LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100_000_000  # limit set by the format
-MAX_DIMENSIONS = 64
-METADATA = "__metadata__"
 
 BITS_OF_DTYPE = {
     **dict.fromkeys(("F64", "I64", "U64", "C64"), 64),
@@ -96,96 +95,59 @@ def header_length(first_bytes: bytes, file_bytes: int | None) -> int:
     return length
 
 
+_Count = Annotated[int, Field(strict=True, ge=0, lt=2**64)]
+
+
+class _Entry(BaseModel):
+    dtype: Annotated[str, Field(min_length=1)]
+    shape: Annotated[tuple[_Count, ...], Field(max_length=64)]
+    data_offsets: tuple[_Count, _Count]
+
+
+class _Header(BaseModel):
+    """The JSON object: metadata, and the tensors by their names."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, _Entry]
+
+    written_by: dict[str, str] = Field(default={}, alias="__metadata__")
+
+
 def parse_header(header: bytes, file_bytes: int | None = None) -> SafetensorsHeader:
     """Parse the JSON header. Raises UnreadableFile for anything that the format forbids.
 
     If ``file_bytes``, the size of the file, is given, the tensors must fill the rest of the file.
     """
-    entries = _entries(header)
-    metadata = _metadata(entries.pop(METADATA, {}))
-    placed = sorted(
-        ((*_place(name, entry), _tensor(name, entry)) for name, entry in entries.items()),
-        key=lambda item: (item[0], item[1]),
-    )
-    end = 0
-    for begin, stop, tensor in placed:
-        if begin < end:
-            raise UnreadableFile(f"the bytes of {_shown(tensor.name)} overlap those of another tensor")
-        if begin > end:
-            raise UnreadableFile(f"no tensor covers the {begin - end:,} bytes before {_shown(tensor.name)}")
+    try:
+        parsed = _Header.model_validate_json(header)
+    except ValidationError as error:
+        raise UnreadableFile(describe(error, "its header")) from None
+    tensors, end = [], 0
+    for name, entry in sorted(parsed.__pydantic_extra__.items(), key=lambda item: item[1].data_offsets):
+        begin, stop = entry.data_offsets
+        if begin != end or stop < begin:
+            raise UnreadableFile(f"the bytes of {_shown(name)} do not follow those of the tensor before it")
+        tensors.append(_tensor(name, entry))
         end = stop
     if file_bytes is not None and LENGTH_BYTES + len(header) + end != file_bytes:
         there = file_bytes - LENGTH_BYTES - len(header)
         raise UnreadableFile(f"its tensors need {end:,} bytes, but the file has {there:,}")
-    return SafetensorsHeader(
-        tensors=tuple(tensor for _begin, _stop, tensor in placed),
-        metadata=metadata,
-        header_bytes=LENGTH_BYTES + len(header),
-        data_bytes=end,
-    )
+    return SafetensorsHeader(tuple(tensors), parsed.written_by, LENGTH_BYTES + len(header), data_bytes=end)
 
 
-def _entries(header: bytes) -> dict[str, Any]:
-    try:
-        entries = json.loads(header.decode("utf-8"), object_pairs_hook=_reject_duplicate_keys)
-    except UnreadableFile:
-        raise
-    except RecursionError:
-        raise UnreadableFile("its header is nested too deeply") from None
-    except ValueError:
-        raise UnreadableFile("its header is not JSON") from None
-    if not isinstance(entries, dict):
-        raise UnreadableFile("its header is not a JSON object")
-    return entries
-
-
-def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    document = dict(pairs)
-    if len(document) != len(pairs):
-        twin = Counter(name for name, _value in pairs).most_common(1)[0][0]
-        raise UnreadableFile(f"its header lists {_shown(twin)} twice")
-    return document
-
-
-def _metadata(value: Any) -> dict[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-        raise UnreadableFile("the metadata in its header is not a map of strings")
-    return value
-
-
-def _place(name: str, entry: Any) -> tuple[int, int]:
-    offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
-    if not (isinstance(offsets, list) and len(offsets) == 2 and all(_is_count(part) for part in offsets)):
-        raise UnreadableFile(f"its header has no offsets for {_shown(name)}")
-    begin, end = offsets
-    if begin > end:
-        raise UnreadableFile(f"{_shown(name)} ends before it starts")
-    return begin, end
-
-
-def _tensor(name: str, entry: dict[str, Any]) -> Tensor:
-    dtype, shape = entry.get("dtype"), entry.get("shape")
-    if not isinstance(dtype, str) or not dtype:
-        raise UnreadableFile(f"its header has no type for {_shown(name)}")
-    if not (isinstance(shape, list) and all(_is_count(part) for part in shape)):
-        raise UnreadableFile(f"{_shown(name)} has an invalid shape")
-    if len(shape) > MAX_DIMENSIONS:
-        raise UnreadableFile(f"{_shown(name)} has {len(shape):,} dimensions")
-    begin, end = _place(name, entry)
-    tensor = Tensor(name=name, dtype=dtype, shape=tuple(shape), size_bytes=end - begin)
-    bits = BITS_OF_DTYPE.get(dtype)
-    room_bits = tensor.size_bytes * 8
-    count = tensor.parameter_count
+def _tensor(name: str, entry: _Entry) -> Tensor:
+    begin, end = entry.data_offsets
+    tensor = Tensor(name, entry.dtype, entry.shape, size_bytes=end - begin)
+    bits, count = BITS_OF_DTYPE.get(entry.dtype), tensor.parameter_count
     # The size of an unknown type is unknown, but every value takes at least one bit.
-    if (count > room_bits) if bits is None else (-(-count * bits // 8) != tensor.size_bytes):
+    is_possible = (
+        count <= tensor.size_bytes * 8 if bits is None else -(-count * bits // 8) == tensor.size_bytes
+    )
+    if not is_possible:
         raise UnreadableFile(
             f"{_shown(name)} has {tensor.size_bytes:,} bytes, which does not match its shape"
         )
     return tensor
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64
 
 
 def _shown(name: str) -> str:
