@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from api_client.clock import SystemClock
 
-class Playback:
+
+class Playback(SystemClock):
     """A clock between ``begin`` and ``end``, where it stops; it is paused at the end by default.
 
     ``seek`` moves it to any moment, ``play`` lets it run ``speed`` times as fast as real time. It can be
@@ -74,11 +75,3 @@ class Playback:
 
     def _bounded(self, moment: datetime) -> datetime:
         return min(max(moment, self.begin), self.end)
-
-    def monotonic(self) -> float:
-        """Return seconds on a monotonic clock, for measuring intervals."""
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait that many seconds of real time."""
-        await asyncio.sleep(seconds)

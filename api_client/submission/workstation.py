@@ -5,8 +5,6 @@ The values are those of ``truss train workstation`` 0.18.36, verified by recorde
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from api_client.definitions import (
     Accelerator,
     AcceleratorSpec,
@@ -35,52 +33,47 @@ START_COMMAND = "sleep infinity"  # the job runs until it is stopped
 UNNAMED_REMOTE = "baseten"  # host names leave this remote out: it is the official CLI's default
 
 
-@dataclass(frozen=True, slots=True)
-class Workstation:
-    """Settings of a workstation. ``accelerator`` is case-insensitive; ``gpu_count`` is per node.
-
-    ``project_name`` defaults to ``workstation-<accelerator>``, ``image`` to CUDA's development image for
-    the accelerator. ``checkpoint_from_job`` is the id of a job whose latest checkpoint is loaded.
-    """
-
-    accelerator: str = "H100"
-    gpu_count: int = 1
-    node_count: int = 1
-    project_name: str | None = None
-    image: str | None = None
-    saves_checkpoints: bool = False
-    checkpoint_path: str | None = None
-    checkpoint_volume_size_gib: int | None = None
-    checkpoint_from_job: str | None = None
-    spot: bool = False
-
-
-def workstation_project(wanted: Workstation) -> TrainingProject:
+def workstation_project(
+    *,
+    accelerator: str,
+    gpu_count: int,
+    node_count: int,
+    project_name: str | None,
+    image: str | None,
+    saves_checkpoints: bool,
+    checkpoint_path: str | None,
+    checkpoint_volume_size_gib: int | None,
+    checkpoint_from_job: str | None,
+    spot: bool,
+) -> TrainingProject:
     """Build the project and job of a workstation; every node sleeps.
 
-    Raises ConfigurationError for unknown GPUs.
+    ``accelerator`` is case-insensitive; ``gpu_count`` is per node. ``project_name`` defaults to
+    ``workstation-<accelerator>``, ``image`` to CUDA's development image for the accelerator.
+    ``checkpoint_from_job`` is the id of a job whose latest checkpoint is loaded. Raises ConfigurationError
+    for unknown GPUs.
     """
-    accelerator = _accelerator(wanted.accelerator)
-    default_image = NEWER_IMAGE if accelerator in NEEDING_NEWER_IMAGE else DEFAULT_IMAGE
+    gpu_type = _accelerator(accelerator)
+    default_image = NEWER_IMAGE if gpu_type in NEEDING_NEWER_IMAGE else DEFAULT_IMAGE
     latest = None
-    if wanted.checkpoint_from_job:
-        reference = BasetenCheckpoint.from_latest_checkpoint(job_id=wanted.checkpoint_from_job)
+    if checkpoint_from_job:
+        reference = BasetenCheckpoint.from_latest_checkpoint(job_id=checkpoint_from_job)
         latest = LoadCheckpointConfig(enabled=True, checkpoints=[reference])
     job = TrainingJob(
-        image=Image(base_image=wanted.image or default_image),
+        image=Image(base_image=image or default_image),
         compute=Compute(
-            node_count=wanted.node_count,
-            accelerator=AcceleratorSpec(accelerator=accelerator, count=wanted.gpu_count),
-            availability_model=AvailabilityModel.SPOT if wanted.spot else AvailabilityModel.DEDICATED,
+            node_count=node_count,
+            accelerator=AcceleratorSpec(accelerator=gpu_type, count=gpu_count),
+            availability_model=AvailabilityModel.SPOT if spot else AvailabilityModel.DEDICATED,
         ),
         runtime=Runtime(
             start_commands=[START_COMMAND],
             # Without affinity the job starts wherever a GPU is free, possibly without the existing cache.
             cache_config=CacheConfig(enabled=True, require_cache_affinity=False),
             checkpointing_config=CheckpointingConfig(
-                enabled=wanted.saves_checkpoints,
-                checkpoint_path=wanted.checkpoint_path,
-                volume_size_gib=wanted.checkpoint_volume_size_gib,
+                enabled=saves_checkpoints,
+                checkpoint_path=checkpoint_path,
+                volume_size_gib=checkpoint_volume_size_gib,
             ),
             load_checkpoint_config=latest,
         ),
@@ -88,7 +81,7 @@ def workstation_project(wanted: Workstation) -> TrainingProject:
             trigger=InteractiveSessionTrigger.ON_STARTUP, session_provider=InteractiveSessionProvider.SSH
         ),
     )
-    return TrainingProject(name=wanted.project_name or f"workstation-{accelerator.value}", job=job)
+    return TrainingProject(name=project_name or f"workstation-{gpu_type.value}", job=job)
 
 
 def workstation_hosts(job_id: str, node_count: int, *, remote_name: str) -> tuple[NodeHost, ...]:

@@ -12,7 +12,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.submission.archive import plan_archive
 from api_client.submission.submitting import Submission
-from api_client.submission.workstation import Workstation, workstation_hosts, workstation_project
+from api_client.submission.workstation import workstation_hosts, workstation_project
 from tui.commands.jobs.push import JobDraft, PushOptions, push_options, submit_draft
 from tui.commands.support.options import JSON, TEXT, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import ExitCode, Output, refuse
@@ -104,10 +104,10 @@ def workstation(
     ):
         settings.output.remark("without --enable-checkpointing no checkpoints are stored")
     gpus = 8 if node_count is not None else gpu_count or 1
-    plan = Workstation(gpu_count=gpus, node_count=nodes, **wanted)
+    project = workstation_project(gpu_count=gpus, node_count=nodes, **wanted)
     # An empty folder is submitted, as the official CLI does, never the working directory.
     with tempfile.TemporaryDirectory(prefix="bt-tui-workstation-") as folder:
-        draft = JobDraft(workstation_project(plan), Path(folder), plan_archive(Path(folder)))
+        draft = JobDraft(project, Path(folder), plan_archive(Path(folder)))
         return submit_draft(settings, draft, cli_options, partial(_document, draft))
 
 
