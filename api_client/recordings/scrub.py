@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -166,17 +167,14 @@ class Scrubber:
 
     def stream(self) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
         """Return a function that scrubs log lines in order: each replica may print a key line by line."""
-        left: dict[Any, int] = {}
+        left: defaultdict[Any, list[int]] = defaultdict(lambda: [0])
 
         def scrub(line: Mapping[str, Any]) -> dict[str, Any]:
-            rest, replica = dict(line), line.get("replica")
+            rest = dict(line)
             message = rest.pop("message", None)
             scrubbed: dict[str, Any] = self._document(rest, [0])
             if message is not None:
-                key_lines = [left.pop(replica, 0)]
-                scrubbed["message"] = self._document(message, key_lines)
-                if key_lines[0]:
-                    left[replica] = key_lines[0]
+                scrubbed["message"] = self._document(message, left[line.get("replica")])
             return scrubbed
 
         return scrub
@@ -206,21 +204,16 @@ class Scrubber:
 
     def _holder(self, name: str, outer: str) -> str:
         """Return the name that decides if the value of ``name``, inside of ``outer``, is a secret."""
-        if not self._means_secret(outer) or name.lower() in ("name", "key", "type", "id"):
-            return name
-        return name if self._means_secret(name) else outer
+        is_inner = name.lower() not in ("name", "key", "type", "id") and self._name_at_end(name) is None
+        return outer if is_inner and self._name_at_end(outer) is not None else name
 
-    def _means_secret(self, name: str) -> bool:
-        return any(match.end == len(name) for match in self._found_names(name))
+    def _name_at_end(self, text: str) -> _Name | None:
+        return next((name for name in self._found_names(text) if name.end == len(text)), None)
 
     def _opens(self, holder: str, value: str, *, is_strong: bool = True) -> bool:
         """Return True if the value of a name is a secret."""
-        if not value or not holder:
-            return False
-        return any(
-            match.end == len(holder) and _is_secret(match, value, is_strong)
-            for match in self._found_names(holder)
-        )
+        name = self._name_at_end(holder)
+        return bool(value) and name is not None and _is_secret(name, value, is_strong)
 
     def _found_names(self, text: str) -> Iterator[_Name]:
         lowered = _lowered(text)
@@ -245,10 +238,8 @@ class Scrubber:
             text = _FORMS.sub(REMOVED, text)
         text = _PROVIDED.sub(_without_provided, text)
         text = _BASETEN.sub(REMOVED, text)
-        if "://" in text:
-            text = _ADDRESS.sub(_without_password, text)
-        if "-u" in text or "-U" in text or "--proxy-user" in text or "sshpass" in text:
-            text = _OPTION.sub(_without_option, text)
+        text = _ADDRESS.sub(_without_password, text)
+        text = _OPTION.sub(_without_option, text)
         return self._without_named(text)
 
     def _without_named(self, text: str) -> str:
