@@ -74,12 +74,13 @@ class Recorder:
     problems: dict[str, str] = field(default_factory=dict)
     _files: list[CheckpointFile] = field(default_factory=list)
     _metrics_until: datetime | None = None
+    _is_log_complete: bool = False
 
     async def run(self, *, follow: bool = False) -> None:
         """Record what there is; with ``follow``, until the job ends. Raises RequestError, RecordingError."""
         now = self._now()
         self._start = self.since or self.job.earliest_time(now)
-        self._manifest = self._first_manifest(self._start)
+        self._before = self._existing_manifest()
         scrub = Scrubber(self._secrets(), await self._secret_names())
         documents = await self._documents()
         opening = asyncio.create_task(
@@ -107,37 +108,33 @@ class Recorder:
     def _now(self) -> datetime:
         return self.client.clock.now()
 
-    def _first_manifest(self, start: datetime) -> Manifest:
-        host = urlsplit(self.client.remote.api_url).hostname or ""
-        new = Manifest(
+    def _existing_manifest(self) -> Manifest | None:
+        """Return that of the file, None if it is new. Raises RecordingError if it can't be continued."""
+        if not self.path.is_file():
+            return None
+        with Recording(self.path, complete_only=True) as existing:
+            manifest = existing.manifest
+        if manifest.messages != self.with_messages:
+            kind = "with" if manifest.messages else "without"
+            raise RecordingError(f"{self.path} was recorded {kind} messages; record to a new file")
+        return manifest
+
+    def _manifest(self) -> dict[str, Any]:
+        before, ended_at = self._before, self.job.updated_at if self.job.is_finished else None
+        recorded_until = None if before is None else before.recorded_until
+        return Manifest(
             format=FORMAT,
             version=VERSION,
-            recorded_from=start,
-            remote=host,
+            recorded_from=(before and before.recorded_from) or self._start,
+            recorded_until=ended_at or self._now() if self._is_log_complete else recorded_until,
+            remote=urlsplit(self.client.remote.api_url).hostname or "",
+            ended=self.job.is_finished,
             messages=self.with_messages,
-            complete=False,
-        )
-        if not self.path.is_file():
-            return new
-        with Recording(self.path, complete_only=True) as existing:
-            if existing.manifest.messages != self.with_messages:
-                kind = "with" if existing.manifest.messages else "without"
-                raise RecordingError(f"{self.path} was recorded {kind} messages; record to a new file")
-            changes = {
-                "recorded_from": existing.manifest.recorded_from or start,
-                "recorded_until": existing.manifest.recorded_until,
-            }
-            return new.model_copy(update=changes)
-
-    def _current_manifest(self) -> dict[str, Any]:
-        changes: dict[str, Any] = {"ended": self.job.is_finished}
-        if self._manifest.complete:
-            ended_at = self.job.updated_at if self.job.is_finished else None
-            changes["recorded_until"] = ended_at or self._now()
-        return self._manifest.model_copy(update=changes).model_dump(mode="json")
+            complete=self._is_log_complete,
+        ).model_dump(mode="json")
 
     def _log_complete(self) -> None:
-        self._manifest = self._manifest.model_copy(update={"complete": True})
+        self._is_log_complete = True
 
     def _secrets(self) -> list[str]:
         remote = self.client.remote
@@ -153,7 +150,7 @@ class Recorder:
     async def _documents(self) -> dict[str, Any]:
         """Read all but the log and the metrics; what the server refuses is left out."""
         client, project_id, job_id = self.client, self.job.project_id, self.job.id
-        documents: dict[str, Any] = {MANIFEST: self._current_manifest(), JOB: _dump(self.job)}
+        documents: dict[str, Any] = {MANIFEST: self._manifest(), JOB: _dump(self.job)}
         with self._optional("project"):
             documents[PROJECT] = _dump(await client.projects.get(project_id), "latest_job")
         with self._optional("history"):
