@@ -32,8 +32,6 @@ from api_client.words import counted
 
 PREVIEW_BYTES = 1024 * 1024  # maximum number of bytes fetched for a preview
 _CONTROLS_OF_TEXT = frozenset(b"\t\n\r\f\b\x1b")
-_SNIFFED_BYTES = 8192
-_MAX_CONTROL_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +59,11 @@ def preview(content: bytes, size_bytes: int) -> Preview:
 
 
 def _is_binary(content: bytes) -> bool:
-    head = content[:_SNIFFED_BYTES]
+    head = content[:8192]
     if b"\0" in head:
         return True
     controls = sum(byte < 0x20 and byte not in _CONTROLS_OF_TEXT for byte in head)
-    return controls > _MAX_CONTROL_SHARE * len(head)
+    return controls > len(head) / 10
 
 
 def _decoded(content: bytes, is_whole: bool) -> str:
@@ -77,7 +75,6 @@ def _decoded(content: bytes, is_whole: bool) -> str:
 FILES_AT_ONCE = 4
 FIRST_READ_BYTES = 32 * 1024  # holds the whole header of most adapters, and the beginning of larger headers
 JSON_LIMIT_BYTES = 16 * 1024 * 1024  # the index of a model with 100,000 tensors takes about 10 MB
-MAX_CACHED_URLS = 100_000
 
 Parsed = TypeVar("Parsed")
 FileKey = tuple[str, int, str]  # job, node rank and name: identify a file even when its URL changes
@@ -227,7 +224,7 @@ class CheckpointContents:
             if renewed is not None and renewed != stale:
                 return renewed
             job_id = key[0]
-            if len(self._renewed) > MAX_CACHED_URLS:
+            if len(self._renewed) > 100_000:
                 self._renewed.clear()
             async for file in self._checkpoints.files(project_id, job_id):
                 self._renewed[(job_id, file.node_rank, file.relative_file_name)] = file.url

@@ -15,10 +15,7 @@ from api_client.definitions.jobs import CACHE_FOLDER, LOADED_CHECKPOINTS_FOLDER
 
 _BINARY_MIB = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024, "Ti": 1024**2}
 _DECIMAL_BYTES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_BYTES_PER_MIB = 1024**2
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(Ki|Mi|Gi|Ti|k|K|M|G|T|)B?\s*")
-_DEFAULT_MEMORY = "2Gi"
-_SECRET_REFERENCE_SUFFIX = "secret_ref"
 _LATEST, _NAMED, _LOOPS = "baseten_latest_checkpoint", "baseten_named_checkpoint", "loops_checkpoint"
 
 
@@ -119,7 +116,7 @@ def read_job_request(training_job: Mapping[str, Any]) -> JobRequest:
         gpu_type=normal_gpu_type(gpu_type) if gpu_type and gpu_count else None,
         gpu_count=gpu_count,
         cpu_count=_number(compute, "cpu_count", 1),
-        memory=_text(compute, "memory") or _DEFAULT_MEMORY,
+        memory=_text(compute, "memory") or "2Gi",
         availability_model=(_text(compute, "availability_model") or "dedicated").lower(),
         start_commands=tuple(str(command) for command in _items(runtime, "start_commands")),
         environment=_mapping(runtime, "environment_variables"),
@@ -156,7 +153,7 @@ def quantity_mib(quantity: str) -> float | None:
     value, unit = float(match[1]), match[2]
     if unit in _BINARY_MIB:
         return value * _BINARY_MIB[unit]
-    return value * _DECIMAL_BYTES[unit] / _BYTES_PER_MIB
+    return value * _DECIMAL_BYTES[unit] / 1024**2
 
 
 def _secret_uses(training_job: Mapping[str, Any]) -> list[SecretUse]:
@@ -164,7 +161,7 @@ def _secret_uses(training_job: Mapping[str, Any]) -> list[SecretUse]:
     authentication = _mapping(_mapping(training_job, "image"), "docker_auth")
     for method in authentication:
         for field, value in _mapping(authentication, method).items():
-            if field.endswith(_SECRET_REFERENCE_SUFFIX) and isinstance(value, Mapping):
+            if field.endswith("secret_ref") and isinstance(value, Mapping):
                 uses.append((value.get("name"), f"image.docker_auth.{method}.{field}"))
     for variable, value in _mapping(_mapping(training_job, "runtime"), "environment_variables").items():
         if isinstance(value, Mapping):

@@ -37,7 +37,6 @@ READ_BYTES = 1024**2
 
 _HEADER = struct.Struct("<4s5H3L2H")
 _SIGNATURE, _NO_MEMBERS = b"PK\3\4", b"PK\5\6" + bytes(18)
-_SIZES_FOLLOW_OR_ENCRYPTED = 0x9
 _NOT_READABLE = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
 """What ``zipfile`` raises for a member that is damaged, encrypted, or not where the directory says."""
 
@@ -229,7 +228,8 @@ def _header_at(file: _LimitedReader, offset: int) -> ZipInfo | None:
     signature, _, flags, method, _, _, crc, stored, size, name_bytes, extra_bytes = _HEADER.unpack(header)
     name = file.read(name_bytes)
     is_complete = len(name) == name_bytes and (stored > 0 or size == 0)
-    if signature != _SIGNATURE or flags & _SIZES_FOLLOW_OR_ENCRYPTED or not is_complete:
+    # Flag 8: the sizes follow the content; flag 1: it is encrypted.
+    if signature != _SIGNATURE or flags & 0x9 or not is_complete:
         return None
     file.seek(extra_bytes, os.SEEK_CUR)
     info = ZipInfo(name.decode("utf-8", "replace"))

@@ -16,8 +16,6 @@ from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import METRICS, Blocks
 from api_client.recordings.stamps import moment_at, stamp_of
 
-MAX_VALUE = 2.0**63
-"""No usage in cores or bytes reaches it."""
 MAX_NODES, MAX_GPUS, MAX_SAMPLES = 4_096, 64, 500_000
 """Maximum size of an answer: an hour of 512 nodes with 16 GPUs has fewer samples."""
 NODE_VALUES = ("cpu_usage", "cpu_memory_usage_bytes")
@@ -115,7 +113,8 @@ def _values(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:
     if isinstance(stored, dict):
         found += [((STORAGE, name), stored.get(name)) for name in STORAGE_VALUES]
     for key, value in found:
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_VALUE:
+        # No usage in cores or bytes reaches 2**63.
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2.0**63:
             yield key, float(value)
 
 

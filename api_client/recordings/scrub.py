@@ -114,7 +114,6 @@ _KEY_TEXT = re.compile(r"(?<![\w+/.-])[A-Za-z0-9+/]{16,4000}+={0,2}(?![\w+/=.-])
 _KEY_LINE = re.compile(r"(?<![\w+/.-])[A-Za-z0-9+/]{64}(?:[A-Za-z0-9+/]{6}|[A-Za-z0-9+/]{12})?(?![\w+/=.-])")
 """A line of a private key: also without its beginning, as a continued recording meets it."""
 _KEY_END = re.compile(r"(?<![\w+/=.-])[A-Za-z0-9+/]{1,15}+={0,2}(?=(?:\\{1,3}[nr]){0,4}[^\w+/=.-]*\Z)")
-_KEY_LINES = 200
 _STYLE = re.compile(r"(?:\x1b|\\{1,3}(?:u001b|x1b|033))\[[0-9;]{0,40}m")
 
 
@@ -367,7 +366,7 @@ def _without_key(line: str, left: list[int]) -> str:
     is_open = any(match["open"] is not None for match in _KEY.finditer(line))
     line = _KEY.sub(REMOVED, line)
     if is_open:
-        left[0] = _KEY_LINES
+        left[0] = 200
     elif left[0]:
         clean = _KEY_TEXT.sub(_without_key_text, _KEY_END.sub(_without_key_end, line))
         left[0] = max(left[0] - 1, clean != line)

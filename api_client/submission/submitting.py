@@ -203,9 +203,6 @@ def _chosen(team: Team) -> TeamChoice:
     return TeamChoice() if team.default else TeamChoice(team.id, team.name)
 
 
-GIT_TIMEOUT_S = 10.0  # if a repository takes longer, the job is submitted without its commit
-
-
 def describe_environment(source_dir: Path) -> dict[str, Any]:
     """Return a job's ``truss_user_env``, with our own name and version in place of the official client's.
 
@@ -252,7 +249,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=GIT_TIMEOUT_S,
+            timeout=10.0,  # if a repository takes longer, the job is submitted without its commit
             check=True,
         )
     except (OSError, subprocess.SubprocessError):

@@ -29,8 +29,6 @@ from api_client.ssh import NodeHost, parse_host
 DEFAULT_IMAGE = "nvidia/cuda:12.9.1-devel-ubuntu24.04"
 NEWER_IMAGE = "nvidia/cuda:13.0.3-devel-ubuntu24.04"
 NEEDING_NEWER_IMAGE = frozenset({Accelerator.B300, Accelerator.GB300})
-START_COMMAND = "sleep infinity"  # the job runs until it is stopped
-UNNAMED_REMOTE = "baseten"  # host names leave this remote out: it is the official CLI's default
 
 
 def workstation_project(
@@ -67,7 +65,7 @@ def workstation_project(
             availability_model=AvailabilityModel.SPOT if spot else AvailabilityModel.DEDICATED,
         ),
         runtime=Runtime(
-            start_commands=[START_COMMAND],
+            start_commands=["sleep infinity"],  # the job runs until it is stopped
             # Without affinity the job starts wherever a GPU is free, possibly without the existing cache.
             cache_config=CacheConfig(enabled=True, require_cache_affinity=False),
             checkpointing_config=CheckpointingConfig(
@@ -87,10 +85,10 @@ def workstation_project(
 def workstation_hosts(job_id: str, node_count: int, *, remote_name: str) -> tuple[NodeHost, ...]:
     """Return the nodes' SSH hosts by rank.
 
-    They include the remote unless it is the default one, or not valid in a host name.
+    They include the remote unless it is ``baseten``, the official CLI's default, or not valid in a host name.
     """
     named = NodeHost(job_id, 0, remote_name)
-    mentioned = remote_name if remote_name != UNNAMED_REMOTE and _is_host(named) else None
+    mentioned = remote_name if remote_name != "baseten" and _is_host(named) else None
     return tuple(NodeHost(job_id, rank, mentioned) for rank in range(node_count))
 
 

@@ -20,7 +20,6 @@ from typing import NamedTuple
 from api_client.files import TEMPORARY_PREFIX
 
 MAX_COMPONENT_BYTES = 240  # file systems allow 255 bytes, and a suffix must fit
-MAX_PATH_BYTES = 2000
 _HASH_DIGITS = 8
 
 
@@ -78,7 +77,7 @@ def _path(name: ServerName, by_rank: bool) -> TargetPath:
     parts = [safe_component(piece) for piece in pieces]
     if by_rank:
         parts.insert(0, f"rank-{name.node_rank}")
-    if sum(len(os.fsencode(part)) + 1 for part in parts) > MAX_PATH_BYTES:
+    if sum(len(os.fsencode(part)) + 1 for part in parts) > 2000:
         return TargetPath(reason="its path is too long")
     return TargetPath(tuple(parts))
 

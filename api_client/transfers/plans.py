@@ -18,8 +18,6 @@ from api_client.transfers.file_names import resolve_names
 from api_client.transfers.part_file import FileIdentity, resumable_bytes
 from api_client.transfers.records import DownloadPlan, PlannedFile, RefusedName
 
-TIME_TOLERANCE_S = 2.0  # coarsest resolution of modification times in common file systems
-
 
 def planned_file(file: CheckpointFile) -> PlannedFile:
     """Convert a file of the API, without a path yet; a null or missing size is None, not zero."""
@@ -116,7 +114,8 @@ def is_there(file: PlannedFile, path: Path | None = None) -> bool:
     if not stat.S_ISREG(about.st_mode) or about.st_size != file.size_bytes:
         return False
     modified_s = modified(file.last_modified)
-    return modified_s is None or abs(about.st_mtime - modified_s) <= TIME_TOLERANCE_S
+    # Some file systems store modification times in steps of two seconds.
+    return modified_s is None or abs(about.st_mtime - modified_s) <= 2.0
 
 
 def modified(text: str) -> float | None:

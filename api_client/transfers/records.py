@@ -153,7 +153,6 @@ class DownloadProgress:
 OnProgress = Callable[[DownloadProgress], object]  # on the event loop, a few times a second and at the end
 
 
-SPEED_OVER_S = 5.0
 PAUSE_S = 3.0
 """Without data for this long, a run has stalled; with data for this long, a note of a wait is dropped."""
 
@@ -215,7 +214,7 @@ class ProgressMeter:
     def _speed(self, now_s: float) -> float:
         samples = self._samples
         samples.append((now_s, self.fetched_bytes))
-        while len(samples) > 2 and samples[1][0] <= now_s - SPEED_OVER_S:
+        while len(samples) > 2 and samples[1][0] <= now_s - 5.0:
             samples.popleft()
         began_s, before = samples[0]
         return (self.fetched_bytes - before) / (now_s - began_s) if now_s > began_s else 0.0

@@ -39,7 +39,6 @@ PART_BYTES = 5 * 1024 * 1024  # the least that S3 takes, because obstore keeps p
 PARTS_AT_ONCE = 2  # concurrent parts: a third takes memory and no less time
 CHUNK_BYTES = 64 * 1024  # bytes read from the file at a time: larger ones take memory and no less time
 PART_TIMEOUT_S = 300.0  # time limit for one request: 2 parts at once need 35 KiB/s
-RETRY_FOR_S = 600.0  # failing requests are retried for this long; a signature is valid for 15 minutes
 FIRST_BACKOFF_S = 0.5
 MAX_RETRIES = 60
 STALLED_AFTER_S = 10.0
@@ -51,10 +50,12 @@ UNUSABLE_NAME = "the server's name for the archive can't be used"
 DEFAULT_REGION = "us-east-1"  # AWS reveals here in which region a bucket is
 _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,30}")
 _ANSWER = re.compile(r"(?:status code: (?P<status>\d{3})[^:]*|error response): (?P<body>.*)", re.DOTALL)
-LONGEST_PATH_BYTES = 16_384  # bucket and key that a request line can carry; S3's own limit is 1,024
 
-_EXPIRED = "the upload credentials have expired; submit again"
-_HINTS = dict.fromkeys(("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"), _EXPIRED) | {
+_HINTS = {
+    **dict.fromkeys(
+        ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"),
+        "the upload credentials have expired; submit again",
+    ),
     "RequestTimeTooSkewed": "this machine's clock is wrong; correct it and submit again",
 }
 
@@ -222,7 +223,7 @@ def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str) -> S3St
             client_options=client,  # type: ignore[arg-type]
             retry_config={
                 "max_retries": MAX_RETRIES,
-                "retry_timeout": timedelta(seconds=RETRY_FOR_S),
+                "retry_timeout": timedelta(minutes=10),  # a signature is valid for 15
                 "backoff": {
                     "init_backoff": timedelta(seconds=FIRST_BACKOFF_S),
                     "max_backoff": timedelta(seconds=15),
@@ -241,7 +242,8 @@ def _check(credentials: BlobCredentials) -> None:
                 "the server's upload credentials contain a character that is invalid in an HTTP header"
             )
     path_bytes = len(f"{credentials.s3_bucket}{credentials.s3_key}".encode(errors="replace"))
-    if not credentials.s3_key or path_bytes > LONGEST_PATH_BYTES:
+    # A request line can carry as much; S3's own limit is 1,024.
+    if not credentials.s3_key or path_bytes > 16_384:
         raise UploadFailed(UNUSABLE_NAME)
 
 

@@ -26,8 +26,6 @@ from tui.widgets.background import run_in_background
 if TYPE_CHECKING:
     from tui.readers.recorder import Recorder
 
-PROGRESS_EVERY_S = 10.0
-
 
 class Recorders:
     """The recordings that are made; a second request for a job ends its recording.
@@ -69,7 +67,7 @@ class Recorders:
 
         def show(part: float | None, lines: int) -> None:
             nonlocal notified_at_s
-            if part is not None and part < 1 and time.monotonic() - notified_at_s >= PROGRESS_EVERY_S:
+            if part is not None and part < 1 and time.monotonic() - notified_at_s >= 10.0:
                 notified_at_s = time.monotonic()
                 self._app.notify(f"Recording {path.name}: {percent(part)}, {counted(lines, 'line')}.")
 

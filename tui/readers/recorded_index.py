@@ -30,9 +30,6 @@ from tui.settings.runs import RunSettings
 Kind = Literal["checkpoint", "error", "finding"]
 SAME_ERROR_NS = 60 * NS_PER_S
 """Errors within this time of one another are one moment: a crash logs many lines, on every node."""
-MAX_ERRORS = 1_000
-ROUND_UP = timedelta(microseconds=1)
-"""Lines have nanoseconds, the clock microseconds: a line is visible just after its time."""
 LINES_AT_ONCE = 250
 COPIES = 16
 """Copies of a run's fold: up to some 10 MB each if it has 500 ranks."""
@@ -116,9 +113,11 @@ class RecordingIndex:
         line = each.entry
         text = None if isinstance(line, LogGap) else error_text(line.message, line.level)
         is_new = each.arrived_ns - self._newest_error_ns >= SAME_ERROR_NS
-        if text is not None and is_new and self._errors < MAX_ERRORS:
+        if text is not None and is_new and self._errors < 1_000:
             self._newest_error_ns, self._errors = each.arrived_ns, self._errors + 1
-            self._moments.append(Moment(moment_at(each.arrived_ns) + ROUND_UP, "error", text))
+            # Lines have nanoseconds, the clock microseconds: a line is visible just after its time.
+            visible_at = moment_at(each.arrived_ns) + timedelta(microseconds=1)
+            self._moments.append(Moment(visible_at, "error", text))
 
     def _search_run(self, timeline: Timeline) -> Iterator[None]:
         while self._advance(FOREVER_NS):

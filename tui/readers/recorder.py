@@ -43,7 +43,6 @@ from tui.readers.health_metrics import LONGEST_HISTORY, has_many_nodes, metrics_
 from tui.text.log_entries import record_of
 
 METRIC_STEP_S, METRIC_STEP_OF_MANY_S = 30, 60
-AFTER_THE_END = timedelta(minutes=5)
 SETTLED = timedelta(minutes=3)
 """While a job runs, newer samples are not recorded yet, because others of their time may be late."""
 
@@ -231,7 +230,7 @@ class Recorder:
         """Record the samples up to ``end``, by default those that are settled."""
         end = end or self._now() - SETTLED
         if self.job.is_finished and self.job.updated_at is not None:
-            end = min(end, self.job.updated_at + AFTER_THE_END)
+            end = min(end, self.job.updated_at + timedelta(minutes=5))
         recorded_until = self._metrics_until or self._start_after(self._writer.metrics.newest_ns)
         start = max(recorded_until, end - LONGEST_HISTORY)
         step_s = METRIC_STEP_OF_MANY_S if has_many_nodes(self.job) else METRIC_STEP_S

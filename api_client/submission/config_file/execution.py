@@ -22,9 +22,6 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-_OFFICIAL_ROOTS = ("truss", "truss_train")
-_LONGEST_VALUE = 80
-_LONGEST_MESSAGE = 2000
 _INTERPRETER_HINT = "if it is installed in another environment, pass that environment's Python with --python"
 
 
@@ -98,7 +95,7 @@ def _explain(error: BaseException) -> str:
     if type(error).__name__ == "ValidationError" and hasattr(error, "title"):
         return _explain_findings(error.title, error.errors())  # type: ignore[attr-defined]  # pydantic's
     name, text = type(error).__name__, str(error)
-    message = _clipped(f"{name}: {text}" if text else name, _LONGEST_MESSAGE)
+    message = _clipped(f"{name}: {text}" if text else name, 2000)
     if isinstance(error, ImportError):
         return f"{message}; {_import_hint(error)}"
     return message
@@ -113,14 +110,14 @@ def _explain_findings(title: str, findings: list[dict[str, Any]]) -> str:
         value = finding.get("input")
         # Objects and groups of fields are left out: they are too long, and the location names them.
         is_short = isinstance(value, (str, int, float, bool)) or value is None
-        got = f" (got {_clipped(repr(value), _LONGEST_VALUE)})" if is_short and finding["loc"] else ""
+        got = f" (got {_clipped(repr(value), 80)})" if is_short and finding["loc"] else ""
         lines.append(f"{location}: {text}{got}")
     return lines[0] if len(lines) == 1 else "\n  ".join(["several fields are invalid:", *lines])
 
 
 def _import_hint(error: ImportError) -> str:
     name = (error.name or "").partition(".")[0]
-    if name in _OFFICIAL_ROOTS:
+    if name in ("truss", "truss_train"):
         return "only truss's training config names are available here; " + _INTERPRETER_HINT
     return _INTERPRETER_HINT
 
