@@ -14,7 +14,7 @@ from api_client.errors import InvalidAnswer, RequestError, Unreachable, UrlExpir
 from api_client.http.retry import RetryPolicy, retrying
 from api_client.transfers.objects import ObjectAnswer, Objects, RangeOutside
 from api_client.transfers.part_file import PartFile
-from api_client.transfers.plans import identity_of, is_there, modified, refreshed_plan, renamed
+from api_client.transfers.plans import description, is_there, modified, refreshed_plan, renamed
 from api_client.transfers.records import (
     DownloadError,
     DownloadPlan,
@@ -145,7 +145,8 @@ class DownloadRun:
         meter.change(index, state=FileState.ACTIVE)
         for attempt in range(1, MAX_ATTEMPTS + 1):
             listed, is_same = self.listed(index), True
-            part = PartFile(path, self.plan.folder, identity_of(listed, self.plan.job_id))
+            about = description(listed, self.plan.job_id)
+            part = PartFile(path, self.plan.folder, about, listed.size_bytes)
             try:
                 await asyncio.to_thread(part.open)
                 await self._receive_rest(index, part)
@@ -171,7 +172,7 @@ class DownloadRun:
         Returns what was compared: ``size``, or the algorithm of the digest.
         """
         self.meter.change(index, state=FileState.VERIFYING)
-        expected = part.identity.digest
+        expected = part.expected_digest
         algorithm = expected.partition(":")[0]
         if expected and await asyncio.to_thread(part.digest, algorithm) != expected:
             raise _ObjectChanged(f"its {algorithm} differs from the server's")
@@ -187,8 +188,8 @@ class DownloadRun:
     async def _receive_rest(self, index: int, part: PartFile) -> None:
         """Download what the part file lacks. Raises _ObjectChanged, DownloadError and RequestError."""
         self.meter.change(index, done_bytes=part.done_bytes)
-        needs_request = not part.identity.size_bytes  # unknown, or so the listing says
-        while needs_request or part.done_bytes != part.identity.size_bytes:
+        needs_request = not part.size_bytes  # unknown, or so the listing says
+        while needs_request or part.done_bytes != part.size_bytes:
             needs_request = False
             await retrying(
                 partial(self._request, index, part),
@@ -221,7 +222,7 @@ class DownloadRun:
         try:
             async with self.objects.open(url, start=start) as answer:
                 await self._check(part, answer)
-                self.meter.change(index, size_bytes=part.identity.size_bytes)
+                self.meter.change(index, size_bytes=part.size_bytes)
                 await self._save_pieces(index, part, answer.pieces)
             # Without an announced length, the end of the body is that of the file, if that is possible.
             is_end_unknown = answer.total_bytes is None and not answer.is_partial
@@ -235,7 +236,7 @@ class DownloadRun:
 
     async def _check(self, part: PartFile, answer: ObjectAnswer) -> None:
         """Check an answer's headers before its body is read."""
-        size_bytes = part.identity.size_bytes
+        size_bytes = part.size_bytes
         if not answer.is_partial and "html" in answer.content_type and answer.total_bytes != size_bytes:
             raise InvalidAnswer("got a web page instead of the file")
         if None not in (answer.total_bytes, size_bytes) and answer.total_bytes != size_bytes:
@@ -246,7 +247,7 @@ class DownloadRun:
             raise _ObjectChanged("the file was replaced")
 
     async def _save_pieces(self, index: int, part: PartFile, pieces: AsyncIterable[bytes]) -> None:
-        content, size_bytes = bytearray(), part.identity.size_bytes
+        content, size_bytes = bytearray(), part.size_bytes
         try:
             async for piece in pieces:
                 if size_bytes is not None and part.done_bytes + len(content) + len(piece) > size_bytes:

@@ -1,8 +1,8 @@
-"""The unfinished file of a download, and beside it the identity of the file whose first bytes it holds.
+"""The unfinished file of a download, and beside it a record of the file whose first bytes it holds.
 
 Bytes are only appended, so the size of the part file is the progress: a killed process leaves a shorter file,
-never a wrong one. The identity is a line of JSON, by which a later run verifies that the server still has the
-same file.
+never a wrong one. The record has a line each for the file as it was listed, the object's version and its
+digest, by which a later run verifies that the server still has the same file.
 """
 
 from __future__ import annotations
@@ -15,11 +15,7 @@ import stat
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field, NonNegativeInt, TypeAdapter, ValidationError
 
 from api_client.files import (
     FULL_DISK,
@@ -36,44 +32,21 @@ from api_client.transfers.records import DownloadError, NoRoom
 _NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EACCES})
 
 
-@dataclass(frozen=True, slots=True)
-class FileIdentity:
-    """Identity of a file, which a later run must find unchanged to resume."""
-
-    job_id: str
-    name: str
-    node_rank: int
-    listed_modified: str = ""
-    size_bytes: NonNegativeInt | None = None
-    version: str = ""
-    """The object's own, from the store's answers; empty if unknown."""
-    digest: Annotated[str, Field(pattern="^(sha256:[0-9a-f]{64}|md5:[0-9a-f]{32})?$")] = ""
-    """Like ``version``; kept because the answers to a later run may have none."""
-
-    def may_be(self, listed: FileIdentity, done_bytes: int) -> bool:
-        """Return True if the first ``done_bytes`` of this file may belong to the listed one."""
-        mine = replace(self, version="", digest="", size_bytes=listed.size_bytes)
-        is_size = listed.size_bytes in (None, self.size_bytes)
-        return mine == listed and is_size and (self.size_bytes is None or done_bytes <= self.size_bytes)
-
-
-_IDENTITY = TypeAdapter(FileIdentity)
-
-
 def part_paths(path: Path) -> tuple[Path, Path]:
-    """Return the paths of the part file and of its identity."""
+    """Return the paths of the part file and of its record."""
     stem = TEMPORARY_PREFIX + hashlib.sha256(os.fsencode(path.name)).hexdigest()[:24]
-    return path.with_name(stem + ".part"), path.with_name(stem + ".json")
+    return path.with_name(stem + ".part"), path.with_name(stem + ".record")
 
 
-def resumable_bytes(path: Path, listed: FileIdentity) -> int:
-    """Return the number of bytes that an earlier run left."""
-    part, identity = part_paths(path)
+def resumable_bytes(path: Path, listed: str, size_bytes: int | None) -> int:
+    """Return the number of bytes that an earlier run left of a file, which is described by ``listed``."""
+    part, record = part_paths(path)
     try:
-        done_bytes, line = part.lstat().st_size, read_small_file(identity)
+        done_bytes = part.lstat().st_size
+        is_same = _recorded(read_small_file(record), listed) and not _is_beyond(done_bytes, size_bytes)
     except OSError:
         return 0
-    return done_bytes if _left_by_earlier_run(line, listed, done_bytes) else 0
+    return done_bytes if is_same else 0
 
 
 class PartFile:
@@ -85,12 +58,17 @@ class PartFile:
     if it was closed meanwhile.
     """
 
-    def __init__(self, path: Path, root: Path, listed: FileIdentity) -> None:
+    def __init__(self, path: Path, root: Path, listed: str, size_bytes: int | None) -> None:
         self.path = path
-        self.identity = listed
+        self.size_bytes = size_bytes
         self.done_bytes = 0
+        self.version = ""
+        """The object's own, from the store's answers; empty if unknown."""
+        self.expected_digest = ""
+        """Like ``version``; kept because the answers to a later run may have none."""
         self._root = root
-        self._part_name, self._identity_name = (file.name for file in part_paths(path))
+        self._listed = listed
+        self._part_name, self._record_name = (file.name for file in part_paths(path))
         self._has_files = self._is_closed = False
         self._lock = threading.Lock()
         self._descriptors = ExitStack()
@@ -110,43 +88,38 @@ class PartFile:
             self._folder = self._owned(_opened_folder(self._root, parents))
             self._part = self._owned(_opened(self._part_name, self._folder))
             _lock_for_us(self._part, self.path)
-            self._identity = self._owned(_opened(self._identity_name, self._folder))
+            self._record = self._owned(_opened(self._record_name, self._folder))
             self._has_files = True
-            listed, done_bytes = self.identity, os.fstat(self._part).st_size
-            line = os.pread(self._identity, MAX_SMALL_FILE_BYTES, 0)
-            left = _left_by_earlier_run(line, listed, done_bytes)
-            if left is None:
+            done_bytes = os.fstat(self._part).st_size
+            left = _recorded(os.pread(self._record, MAX_SMALL_FILE_BYTES, 0), self._listed)
+            if left is None or _is_beyond(done_bytes, self.size_bytes):
                 os.ftruncate(self._part, 0)
-                self._write_identity()
-                return
-            self.done_bytes, self.identity = done_bytes, left
+                self._write_record()
+            else:
+                self.done_bytes, (self.version, self.expected_digest) = done_bytes, left
 
     def _owned(self, descriptor: int) -> int:
         self._descriptors.callback(os.close, descriptor)
         return descriptor
 
-    def _write_identity(self) -> None:
-        # Only the first line counts, so a longer one of before needs no removal.
-        line, written = _IDENTITY.dump_json(self.identity) + b"\n", 0
-        while written < len(line):  # a disk that becomes full takes a part before it refuses the rest
-            written += os.pwrite(self._identity, line[written:], written)
+    def _write_record(self) -> None:
+        # Only the first lines count, so longer ones of before need no removal.
+        lines, written = "\n".join((self._listed, self.version, self.expected_digest, "")).encode(), 0
+        while written < len(lines):  # a disk that becomes full takes a part before it refuses the rest
+            written += os.pwrite(self._record, lines[written:], written)
 
     def identify(self, *, size_bytes: int | None = None, version: str = "", digest: str = "") -> bool:
         """Compare with an answer, and record what it says. Returns False if this is another object."""
-        with self._using():
-            before = self.identity
-            if None not in (size_bytes, before.size_bytes) and size_bytes != before.size_bytes:
-                return False
-            if version and before.version and version != before.version:
-                return False
-            self.identity = replace(
-                before,
-                size_bytes=before.size_bytes if size_bytes is None else size_bytes,
-                version=before.version or version,
-                digest=before.digest or digest,
-            )
-            if self.identity != before:
-                self._write_identity()
+        if None not in (size_bytes, self.size_bytes) and size_bytes != self.size_bytes:
+            return False
+        if version and self.version and version != self.version:
+            return False
+        self.size_bytes = size_bytes if self.size_bytes is None else self.size_bytes
+        before = (self.version, self.expected_digest)
+        self.version, self.expected_digest = self.version or version, self.expected_digest or digest
+        if before != (self.version, self.expected_digest):
+            with self._using():
+                self._write_record()
         return True
 
     def append(self, offset: int, content: bytes | bytearray) -> None:
@@ -179,7 +152,7 @@ class PartFile:
                 os.utime(self._part, (modified_s, modified_s))
             os.replace(self._part_name, self.path.name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
             self._has_files = False
-            _unlink(self._identity_name, self._folder)
+            _unlink(self._record_name, self._folder)
             with suppress(OSError):
                 os.fsync(self._folder)
 
@@ -190,7 +163,7 @@ class PartFile:
             if self._has_files and not (keep and self.done_bytes):
                 with suppress(OSError):
                     _unlink(self._part_name, self._folder)
-                    _unlink(self._identity_name, self._folder)
+                    _unlink(self._record_name, self._folder)
             self._descriptors.close()
 
 
@@ -246,13 +219,14 @@ def _unlink(name: str, folder: int) -> None:
         os.unlink(name, dir_fd=folder)
 
 
-def _left_by_earlier_run(content: bytes, listed: FileIdentity, done_bytes: int) -> FileIdentity | None:
-    """Return the recorded identity; None if it is invalid, or the bytes belong to another file."""
-    try:
-        identity = _IDENTITY.validate_json(content.partition(b"\n")[0], strict=True)
-    except ValidationError:
-        return None
-    return identity if identity.may_be(listed, done_bytes) else None
+def _recorded(content: bytes, listed: str) -> list[str] | None:
+    """Return the recorded version and digest; None if the record is of another file or damaged."""
+    lines = content.decode(errors="replace").split("\n", 3)
+    return lines[1:3] if lines[0] == listed and len(lines) == 4 else None
+
+
+def _is_beyond(done_bytes: int, size_bytes: int | None) -> bool:
+    return size_bytes is not None and done_bytes > size_bytes
 
 
 def _lock_for_us(descriptor: int, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -15,7 +16,7 @@ from pathlib import Path
 from api_client.models import CheckpointFile
 from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
 from api_client.transfers.file_names import resolve_names
-from api_client.transfers.part_file import FileIdentity, resumable_bytes
+from api_client.transfers.part_file import resumable_bytes
 from api_client.transfers.records import DownloadPlan, PlannedFile, RefusedName
 
 
@@ -84,7 +85,7 @@ def make_plan(
 def refreshed_plan(plan: DownloadPlan) -> DownloadPlan:
     """Return the plan updated with the disk's state: parts, conflicts, free space."""
     files = tuple(
-        replace(file, part_bytes=resumable_bytes(file.path, identity_of(file, plan.job_id)))
+        replace(file, part_bytes=resumable_bytes(file.path, description(file, plan.job_id), file.size_bytes))
         for file in plan.files
     )
     missing = [file for file in files if not is_there(file)]
@@ -97,8 +98,9 @@ def refreshed_plan(plan: DownloadPlan) -> DownloadPlan:
     )
 
 
-def identity_of(file: PlannedFile, job_id: str) -> FileIdentity:
-    return FileIdentity(job_id, file.name, file.node_rank, file.last_modified, file.size_bytes)
+def description(file: PlannedFile, job_id: str) -> str:
+    """Return a line of text that is another one if the file is, or if it changed."""
+    return json.dumps([job_id, file.name, file.node_rank, file.last_modified, file.size_bytes])
 
 
 def is_there(file: PlannedFile, path: Path | None = None) -> bool:

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import errno
 import hashlib
-import json
 import os
 import random
 import threading
@@ -276,23 +275,21 @@ async def test_a_download_that_broke_off_resumes_where_it_stopped(folder: Folder
     assert not folder.leftovers
 
 
-DAMAGE: dict[str, Callable[[dict[str, Any]], str | None]] = {
-    "garbage": lambda _identity: "{\n",
-    "another job": lambda identity: json.dumps({**identity, "job_id": "another"}),
-    "shorter than its part": lambda identity: json.dumps({**identity, "size_bytes": 1}),
-    "negative": lambda identity: json.dumps({**identity, "size_bytes": -1}),
-    "no digest": lambda identity: json.dumps({**identity, "digest": "sha256:0"}),
-    "nested": lambda _identity: "[" * 100_000 + "\n",
-    "gone": lambda _identity: None,
+DAMAGE: dict[str, Callable[[str], str | None]] = {
+    "garbage": lambda _record: "{\n",
+    "another job": lambda record: record.replace(f'"{JOB}"', '"another"'),
+    "cut off": lambda record: record.rstrip(),
+    "no digest": lambda record: record.rstrip() + "\nmd5:0\n",
+    "gone": lambda _record: None,
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-async def test_an_identity_that_does_not_fit_starts_the_file_over(folder: Folder, damage: str) -> None:
-    await fetch_half(folder, some_bytes(4 * UNIT))
-    part, identity = part_paths(folder.file)
-    damaged = DAMAGE[damage](json.loads(identity.read_text()))
-    identity.unlink() if damaged is None else identity.write_text(damaged)
+async def test_a_record_that_does_not_fit_starts_the_file_over(folder: Folder, damage: str) -> None:
+    await fetch_half(folder, some_bytes(4 * UNIT), ETag='"tag"')
+    part, record = part_paths(folder.file)
+    damaged = DAMAGE[damage](record.read_text())
+    record.unlink() if damaged is None else record.write_text(damaged)
     part.write_bytes(b"z" * part.stat().st_size)
     await folder.download_whole()
 
@@ -317,8 +314,8 @@ async def test_download_starts_over_if_the_file_was_replaced(
 ) -> None:
     new = some_bytes(4 * UNIT, 1 if should_continue else 2)
     await fetch_half(folder, some_bytes(4 * UNIT, 1), ETag='"same"')
-    _part, identity = part_paths(folder.file)
-    identity.write_text(identity.read_text().replace(LISTED_TIME, listed))
+    _part, record = part_paths(folder.file)
+    record.write_text(record.read_text().replace(LISTED_TIME, listed))
     folder.serve(Stored("ckpt/a.bin", new, headers={"ETag": now} if now else {}))
     report = await folder.download_whole()
     assert (report.fetched_bytes < len(new) - UNIT) == should_continue
@@ -460,7 +457,7 @@ async def test_what_arrived_is_kept_on_a_full_disk(folder: Folder, monkeypatch: 
         SmallDisk(2 * UNIT, patch)
         with pytest.raises(NoRoom, match="run it again to resume"):
             await folder.download()
-    assert sorted(path.suffix for path in folder.files) == [".json", ".part"]
+    assert sorted(path.suffix for path in folder.files) == [".part", ".record"]
     report = await folder.download_whole()
     assert report.fetched_bytes < 2.1 * UNIT  # all that found room was kept
 

@@ -30,8 +30,8 @@ def _of_somebody_else(place: Path) -> None:
 
 
 def names(path: Path) -> dict[str, Path]:
-    part, journal = part_paths(path)
-    return {"part": part, "journal": journal, "the file": path}
+    part, record = part_paths(path)
+    return {"part": part, "record": record, "the file": path}
 
 
 async def download(store: FakeObjectStore, folder: Path) -> DownloadReport:
@@ -51,7 +51,7 @@ async def test_what_is_planted_is_not_written_to(tmp_path: Path, kind: str, plac
     path.parent.mkdir(parents=True)
     PLANTED[kind](names(path)[place], victim)
     with FakeObjectStore(Stored("ckpt/a.bin", CONTENT)) as store:
-        # The first time the store cuts the file, so that the journal is written, too.
+        # The first time the store cuts the file, so that the record is written, too.
         store.behaviour.cut_after = lambda number: 100_000 if number == 0 else 0
         await download(store, tmp_path / "in")
         store.behaviour.cut_after = lambda _number: None

@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from api_client.transfers import DownloadError
-from api_client.transfers.part_file import FileIdentity, PartFile, part_paths
-
-LISTED = FileIdentity("job1", "a.bin", 0, size_bytes=8)
+from api_client.transfers.part_file import PartFile, part_paths
 
 
 def opened(folder: Path) -> PartFile:
-    part = PartFile(folder / "a.bin", folder, LISTED)
+    part = PartFile(folder / "a.bin", folder, "listed", 8)
     part.open()
     return part
 
