@@ -105,24 +105,20 @@ def _node_of(row: Mapping[str, Any]) -> str:
 
 def _values(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:
     """Yield the values of a row that can be read."""
-    stored = row.get("ephemeral_storage", row.get("cache"))
-    found = [((name, ""), row.get(name)) for name in NODE_VALUES]
-    for name, values in ((name, row.get(name)) for name in GPU_VALUES):
-        of_gpus = islice(values.items(), MAX_GPUS) if isinstance(values, dict) else ()
-        found += [((name, gpu), value) for gpu, value in of_gpus]
-    if isinstance(stored, dict):
-        found += [((STORAGE, name), stored.get(name)) for name in STORAGE_VALUES]
-    for key, value in found:
-        # No usage in cores or bytes reaches 2**63.
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2.0**63:
-            yield key, float(value)
+    for name in (*NODE_VALUES, *GPU_VALUES, STORAGE, "cache"):
+        stored = row.get(name)
+        values = stored if isinstance(stored, dict) else {"": stored}
+        for part, value in islice(values.items(), MAX_GPUS):
+            # No usage in cores or bytes reaches 2**63.
+            if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2.0**63:
+                yield (STORAGE if name == "cache" else name, part), float(value)
 
 
 def _series(samples: Samples) -> dict[str, Any]:
-    by_gpu: dict[str, dict[str, list[MetricSample]]] = {name: {} for name in GPU_VALUES}
-    for (name, gpu), values in samples.items():
-        if name in by_gpu:
-            by_gpu[name][gpu] = values
+    by_gpu = {
+        name: {gpu: values for (other, gpu), values in samples.items() if other == name and gpu}
+        for name in GPU_VALUES
+    }
     plain = {name: samples.get((name, ""), []) for name in NODE_VALUES}
     return {**plain, **by_gpu, STORAGE: _volume(samples)}
 
