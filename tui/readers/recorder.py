@@ -50,7 +50,7 @@ POLL_S = 60.0
 SMALL_FILES = ("trainer_state.json", "adapter_config.json")
 SMALL_FILE_BYTES = 8 * 1024**2
 SMALL_FILES_BYTES = 64 * 1024**2
-MAX_FILES_LISTED = 20_000
+MAX_FILES = 20_000
 
 OnLines = Callable[[float | None, int], object]
 """Called with the fraction of the log read (0–1, None if unknown) and the number of lines."""
@@ -162,17 +162,10 @@ class Recorder:
             documents[CHECKPOINTS] = [
                 _dump(checkpoint) for checkpoint in await client.checkpoints.list(project_id, job_id)
             ]
-            self._files = await self._listed_files() if documents[CHECKPOINTS] else []
+            files = client.checkpoints.files(project_id, job_id)
+            self._files = [file async for file in files][:MAX_FILES] if documents[CHECKPOINTS] else []
             documents[CHECKPOINT_FILES] = [_dump(file, "url") for file in self._files]
         return documents
-
-    async def _listed_files(self) -> list[CheckpointFile]:
-        files = []
-        async for file in self.client.checkpoints.files(self.job.project_id, self.job.id):
-            files.append(file)
-            if len(files) >= MAX_FILES_LISTED:
-                break
-        return files
 
     async def _follow(self) -> None:
         """Record until the job has ended; what changes slowly is read every minute."""
