@@ -21,7 +21,6 @@ from api_client.submission.workspace import (
     ArchivedFile,
     DroppedEntry,
     Survey,
-    read_ignore_rules,
     resolve_folders,
 )
 from api_client.words import listed
@@ -48,7 +47,7 @@ def plan_archive(config_dir: Path, workspace: Workspace | None = None) -> Archiv
     ``MAXIMUM_BYTES``.
     """
     layout = resolve_folders(config_dir, workspace)
-    survey = Survey(read_ignore_rules(layout), layout)
+    survey = Survey(layout)
     survey.walk(layout.root, "")
     for external in layout.externals:
         if survey.is_included(external.name, is_folder=True):

@@ -45,46 +45,20 @@ SURPRISING_RULES = frozenset(
 """Built-in rules that drop names that people also use for their own files; each match causes a warning."""
 
 
-class IgnoreRules:
-    """Compiled rules. ``is_built_in`` is True if they are the official list."""
-
-    def __init__(self, patterns: tuple[str, ...], *, is_built_in: bool) -> None:
-        self.patterns = patterns
-        self.is_built_in = is_built_in
-        # Don't use the fastest available backend: RE2's rejects names that are not UTF-8.
-        self._spec = PathSpec.from_lines(GitIgnoreSpecPattern, patterns, backend="simple")
-
-    def rule_against(self, name: str, *, is_folder: bool) -> str | None:
-        """Return the rule that drops this name (relative to the root, ``/`` between parts), or None.
-
-        A dropped folder is not entered, so a later ``!`` cannot restore anything in it.
-        """
-        for candidate in (name, name + "/") if is_folder else (name,):
-            result = self._spec.check_file(candidate)
-            if result.include and result.index is not None:
-                return self.patterns[result.index]
-        return None
-
-
-def read_ignore_rules(layout: WorkspaceLayout) -> IgnoreRules:
-    """Read the rules for an archive. Raises ArchiveError for an unusable ``.truss_ignore``."""
-    built_in = IgnoreRules(BUILT_IN_RULES, is_built_in=True)
+def read_ignore_rules(layout: WorkspaceLayout) -> tuple[str, ...] | None:
+    """Return the rules of ``.truss_ignore``, None without one. Raises ArchiveError if it can't be read."""
     path = layout.root / IGNORE_FILE
     if IGNORE_FILE in layout.excluded:
-        return built_in
+        return None
     try:
         text = read_small_file(path).decode("utf-8-sig", errors="surrogateescape")
     except FileNotFoundError:
-        return built_in
+        return None
     except OSError as error:
         raise ArchiveError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None
     # Unlike git, the official client ignores spaces around a rule.
     lines = [line.strip() for line in text.splitlines()]
-    patterns = tuple(line for line in lines if line and not line.startswith("#"))
-    try:
-        return IgnoreRules(patterns, is_built_in=False)
-    except GitIgnorePatternError as error:
-        raise ArchiveError(f"invalid pattern in {path}: {error}") from None
+    return tuple(line for line in lines if line and not line.startswith("#"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +154,18 @@ class Survey:
     """Scans folders and sorts entries into ``files`` and ``dropped``.
 
     ``surprising``: names that a built-in rule drops although people also use them for their own files.
+    Raises ArchiveError for an unusable ``.truss_ignore``.
     """
 
-    def __init__(self, rules: IgnoreRules, layout: WorkspaceLayout) -> None:
-        self._rules = rules
+    def __init__(self, layout: WorkspaceLayout) -> None:
+        own = read_ignore_rules(layout)
+        self._rules = BUILT_IN_RULES if own is None else own
+        self._has_own_rules = own is not None
+        try:
+            # Don't use the fastest available backend: RE2's rejects names that are not UTF-8.
+            self._spec = PathSpec.from_lines(GitIgnoreSpecPattern, self._rules, backend="simple")
+        except GitIgnorePatternError as error:
+            raise ArchiveError(f"invalid pattern in {layout.root / IGNORE_FILE}: {error}") from None
         self._layout = layout
         self._real_root = layout.root.resolve()
         self.files: list[ArchivedFile] = []
@@ -210,16 +192,22 @@ class Survey:
                     self._take_file(Path(entry.path), name, entry.stat())
 
     def is_included(self, name: str, *, is_folder: bool) -> bool:
-        """Return True if no rule drops the name; otherwise record it."""
-        rule = self._rules.rule_against(name, is_folder=is_folder)
-        if rule is None:
-            return True
-        shown = name + "/" * is_folder
-        origin = "the built-in rule" if self._rules.is_built_in else f"the {IGNORE_FILE} rule"
+        """Return True if no rule drops the name; otherwise record it.
+
+        A dropped folder is not entered, so a later ``!`` cannot restore anything in it.
+        """
+        for candidate in (name, name + "/") if is_folder else (name,):
+            result = self._spec.check_file(candidate)
+            if result.include and result.index is not None:
+                self._drop_by_rule(name + "/" * is_folder, self._rules[result.index])
+                return False
+        return True
+
+    def _drop_by_rule(self, shown: str, rule: str) -> None:
+        origin = f"the {IGNORE_FILE} rule" if self._has_own_rules else "the built-in rule"
         self._drop(shown, f"ignored by {origin} {rule}")
-        if self._rules.is_built_in and rule in SURPRISING_RULES:
+        if not self._has_own_rules and rule in SURPRISING_RULES:
             self.surprising.append(shown)
-        return False
 
     def _entries(self, folder: _Folder) -> list[os.DirEntry[str]]:
         prefix = folder.prefix
