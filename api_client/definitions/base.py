@@ -33,7 +33,7 @@ class TextEnum(str, Enum):  # noqa: UP042 -- str() gives "Accelerator.H100" in t
 class StrictDefinition(BaseModel):
     """Base class that accepts only its own fields, each of exactly its own type: ``"4"`` is not a number.
 
-    Only in the context ``FROM_SDK`` it keeps unknown fields.
+    Unknown fields are kept only if it is validated in the context ``FROM_SDK``.
     """
 
     model_config = ConfigDict(strict=True, extra="allow", validate_assignment=True)

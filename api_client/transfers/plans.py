@@ -99,7 +99,7 @@ def refreshed_plan(plan: DownloadPlan) -> DownloadPlan:
 
 
 def description(file: PlannedFile, job_id: str) -> str:
-    """Return a line of text that is another one if the file is, or if it changed."""
+    """Return a line that identifies the file as it was listed: another file or version has another one."""
     return json.dumps([job_id, file.name, file.node_rank, file.last_modified, file.size_bytes])
 
 
