@@ -10,8 +10,8 @@ from api_client.http.retry import LASTING, retrying
 from api_client.models import RUNNABLE_STATUSES, WAITING_STATUSES, TrainingJob
 from tui.analysis.fleet.capacity import queue_position
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.summary.rendering import fitted
-from tui.analysis.summary.value import MAX_EXPLAINED, Summary, state_of, summarize
+from tui.analysis.summary.rendering import Document
+from tui.analysis.summary.value import MAX_EXPLAINED, state_of, summarize
 from tui.analysis.why.explain import explained_findings
 from tui.readers.log_reader import OnPart
 from tui.readers.watcher import RunWatcher, together
@@ -40,20 +40,20 @@ class SummaryReader:
     def job(self) -> TrainingJob:
         return self._watcher.job
 
-    async def read(self) -> Summary:
+    async def read(self) -> Document:
         """Summarize the run as it is now. Raises RequestError."""
         return await self._summary(await self._read_new())
 
     async def follow(
         self, on_trouble: Callable[[RequestError, float], object]
-    ) -> AsyncGenerator[Summary, None]:
+    ) -> AsyncGenerator[Document, None]:
         """Yield a summary, and another whenever something that matters has changed, until the job's end.
 
         Outages do not end it: they are reported to ``on_trouble``. Raises RequestError if the server refuses.
         """
         clock, state = self._client.clock, None
 
-        async def read_if_changed() -> Summary | None:
+        async def read_if_changed() -> Document | None:
             nonlocal state
             run = await self._read_new()
             if state == (newest := state_of(run)):
@@ -99,17 +99,15 @@ class SummaryReader:
             return ""
         return queue_position(self.job, jobs, capacity, client.clock.now())
 
-    async def _summary(self, run: RunSnapshot) -> Summary:
+    async def _summary(self, run: RunSnapshot) -> Document:
         findings = explained_findings(run)[:MAX_EXPLAINED]
         explanations = [await read_explanation(self._client, run, finding) for finding in findings]
-        return fitted(
-            summarize(
-                run,
-                explanations,
-                self._watcher.log.newest,
-                gap_count=self._watcher.log.gap_count,
-                unread=list(self._watcher.unread),
-                queue=await self._read_queue(),
-                command=self._client.remote.command_line,
-            )
+        return summarize(
+            run,
+            explanations,
+            self._watcher.log.newest,
+            gap_count=self._watcher.log.gap_count,
+            unread=list(self._watcher.unread),
+            queue=await self._read_queue(),
+            command=self._client.remote.command_line,
         )

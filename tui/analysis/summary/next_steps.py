@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from api_client.models import WAITING_STATUSES, JobStatus
@@ -21,29 +20,24 @@ class Command(Protocol):
     def __call__(self, *arguments: str, changes: bool = False) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class NextStep:
-    """A command and its purpose; ``changes`` is True if it changes something on the server."""
-
-    command: str
-    purpose: str
-    changes: bool = False
-
-
 Suggestion = tuple[tuple[str, ...], str, bool]
 
 
 def next_steps(
     run: RunSnapshot, checkpoints: Sequence[CheckpointFacts], command: Command
-) -> tuple[NextStep, ...]:
-    """Return what to do next, the most useful first; nothing with a name that is no word of a command."""
-    steps = []
+) -> list[dict[str, str | bool]]:
+    """Return commands, the most useful first, with their purpose, and ``changes`` if they change something.
+
+    There is none with a name that is no word of a command.
+    """
+    steps: list[dict[str, str | bool]] = []
     named = [fact for fact in checkpoints if not fact.name.startswith("-")]  # else it would be an option
     for arguments, purpose, changes in _suggestions(run, named):
         line = command(*arguments, changes=changes) if all(map(_is_usable, arguments)) else ""
         if line:
-            steps.append(NextStep(line, purpose, changes))
-    return tuple(steps)
+            is_change = {"changes": True} if changes else {}
+            steps.append({"command": line, "purpose": purpose, **is_change})
+    return steps
 
 
 def _is_usable(name: str) -> bool:

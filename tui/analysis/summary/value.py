@@ -1,17 +1,17 @@
 """The summary of a run: plain values, each of bounded size, whatever the job is called and prints.
 
 Every text from the server or the log passes ``bounded``. ``tui.analysis.summary.rendering`` leaves out the
-least important items of what is still too long.
+least important items of what is still too long, and writes the document as text.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from math import isfinite
+from typing import Any
 
 from api_client.models import WAITING_STATUSES, JobStatus
 from api_client.models.logs import LogLine
@@ -21,11 +21,12 @@ from tui.analysis.export import json_number
 from tui.analysis.health.registry import CHECKS
 from tui.analysis.progress.metrics import curves_of, grouped, headline_metrics
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend, over_steps
-from tui.analysis.run.finding import SEVERITIES, HealthFinding, lost_usd
+from tui.analysis.run.finding import SEVERITIES, lost_usd
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
 from tui.analysis.run.verdict import is_stuck, side_activity, verdict
 from tui.analysis.run.waiting import waiting_text
-from tui.analysis.summary.next_steps import Command, NextStep, next_steps
+from tui.analysis.summary.next_steps import Command, next_steps
+from tui.analysis.summary.rendering import NOTICE, Document, fitted
 from tui.analysis.why.explanation import Clue, Explanation
 from tui.analysis.why.lines import shown
 from tui.text.sanitize import ELLIPSIS, sanitize
@@ -48,124 +49,18 @@ Figure = float | str | None
 """A number for JSON: not a number and infinity are texts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """An estimate: the likely value, and between which ones it lies."""
-
-    low: Figure
-    likely: Figure
-    high: Figure
+def filled(**values: Any) -> Document:
+    """Return the values without those that are unknown or empty; an empty list stays."""
+    return {
+        name: value for name, value in values.items() if value not in (None, "", {}) and value is not False
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """``eta_s`` is the time left; it and ``steps_per_s`` are None if the run does not advance."""
-
-    step: Figure
-    total_steps: Figure
-    fraction: Figure
-    epoch: Figure
-    steps_per_s: Figure
-    steps_per_s_overall: Figure
-    tokens_per_s: Figure
-    samples_per_s: Figure
-    last_step_s_ago: Figure
-    eta_s: Range | None
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A value that the trainer prints: the newest; where less or more is better, also the best."""
-
-    name: str
-    newest: Figure
-    best: Figure = None
-    best_at_step: Figure = None
-    trend: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedProblem:
-    """A finding, or the end of a failed run, with what explains it; ``untrusted_log`` quotes lines."""
-
-    kind: str
-    severity: str
-    text: str
-    node: str | None = None
-    since: str | None = None
-    for_s: Figure = None
-    answer: str = ""
-    facts: tuple[str, ...] = ()
-    costs: str = ""
-    lost_usd: Figure = None
-    untrusted_log: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """``usd_so_far`` is the bill and an estimate of the rest, at most if it includes the queue.
-
-    ``unsaved_work`` says in words what a stop now would lose.
-    """
-
-    usd_so_far: Figure
-    is_upper_bound: bool
-    billed_usd: Figure
-    gpu_hours: Figure
-    usd_per_hour: Figure
-    usd_at_end: Range | None
-    unsaved_s: Figure
-    unsaved_usd: Figure
-    next_checkpoint_due_s: Figure
-    unsaved_work: str
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """A checkpoint; ``where`` is stored, uploading, or log if only the log mentions it.
-
-    ``score`` and ``fault`` are words; ``score_value`` is the loss that checkpoints are ranked by.
-    """
-
-    name: str
-    age_s: Figure
-    where: str
-    score_value: Figure = None
-    score_at_step: Figure = None
-    score: str = ""
-    after_fault_s: Figure = None
-    fault: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """A run at the time ``at``, the most important fields first."""
-
-    job_id: str
-    name: str
-    project: str
-    hardware: str
-    is_spot: bool
-    at: str
-    current_status: str
-    status: str
-    has_ended: bool
-    running_s: Figure
-    activity: str
-    verdict: str
-    message: str
-    problems: tuple[ExplainedProblem, ...]
-    progress: Progress
-    metrics: tuple[Metric, ...]
-    cost: Spending
-    checkpoint_count: int | None
-    newest_checkpoint: Saved | None
-    best_checkpoint: Saved | None
-    unread: tuple[str, ...]
-    next: tuple[NextStep, ...]
-    untrusted_log: tuple[str, ...]
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    """Numbers of items without room here."""
+def _range(low: float | None, likely: float | None, high: float | None) -> Document | None:
+    """Return an estimate: the likely value, and between which ones it is; None if there is none."""
+    if likely is None:
+        return None
+    return filled(low=figure(low), likely=figure(likely), high=figure(high))
 
 
 def bounded(text: str | None, size: int) -> str:
@@ -213,8 +108,8 @@ def summarize(
     unread: Sequence[str] = (),
     queue: str = "",
     command: Command,
-) -> Summary:
-    """Summarize a judged run.
+) -> Document:
+    """Summarize a judged run in at most ``LIMIT_BYTES``, the most important first.
 
     ``explanations`` are those of its worst findings, ``lines`` the newest of its log, ``unread`` the parts
     that could not be read, ``queue`` where a waiting job is in it. ``command`` returns a command line that
@@ -226,33 +121,36 @@ def summarize(
     best = next((fact for fact in facts if fact.is_best), None)
     problems, metrics = _problems(run, explanations), _metrics(run)
     left_out = {"problems": len(problems) - _MAX_PROBLEMS, "metrics": len(metrics) - _MAX_METRICS}
-    return Summary(
-        job_id=bounded(job.id, 80),
-        name=bounded(job.name, 120),
-        project=bounded(job.project_name, 100),
-        hardware=bounded(hardware(job), 60),
-        is_spot=job.is_spot,
-        at=iso_time(at.replace(microsecond=0)),
-        current_status=bounded(job.current_status, 60),
-        status=bounded(run.status.word, 60),
-        has_ended=job.is_finished,
-        running_s=figure(run.elapsed_s) if run.running_time.since is not None else None,
-        activity=bounded("; ".join(filter(None, (_activity(run), queue))), 240),
-        verdict=_verdict(run),
-        message=bounded(job.error_message, 300),
-        problems=tuple(problems[:_MAX_PROBLEMS]),
-        progress=_progress(run),
-        metrics=tuple(metrics[:_MAX_METRICS]),
-        cost=_spending(run),
-        checkpoint_count=None if run.checkpoints is None else len(run.checkpoints),
-        newest_checkpoint=_newest(run, facts),
-        best_checkpoint=_saved(best, at) if best is not None else None,
-        unread=tuple(bounded(part, 60) for part in (*gaps, *unread)),
-        next=next_steps(run, facts, command),
-        untrusted_log=tuple(
-            _quoted(Clue(shown(line), line.timestamp_ns, line.replica)) for line in lines[-MAX_LINES:]
-        ),
-        left_out={name: number for name, number in left_out.items() if number > 0},
+    return fitted(
+        filled(
+            notice=NOTICE,
+            job_id=bounded(job.id, 80),
+            name=bounded(job.name, 120),
+            project=bounded(job.project_name, 100),
+            hardware=bounded(hardware(job), 60),
+            is_spot=job.is_spot,
+            at=iso_time(at.replace(microsecond=0)),
+            current_status=bounded(job.current_status, 60),
+            status=bounded(run.status.word, 60),
+            has_ended=job.is_finished,
+            running_s=figure(run.elapsed_s) if run.running_time.since is not None else None,
+            activity=bounded("; ".join(filter(None, (_activity(run), queue))), 240),
+            verdict=_verdict(run),
+            message=bounded(job.error_message, 300),
+            problems=problems[:_MAX_PROBLEMS],
+            progress=_progress(run),
+            metrics=metrics[:_MAX_METRICS],
+            cost=_spending(run),
+            checkpoint_count=None if run.checkpoints is None else len(run.checkpoints),
+            newest_checkpoint=_newest(run, facts),
+            best_checkpoint=_saved(best, at) if best is not None else None,
+            unread=[bounded(part, 60) for part in (*gaps, *unread)],
+            next=next_steps(run, facts, command),
+            untrusted_log=[
+                _quoted(Clue(shown(line), line.timestamp_ns, line.replica)) for line in lines[-MAX_LINES:]
+            ],
+            left_out={name: number for name, number in left_out.items() if number > 0},
+        )
     )
 
 
@@ -285,44 +183,42 @@ def _verdict(run: RunSnapshot) -> str:
     return "ended" if run.job.is_finished else "not judged before it runs"
 
 
-def _problems(run: RunSnapshot, explanations: Sequence[Explanation]) -> list[ExplainedProblem]:
+def _problems(run: RunSnapshot, explanations: Sequence[Explanation]) -> list[Document]:
+    """Return the end of a failed run and the findings, with what explains them."""
     explained = {each.finding.key: each for each in explanations if each.finding is not None}
-    problems: list[ExplainedProblem] = []
+    problems: list[Document] = []
     said: set[Clue | str] = set()
     for why in explanations:
         if why.finding is None:
-            end = ExplainedProblem("failed", "critical", bounded(why.problem, 60))
-            problems.append(_explained(end, why, said))
+            end = filled(kind="failed", severity="critical", text=bounded(why.problem, 60))
+            problems.append(end | _explanation(why, said))
     for finding in run.findings:
-        problem, reason = _problem(run, finding), explained.get(finding.key)
-        problems.append(problem if reason is None else _explained(problem, reason, said))
+        since = finding.since
+        problem = filled(
+            kind=str(finding.kind),
+            severity=finding.severity,
+            text=bounded(finding.sentence, 280),
+            node=bounded(finding.node, 80),
+            since=iso_time(since.replace(microsecond=0)) if since is not None else None,
+            for_s=None if finding.has_duration_in_text else _age(since, run.end_or_now),
+            costs=_COSTS[str(finding.kind)],
+            lost_usd=figure(lost_usd(finding, run.usd_per_hour, run.end_or_now) or None),
+        )
+        problems.append(problem | _explanation(explained.get(finding.key), said))
     return problems
 
 
-def _problem(run: RunSnapshot, finding: HealthFinding) -> ExplainedProblem:
-    since = finding.since
-    return ExplainedProblem(
-        kind=str(finding.kind),
-        severity=finding.severity,
-        text=bounded(finding.sentence, 280),
-        node=bounded(finding.node, 80) if finding.node else None,
-        since=iso_time(since.replace(microsecond=0)) if since is not None else None,
-        for_s=None if finding.has_duration_in_text else _age(since, run.end_or_now),
-        costs=_COSTS[str(finding.kind)],
-        lost_usd=figure(lost_usd(finding, run.usd_per_hour, run.end_or_now) or None),
-    )
-
-
-def _explained(problem: ExplainedProblem, why: Explanation, said: set[Clue | str]) -> ExplainedProblem:
-    """Add what explains a problem: the answer, and facts and lines that were not ``said`` before."""
+def _explanation(why: Explanation | None, said: set[Clue | str]) -> Document:
+    """Return what explains a problem: the answer, and facts and lines that were not ``said`` before."""
+    if why is None:
+        return {"facts": [], "untrusted_log": []}
     clues = [clue for section in why.sections for clue in section.clues if clue not in said]
     facts = [fact for fact in why.facts if fact not in said and not (why.answer and why.answer in fact)]
     said.update(clues, facts)
-    return replace(
-        problem,
+    return filled(
         answer=bounded(why.answer, 320),
-        facts=tuple(bounded(fact, 160) for fact in facts[:_MAX_FACTS]),
-        untrusted_log=tuple(map(_quoted, clues[:_MAX_CLUES])),
+        facts=[bounded(fact, 160) for fact in facts[:_MAX_FACTS]],
+        untrusted_log=[_quoted(clue) for clue in clues[:_MAX_CLUES]],
     )
 
 
@@ -335,16 +231,17 @@ def _quoted(clue: Clue) -> str:
     return bounded(" ".join(part for part in (time, bounded(clue.node, 40), times, text) if part), 220)
 
 
-def _progress(run: RunSnapshot) -> Progress:
+def _progress(run: RunSnapshot) -> Document:
+    """Return how far the run is; its speed and the time left only while it advances."""
     progress, now = run.progress or ProgressSnapshot(), run.server_now
     left = seconds_left(progress, now)
     eta = None
     if left is not None and not run.job.is_finished and not is_stuck(run) and not progress.is_done:
         low, high = seconds_left_range(progress, now) or (left, left)
-        eta = Range(figure(low), figure(left), figure(high))
+        eta = _range(low, left, high)
     has_no_rate = run.job.is_finished or is_stuck(run)
     last_ns = None if run.job.is_finished else progress.last_step_at_ns
-    return Progress(
+    return filled(
         step=figure(progress.step),
         total_steps=figure(progress.total_steps),
         fraction=figure(progress.fraction),
@@ -358,8 +255,8 @@ def _progress(run: RunSnapshot) -> Progress:
     )
 
 
-def _metrics(run: RunSnapshot) -> list[Metric]:
-    """Return the metrics, the main ones first."""
+def _metrics(run: RunSnapshot) -> list[Document]:
+    """Return the metrics, the main ones first, each with its newest value, and the best if one is better."""
     progress = run.progress or ProgressSnapshot()
     curves = {curve.name: curve.series for curve in curves_of(progress)}
     headlines = headline_metrics(progress.metrics)
@@ -370,7 +267,7 @@ def _metrics(run: RunSnapshot) -> list[Metric]:
     if headlines:
         best_of[headlines[0]] = lambda points: max(points, key=lambda point: (point[0], -point[1]))
     names = (*losses, *headlines, "grad_norm", "learning_rate", *grouped(progress.metrics))
-    metrics: list[Metric] = []
+    metrics: list[Document] = []
     for name in dict.fromkeys(names):
         series = curves.get(name)
         if series is None:
@@ -378,29 +275,36 @@ def _metrics(run: RunSnapshot) -> list[Metric]:
         newest = series.values[-1]
         has_trend = name == "loss" and isfinite(newest) and progress.has_ranking_loss
         trend = _TRENDS[loss_trend(progress)] if has_trend else None
-        metric = Metric(bounded(name, 60), figure(newest), trend=trend)
+        best = step = None
         if name in best_of:
             over = over_steps(series, progress, whole=run.log_read)
             points = [point for point in zip(over.values, over.times, strict=True) if isfinite(point[0])]
             best, step = best_of[name](points) if points else (None, None)
-            metric = replace(metric, best=figure(best), best_at_step=figure(step and round(step)))
+        metric = filled(
+            name=bounded(name, 60),
+            newest=figure(newest),
+            best=figure(best),
+            best_at_step=figure(step and round(step)),
+            trend=trend,
+        )
         metrics.append(metric)
     return metrics
 
 
-def _spending(run: RunSnapshot) -> Spending:
+def _spending(run: RunSnapshot) -> Document:
+    """Return what the run has cost, at most if that includes the queue; and what a stop now would lose."""
     cost, price = run.cost, run.price_per_minute
     is_running = run.job.current_status == JobStatus.RUNNING
-    low, likely, high = map(figure, (cost.usd_to_end_low, cost.usd_to_end, cost.usd_to_end_high))
+    at_end = _range(cost.usd_to_end_low, cost.usd_to_end, cost.usd_to_end_high)
     is_of_use = not any(finding.kind.loss == "not finite" for finding in run.findings)
     unsaved = unsaved_work(run) if is_of_use else None
-    return Spending(
+    return filled(
         usd_so_far=figure(cost.spent_usd),
         is_upper_bound=not cost.measured,
         billed_usd=figure(cost.billed.usd) if cost.billed is not None else None,
         gpu_hours=figure(cost.gpu_hours),
         usd_per_hour=figure(price * 60 * run.node_count) if price is not None and is_running else None,
-        usd_at_end=None if likely is None or is_stuck(run) else Range(low, likely, high),
+        usd_at_end=None if is_stuck(run) else at_end,
         unsaved_s=figure(unsaved.seconds) if unsaved is not None else None,
         unsaved_usd=figure(unsaved.usd) if unsaved is not None else None,
         next_checkpoint_due_s=figure(unsaved.next_due_s) if unsaved is not None else None,
@@ -408,16 +312,18 @@ def _spending(run: RunSnapshot) -> Spending:
     )
 
 
-def _newest(run: RunSnapshot, facts: Sequence[CheckpointFacts]) -> Saved | None:
+def _newest(run: RunSnapshot, facts: Sequence[CheckpointFacts]) -> Document | None:
     newest = next((fact for fact in facts if fact.is_newest), None)
     if newest is not None:
         return _saved(newest, run.at)
     logged = last_checkpoint(run)
-    return Saved(bounded(logged.name, 100), _age(logged.at, run.at), logged.where) if logged else None
+    if logged is None:
+        return None
+    return filled(name=bounded(logged.name, 100), age_s=_age(logged.at, run.at), where=logged.where)
 
 
-def _saved(fact: CheckpointFacts, now: datetime) -> Saved:
-    return Saved(
+def _saved(fact: CheckpointFacts, now: datetime) -> Document:
+    return filled(
         name=bounded(fact.name, 100),
         age_s=_age(fact.checkpoint.created_at, now),
         where=fact.sync,

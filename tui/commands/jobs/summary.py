@@ -16,8 +16,7 @@ from tui.analysis.health.judge import judged
 from tui.analysis.health.registry import KINDS
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import verdict
-from tui.analysis.summary.rendering import NOTICE, as_markdown, as_text, document
-from tui.analysis.summary.value import Summary
+from tui.analysis.summary.rendering import NOTICE, Document, as_markdown, as_text
 from tui.analysis.why.explain import explained_findings
 from tui.analysis.why.explanation import Clue, Explanation, markdown, since_words
 from tui.commands.support.options import (
@@ -89,9 +88,9 @@ async def summary(
     return outcome_exit_code(reader.job.current_status)
 
 
-def _print_summary(output: Output, summary: Summary, output_format: str) -> None:
+def _print_summary(output: Output, summary: Document, output_format: str) -> None:
     text = as_markdown if output_format == MARKDOWN else as_text
-    output.answer(output_format, document(summary), text(summary))
+    output.answer(output_format, summary, text(summary))
 
 
 @examples(
