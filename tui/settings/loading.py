@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,38 +17,39 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from api_client.errors import ConfigurationError
 from api_client.files import read_small_file
 from api_client.words import command_line
-from tui.settings.model import Configuration
+from tui.settings.model import Configuration, value_problems
 from tui.settings.paths import CONFIG_VARIABLE, config_path
-from tui.settings.problems import Problem, as_lines, fields_of, path_of, problems_of, separated
+from tui.settings.problems import Problem, advice_on, as_lines, fields_of, name_of
 
-KeyPath = tuple[str | int, ...]
+Tree = dict[str, Any]
+"""Nested tables."""
 
 
-def lines_of(text: str) -> dict[KeyPath, int]:
-    """Return line numbers (from 1) by path for a valid text; a table has the line of its header.
+def lines_of(text: str) -> dict[str, int]:
+    """Return line numbers (from 1) by dotted name for a valid text; a table has the line of its header.
 
-    An element of an array of tables has its index in the path.
+    An element of an array of tables has its index in the name.
     """
-    lines: dict[KeyPath, int] = {}
-    table: KeyPath = ()
-    arrays: dict[KeyPath, int] = {}
+    lines: dict[str, int] = {}
+    table = ""
+    elements: Counter[str] = Counter()
     for number, statement in _statements(text):
-        parsed = tomllib.loads(statement)
+        names = _dotted(tomllib.loads(statement))
         if statement.lstrip().startswith("["):
-            table, is_array = _heading(parsed)
-            table = _within(table, arrays)
-            if is_array:
-                lines.setdefault(table, number)
-                arrays[table] = arrays.get(table, -1) + 1
-                table = (*table, arrays[table])
+            *_, table = names
             lines.setdefault(table, number)
+            if statement.lstrip().startswith("[["):
+                elements[table] += 1
+                table = f"{table}.{elements[table] - 1}"
+                lines[table] = number
         else:
-            for path in _paths(parsed):
-                lines.setdefault((*table, *path), number)
+            for name in names:
+                lines.setdefault(f"{table}.{name}" if table else name, number)
     return lines
 
 
@@ -83,32 +85,14 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
         yield first, text[begin:]  # invalid: a bracket stays open
 
 
-def _heading(parsed: dict[str, Any]) -> tuple[KeyPath, bool]:
-    path: list[str | int] = []
-    inside: Any = parsed
-    while isinstance(inside, dict) and inside:
-        key, inside = next(iter(inside.items()))
-        path.append(key)
-    return tuple(path), isinstance(inside, list)
-
-
-def _within(table: KeyPath, arrays: Mapping[KeyPath, int]) -> KeyPath:
-    """Add the index of the newest element for a table below an array of tables."""
-    for length in range(len(table) - 1, 0, -1):
-        if table[:length] in arrays:
-            return (*table[:length], arrays[table[:length]], *table[length:])
-    return table
-
-
-def _paths(tables: dict[str, Any]) -> Iterator[KeyPath]:
-    """Yield the path of each key at any depth, which may be more than Python's functions can nest."""
-    left: list[tuple[KeyPath, dict[str, Any]]] = [((), tables)]
+def _dotted(tables: dict[str, Any]) -> Iterator[str]:
+    """Yield the name of each key at any depth, which may be more than Python's functions can nest."""
+    left = list(tables.items())
     while left:
-        table, fields = left.pop()
-        for key, value in fields.items():
-            yield (*table, key)
-            if isinstance(value, dict):
-                left.append(((*table, key), value))
+        name, value = left.pop()
+        yield name
+        if isinstance(value, dict):
+            left += ((f"{name}.{key}", below) for key, below in value.items())
 
 
 PREFIX = "BT_TUI_"
@@ -131,10 +115,8 @@ def setting_names() -> Iterator[tuple[str, Any]]:
             yield name, kind
 
 
-def environment_values(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the variables' values as nested tables, and each setting's origin; skip empty variables."""
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
+def _add_environment(values: Tree, origins: dict[str, str], environ: Mapping[str, str]) -> None:
+    """Set the values of variables, and their origins; skip empty variables."""
     for setting, kind in setting_names():
         variable = variable_of(setting)
         raw = environ.get(variable, "").strip()
@@ -143,19 +125,19 @@ def environment_values(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict
         if not raw:
             continue
         section, _, name = setting.rpartition(".")
-        table = values.setdefault(section, {}) if section else values
-        table[name] = _value(raw, kind)
+        if section and not isinstance(values.get(section), dict):
+            values[section] = {}
+        table = values[section] if section else values
+        value, before = _value(raw, kind), table.get(name)
+        table[name] = before | value if isinstance(before, dict) and isinstance(value, dict) else value
         origins[setting] = f"environment {variable}"
-    return values, origins
 
 
 def _value(raw: str, kind: Any) -> Any:
-    """Return text settings unchanged and parse others as TOML; unparsable text is returned to be rejected."""
+    """Parse lists, tables and numbers as TOML; what cannot be parsed stays a text, to be rejected."""
     if kind is bool:
         return True if raw.lower() in TRUE_TEXTS else False if raw.lower() in FALSE_TEXTS else raw
-    if "str" in str(kind) and "list" not in str(kind) and "dict" not in str(kind) and "set" not in str(kind):
-        return raw
-    if "Literal" in str(kind):
+    if raw[0] not in "[{" and kind not in (int, float):
         return raw
     try:
         return _parsed(f"value = {raw}")["value"]
@@ -221,8 +203,6 @@ RETIRED_THRESHOLDS = frozenset(
 RETIRED_KINDS = frozenset({"plateau"})
 _FORBIDS = re.compile(rb"^[ \t]*[\"']?readonly[\"']?\s*=(?!\s*false\b)", re.MULTILINE)
 
-Tree = dict[str, Any]
-
 
 class ConfigurationBroken(ConfigurationError):
     """The settings are invalid; ``problems`` has the places and reasons, the message all of them."""
@@ -256,10 +236,8 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> 
     ignored: list[Problem] = []
     required = bool(environ.get(CONFIG_VARIABLE, "").strip())
     values, origins, problems = _of_file(path, required=required, ignored=ignored)
-    own, own_origins = environment_values(environ)
-    _merge(values, own)
-    origins |= own_origins
-    _merge_flags(values, origins, flags)
+    _add_environment(values, origins, environ)
+    _add_flags(values, origins, flags)
     problems += _problems(values, origins, path)
     if problems:
         raise ConfigurationBroken(problems)
@@ -280,7 +258,7 @@ def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None
         forbidden_by = _forbidden_by(path, environ)
         if forbidden_by:
             values[READONLY], origins[READONLY] = True, forbidden_by
-        _merge_flags(values, origins, flags)
+        _add_flags(values, origins, flags)
         return Loaded(validated(values), origins, path, tuple(broken.problems))
 
 
@@ -336,9 +314,9 @@ def _of_file(
         return {}, {}, [_syntax_problem(path, str(error), len(content.splitlines()))]
     except ValueError as error:
         return {}, {}, [Problem(str(path), "", f"invalid TOML: {error}")]
-    origins = {".".join(map(str, where)): f"{path}:{line}" for where, line in lines_of(text).items() if where}
+    origins = {name: f"{path}:{line}" for name, line in lines_of(text).items()}
     for name in _without_retired(values):
-        where = _origin((HEALTH, name.partition("=")[0]), origins) or str(path)
+        where = _origin(f"{HEALTH}.{name.partition('=')[0]}", origins) or str(path)
         ignored.append(Problem(where, f"{HEALTH}.{name}", "no longer exists; it has no effect"))
     return values, origins, []
 
@@ -358,10 +336,11 @@ def _without_retired(values: Tree) -> list[str]:
     return names
 
 
-def _origin(path: KeyPath, origins: Mapping[str, str]) -> str | None:
+def _origin(setting: str, origins: Mapping[str, str]) -> str | None:
     """Return the origin of a setting or, if it has none, of the table around it."""
-    names = (".".join(map(str, path[:length])) for length in range(len(path), 0, -1))
-    return next((origins[name] for name in names if name in origins), None)
+    while setting and setting not in origins:
+        setting = setting.rpartition(".")[0]
+    return origins.get(setting)
 
 
 def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
@@ -375,29 +354,20 @@ def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
 
 def _problems(values: Tree, origins: Mapping[str, str], file: Path) -> list[Problem]:
     """Return the problems of the values, in the order of the file."""
+    found: dict[str, ErrorDetails | str] = {}
     try:
         validated(values)
     except ValidationError as invalid:
-        places = [
-            (_origin(path_of(error), origins) or str(file), error) for error in _errors(invalid, values)
-        ]
-        order = {where: number for number, where in reversed(list(enumerate(origins.values())))}
-        places.sort(key=lambda place: order.get(place[0], -1))
-        wheres, errors = zip(*places[:MAX_PROBLEMS], strict=True)
-        return problems_of(errors, Configuration, wheres)
-    return []
-
-
-def _errors(invalid: ValidationError, values: Tree) -> list[Any]:
-    """Return every error: also those of thresholds that are hidden by others of the wrong type."""
-    errors = list(separated(invalid.errors(include_url=False)))
-    wrong = {path[1] for path in map(path_of, errors) if path[:1] == (HEALTH,) and path[1:]}
-    if wrong:
-        try:
-            validated({HEALTH: {name: value for name, value in values[HEALTH].items() if name not in wrong}})
-        except ValidationError as hidden:
-            errors += separated(hidden.errors(include_url=False))
-    return errors
+        found = {name_of(error): error for error in reversed(invalid.errors(include_url=False))}
+    for name, why in value_problems(values):
+        found.setdefault(name, why)
+    order = {where: number for number, where in reversed(list(enumerate(origins.values())))}
+    places = [(_origin(name, origins) or str(file), name, error) for name, error in found.items()]
+    places.sort(key=lambda place: order.get(place[0], -1))
+    return [
+        Problem(where, name, error if isinstance(error, str) else advice_on(error, Configuration))
+        for where, name, error in places[:MAX_PROBLEMS]
+    ]
 
 
 def validated(values: Tree) -> Configuration:
@@ -418,20 +388,7 @@ def _strict() -> TypeAdapter[Configuration | None]:
     )
 
 
-def _merge_flags(values: Tree, origins: dict[str, str], flags: Mapping[str, Any] | None) -> None:
-    for setting, value in (flags or {}).items():
+def _add_flags(values: Tree, origins: dict[str, str], flags: Mapping[str, Any] | None) -> None:
+    for name, value in (flags or {}).items():
         if value is not None:
-            tree: Any = value
-            for part in reversed(setting.split(".")):
-                tree = {part: tree}
-            _merge(values, tree)
-            origins[setting] = f"flag --{setting.rpartition('.')[2].replace('_', '-')}"
-
-
-def _merge(into: Tree, over: Tree) -> None:
-    for key, value in over.items():
-        below = into.get(key)
-        if isinstance(below, dict) and isinstance(value, dict):
-            _merge(below, value)
-        else:
-            into[key] = value
+            values[name], origins[name] = value, f"flag --{name}"

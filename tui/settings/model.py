@@ -7,8 +7,8 @@ neither. Unknown settings and wrong types are errors, so a misspelled setting is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -79,24 +79,15 @@ def _check_regex(regex: str) -> str:
     return regex
 
 
-def _check_keys(keys: Any) -> Any:
+def _by_action(keys: Any) -> Any:
     """Accept ``job.stop_job = "x"``, which TOML reads as a nested table, as well as the quoted key."""
-    if not isinstance(keys, Mapping):
-        return keys
-    by_action = flattened(keys)
-    _refuse("keys", key_problems(by_action))
-    return by_action
+    return flattened(keys) if isinstance(keys, Mapping) else keys
 
 
 if TYPE_CHECKING:
     HealthThresholds = HealthRules
 else:
     HealthThresholds = Thresholds
-
-
-def _check_health(rules: HealthRules) -> HealthRules:
-    _refuse("health", _rule_problems(rules))
-    return rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +225,7 @@ class Configuration:
     notifications: NotificationSettings = NotificationSettings()
     logs: LogSettings = LogSettings()
 
-    keys: Annotated[dict[str, str], BeforeValidator(_check_keys)] = field(default_factory=dict)
+    keys: Annotated[dict[str, str], BeforeValidator(_by_action)] = field(default_factory=dict)
     """Custom keys by action id, as in `job.stop_job = "ctrl+k"`. Separate several keys with commas.
     docs/keys.md lists the ids."""
 
@@ -247,7 +238,7 @@ class Configuration:
 
     demo: DemoSettings = DemoSettings()
 
-    health: Annotated[HealthThresholds, AfterValidator(_check_health)] = field(default_factory=Thresholds)
+    health: HealthThresholds = field(default_factory=Thresholds)
     """Advanced: thresholds of the health checks. Shares are fractions from 0 to 1, times are seconds."""
 
     @property
@@ -256,20 +247,22 @@ class Configuration:
         return RunSettings(self.health, patterns, self.prices)
 
 
-def _refuse(table: str, problems: Iterable[tuple[str, str]]) -> None:
-    """Raise one error with all of a table's problems, each with its setting, if there are any."""
-    if listed := list(problems):
-        raise PydanticCustomError("table", "problems in {table}", {"table": table, "problems": listed})
+def value_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each problem that no type shows, of keys and thresholds, with the setting's name.
 
-
-def _rule_problems(rules: HealthRules) -> Iterator[tuple[str, str]]:
-    for rule in fields(rules):
-        value = getattr(rules, rule.name)
-        if rule.name == "off":
-            if unknown := sorted(value - KINDS.keys()):
-                yield rule.name, f"unknown finding {', '.join(unknown)}; use {', '.join(sorted(KINDS))}"
-        elif value < 0 or (rule.name.endswith("_s") and value == 0):
-            yield rule.name, f"must be {'greater than 0' if rule.name.endswith('_s') else '0 or greater'}"
+    The values may be of any type.
+    """
+    keys, thresholds = values.get("keys"), values.get("health")
+    if isinstance(keys, Mapping):
+        yield from ((f"keys.{action}", why) for action, why in key_problems(flattened(keys)))
+    for name, value in thresholds.items() if isinstance(thresholds, Mapping) else ():
+        if name == "off" and isinstance(value, list):
+            if unknown := sorted({kind for kind in value if isinstance(kind, str)} - KINDS.keys()):
+                why = f"unknown finding {', '.join(unknown)}; use {', '.join(sorted(KINDS))}"
+                yield f"health.{name}", why
+        elif isinstance(value, int | float) and (value < 0 or (name.endswith("_s") and value == 0)):
+            bound = "greater than 0" if name.endswith("_s") else "0 or greater"
+            yield f"health.{name}", f"must be {bound}"
 
 
 def flattened(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:

@@ -165,33 +165,15 @@ class Problem:
         return f"{self.where}: {named}{self.why}"
 
 
-def problems_of(errors: Iterable[ErrorDetails], model: type, wheres: Sequence[str]) -> list[Problem]:
-    """Convert validation errors to problems; ``wheres`` has the place of each, in order."""
-    return [
-        Problem(where, ".".join(map(str, path_of(error))), _why(error, model))
-        for error, where in zip(errors, wheres, strict=True)
-    ]
+def name_of(error: ErrorDetails) -> str:
+    """Return the dotted name of the setting that an error is about."""
+    return ".".join(str(part) for part in error["loc"] if part != "[key]")
 
 
-def separated(errors: Iterable[ErrorDetails]) -> Iterator[ErrorDetails]:
-    """Yield the errors one by one: a check of a whole table raises one with all of its ``problems``."""
-    for error in errors:
-        problems = error.get("ctx", {}).get("problems")
-        if problems is None:
-            yield error
-        for below, why in problems or ():
-            yield {**error, "msg": why, "ctx": {"below": below}}
-
-
-def path_of(error: ErrorDetails) -> tuple[str | int, ...]:
-    below = error.get("ctx", {}).get("below")
-    path = tuple(part for part in error["loc"] if part != "[key]")
-    return (*path, below) if below else path
-
-
-def _why(error: ErrorDetails, model: type) -> str:
+def advice_on(error: ErrorDetails, model: type) -> str:
+    """Say what is wrong, and what to write instead."""
     if error["type"] in _UNKNOWN:
-        return f"no such setting{_nearest(path_of(error), model)}"
+        return f"no such setting{_nearest(error['loc'], model)}"
     if error["type"] == "literal_error":
         expected = str(error.get("ctx", {}).get("expected", ""))
         value = error.get("input")

@@ -209,7 +209,7 @@ def test_lines_are_right_below_strings_with_brackets_and_quotes() -> None:
     text = LINES_OF_STRINGS.replace("Q", "'")
     text += LINES_OF_STRINGS.replace("Q", '"').replace("command", "c").replace("wrap", "w")
     tomllib.loads(text)
-    assert lines_of(text) == {("command",): 1, ("wrap",): 5, ("c",): 6, ("w",): 10}
+    assert lines_of(text) == {"command": 1, "wrap": 5, "c": 6, "w": 10}
 
 
 @pytest.mark.parametrize("unusable", ["pipe", "huge file", "folder"])
