@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
-from textual import events
 from textual.app import App
 
 from api_client.files import why_not_written, write_private
@@ -27,7 +26,6 @@ class SavedFiles:
     def __init__(self, app: App[Any], outbox: Outbox) -> None:
         self._app = app
         self._outbox = outbox
-        self._in_delivery: dict[str, Path] = {}
 
     @property
     def handlers(self) -> Handlers:
@@ -90,11 +88,4 @@ class SavedFiles:
         self._deliver(path)
 
     def _deliver(self, path: Path) -> None:
-        key = self._app.deliver_binary(path, save_filename=safe_name(path.name))
-        if key is not None:
-            self._in_delivery[key] = path
-
-    def finish_delivery(self, event: events.DeliveryComplete) -> None:
-        """Delete the file that has reached the browser."""
-        if (path := self._in_delivery.pop(event.key, None)) is not None:
-            self._outbox.forget(path)
+        self._app.deliver_binary(path, save_filename=safe_name(path.name))

@@ -417,10 +417,6 @@ class BtTuiApp(App[WelcomeChoice]):
         self._types_text = isinstance(key, events.Paste) or key.is_printable
         await super().on_event(key)
 
-    @on(events.DeliveryComplete)
-    def _end_delivery(self, event: events.DeliveryComplete) -> None:
-        self.files.finish_delivery(event)
-
     def _copy(self, message: messages.CopyRequested) -> None:
         self.copy_to_clipboard(message.text)
         if not self.is_web:

@@ -50,10 +50,6 @@ class Outbox:
         """Return a path for `name` in a new folder, sanitized so that it cannot leave the folder."""
         return self.folder() / safe_name(name)
 
-    def forget(self, path: Path) -> None:
-        if self._root is not None and path.parent.parent == self._root:
-            shutil.rmtree(path.parent, ignore_errors=True)
-
     def close(self) -> None:
         if self._root is not None:
             shutil.rmtree(self._root, ignore_errors=True)

@@ -13,25 +13,20 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import Process
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import closing, redirect_stdout, suppress
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, NamedTuple
 
 from aiohttp import WSMessage, WSMsgType, web
-from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import HttpProcessingError
 from textual_serve.app_service import AppService
-from textual_serve.download_manager import DownloadManager
 from textual_serve.server import Server
 
 from api_client.listening import ConnectionLimit
 from tui.system.saved_files import sweep_abandoned
 from tui.web.access import AccessGuard, add_headers
-
-P = ParamSpec("P")
 
 HERE = Path(__file__).parent
 PAGE = (HERE / "page.html").read_text(encoding="utf-8")
@@ -42,14 +37,11 @@ TERMINATED_S = 3.0
 """Time to wait after SIGTERM, and again after SIGKILL."""
 
 
-def _unless_gone(call: Callable[P, Awaitable[object]]) -> Callable[P, Awaitable[None]]:
-    """Return the call, which does nothing once the browser is gone: the output is read anyway."""
+class Offer(NamedTuple):
+    """A file on this machine, and its name in the browser (see ``tui.system.saved_files.safe_name``)."""
 
-    async def forward(*given: P.args, **options: P.kwargs) -> None:
-        with suppress(ConnectionError):
-            await call(*given, **options)
-
-    return forward
+    path: Path
+    save_as: str
 
 
 class PageDashboard(AppService):
@@ -60,24 +52,10 @@ class PageDashboard(AppService):
     its output.
     """
 
-    def __init__(
-        self,
-        command: str,
-        *,
-        write_bytes: Callable[[bytes], Awaitable[None]],
-        write_str: Callable[[str], Awaitable[None]],
-        close: Callable[[], Awaitable[object]],
-        download_manager: DownloadManager,
-        offers: Offers,
-    ) -> None:
-        super().__init__(
-            command,
-            write_bytes=_unless_gone(write_bytes),
-            write_str=_unless_gone(write_str),
-            close=_unless_gone(close),
-            download_manager=download_manager,
-        )
-        self._offers = offers
+    def __init__(self, command: str, **ways: Any) -> None:
+        super().__init__(command, **ways)
+        self.offers: dict[str, Offer] = {}
+        """Files that the page may fetch, by unguessable keys."""
         self._ending: asyncio.Task[None] | None = None
 
     def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
@@ -91,20 +69,22 @@ class PageDashboard(AppService):
         finally:
             if await self._process.wait() != 0:  # the process had no time to delete its files
                 await asyncio.to_thread(sweep_abandoned)
-            await self.remote_close()
+            with suppress(ConnectionError):
+                await self.remote_close()
+
+    async def on_data(self, payload: bytes) -> None:
+        with suppress(ConnectionError):  # the browser is gone: the output is read anyway
+            await super().on_data(payload)
 
     async def on_meta(self, data: bytes) -> None:
         message = json.loads(data)
-        if message["type"] != "file_offered":
-            await super().on_meta(data)
-            return
-        self._offers.add(message["key"], Offer(Path(message["file"]), message["save_as"], self))
-        # textual-serve's own message to the page, which then follows a link to the file.
-        await self.remote_write_str(json.dumps(["deliver_file_start", message["key"]]))
-
-    async def notify_fetched(self, key: str) -> None:
-        if self._process is not None and self._process.returncode is None:
-            await self.send_meta({"type": "file_fetched", "key": key})
+        with suppress(ConnectionError):
+            if message["type"] == "file_offered":
+                self.offers[message["key"]] = Offer(Path(message["file"]), message["save_as"])
+                # textual-serve's own message to the page, which then follows a link to the file
+                await self.remote_write_str(json.dumps(["deliver_file_start", message["key"]]))
+            else:
+                await super().on_meta(data)
 
     async def stop(self) -> None:
         """End the process and wait for it; safe to call repeatedly and to cancel."""
@@ -115,8 +95,6 @@ class PageDashboard(AppService):
         await asyncio.shield(self._ending)
 
     async def _end(self, process: Process) -> None:
-        self._offers.withdraw(self)
-        await self._download_manager.cancel_app_downloads(self.app_service_id)
         with suppress(TimeoutError):
             async with asyncio.timeout(SHUTDOWN_TIMEOUT_S):
                 with suppress(ConnectionError):  # the process has ended by itself
@@ -151,7 +129,6 @@ class DashboardServer(Server):
         super().__init__(command, title=TITLE)
         self._guard = guard
         self._dashboards: set[PageDashboard] = set()
-        self._offers = Offers()
 
     async def _make_app(self) -> web.Application:
         app = web.Application(middlewares=[self._guard.middleware])
@@ -179,7 +156,13 @@ class DashboardServer(Server):
         return web.FileResponse(HERE / request.match_info["name"])
 
     async def send_file(self, request: web.Request) -> web.StreamResponse:
-        return self._offers.answer(request.match_info["key"])
+        """Send a file, or the requested range, that the dashboard of an open page offers."""
+        key = request.match_info["key"]
+        offer = next((each.offers[key] for each in self._dashboards if key in each.offers), None)
+        if offer is None:
+            raise web.HTTPNotFound(text="This file is no longer available; save it again.\n")
+        name = {"Content-Disposition": f'attachment; filename="{offer.save_as}"'}
+        return web.FileResponse(offer.path, headers={"Content-Type": "application/octet-stream", **name})
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
         """Run a page's dashboard while the page is open; it has ended when this returns."""
@@ -191,7 +174,6 @@ class DashboardServer(Server):
             write_str=websocket.send_str,
             close=websocket.close,
             download_manager=self.download_manager,
-            offers=self._offers,
         )
         self._dashboards.add(dashboard)
         try:
@@ -284,81 +266,3 @@ def _quieten() -> None:
 def _is_no_malformed_request(record: logging.LogRecord) -> bool:
     """Leave out what anyone who can connect may send as often as they like."""
     return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
-
-
-OK_STATUS, PARTIAL_STATUS = 200, 206
-
-
-@dataclass(slots=True, eq=False)
-class Offer:
-    """A file on this machine, and its name in the browser (see ``tui.system.saved_files.safe_name``)."""
-
-    path: Path
-    save_as: str
-    owner: PageDashboard
-    fetching: int = 0
-    """Number of active requests: browsers may fetch several parts at once."""
-    is_last_byte_sent: bool = False
-
-
-class Offers:
-    def __init__(self) -> None:
-        self._offers: dict[str, Offer] = {}
-
-    def add(self, key: str, offer: Offer) -> None:
-        self._offers[key] = offer
-
-    def withdraw(self, owner: PageDashboard) -> None:
-        """Remove the files of a closed page; transfers in progress continue."""
-        self._offers = {key: offer for key, offer in self._offers.items() if offer.owner is not owner}
-
-    def answer(self, key: str) -> web.StreamResponse:
-        """Return the response for a file or the requested range. Raises HTTPNotFound for an unknown key.
-
-        The response has a length, so a browser detects an interrupted download and can resume it. The
-        owner is notified only after the last byte has been sent.
-        """
-        offer = self._offers.get(key)
-        if offer is None:
-            raise web.HTTPNotFound(text="This file is no longer available; save it again.\n")
-
-        async def over() -> None:
-            if self._offers.pop(key, None) is not None:
-                await offer.owner.notify_fetched(key)
-
-        return OfferedFile(offer, over)
-
-
-class OfferedFile(web.FileResponse):
-    """A response with an offered file; calls ``over`` after the last byte when no request is active."""
-
-    def __init__(self, offer: Offer, over: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(
-            offer.path,
-            headers={
-                "Content-Type": "application/octet-stream",
-                "Content-Disposition": f'attachment; filename="{offer.save_as}"',
-            },
-        )
-        self._offer = offer
-        self._over = over
-
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        offer = self._offer
-        offer.fetching += 1
-        try:
-            writer = await super().prepare(request)
-            offer.is_last_byte_sent |= request.method == "GET" and self._reaches_file_end()
-        finally:
-            offer.fetching -= 1
-            if offer.is_last_byte_sent and not offer.fetching:
-                await self._over()
-        return writer
-
-    def _reaches_file_end(self) -> bool:
-        if self.status == OK_STATUS:
-            return True
-        if self.status != PARTIAL_STATUS:
-            return False
-        part, _, size = self.headers["Content-Range"].rpartition("/")
-        return part.rpartition("-")[2] == str(int(size) - 1)
