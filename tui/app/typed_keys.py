@@ -14,8 +14,10 @@ typed ahead are lost, or act on the screen below.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -23,8 +25,6 @@ from textual import events
 from textual.app import App
 from textual.message_pump import MessagePump
 from textual.screen import Screen
-from textual.timer import Timer
-from textual.widget import Widget
 from textual.worker import Worker
 
 from tui.widgets.opening import is_settled
@@ -43,14 +43,9 @@ class TypedKeys:
         self._app = app
         self._take = take
         self._keys = deque[events.Key | events.Paste]()
-        self._settling: Screen[Any] | None = None
-        """The screen that has yet to handle what the last key began, or to become ready for the next one."""
+        self._waiting: asyncio.Task[None] | None = None
+        """Waits until the next key can be taken."""
         self._opening: Worker[None] | None = None
-        self._begun_at_s = 0.0
-        """When the last key was taken, or the first one began to wait."""
-        self._check: Timer | None = None
-        self._round = 0
-        """Number of keys and dialogs waited for so far."""
         self._unasked: Screen[Any] | None = None
         self._unasked_at_s = 0.0
 
@@ -61,75 +56,62 @@ class TypedKeys:
 
     def wait_for(self, opening: Worker[None]) -> None:
         """Take no key until the worker has opened a screen above the current one."""
-        self._opening, self._begun_at_s = opening, monotonic()
-        if self._settling is None:
-            self._settle()
+        self._opening = opening
+        if self._waiting is None:
+            self._wait()
 
     async def add(self, key: events.Key | events.Paste) -> None:
         self._keys.append(key)
-        if self._settling is None:
-            self._begun_at_s = monotonic()
-            await self._next()
-        elif not self._settling.is_running or self._is_late:
-            await self._next()
+        if self._waiting is None:
+            if is_settled(self._app.screen):
+                await self._take_next()
+            else:
+                self._wait()
 
-    @property
-    def _is_late(self) -> bool:
-        return monotonic() - self._begun_at_s > LONGEST_WAIT_S
-
-    async def _next(self) -> None:
-        if self._check is not None:
-            self._check.stop()
-            self._check = None
-        if self._opening is not None:
-            self._check_opening(self._opening)
-        elif not (self._keys and self._app.screen_stack):  # without screens, the app is ending
-            self._settling = None
-        elif not self._is_late and not is_settled(self._app.screen):
-            self._settling = self._app.screen
-            self._check_again()
-        else:
-            await self._take_first()
-
-    async def _take_first(self) -> None:
-        self._settling, self._begun_at_s = None, monotonic()
+    async def _take_next(self) -> None:
+        self._waiting = None
+        if not (self._keys and self._app.screen_stack):  # without screens, the app is ending
+            return
         key, focused = self._keys.popleft(), self._app.focused
         try:
             if self._app.screen is not self._unasked or monotonic() - self._unasked_at_s >= SEEN_AFTER_S:
                 await self._take(key)
         finally:
-            self._settle(focused)
+            self._wait(focused.ancestors_with_self if focused is not None else ())
 
-    def _check_again(self) -> None:
-        self._check = self._app.set_timer(CHECK_EVERY_S, self._next)
-
-    def _settle(self, focused: Widget | None = None) -> None:
-        """Wait until the widget that the key went to, and all above it, have handled what it began."""
+    def _wait(self, way: Iterable[MessagePump] = ()) -> None:
+        """Take the next key once the widgets that the last one went to have handled what it began."""
         if self._app.screen_stack:
-            self._settling = self._app.screen
-            if self._check is not None:
-                self._check.stop()
-            # A widget that is being removed may never call back.
-            self._check = self._app.set_timer(LONGEST_WAIT_S, self._next)
-            way = focused.ancestors_with_self if focused is not None else ()
-            self._round += 1
-            self._go_on(self._round, deque([*way, self._settling, self._app]))
+            self._waiting = asyncio.create_task(self._until_ready(self._app.screen, way))
 
-    def _go_on(self, number: int, way: deque[MessagePump]) -> None:
-        """Follow the way of messages, from a widget to those above it, as its own messages do."""
-        if number != self._round:
-            return
-        while way:
-            if way.popleft().call_later(self._go_on, number, way):
-                return
-        self._app.call_later(self._next)
-
-    def _check_opening(self, opening: Worker[None]) -> None:
-        if self._settling not in self._app.screen_stack[-1:]:
+    async def _until_ready(self, screen: Screen[Any], way: Iterable[MessagePump]) -> None:
+        await _handled((*way, screen, self._app))
+        if self._opening is not None:
+            opening = self._opening
+            await _until(lambda: opening.is_finished or not self._is_on_top(screen))
             self._opening = None
-            self._settle()
-        elif opening.is_finished or self._is_late:
-            self._opening = self._settling = None
-            self._keys.clear()
-        else:
-            self._check_again()
+            if self._is_on_top(screen):
+                self._keys.clear()
+            else:
+                await _handled((*self._app.screen_stack[-1:], self._app))
+        await _until(lambda: all(map(is_settled, self._app.screen_stack[-1:])))
+        self._app.call_later(self._take_next)
+
+    def _is_on_top(self, screen: Screen[Any]) -> bool:
+        return self._app.screen_stack[-1:] == [screen]
+
+
+async def _handled(pumps: Iterable[MessagePump]) -> None:
+    """Return once each has handled its messages so far; one that is being removed may never do."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LONGEST_WAIT_S):
+            for pump in pumps:
+                is_done = asyncio.Event()
+                if pump.call_later(is_done.set):
+                    await is_done.wait()
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    begun_s = monotonic()
+    while not condition() and monotonic() - begun_s <= LONGEST_WAIT_S:  # noqa: ASYNC110
+        await asyncio.sleep(CHECK_EVERY_S)  # no message says when all widgets of a screen are mounted
