@@ -8,7 +8,6 @@ API reports neither the start nor the end of a run; both come from the status hi
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -230,48 +229,34 @@ def charge(job: TrainingJob, now: datetime, idle_s: float | None = None) -> Char
     return Charge((kind.id, kind.name), seconds * (job.node_count or 1), idle_s is not None)
 
 
-def charges_cost(charges: Iterable[Charge | None], prices: Mapping[str, float]) -> TotalCost:
-    """Sum up the money of all charges.
-
-    They are grouped by machine, because there may be ten thousand jobs. None, a job that has not run,
-    counts as nothing.
-    """
-    machines: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
-    measured = True
-    for charged in charges:
-        if charged is not None:
-            machines[charged.machine].append(charged.seconds)
-            measured = measured and charged.measured
-    usd, unpriced = None, 0
-    for machine, seconds in machines.items():
-        price = listed_price(*machine, prices)
-        if price is None:
-            unpriced += len(seconds)
-        else:
-            usd = (usd or 0.0) + price * sum(seconds) / _SECONDS_PER_MINUTE
-    return TotalCost(usd, unpriced, measured=measured)
-
-
 def total_cost(
     charged: Iterable[tuple[TrainingJob, Charge | None]],
     prices: Mapping[str, float],
     bill: Bill | None,
     now: datetime,
 ) -> TotalCost:
-    """Sum up the cost of jobs; what the bill has of a job is not estimated."""
+    """Sum up the cost of jobs; what the bill has of a job is not estimated.
+
+    A job without a charge has not run, and costs nothing.
+    """
     billed: list[Billed] = []
-    rest: list[Charge | None] = []
-    unknown = 0
+    usd, unpriced, measured = None, 0, True
     for job, charge in charged:
         bill_of_job = bill.of(job) if bill is not None else None
         if bill_of_job is not None:
             billed.append(bill_of_job)
-        if bill_of_job is None or charge is None:
-            rest.append(charge)
-        elif not is_all_billed(job, now):
-            nodes, price = job.node_count or 1, listed_price(*charge.machine, prices)
-            left = unbilled_minutes(bill_of_job, charge.seconds / nodes / _SECONDS_PER_MINUTE, nodes, price)
-            unknown += left is None
-            rest.append(charge._replace(seconds=left * _SECONDS_PER_MINUTE) if left else None)
-    estimate = charges_cost(rest, prices)
-    return replace(estimate, unpriced=estimate.unpriced + unknown, billed=total_billed(billed))
+        if charge is None or (bill_of_job is not None and is_all_billed(job, now)):
+            continue
+        price, nodes = listed_price(*charge.machine, prices), job.node_count or 1
+        node_minutes = charge.seconds / _SECONDS_PER_MINUTE
+        minutes: float | None = node_minutes
+        if bill_of_job is not None:
+            minutes = unbilled_minutes(bill_of_job, node_minutes / nodes, nodes, price)
+            if minutes == 0.0:
+                continue
+        measured = measured and (charge.measured or minutes is None)
+        if price is None or minutes is None:
+            unpriced += 1
+        else:
+            usd = (usd or 0.0) + price * minutes
+    return TotalCost(usd, unpriced, total_billed(billed), measured)
