@@ -52,9 +52,7 @@ from tui.app.terminal import (
     EXIT_HUNG_UP,
     Sanitizer,
     Shutdown,
-    TerminalGone,
     drawn_on_stdout,
-    watched_terminal,
     watched_threads,
 )
 from tui.app.theme import NO_COLOR_THEME, THEMES, legible
@@ -100,8 +98,6 @@ class BtTuiApp(App[WelcomeChoice]):
 
     TITLE = "bt-tui"
     CSS_PATH = Path(__file__).with_name("app.tcss")
-    ENABLE_COMMAND_PALETTE = True
-    COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.APP)
 
     COMMANDS: ClassVar = {ActionProvider, PaletteProvider}
@@ -288,15 +284,10 @@ class BtTuiApp(App[WelcomeChoice]):
         if self.session is not None:
             await self.session.aclose()
 
-    @on(TerminalGone)
-    def _quit_unattended(self) -> None:
-        """Exit without asking about downloads, because nobody is there to answer."""
-        self.exit(return_code=EXIT_HUNG_UP)
-
     def leave_terminal(self) -> None:
-        """Exit because the terminal is gone; called from another thread."""
+        """Exit because the terminal is gone, without asking; called from another thread."""
         self.shutdown.begin(EXIT_HUNG_UP)
-        self.post_message(TerminalGone())
+        self.call_later(self.exit, return_code=EXIT_HUNG_UP)
 
     def crash(self, error: Exception) -> None:
         """Report the error as a crash; called from another thread."""
@@ -615,7 +606,7 @@ def run_dashboard(
     choice: WelcomeChoice | None = None
     failure: BaseException | None = None
     try:
-        with drawn_on_stdout(), watched_terminal(app.leave_terminal), watched_threads(app.crash):
+        with drawn_on_stdout(), watched_threads(app.crash):
             choice = app.run()
     except (KeyboardInterrupt, SystemExit):
         raise

@@ -1,4 +1,4 @@
-"""The app and its terminal: sanitized output, a terminal that disappears, and a limit for the end.
+"""The app and its terminal: sanitized output, failing threads, and a limit for the end.
 
 Widgets sanitize text from servers and files, which leaves visible placeholders. ``Sanitizer`` catches the
 rest in the output of all widgets and keeps the width of each line, so that the layout stays valid.
@@ -7,18 +7,16 @@ rest in the output of all widgets and keeps the width of each line, so that the 
 from __future__ import annotations
 
 import os
-import select
 import sys
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
-from textual.message import Message
 
 from tui.text.sanitize import REPLACEMENT
 
@@ -80,10 +78,6 @@ class Shutdown:
         os._exit(exit_code)
 
 
-class TerminalGone(Message):
-    """The terminal is gone."""
-
-
 @contextmanager
 def drawn_on_stdout() -> Iterator[None]:
     """Draw on standard output if standard error is redirected, as in ``bt-tui 2>log``.
@@ -116,53 +110,3 @@ def watched_threads(report: Callable[[Exception], object]) -> Iterator[None]:
         yield
     finally:
         threading.excepthook = usual
-
-
-@contextmanager
-def watched_terminal(leave: Callable[[], object]) -> Iterator[None]:
-    """Call ``leave`` from another thread when the terminal on standard input is gone.
-
-    Without SIGHUP (nohup, a container's exec) nothing else reports this: Textual would read end-of-file
-    in an endless loop, and its writer would block forever.
-    """
-    if sys.__stdin__ is None or not sys.__stdin__.isatty():
-        yield
-        return
-    awake, wake = os.pipe()
-    terminals = _terminals()
-
-    def watch() -> None:
-        poll = select.poll()
-        poll.register(terminals[0], 0)  # POLLHUP is reported without being requested
-        poll.register(awake, select.POLLIN)
-        if not dict(poll.poll()).get(terminals[0], 0) & select.POLLHUP:
-            return
-        _silence(terminals)
-        leave()
-
-    watcher = threading.Thread(target=watch, name="terminal watch", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        os.write(wake, b"x")
-        watcher.join()
-        os.close(awake)
-        os.close(wake)
-
-
-def _terminals() -> list[int]:
-    """Return the descriptors of the terminal, standard input first.
-
-    Call this early: once the terminal is gone, ``isatty`` no longer recognizes them.
-    """
-    streams = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
-    return [stream.fileno() for stream in streams if stream is not None and stream.isatty()]
-
-
-def _silence(terminals: Sequence[int]) -> None:
-    """Redirect output to the null device, because writing to a terminal that is gone fails and blocks."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in terminals:
-        os.dup2(nowhere, descriptor)
-    os.close(nowhere)

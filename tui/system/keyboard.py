@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 import re
 import select
+import sys
 import termios
 import time
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 
@@ -137,12 +138,16 @@ RESTORED = ("\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in _SET_MODES) + "\x1b
 class TerminalDriver(LinuxDriver):
     """Reads the terminal with ``Keyboard``, and gives it back only once; everything else is Textual's."""
 
+    _terminals: Sequence[int] = ()
+    """Descriptors of the terminal. Once it is gone, ``isatty`` no longer recognizes them."""
     _has_terminal = False
     _is_suspended = False
     _has_left = False
 
     def start_application_mode(self) -> None:
         self._has_terminal = True  # from the first byte: a signal may interrupt this
+        streams = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
+        self._terminals = [stream.fileno() for stream in streams if stream is not None and stream.isatty()]
         super().start_application_mode()  # type: ignore[no-untyped-call]
         self._has_terminal = self._writer_thread is not None
 
@@ -191,6 +196,8 @@ class TerminalDriver(LinuxDriver):
         while not self.exit_event.is_set():
             readable, _, _ = select.select([self.fileno], [], [], TICK_S)
             data = os.read(self.fileno, READ_BYTES) if readable else b""
+            if readable and not data:
+                raise OSError("end of file")
             for event in chain(keyboard.feed(data), keyboard.tick()):
                 self.process_message(event)
 
@@ -198,5 +205,18 @@ class TerminalDriver(LinuxDriver):
         """Let the app report an error as any other; Textual would print it with the source around it."""
         try:
             self.run_input_thread()
+        except OSError:
+            self._leave_hung_up()
         except Exception as error:  # noqa: BLE001 - without input, the dashboard can't be used
             self._app.call_later(self._app._handle_exception, error)
+
+    def _leave_hung_up(self) -> None:
+        """Have the app leave a terminal that is gone; without SIGHUP (nohup), nothing else reports that.
+
+        Output goes to the null device, because writing to such a terminal fails and blocks.
+        """
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for descriptor in self._terminals:
+            os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+        self._app.leave_terminal()  # type: ignore[attr-defined]
