@@ -28,7 +28,6 @@ from textual.notifications import SeverityLevel
 from textual.reactive import var
 from textual.screen import Screen
 from textual.widget import MountError
-from textual.widgets import Input, TextArea
 from textual.worker import Worker, WorkerFailed, WorkerState
 
 from api_client.remotes import Remote
@@ -142,7 +141,6 @@ class BtTuiApp(App[WelcomeChoice]):
         self.refused_actions = frozenset(changing if self._read_only_by else ())
         self._why_no_remote = why_no_remote
         self._typed = TypedKeys(self, self._take_key)
-        self._types_text = False
         self.outbox = Outbox()
         self.files = SavedFiles(self, self.outbox)
         self.navigation = Navigation(self, self._keys, self._share_with)
@@ -405,7 +403,6 @@ class BtTuiApp(App[WelcomeChoice]):
             await super().on_event(event)
 
     async def _take_key(self, key: events.Key | events.Paste) -> None:
-        self._types_text = isinstance(key, events.Paste) or key.is_printable
         await super().on_event(key)
 
     def _copy(self, message: messages.CopyRequested) -> None:
@@ -452,16 +449,6 @@ class BtTuiApp(App[WelcomeChoice]):
     async def push_screen_wait(self, screen: Any, *, mode: str | None = None) -> Any:
         self._typed.note_opening(screen)
         return await super().push_screen_wait(screen, mode=mode)
-
-    async def _check_bindings(self, key: str, priority: bool = False) -> bool:
-        """Run the action of a key before the next key, unless it is text for a field.
-
-        Textual runs it once the key has passed all widgets around the focus, which the next key may overtake.
-        """
-        is_text = isinstance(self.focused, TextArea) or (isinstance(self.focused, Input) and self._types_text)
-        return await super()._check_bindings(key, priority) or (
-            priority and not is_text and await super()._check_bindings(key)
-        )
 
     async def run_action(
         self,
