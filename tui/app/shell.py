@@ -140,7 +140,7 @@ class BtTuiApp(App[WelcomeChoice]):
         changing = (action.id for action in ACTIONS if ActionFlag.DANGEROUS in action.flags)
         self.refused_actions = frozenset(changing if self._read_only_by else ())
         self._why_no_remote = why_no_remote
-        self._typed = TypedKeys(self, self._take_key)
+        self._typed = TypedKeys(self, super().on_event)
         self.outbox = Outbox()
         self.files = SavedFiles(self, self.outbox)
         self.navigation = Navigation(self, self._keys, self._share_with)
@@ -401,9 +401,6 @@ class BtTuiApp(App[WelcomeChoice]):
             await self._typed.add(event)
         else:
             await super().on_event(event)
-
-    async def _take_key(self, key: events.Key | events.Paste) -> None:
-        await super().on_event(key)
 
     def _copy(self, message: messages.CopyRequested) -> None:
         self.copy_to_clipboard(message.text)
