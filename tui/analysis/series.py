@@ -7,8 +7,9 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
-from math import isinf, log10, nan
+from math import isfinite, isinf, log10, nan
 
 SMOOTHINGS = (0.0, 0.6, 0.9, 0.98)
 """Weights that a key cycles through."""
@@ -19,6 +20,10 @@ def next_smoothing(weight: float) -> float:
     return SMOOTHINGS[(SMOOTHINGS.index(weight) + 1) % len(SMOOTHINGS)]
 
 
+_SHAPED_SERIES = 128  # more than a screen of charts has
+
+
+@lru_cache(_SHAPED_SERIES)
 def smoothed(series: Series, weight: float) -> Series:
     """Return the exponential moving average, corrected for its bias toward zero at the beginning.
 
@@ -40,36 +45,12 @@ def smoothed(series: Series, weight: float) -> Series:
     return Series(series.name, series.times, tuple(values))
 
 
+@lru_cache(_SHAPED_SERIES)
 def logarithmic(series: Series) -> Series:
     """Return the decimal logarithms of the samples; values of zero or less become gaps."""
     return Series(
         series.name, series.times, tuple(log10(value) if value > 0 else nan for value in series.values)
     )
-
-
-class Shaper:
-    """Transforms series, caching the results for the same objects."""
-
-    def __init__(self) -> None:
-        self._held: dict[int, tuple[Series, float, bool, Series]] = {}
-
-    def shape(self, series: Series, *, smoothing: float = 0.0, log: bool = False) -> Series:
-        """Return the series smoothed, then as logarithms, as requested."""
-        if not smoothing and not log:
-            return series
-        key = id(series) * 2 + (smoothing > 0)
-        cached = self._held.get(key)
-        if cached is not None and cached[0] is series and cached[1:3] == (smoothing, log):
-            return cached[3]
-        shaped = smoothed(series, smoothing)
-        shaped = logarithmic(shaped) if log else shaped
-        self._held[key] = (series, smoothing, log, shaped)
-        return shaped
-
-    def keep_only(self, series: Sequence[Series]) -> None:
-        if self._held:
-            ids = {id(curve) for curve in series}
-            self._held = {key: cached for key, cached in self._held.items() if key // 2 in ids}
 
 
 GAP_FACTOR = 4.0
@@ -262,21 +243,21 @@ def reduce_columns(series: Series, start: float, end: float, columns: int) -> tu
 
 
 def extent(series: Iterable[Series], start: float = -math.inf, end: float = math.inf) -> Range | None:
-    """Return the lowest and highest value of all series between two times, both inclusive."""
+    """Return the lowest and highest finite value of all series between two times, both inclusive."""
     ends: list[float] = []
     for curve in series:
-        between = value_range(curve.values[bisect_left(curve.times, start) : bisect_right(curve.times, end)])
-        if between is not None:
-            ends.extend(between)
+        values = curve.values[bisect_left(curve.times, start) : bisect_right(curve.times, end)]
+        between = value_range(values)
+        if between is not None and not all(map(isfinite, between)):
+            between = value_range([value for value in values if isfinite(value)])
+        ends.extend(between or ())
     return value_range(ends)
 
 
-def latest(series: Series) -> float | None:
-    """Return the newest value that is not a gap."""
-    for value in reversed(series.values):
-        if value == value:
-            return value
-    return None
+def latest(series: Series, end: float = math.inf) -> float | None:
+    """Return the newest value up to a time that is not a gap."""
+    values = series.values[: bisect_right(series.times, end)]
+    return next((value for value in reversed(values) if value == value), None)
 
 
 def even_means(series: Series, count: int) -> tuple[float | None, ...]:

@@ -228,18 +228,15 @@ def match_spans(pattern: LogPattern, match: MatchChanged | None) -> list[Span]:
     spans: list[Span] = [(f"/{pattern_text(pattern).strip('/')}", "accent")]
     if match is None:
         return spans
-    more = "" if match.total_is_final else "+"
-    if match.entry is None and match.total:
-        spans.append((f" {count(match.total)}{more} found", "plain"))
-        return spans
-    if match.entry is None:
-        if match.total_is_final:
-            is_expression = not pattern.regex and not SYNTAX.isdisjoint(pattern.text)
-            hint = "; for a regular expression ^r while typing" if is_expression else ""
-            spans.append((f": not found{hint}", "warn"))
-        return spans
-    spans.append((f" {count(match.position)} of {count(match.total)}{more}", "plain"))
-    if match.wrapped:
+    if match.entry is not None:
+        spans.append((f" {count(match.position)} of {count(match.total)}", "plain"))
+    elif match.total:
+        spans.append((f" {count(match.total)} found", "plain"))
+    else:
+        is_expression = not pattern.regex and not SYNTAX.isdisjoint(pattern.text)
+        hint = "; for a regular expression ^r while typing" if is_expression else ""
+        spans.append((f": not found{hint}", "warn"))
+    if match.entry is not None and match.wrapped:
         spans.append((" wrapped around", "warn"))
     return spans
 

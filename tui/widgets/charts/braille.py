@@ -7,12 +7,12 @@ bottom), so that drawing a span is one shift. Finally, pairs of columns are cut 
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import floor, isfinite
+from math import floor
 
-from tui.analysis.series import Series, extent
+from tui.analysis.series import Series
 
 DOTS_PER_CELL_X = 2
 DOTS_PER_CELL_Y = 4
@@ -105,16 +105,6 @@ def reduce_to_spans(series: Series, grid: Grid) -> list[Span]:
     if current is not None:
         append((current, low, high, opening, closing, joined))
     return spans
-
-
-def finite_range(series: Series, start: float, end: float) -> tuple[float, float] | None:
-    """Return the lowest and highest finite value in the time range, or None if there is none."""
-    value_range = extent((series,), start, end)
-    if value_range is None or (isfinite(value_range[0]) and isfinite(value_range[1])):
-        return value_range
-    begin, stop = bisect_left(series.times, start), bisect_right(series.times, end)
-    finite = [value for value in series.values[begin:stop] if isfinite(value)]
-    return (min(finite), max(finite)) if finite else None
 
 
 def dot_columns(

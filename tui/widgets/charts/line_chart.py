@@ -16,12 +16,12 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.analysis.series import Series, Shaper
+from tui.analysis.series import Series
 from tui.widgets.charts.braille import DOTS_PER_CELL_X, Grid
 from tui.widgets.charts.parts import CROWD, series_of
 from tui.widgets.charts.picture import Picture, picture
 from tui.widgets.charts.raster import AREA, BAND
-from tui.widgets.charts.spec import ChartSpec, Line
+from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.tones import SERIES, SERIES_COLORS
 
 
@@ -121,61 +121,37 @@ class LineChart(Widget):
         self._spec = spec if spec is not None else ChartSpec()
         self._series: tuple[Series, ...] = ()
         self._drawn: Picture | None = None
-        self._shaper = Shaper()
         self._hovered: float | None = None
         self._pressed_at: int | None = None
         self._dragged = False
-        self._strips: list[Strip] = []
 
     def show(self, series: Sequence[Series], spec: ChartSpec) -> None:
         """Show the series, the last on top, as described by `spec`; letters depend on the terminal."""
-        new_series = tuple(series)
-        unchanged = len(new_series) == len(self._series) and all(
-            new is old or new == old for new, old in zip(new_series, self._series, strict=True)
-        )
-        if unchanged and spec == self._spec:
-            return
-        if spec.first_color != self._spec.first_color:
-            self._strips = []
         if self._hovered is not None and not spec.start <= self._hovered <= spec.end:
             self._hovered = None
-        self._series, self._spec = new_series, spec
-        self._shaper.keep_only(new_series)
-        self._redraw()
+        shown = tuple(series)
+        if (shown, spec) != (self._series, self._spec):
+            has_other_colors = spec.first_color != self._spec.first_color
+            self._series, self._spec = shown, spec
+            self._redraw(whole=has_other_colors)
 
     @property
     def spec(self) -> ChartSpec:
         return self._spec
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._strips = []
-
     def _on_resize(self, event: events.Resize) -> None:
-        self._drawn = None
-        self._forget_strips()
+        self._redraw(whole=True)
 
-    def _forget_strips(self) -> None:
-        self._strips = []
-        self.refresh()
-
-    def _redraw(self) -> None:
-        """Redraw and repaint only the changed lines; defer to the next paint while not visible."""
-        before = self._drawn
-        self._drawn = None
-        if before is None or not self._strips or not self.is_attached or not self.is_on_screen:
-            self._strips = []
+    def _redraw(self, *, whole: bool = False) -> None:
+        """Repaint only the changed lines, or all; defer to the next paint while not visible."""
+        before, self._drawn = self._drawn, None
+        if whole or before is None or not (self.is_attached and self.is_on_screen):
             self.refresh()
             return
         lines = self._picture().lines
-        if len(lines) != len(self._strips) or len(lines) != len(before.lines):
-            self._forget_strips()
-            return
-        width = self.size.width
-        for y, (old, new) in enumerate(zip(before.lines, lines, strict=True)):
-            if old != new:
-                self._strips[y] = self._strip(new, width)
-                self.refresh(Region(0, y, width, 1))
+        changed = [y for y, (old, new) in enumerate(zip(before.lines, lines, strict=False)) if old != new]
+        if changed:  # without a region, everything would be painted
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
 
     def _picture(self) -> Picture:
         if self._drawn is None:
@@ -184,7 +160,7 @@ class LineChart(Widget):
             colors = not self.app.no_color
             shaded = colors and not self.app.native_ansi_color
             spec = replace(self._spec, letters=not colors, shaded=shaded, cursor=cursor)
-            self._drawn = picture(self._series, spec, width, height, self._shaper)
+            self._drawn = picture(self._series, spec, width, height)
         return self._drawn
 
     # The mouse
@@ -302,14 +278,9 @@ class LineChart(Widget):
         )
         return line + Style(color=color.rich_color)
 
-    def _strip(self, line: Line, width: int) -> Strip:
-        segments = [Segment(text, self._style(role)) for text, role in line if text]
-        return Strip(segments).adjust_cell_length(width, self._style("blank"))
-
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        if not self._strips:
-            self._strips = [self._strip(line, width) for line in self._picture().lines]
-        if y < len(self._strips):
-            return self._strips[y]
-        return Strip.blank(width, self._style("blank"))
+        width, lines = self.size.width, self._picture().lines
+        segments = (
+            [Segment(text, self._style(role)) for text, role in lines[y] if text] if y < len(lines) else []
+        )
+        return Strip(segments).adjust_cell_length(width, self._style("blank"))

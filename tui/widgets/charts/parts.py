@@ -90,21 +90,18 @@ def entries(series: Sequence[Series], spec: ChartSpec) -> list[Entry]:
         sign = SWITCHED_OFF if index in drawn.hidden else sign
         return Entry(sign, sanitize(curve.name), role, partial(readout, curve))
 
-    role_of: dict[int, Role] = {
-        **{index: index for index in drawn.lines},
-        **{index: f"{CROWD}{index}" for index in drawn.crowd},
-        **{index: -1 - index for index in drawn.hidden},
-    }
-    if not is_crowd(series, spec):
-        return [own(index, role_of[index]) for index in range(len(series))]
-    if not spec.band:
-        others = sorted((*drawn.crowd, *drawn.hidden))
-        return [own(index, role_of[index]) for index in (*drawn.lines, *others)]
-    lines = [own(index, role_of[index]) for index in drawn.lines]
-    hidden = [own(index, role_of[index]) for index in drawn.hidden]
-    if len(drawn.crowd) < 2:
-        return [*lines, *(own(index, "median") for index in drawn.crowd), *hidden]
-    return [*lines, *_band_entry([series[index] for index in drawn.crowd], spec, bool(lines)), *hidden]
+    lines = [own(index, index) for index in drawn.lines]
+    hidden = [own(index, -1 - index) for index in drawn.hidden]
+    if spec.band and len(drawn.crowd) > 1:
+        band = _band_entry([series[index] for index in drawn.crowd], spec, bool(lines))
+        return [*lines, *band, *hidden]
+    crowd = [own(index, "median" if spec.band else f"{CROWD}{index}") for index in drawn.crowd]
+    others = sorted([*crowd, *hidden], key=_place)
+    return [*lines, *others] if is_crowd(series, spec) else sorted([*lines, *others], key=_place)
+
+
+def _place(entry: Entry) -> int:
+    return series_of(entry.role) or 0
 
 
 def _band_entry(members: Sequence[Series], spec: ChartSpec, has_lines: bool) -> list[Entry]:

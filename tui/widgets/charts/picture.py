@@ -11,7 +11,7 @@ from math import isinf, log10
 
 from rich.cells import cell_len
 
-from tui.analysis.series import Series, Shaper, latest
+from tui.analysis.series import Series, extent, logarithmic
 from tui.text.labels import Label, labeled, number_formats
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import number
@@ -19,7 +19,7 @@ from tui.widgets.charts import braille
 from tui.widgets.charts.legend import header, legend_table
 from tui.widgets.charts.parts import entries
 from tui.widgets.charts.raster import draw_raster
-from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, small_curve
+from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role
 from tui.widgets.charts.ticks import log_ticks, place_label, time_ticks, value_ticks
 
 _SEVERITY = {"good": 0, "caution": 1, "bad": 2}
@@ -114,13 +114,12 @@ def _merged(characters: list[tuple[str, Role]]) -> Line:
 
 AXES_MIN_WIDTH = 20
 AXES_MIN_HEIGHT = 4
-"""Narrower or shorter charts show a row of blocks, or a number."""
+"""Narrower or shorter charts show only the line above, with the values."""
 
 LABEL_CELLS = 8
 """Least width of the labels of the value axis, so that charts above each other begin in one column."""
 _ROWS_PER_TICK = 4
 _LABEL_SHARE = 3  # tick labels take at most a third of the width
-_TRACE_MIN_CELLS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,24 +131,18 @@ class Picture:
     cells: int = 0
 
 
-def picture(
-    series: Sequence[Series], spec: ChartSpec, width: int, height: int, shaper: Shaper | None = None
-) -> Picture:
+def picture(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> Picture:
     """Return the chart as `height` lines of `width` cells each, and the position of its raster."""
     if width <= 0 or height <= 0:
         return Picture([])
-    if width < AXES_MIN_WIDTH or height < AXES_MIN_HEIGHT:
-        return Picture(_small(series, spec, width, height))
-    return _full(series, spec, width, height, shaper or Shaper())
-
-
-def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, shaper: Shaper) -> Picture:
     rows = height - 2
-    ticks = _ticks(series, spec, rows, shaper)
-    if ticks is None:
-        shown = () if all(not curve.values for curve in series) else entries(series, spec)
+    ticks = _ticks(series, spec, rows)
+    has_room = width >= AXES_MIN_WIDTH and height >= AXES_MIN_HEIGHT
+    if ticks is None or not has_room:
+        shown = entries(series, spec) if any(curve.values for curve in series) else ()
         title = header(spec.title, shown, width, spec.unit or number, spec, note=spec.note)
-        return Picture([title, *_message(_why_empty(series, spec), width, height - 1)])
+        words = _why_empty(series, spec) if ticks is None else ""
+        return Picture([title, *_message(words, width, height - 1)])
     labels = value_labels(ticks, spec, rows, width // _LABEL_SHARE)
     margin = max(LABEL_CELLS, *(cell_len(text) for text in labels.values())) + 1
     unit = (spec.unit or number) if spec.cursor is None else spec.exact
@@ -157,7 +150,7 @@ def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, sh
     table = legend_table(legend, spec, unit, width - margin, height - 1)
     side = sum(cell_len(text) for text, _ in table[0]) if table else 0
     cells = width - margin - side
-    raster = draw_raster(series, spec, cells, rows, (ticks[0], ticks[-1]), shaper)
+    raster = draw_raster(series, spec, cells, rows, (ticks[0], ticks[-1]))
     body: list[Line] = []
     for row in range(rows):
         text = labels.get(row, "")
@@ -171,18 +164,13 @@ def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, sh
     return Picture([first, *body], margin, cells)
 
 
-def _ticks(series: Sequence[Series], spec: ChartSpec, rows: int, shaper: Shaper) -> tuple[float, ...] | None:
+def _ticks(series: Sequence[Series], spec: ChartSpec, rows: int) -> tuple[float, ...] | None:
     """Return the ticks of the value axis, as logarithms on a log axis; None if there is nothing to draw."""
-    ranges = [
-        value_range
-        for curve in series
-        if curve.name not in spec.hidden
-        and (value_range := braille.finite_range(shaper.shape(curve, log=spec.log), spec.start, spec.end))
-        is not None
-    ]
-    if not ranges:
+    shown = [curve for curve in series if curve.name not in spec.hidden]
+    value_range = extent(map(logarithmic, shown) if spec.log else shown, spec.start, spec.end)
+    if value_range is None:
         return None
-    low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+    low, high = value_range
     most = max(2, rows // _ROWS_PER_TICK + 1)
     if spec.log:
         return log_ticks(low, high, most, fixed_high=log10(spec.y_max) if spec.y_max else None)
@@ -217,22 +205,3 @@ def _message(text: str, width: int, height: int) -> list[Line]:
         padded = " " * left + shown + " " * (width - left - cell_len(shown))
         lines[height // 2 if height > 1 else 0] = [(padded, "empty")]
     return lines
-
-
-def _small(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> list[Line]:
-    unit = spec.unit or number
-    first = next((curve for curve in series if curve.name not in spec.hidden), None)
-    now = latest(first) if first is not None else None
-    if first is None or now is None:
-        return _message(spec.empty_text, width, height)
-    value = clip(unit(now), width)
-    room = width - cell_len(value) - 1
-    title = f"{clip(sanitize(spec.title), max(0, room - _TRACE_MIN_CELLS - 1))} "
-    title = title if title.strip() else ""
-    begin = next((index for index, time_s in enumerate(first.times) if time_s >= spec.start), 0)
-    cells = room - cell_len(title)
-    curve = small_curve(first.values[begin:], cells) if cells > 0 else ""
-    filler = " " * (width - cell_len(title) - cell_len(curve) - cell_len(value))
-    row: Line = [(title, "title"), (curve, 0), (filler, "blank"), (value, "legend")]
-    blank: Line = [(" " * width, "blank")]
-    return [row, *[blank] * (height - 1)]

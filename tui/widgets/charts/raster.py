@@ -12,7 +12,7 @@ from operator import itemgetter
 from statistics import median
 from typing import Literal
 
-from tui.analysis.series import Series, Shaper
+from tui.analysis.series import Series, logarithmic, smoothed
 from tui.widgets.charts import braille
 from tui.widgets.charts.braille import Grid, Span
 from tui.widgets.charts.parts import letter, parts
@@ -104,13 +104,12 @@ def draw_raster(
     width: int,
     rows: int,
     ends: tuple[float, float],
-    shaper: Shaper,
 ) -> list[Line]:
     """Return exactly ``rows`` lines of ``width`` cells; ``ends`` are the bottom and top of the value axis."""
     columns = width * braille.DOTS_PER_CELL_X
     grid = braille.Grid.over(spec.start, spec.end, columns)
     dot_rows = rows * braille.DOTS_PER_CELL_Y
-    layers = _layers(series, spec, shaper)
+    layers = _layers(series, spec)
     few = not spec.smoothing and len(layers) <= BAND_LINES
     lines: list[tuple[Role, dict[int, int]]] = []
     bands: list[tuple[str, dict[int, int]]] = []
@@ -188,20 +187,21 @@ Kind = Literal["line", "raw", "crowd"]
 """A line in the color of its series, the samples that it smooths, or one of many in gray."""
 
 
-def _layers(series: Sequence[Series], spec: ChartSpec, shaper: Shaper) -> list[tuple[int, Kind, Series]]:
+def _layers(series: Sequence[Series], spec: ChartSpec) -> list[tuple[int, Kind, Series]]:
     """Return (series index, kind, samples) of each line to draw, bottom layer first."""
     drawn = parts(series, spec)
-    top = [index for index in drawn.lines if series[index].name == spec.selected]
     layers: list[tuple[int, Kind]] = [(index, "crowd") for index in drawn.crowd]
     if spec.smoothing and spec.raw:
         layers += [(index, "raw") for index in drawn.lines]
-    layers += [(index, "line") for index in drawn.lines if index not in top]
-    layers += [(index, "line") for index in top]
-    weights = {"line": spec.smoothing, "raw": 0.0, "crowd": spec.smoothing}
-    return [
-        (index, kind, shaper.shape(series[index], smoothing=weights[kind], log=spec.log))
-        for index, kind in layers
-    ]
+    layers += [(index, "line") for index in drawn.lines]
+    layers.sort(key=lambda layer: layer[1] == "line" and series[layer[0]].name == spec.selected)
+    return [(index, kind, _shaped(series[index], kind, spec)) for index, kind in layers]
+
+
+def _shaped(series: Series, kind: Kind, spec: ChartSpec) -> Series:
+    if spec.smoothing and kind != "raw":
+        series = smoothed(series, spec.smoothing)
+    return logarithmic(series) if spec.log else series
 
 
 def _mark(drawn: Sequence[tuple[int, Sequence[braille.Cell]]], canvas: _Canvas) -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite, isnan
 from typing import Literal
 
-from tui.analysis.series import Series, latest
+from tui.analysis.series import Series, extent, latest
 from tui.text.units import number
 from tui.widgets.charts.braille import (
     DOTS_PER_CELL_X,
     DOTS_PER_CELL_Y,
     Grid,
     dot_columns,
-    finite_range,
     reduce_to_spans,
 )
 from tui.widgets.charts.braille import cells as braille_cells
@@ -68,9 +67,8 @@ class Readout:
 
 
 def read(series: Series, start: float, end: float, cursor: float | None) -> Readout:
-    value_range = finite_range(series, start, end)
-    low, high = value_range if value_range is not None else (None, None)
-    return Readout(_newest(series, end) if cursor is None else value_at(series, cursor), low, high)
+    low, high = extent((series,), start, end) or (None, None)
+    return Readout(latest(series, end) if cursor is None else value_at(series, cursor), low, high)
 
 
 def signed(change: float, unit: Callable[[float], str]) -> str:
@@ -83,27 +81,13 @@ def value_at(series: Series, x: float) -> float | None:
     if not times:
         return None
     after = bisect_left(times, x)
-    if after == 0 or after == len(times):
-        at = 0 if after == 0 else len(times) - 1
-        ends = times[:2] if after == 0 else times[-2:]
-        usual = ends[-1] - ends[0]
-        value = values[at]
-        return value if value == value and abs(times[at] - x) <= usual else None
-    before = after - 1
-    nearest = before if x - times[before] < times[after] - x else after
+    nearest = min(after, len(times) - 1)
+    if 0 < after < len(times) and x - times[after - 1] < times[after] - x:
+        nearest = after - 1
+    ends = times[:2] if after == 0 else times[-2:]
+    is_beyond = after in (0, len(times)) and abs(times[nearest] - x) > ends[-1] - ends[0]
     value = values[nearest]
-    return value if value == value else None
-
-
-def _newest(series: Series, end: float) -> float | None:
-    stop = bisect_right(series.times, end)
-    if stop == len(series.times):
-        return latest(series)
-    for position in range(stop - 1, -1, -1):
-        value = series.values[position]
-        if value == value:
-            return value
-    return None
+    return None if is_beyond or value != value else value
 
 
 Role = str | int

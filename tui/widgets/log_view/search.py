@@ -1,4 +1,4 @@
-"""Search all lines that pass the filter: find the nearest match at once, then count the rest.
+"""Search all lines that pass the filter: count the matches, then go to the nearest one.
 
 The work is done in slices of a few milliseconds, a block at a time.
 """
@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from textual.message import Message
 from textual.widget import Widget
@@ -46,15 +45,10 @@ class TimeBudget:
 
 
 class LogSearch:
-    """Matches of a pattern among the lines that pass the filter, folded or not.
-
-    Attributes:
-        wrapped: True if the search for the nearest match went beyond an end of the log.
-    """
+    """Matches of a pattern among the lines that pass the filter, folded or not."""
 
     def __init__(self, rows: LogRows, pattern: LogPattern) -> None:
         self.pattern = pattern
-        self.wrapped = False
         self._rows = rows
         self._scanner = PatternScanner(pattern)
         for part in rows.parts:
@@ -70,45 +64,8 @@ class LogSearch:
             part.hits = array("H", [index for index in indexes if block.codes[index] not in gaps])
         return part.hits
 
-    # Nearest match
-
-    async def find(
-        self, start: LineKey | None, time_left: TimeBudget, *, backwards: bool, include_own: bool
-    ) -> LineKey | None:
-        """Return the nearest match from a line on, or from the end on if None."""
-        if start is not None and include_own is backwards:
-            start = LineKey(start.time_ns, start.serial + 1)
-        self.wrapped = False
-        while not self._rows.is_complete:  # not all lines that pass the filter are known
-            await time_left.renew()
-        for part, low, high, wrapped in self._blocks_from(start, backwards=backwards):
-            hits = self._hits(part) if part in self._rows.parts else array("H")  # dropped meanwhile
-            hits = hits[bisect_left(hits, low) : bisect_left(hits, high)]
-            if hits:
-                self.wrapped = wrapped
-                return part.block.key(hits[-1 if backwards else 0])
-            if not time_left():
-                await time_left.renew()
-        return None
-
-    def _blocks_from(
-        self, start: LineKey | None, *, backwards: bool
-    ) -> list[tuple[BlockRows, int, int, bool]]:
-        """Return (block, first index, end index, True after wrapping) in the order to search."""
-        parts = self._rows.parts
-        at, index = (len(parts), 0) if start is None else self._rows.store.position(start)
-        below = [(part, 0, len(part.block), backwards) for part in parts[at:]]
-        above = [(part, 0, len(part.block), not backwards) for part in parts[:at]]
-        if below:
-            part, _, end, wrapped = below[0]
-            below[0] = (part, index, end, wrapped)
-            above.append((part, 0, index, not wrapped))
-        return [*above[::-1], *below[::-1]] if backwards else [*below, *above]
-
-    # Counting matches
-
     def count(self, should_continue: Callable[[], bool]) -> bool:
-        """Count block by block while ``should_continue`` allows it; return True at the end."""
+        """Search block by block while ``should_continue`` allows it; return True at the end."""
         for part in reversed(self._rows.parts):
             if part.hits is None:
                 self._hits(part)
@@ -117,21 +74,29 @@ class LogSearch:
         return self.is_final
 
     @property
-    def total(self) -> int:
-        return sum(len(part.hits) for part in self._rows.parts if part.hits is not None)
-
-    @property
     def is_final(self) -> bool:
         return self._rows.is_complete and all(part.hits is not None for part in self._rows.parts)
 
-    def position(self, match: LineKey | None) -> int:
-        """Return the position of a match, counted from 1; 0 if unknown."""
-        position = None if match is None or not self.is_final else self._rows.find(match)
-        if position is None:
-            return 0
-        part, index = position
-        before = sum(len(self._hits(other)) for other in self._rows.parts[: self._rows.parts.index(part)])
-        return before + bisect_left(self._hits(part), index) + 1
+    @property
+    def total(self) -> int:
+        return sum(len(part.hits) for part in self._rows.parts if part.hits is not None)
+
+    def count_before(self, key: LineKey | None) -> int:
+        """Return the number of matches before a line; of all for None."""
+        parts = self._rows.parts
+        at, index = (len(parts), 0) if key is None else self._rows.store.position(key)
+        inside = bisect_left(self._hits(parts[at]), index) if at < len(parts) else 0
+        return sum(len(self._hits(part)) for part in parts[:at]) + inside
+
+    def match(self, number: int) -> LineKey | None:
+        """Return a match, counted from 0 around the ends of the log; None if there are none."""
+        number %= max(1, self.total)
+        for part in self._rows.parts:
+            hits = self._hits(part)
+            if number < len(hits):
+                return part.block.key(hits[number])
+            number -= len(hits)
+        return None
 
 
 _WORKERS = "search"
@@ -139,18 +104,17 @@ _WORKERS = "search"
 
 @dataclass
 class MatchChanged(Message):
-    """Progress of a search; posted when the nearest match is known, and again as matches are counted.
+    """All matches have been counted, perhaps again, or another one is the current one.
 
     Attributes:
-        entry: The current match; None if nothing matches.
-        position: Position of the match, counted from 1; 0 if not known yet.
+        entry: The current match; None if there is none.
+        position: Its position, counted from 1; 0 if there is none.
+        wrapped: True if the search for it went beyond an end of the log.
     """
 
-    pattern: LogPattern
     entry: LogEntry | None
     position: int
     total: int
-    total_is_final: bool
     wrapped: bool
 
 
@@ -165,67 +129,70 @@ class LogFinder:
         self._viewport = viewport
         self._monotonic_s = monotonic_s
         self.search: LogSearch | None = None
+        self._wrapped = False
         self._reported_total = 0
         self._worker: Worker[None] | None = None
 
     def find(self, pattern: LogPattern | None, *, backwards: bool, moves: bool) -> None:
         """Count the matches of a pattern, and go to the nearest one if it ``moves``; None ends the search."""
-        search = self.search = LogSearch(self._model.rows, pattern) if pattern else None
         self._model.match = None
-        if search is not None and not moves:
-            self._run(partial(self._count, search))
-            return
-        # While following, the newest match is the nearest one.
-        self.next(backwards=backwards or self._model.following, include_own=True)
-
-    def next(self, *, backwards: bool = False, include_own: bool = False) -> None:
-        model, search, start = self._model, self.search, self._model.cursor
-        if search is None:
+        if not pattern:
+            self.search = None
             self._widget.workers.cancel_group(self._widget, _WORKERS)
             return
-        if model.match is not None and start is not None:
-            # The match may be inside a fold, such as a progress bar: continue from the match, not from the
-            # row.
-            start = model.match if model.rows.row_of(model.match) == model.cursor_row else start
-        self._run(partial(self._find, search, start, backwards=backwards, include_own=include_own))
+        if self.search is None or self.search.pattern != pattern:
+            self.search = LogSearch(self._model.rows, pattern)
+        if moves:
+            # While following, the newest match is the nearest one.
+            self.next(backwards=backwards or self._model.following, include_own=True)
+        else:
+            self._count()
 
-    async def _find(
-        self, search: LogSearch, start: LineKey | None, *, backwards: bool, include_own: bool
-    ) -> None:
-        time_left = TimeBudget(self._monotonic_s)
-        model = self._model
-        model.match = await search.find(start, time_left, backwards=backwards, include_own=include_own)
-        if model.match is not None:
-            self._viewport.seek(model.match)
-        if not search.is_final:
-            self._report(search)
-        await self._count(search)
-
-    async def _count(self, search: LogSearch) -> None:
-        time_left = TimeBudget(self._monotonic_s)
-        while not search.count(time_left):
-            await time_left.renew()
-        self._report(search)
+    def next(self, *, backwards: bool = False, include_own: bool = False) -> None:
+        self._count(partial(self._move, backwards=backwards, include_own=include_own))
 
     def update(self) -> None:
         """Count again after the lines or the filter changed, unless the search still goes on."""
         search = self.search
         is_idle = self._worker is not None and self._worker.is_finished
         if search is not None and is_idle and (not search.is_final or search.total != self._reported_total):
-            self._run(partial(self._count, search))
+            self._count()
 
-    def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _count(self, then: Callable[[LogSearch], None] = lambda _search: None) -> None:
+        search = self.search
+        if search is None:
+            return
+
+        async def work() -> None:
+            time_left = TimeBudget(self._monotonic_s)
+            while not search.count(time_left):
+                await time_left.renew()
+            then(search)
+            self._report(search)
+
         self._worker = run_in_background(self._widget, work, "search the log", group=_WORKERS, exclusive=True)
+
+    def _move(self, search: LogSearch, *, backwards: bool, include_own: bool) -> None:
+        model, start = self._model, self._model.cursor
+        if model.match is not None and start is not None:
+            # The match may be inside a fold, such as a progress bar: continue from it, not from the row.
+            start = model.match if model.rows.row_of(model.match) == model.cursor_row else start
+        if start is not None and include_own is backwards:
+            start = LineKey(start.time_ns, start.serial + 1)
+        number = search.count_before(start) - (1 if backwards else 0)
+        self._wrapped = not 0 <= number < search.total
+        model.match = search.match(number)
+        if model.match is not None:
+            self._viewport.seek(model.match)
 
     def _report(self, search: LogSearch) -> None:
         self._reported_total, match = search.total, self._model.match
+        is_known = match is not None and self._model.passes(match)
         self._widget.post_message(
             MatchChanged(
-                search.pattern,
                 None if match is None else self._model.store.entry(match),
-                position=search.position(match),
+                position=search.count_before(match) + 1 if is_known else 0,
                 total=search.total,
-                total_is_final=search.is_final,
-                wrapped=search.wrapped,
+                wrapped=self._wrapped,
             )
         )
