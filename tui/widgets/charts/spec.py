@@ -1,4 +1,4 @@
-"""Description of a chart: lines, marks, axes and cursor. Also sparklines, one row of block characters."""
+"""Description of a chart: lines, marks, axes and cursor. Also small curves of one row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import isfinite, isnan
+from math import isfinite
 from typing import Literal
 
 from tui.analysis.series import Series, extent, latest
@@ -20,18 +20,6 @@ from tui.widgets.charts.braille import (
 )
 from tui.widgets.charts.braille import cells as braille_cells
 from tui.widgets.charts.ticks import XAxis
-
-BLOCKS = "▁▂▃▄▅▆▇█"
-
-GAP = "·"
-"""Character for an unknown value."""
-
-
-def block(share: float | None) -> str:
-    if share is None or isnan(share):
-        return GAP
-    return BLOCKS[min(len(BLOCKS) - 1, int(min(max(share, 0.0), 1.0) * len(BLOCKS)))]
-
 
 SETTLED_SHARE = 8
 """The first eighth may leave the range of a small curve: losses fall steeply at first."""
