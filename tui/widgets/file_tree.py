@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +19,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from tui.analysis.file_tree.rows import BY_NAME, Order, SortKey, VisibleRows, filtered
+from tui.analysis.file_tree.rows import BY_NAME, Order, SortKey, VisibleRows, arranged
 from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree
 from tui.tables.column import Column, Span
 from tui.text.sanitize import cell_width, clip, sanitize
@@ -48,67 +48,6 @@ class ViewRequest:
     entries: Sequence[FileEntry] | None = None
     pattern: str = ""
     order: Order = BY_NAME
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Shown:
-    """A tree and its rows.
-
-    Attributes:
-        open_nodes: The directories that are open without a filter.
-        node_at: The first node of every path.
-    """
-
-    tree: FileTree
-    rows: VisibleRows
-    open_nodes: Set[int]
-    node_at: Mapping[str, int]
-
-    def with_rows(self, rows: VisibleRows) -> Shown:
-        """Return the tree with other directories open."""
-        return replace(self, rows=rows, open_nodes=self.open_nodes if rows.matches else rows.open_nodes)
-
-
-def arrange(request: ViewRequest, before: Shown | None) -> Shown | None:
-    """Return the requested state; directories stay open, first of all the chain of single ones."""
-    if request.entries is None:
-        return None
-    if before is not None and before.tree.entries is request.entries:
-        tree, node_at, open_nodes = before.tree, before.node_at, before.open_nodes
-    else:
-        tree = FileTree(request.entries)
-        node_at = tree.nodes_by_path()
-        open_nodes = (
-            _single_child_chain(tree)
-            if before is None
-            else nodes_at(node_at, map(before.tree.path, before.open_nodes))
-        )
-    rows = (
-        before.rows if before is not None and before.tree is tree else VisibleRows(tree, order=request.order)
-    )
-    if rows.order != request.order:
-        rows = VisibleRows(tree, order=request.order, matches=rows.matches, open_nodes=rows.open_nodes)
-    if not request.pattern:
-        return Shown(tree, rows.showing(open_nodes, None), open_nodes, node_at)
-    if rows.matches is None or rows.matches.pattern != request.pattern:
-        matches = filtered(tree, request.pattern)
-        is_open = {node for node in range(1, len(tree)) if matches.kept[node] and tree.is_directory(node)}
-        rows = rows.showing(is_open, matches)
-    return Shown(tree, rows, open_nodes, node_at)
-
-
-def nodes_at(node_at: Mapping[str, int], paths: Iterable[str]) -> set[int]:
-    """Return the nodes with these paths; some may be gone."""
-    return {node_at[path] for path in paths if path in node_at}
-
-
-def _single_child_chain(tree: FileTree) -> set[int]:
-    chain: set[int] = set()
-    below = tree.children[ROOT] or []
-    while len(below) == 1 and tree.is_directory(below[0]):
-        chain.add(below[0])
-        below = tree.children[below[0]] or []
-    return chain
 
 
 def middle_cut(text: str, cells: int) -> str:
@@ -158,8 +97,8 @@ class FileTreeView(RowTable[int]):
         self.empty_text = empty_text
         self._now_s = now_s
         self._request = ViewRequest(order=order)
-        self._arranged: tuple[ViewRequest, Shown | None] = (ViewRequest(), None)  # owned by the thread
-        self._shown: Shown | None = None
+        self._arranged: tuple[ViewRequest, VisibleRows | None] = (ViewRequest(), None)  # owned by the thread
+        self.visible_rows: VisibleRows | None = None
         self._newest: Future[None] | None = None
         self._busy_with = ""
         self._last_path: str | None = None  # restores the cursor if files return after the tree was empty
@@ -169,11 +108,7 @@ class FileTreeView(RowTable[int]):
 
     @property
     def file_tree(self) -> FileTree | None:
-        return None if self._shown is None else self._shown.tree
-
-    @property
-    def visible_rows(self) -> VisibleRows | None:
-        return None if self._shown is None else self._shown.rows
+        return None if self.visible_rows is None else self.visible_rows.tree
 
     @property
     def order(self) -> Order:
@@ -222,17 +157,19 @@ class FileTreeView(RowTable[int]):
 
     def _arrange(self) -> None:
         """Arrange the newest request, unless an earlier call has done so. Called in the thread."""
-        request = self._request
-        if self._arranged[0] is not request:
-            self._arranged = request, arrange(request, self._arranged[1])
+        request, (done, rows) = self._request, self._arranged
+        if done is not request:
+            entries = request.entries
+            rows = None if entries is None else arranged(entries, request.pattern, request.order, rows)
+            self._arranged = request, rows
 
     def _reopen(self, reopened: Callable[[VisibleRows], VisibleRows]) -> None:
         tree = self.file_tree
 
         def work() -> None:
-            request, shown = self._arranged
-            if shown is not None and shown.tree is tree:
-                self._arranged = request, shown.with_rows(reopened(shown.rows))
+            request, rows = self._arranged
+            if rows is not None and rows.tree is tree:
+                self._arranged = request, reopened(rows)
 
         self._do(work, "opening…")
 
@@ -256,26 +193,24 @@ class FileTreeView(RowTable[int]):
             self._busy_with = ""
         self.refresh()
         future.result()
-        before, self._shown = self._shown, self._arranged[1]
-        if self._shown is not before:
+        before, self.visible_rows = self.visible_rows, self._arranged[1]
+        if self.visible_rows is not before:
             self._show_rows(before)
 
-    def _show_rows(self, before: Shown | None) -> None:
+    def _show_rows(self, before: VisibleRows | None) -> None:
         """Keep the marks, the cursor and its line on the screen; in a newer tree they are found by path."""
-        shown, node = self._shown, self.cursor_row
-        rows, tree = (None, None) if before is None else (before.rows, before.tree)
+        rows, node, tree = self.visible_rows, self.cursor_row, None if before is None else before.tree
         is_other_tree = tree is not self.file_tree
         if is_other_tree:
+            marked = [] if tree is None else list(map(tree.path, self._marks))
             if tree is not None and node is not None:
                 self._last_path = tree.path(node)
-            node_at = shown.node_at if shown is not None else {}
-            self._marks = nodes_at(node_at, map(tree.path, self._marks) if tree is not None else ())
-            node = node_at.get(self._last_path or "")
-        is_filtered = (
-            rows is None or self.visible_rows is None or rows.matches is not self.visible_rows.matches
-        )
+            self._marks, node = set(), None
+            if rows is not None and self._last_path is not None:
+                self._marks, node = rows.tree.nodes_at(marked), rows.tree.node_at.get(self._last_path)
+        is_filtered = before is None or rows is None or before.matches is not rows.matches
         self._chosen = self._key_for(node, find_match=is_filtered)
-        self.set_rows(self.visible_rows.nodes if self.visible_rows is not None else ())
+        self.set_rows(rows.nodes if rows is not None else ())
         if is_other_tree or is_filtered:
             self.post_message(self.Arranged())
             self.post_message(self.Highlighted(self, self.cursor_key or ""))
@@ -351,7 +286,7 @@ class FileTreeView(RowTable[int]):
         return super()._arrow(column) + (f"  · {self._busy_with}" if is_noted else "")
 
     def render_line(self, y: int) -> Strip:
-        message = self._busy_with or (self.empty_text if self._shown is not None else "")
+        message = self._busy_with or (self.empty_text if self.visible_rows is not None else "")
         if self.row_count or y != max(1, self.size.height // 2) or not message:
             return super().render_line(y)
         width = self.scrollable_content_region.width

@@ -5,14 +5,13 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Sequence, Set
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from itertools import chain
 from typing import Any
 
-from tui.analysis.file_tree.tree import ROOT, FileTree
+from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree
 from tui.analysis.ordering import ordered
 
 GLOB_SIGNS = "*?["
@@ -140,26 +139,32 @@ def _sorted_by(nodes: Sequence[int], key_of: Callable[[int], Any], *, descending
     return ordered(chain.from_iterable(runs), key, descending=descending)
 
 
+@dataclass(eq=False)
 class VisibleRows:
     """Visible nodes in order, ``nodes[row]``; never changed, since they are made in a thread.
 
-    With ``matches`` only kept nodes are shown.
+    Attributes:
+        matches: The filter; only nodes that it keeps are shown.
+        open_nodes: The open directories.
+        unfiltered: The directories that are open without a filter.
     """
 
-    def __init__(
-        self,
-        tree: FileTree,
-        *,
-        order: Order = BY_NAME,
-        matches: Matches | None = None,
-        open_nodes: Set[int] = frozenset(),
-    ) -> None:
-        self.tree = tree
-        self.order = order
-        self.matches = matches
-        self.open_nodes = open_nodes
-        self._sorted: dict[int, list[int]] = {}
-        self.nodes = self._flat()
+    tree: FileTree
+    order: Order = BY_NAME
+    matches: Matches | None = None
+    open_nodes: Set[int] = frozenset()
+    unfiltered: Set[int] = frozenset()
+    sorted_children: dict[int, list[int]] = field(default_factory=dict)
+    nodes: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes = []
+        waiting = self._children(ROOT)[::-1]
+        while waiting:
+            node = waiting.pop()
+            self.nodes.append(node)
+            if node in self.open_nodes:
+                waiting += reversed(self._children(node))
 
     def is_open(self, node: int) -> bool:
         return node in self.open_nodes
@@ -184,21 +189,18 @@ class VisibleRows:
 
     def _children(self, node: int) -> list[int]:
         """Return the children to show in order; sorts them only once."""
-        if node not in self._sorted:
-            self._sorted[node] = in_order(self.tree, self.tree.children[node] or (), self.order)
-        children = self._sorted[node]
+        if node not in self.sorted_children:
+            self.sorted_children[node] = in_order(self.tree, self.tree.children[node] or (), self.order)
+        children = self.sorted_children[node]
         return children if self.matches is None else [child for child in children if self.matches.kept[child]]
 
-    def showing(self, open_nodes: Set[int], matches: Matches | None) -> VisibleRows:
-        """Return the rows with these directories open and these matches."""
-        rows = copy(self)
-        rows.open_nodes, rows.matches = open_nodes, matches
-        rows.nodes = rows._flat()
-        return rows
+    def _with_open(self, open_nodes: Set[int]) -> VisibleRows:
+        unfiltered = open_nodes if self.matches is None else self.unfiltered
+        return replace(self, open_nodes=open_nodes, unfiltered=unfiltered)
 
     def toggled(self, node: int) -> VisibleRows:
         """Return the rows with a directory opened or closed."""
-        return self.showing(self.open_nodes ^ {node}, self.matches)
+        return self._with_open(self.open_nodes ^ {node})
 
     def toggled_below(self, top: int) -> VisibleRows:
         """Return the rows with a directory and all below it opened, or closed if all of them are open."""
@@ -209,14 +211,40 @@ class VisibleRows:
                 below.add(node)
                 waiting += self._children(node)
         are_open = self.open_nodes >= below
-        return self.showing(self.open_nodes - below if are_open else self.open_nodes | below, self.matches)
+        return self._with_open(self.open_nodes - below if are_open else self.open_nodes | below)
 
-    def _flat(self) -> list[int]:
-        nodes: list[int] = []
-        waiting = self._children(ROOT)[::-1]
-        while waiting:
-            node = waiting.pop()
-            nodes.append(node)
-            if node in self.open_nodes:
-                waiting += reversed(self._children(node))
-        return nodes
+
+def arranged(
+    entries: Sequence[FileEntry], pattern: str, order: Order, before: VisibleRows | None
+) -> VisibleRows:
+    """Return the rows of these files; directories stay open, first of all the chain of single ones."""
+    if before is not None and before.tree.entries is entries:
+        tree, unfiltered, matches, open_nodes = (
+            before.tree,
+            before.unfiltered,
+            before.matches,
+            before.open_nodes,
+        )
+        sorted_children = before.sorted_children if before.order == order else {}
+    else:
+        tree, matches, sorted_children = FileTree(entries), None, {}
+        open_nodes = unfiltered = (
+            _single_child_chain(tree)
+            if before is None
+            else tree.nodes_at(map(before.tree.path, before.unfiltered))
+        )
+    if not pattern:
+        matches, open_nodes = None, unfiltered
+    elif matches is None or matches.pattern != pattern:
+        matches = filtered(tree, pattern)
+        open_nodes = {node for node in range(1, len(tree)) if matches.kept[node] and tree.is_directory(node)}
+    return VisibleRows(tree, order, matches, open_nodes, unfiltered, sorted_children)
+
+
+def _single_child_chain(tree: FileTree) -> set[int]:
+    chain: set[int] = set()
+    below = tree.children[ROOT] or []
+    while len(below) == 1 and tree.is_directory(below[0]):
+        chain.add(below[0])
+        below = tree.children[below[0]] or []
+    return chain

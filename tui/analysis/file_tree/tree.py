@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 DIRECTORY_KINDS = frozenset({"directory", "dir", "folder"})
@@ -190,9 +191,14 @@ class FileTree:
                 waiting.extend(below)
         return files
 
-    def nodes_by_path(self) -> dict[str, int]:
-        """Return the first node of every path."""
+    @cached_property
+    def node_at(self) -> dict[str, int]:
+        """The first node of every path."""
         return {self.path(node): node for node in range(len(self) - 1, ROOT, -1)}
+
+    def nodes_at(self, paths: Iterable[str]) -> set[int]:
+        """Return the nodes with these paths; some may not be here."""
+        return {self.node_at[path] for path in paths if path in self.node_at}
 
     def largest_directories(self, limit: int) -> list[int]:
         """Return the largest directories, leaving out any whose bytes are nearly all in one subdirectory.
