@@ -18,11 +18,11 @@ from tui.text.units import number
 from tui.widgets.charts import braille
 from tui.widgets.charts.legend import header, legend_table
 from tui.widgets.charts.parts import entries
-from tui.widgets.charts.raster import draw_raster
-from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role
+from tui.widgets.charts.raster import Canvas, draw_raster
+from tui.widgets.charts.spec import ChartSpec, Line, Mark
 from tui.widgets.charts.ticks import log_ticks, place_label, time_ticks, value_ticks
 
-_SEVERITY = {"good": 0, "caution": 1, "bad": 2}
+_TONES = ("good", "caution", "bad")
 
 
 def value_labels(ticks: tuple[float, ...], spec: ChartSpec, rows: int, widest: int) -> dict[int, str]:
@@ -53,30 +53,30 @@ def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
     """
     cells = width - margin
     grid = braille.Grid.over(spec.start, spec.end, cells * braille.DOTS_PER_CELL_X)
-    axis: list[tuple[str, Role]] = [*[(" ", "axis")] * (margin - 1), ("└", "axis"), *[("─", "axis")] * cells]
+    canvas = Canvas(width, 1)
+    canvas.write(0, 0, " " * (margin - 1) + "└" + "─" * cells, "axis")
     ticks = time_ticks(
         spec.start, spec.end, cells, axis=spec.x_axis, end_label=spec.end_label, origin=spec.origin
     )
     marks = _marks_by_cell(spec.marks, grid, cells)
     taken = set()
     for column, mark in marks.items():
-        axis[margin + column] = (mark.sign, f"mark-{mark.tone}")
+        canvas.write(0, margin + column, mark.sign, f"mark-{mark.tone}")
         if mark.tone != "good" or len(marks) <= len(ticks):
             taken.add(margin + column)
     if spec.cursor is not None and spec.start <= spec.cursor <= spec.end:
         text = place_label(spec.cursor, spec.x_axis, origin=spec.origin)
         begin = _begin(spec.cursor, text, spec, width, margin)
         taken |= {*range(begin, begin + len(text))}
-        axis[begin : begin + len(text)] = [(character, "cursor") for character in text]
+        canvas.write(0, begin, text, "cursor")
     limit = width
     for moment, text in reversed(ticks):  # right to left, so that the newest label is never crowded out
         begin = _begin(moment, text, spec, width, margin)
         end = begin + len(text)
         if begin > margin and end <= limit and taken.isdisjoint(range(begin - 1, end + 1)):
             limit = begin - 1
-            label = f" {text} "[: width - begin + 1]
-            axis[begin - 1 : begin - 1 + len(label)] = [(character, "axis") for character in label]
-    return _merged(axis)
+            canvas.write(0, begin - 1, f" {text} "[: width - begin + 1], "axis")
+    return canvas.lines()[0]
 
 
 def _begin(at: float, text: str, spec: ChartSpec, width: int, margin: int) -> int:
@@ -92,24 +92,12 @@ def mark_at(spec: ChartSpec, cells: int, x: float) -> Mark | None:
 
 def _marks_by_cell(marks: tuple[Mark, ...], grid: braille.Grid, cells: int) -> dict[int, Mark]:
     marks_by_cell: dict[int, Mark] = {}
-    for mark in marks:
+    for mark in sorted(marks, key=lambda mark: _TONES.index(mark.tone)):
         dot = grid.column(mark.at)  # -1 at the start of the range if the grid begins a little later
         column = max(0, dot) // braille.DOTS_PER_CELL_X
         if dot >= -1 and column < cells:
-            other = marks_by_cell.get(column)
-            if other is None or _SEVERITY[mark.tone] >= _SEVERITY[other.tone]:
-                marks_by_cell[column] = mark
+            marks_by_cell[column] = mark
     return marks_by_cell
-
-
-def _merged(characters: list[tuple[str, Role]]) -> Line:
-    line: Line = []
-    for character, role in characters:
-        if line and line[-1][1] == role:
-            line[-1] = (line[-1][0] + character, role)
-        else:
-            line.append((character, role))
-    return line
 
 
 AXES_MIN_WIDTH = 20
@@ -152,15 +140,13 @@ def picture(series: Sequence[Series], spec: ChartSpec, width: int, height: int) 
     cells = width - margin - side
     raster = draw_raster(series, spec, cells, rows, (ticks[0], ticks[-1]))
     body: list[Line] = []
-    for row in range(rows):
+    for row, line in enumerate(raster):
         text = labels.get(row, "")
         axis = " " * (margin - 1 - cell_len(text)) + text + ("┤" if text else "│")
-        body.append([(axis, "axis"), *raster[row]])
+        body.append([(axis, "axis"), *line])
     body.append(time_line(spec, width - side, margin))
-    if table:
-        body = [[*line, *beside] for line, beside in zip(body, table, strict=True)]
-    named = () if table else legend
-    first = header(spec.title, named, width, unit, spec, note=_note(spec, cells))
+    body = [[*line, *beside] for line, beside in zip(body, table or [[]] * len(body), strict=True)]
+    first = header(spec.title, () if table else legend, width, unit, spec, note=_note(spec, cells))
     return Picture([first, *body], margin, cells)
 
 

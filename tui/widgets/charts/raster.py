@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 from statistics import median
-from typing import Literal
 
 from tui.analysis.series import Series, logarithmic, smoothed
 from tui.widgets.charts import braille
@@ -36,6 +35,10 @@ _EVEN = int("5" * 256, 16)  # more bits than any chart has dot rows
 _ODD = _EVEN << 1
 
 
+Dots = dict[int, int]
+"""The dots of each column that has any, as bits; bit 0 is the lowest."""
+
+
 def is_band(spans: Sequence[Span], dot_rows: int, bottom: float, top: float) -> bool:
     if not spans or top <= bottom:
         return False
@@ -43,8 +46,8 @@ def is_band(spans: Sequence[Span], dot_rows: int, bottom: float, top: float) -> 
     return thick / (top - bottom) * (dot_rows - 1) >= MIN_BAND_DOTS * len(spans)
 
 
-def dotted(bits: dict[int, int], grid: Grid) -> dict[int, int]:
-    dots_by_column: dict[int, int] = {}
+def dotted(bits: Dots, grid: Grid) -> Dots:
+    dots_by_column: Dots = {}
     for column, dots in bits.items():
         ends = 1 << dots.bit_length() - 1 | (dots & -dots)
         dots_by_column[column] = dots & (_ODD if (column + grid.first) & 1 else _EVEN) | ends
@@ -69,15 +72,15 @@ MAX_LABELS = 3
 """Charts with more lines show the values at the cursor only in the legend."""
 
 
-class _Canvas:
-    """The cells of a raster: a character and its role."""
+class Canvas:
+    """The cells of a part of a chart: a character and its role."""
 
     def __init__(self, width: int, rows: int) -> None:
         self.width, self.rows = width, rows
         self.characters = [[" "] * width for _ in range(rows)]
         self.roles = [[_BLANK] * width for _ in range(rows)]
 
-    def draw(self, role: Role, bits: dict[int, int]) -> list[braille.Cell]:
+    def draw(self, role: Role, bits: Dots) -> list[braille.Cell]:
         """Draw dots over what is there: two colors cannot share a cell."""
         cells = braille.cells(bits, self.rows)
         for row, column, character in cells:
@@ -99,63 +102,61 @@ class _Canvas:
 
 
 def draw_raster(
-    series: Sequence[Series],
-    spec: ChartSpec,
-    width: int,
-    rows: int,
-    ends: tuple[float, float],
+    series: Sequence[Series], spec: ChartSpec, width: int, rows: int, ends: tuple[float, float]
 ) -> list[Line]:
     """Return exactly ``rows`` lines of ``width`` cells; ``ends`` are the bottom and top of the value axis."""
-    columns = width * braille.DOTS_PER_CELL_X
+    columns, dot_rows = width * braille.DOTS_PER_CELL_X, rows * braille.DOTS_PER_CELL_Y
     grid = braille.Grid.over(spec.start, spec.end, columns)
-    dot_rows = rows * braille.DOTS_PER_CELL_Y
-    layers = _layers(series, spec)
-    few = not spec.smoothing and len(layers) <= BAND_LINES
-    lines: list[tuple[Role, dict[int, int]]] = []
-    bands: list[tuple[str, dict[int, int]]] = []
-    gray: dict[int, int] = {}
-    members: list[list[Span]] = []
-    for index, kind, layer in layers:
-        spans = braille.reduce_to_spans(layer, grid)
-        if kind == "crowd" and spec.band:
-            members.append(spans)
-            continue
-        bits = braille.dot_columns(spans, columns, dot_rows, *ends)
-        if kind == "crowd":
-            for column, dots in bits.items():
+
+    def spans_of(index: int, smoothing: float) -> list[Span]:
+        shaped = smoothed(series[index], smoothing) if smoothing else series[index]
+        return braille.reduce_to_spans(logarithmic(shaped) if spec.log else shaped, grid)
+
+    def dots_of(spans: Sequence[Span]) -> Dots:
+        return braille.dot_columns(spans, columns, dot_rows, *ends)
+
+    drawn = parts(series, spec)
+    lines: dict[Role, Sequence[Span]] = {}
+    bands: dict[str, Dots] = {}
+    gray: Dots = {}
+    crowd = [spans_of(index, spec.smoothing) for index in drawn.crowd]
+    if spec.band and crowd:
+        band, lines["median"] = _band_and_median(crowd)
+        bands[BAND] = dots_of(band)
+    else:
+        for spans in crowd:
+            for column, dots in dots_of(spans).items():
                 gray[column] = gray.get(column, 0) | dots
-            continue
-        if kind == "raw":
-            bands.append((f"{BAND}:{index}", bits))
-            continue
-        if few and is_band(spans, dot_rows, *ends):
-            bands.append((f"{BAND}:{index}", bits))
-            bits = braille.dot_columns(middle_spans(spans, *ends), columns, dot_rows, *ends)
-        lines.append((index, bits))
-    if members:
-        band, middle = _band_and_median(members)
-        bands.append((BAND, braille.dot_columns(band, columns, dot_rows, *ends)))
-        lines.insert(0, ("median", braille.dot_columns(middle, columns, dot_rows, *ends)))
-    canvas = _Canvas(width, rows)
-    cursor = -1 if spec.cursor is None else grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
+    few = not spec.smoothing and len(drawn.lines) + len(crowd) <= BAND_LINES
+    for index in sorted(drawn.lines, key=lambda index: series[index].name == spec.selected):
+        lines[index] = spans_of(index, spec.smoothing)
+        if spec.smoothing and spec.raw:
+            bands[f"{BAND}:{index}"] = dots_of(spans_of(index, 0.0))
+        elif few and is_band(lines[index], dot_rows, *ends):
+            bands[f"{BAND}:{index}"] = dots_of(lines[index])
+            lines[index] = middle_spans(lines[index], *ends)
+
+    canvas = Canvas(width, rows)
     canvas.draw("faint", gray)
-    if spec.shaded and (len(lines) == 1 or (spec.leads and lines)) and not gray and not members:
-        first, bits = lines[0]
-        lowest = dict(bands).get(f"{BAND}:{first}", bits)
-        canvas.draw(f"{AREA}:{first}", {column: 2 * (dots & -dots) - 1 for column, dots in lowest.items()})
+    dots_by_role = {role: dots_of(spans) for role, spans in lines.items()}
+    if spec.shaded and not crowd and (len(lines) == 1 or (spec.leads and lines)):
+        role, dots_by_column = next(iter(dots_by_role.items()))
+        lowest = bands.get(f"{BAND}:{role}", dots_by_column)
+        canvas.draw(f"{AREA}:{role}", {column: 2 * (dots & -dots) - 1 for column, dots in lowest.items()})
+    cursor = -1 if spec.cursor is None else grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
     if 0 <= cursor < width:
         for row in range(rows):
             canvas.write(row, cursor, CURSOR, "cursor")
-    for shade, bits in bands:
-        canvas.draw(shade, dotted(bits, grid))
-    drawn = [(role, canvas.draw(role, bits)) for role, bits in lines]
-    named = [(role, cells) for role, cells in drawn if isinstance(role, int)]
-    if spec.letters and (len(named) > 1 or (members and named)):
+    for shade, dots_by_column in bands.items():
+        canvas.draw(shade, dotted(dots_by_column, grid))
+    cells = {role: canvas.draw(role, dots_by_column) for role, dots_by_column in dots_by_role.items()}
+    named = [(role, line_cells) for role, line_cells in cells.items() if isinstance(role, int)]
+    if spec.letters and named and len(cells) > 1:
         _mark(named, canvas)
     if 0 <= cursor < width and spec.cursor is not None and len(named) <= MAX_LABELS:
-        for index, cells in named:
+        for index, line_cells in named:
             value = value_at(series[index], spec.cursor)
-            _label(canvas, cursor, cells, "" if value is None else spec.exact(value), index)
+            _label(canvas, cursor, line_cells, "" if value is None else spec.exact(value), index)
     return canvas.lines()
 
 
@@ -183,28 +184,7 @@ def _band_and_median(series: Sequence[Sequence[Span]]) -> tuple[list[Span], list
     return band, middle
 
 
-Kind = Literal["line", "raw", "crowd"]
-"""A line in the color of its series, the samples that it smooths, or one of many in gray."""
-
-
-def _layers(series: Sequence[Series], spec: ChartSpec) -> list[tuple[int, Kind, Series]]:
-    """Return (series index, kind, samples) of each line to draw, bottom layer first."""
-    drawn = parts(series, spec)
-    layers: list[tuple[int, Kind]] = [(index, "crowd") for index in drawn.crowd]
-    if spec.smoothing and spec.raw:
-        layers += [(index, "raw") for index in drawn.lines]
-    layers += [(index, "line") for index in drawn.lines]
-    layers.sort(key=lambda layer: layer[1] == "line" and series[layer[0]].name == spec.selected)
-    return [(index, kind, _shaped(series[index], kind, spec)) for index, kind in layers]
-
-
-def _shaped(series: Series, kind: Kind, spec: ChartSpec) -> Series:
-    if spec.smoothing and kind != "raw":
-        series = smoothed(series, spec.smoothing)
-    return logarithmic(series) if spec.log else series
-
-
-def _mark(drawn: Sequence[tuple[int, Sequence[braille.Cell]]], canvas: _Canvas) -> None:
+def _mark(drawn: Sequence[tuple[int, Sequence[braille.Cell]]], canvas: Canvas) -> None:
     """Put each series' letter on its line near the right edge, in alternate columns."""
     for number, (index, drawn_cells) in enumerate(drawn):
         target = canvas.width - 1 - 2 * number
@@ -213,7 +193,7 @@ def _mark(drawn: Sequence[tuple[int, Sequence[braille.Cell]]], canvas: _Canvas) 
             canvas.write(best[0], best[1], letter(index), index)
 
 
-def _label(canvas: _Canvas, cursor: int, line_cells: Sequence[braille.Cell], text: str, role: Role) -> None:
+def _label(canvas: Canvas, cursor: int, line_cells: Sequence[braille.Cell], text: str, role: Role) -> None:
     """Write a value beside the cursor, next to where its line crosses it: over nothing else if possible."""
     crossing = next((row for row, column, _ in line_cells if column == cursor), None)
     fits_right = cursor + 1 + len(text) <= canvas.width
