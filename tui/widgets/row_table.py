@@ -31,7 +31,7 @@ from tui.text.sanitize import sanitize
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 
 SORT_ARROWS = ("▴", "▾")
-_MAX_CACHED_LINES = 500
+_MAX_MEASURED_ROWS = 500
 
 
 Cells = list[tuple[Column[Any], Sequence[Span], int]]
@@ -103,7 +103,6 @@ class RowTable(CursorRows, Generic[Row]):
         """The row the cursor was last moved to or that was opened; it returns there if the row reappears."""
         self._layout: tuple[tuple[Column[Row], int], ...] = ()
         self._layout_width = -1
-        self._lines: dict[tuple[str, str], tuple[Cells, Strip]] = {}
         self._seen: tuple[list[Cells | Heading], int, int, int] = ([], 0, 0, 0)
         self.add_class("-empty")
 
@@ -189,10 +188,6 @@ class RowTable(CursorRows, Generic[Row]):
         if index is not None:
             self._move(index)
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._lines.clear()
-
     def watch_sort_mark(self) -> None:
         self.refresh()
 
@@ -219,33 +214,22 @@ class RowTable(CursorRows, Generic[Row]):
             return
         columns: Sequence[Column[Row]] = self._all_columns
         if self._sized:
-            columns = sized_columns(columns, self._rows[:_MAX_CACHED_LINES], width)
+            columns = sized_columns(columns, self._rows[:_MAX_MEASURED_ROWS], width)
         self._layout, self._layout_width = fitted_columns(columns, width), width
-        self._lines.clear()
 
     def _arrow(self, column: Column[Row]) -> str:
         is_sorted = self.sort_mark is not None and self.sort_mark[0] == column.id
         return SORT_ARROWS[self.sort_mark[1]] if self.sort_mark is not None and is_sorted else ""
 
     def _row_strip(self, index: int, width: int) -> Strip:
-        row = self._rows[index]
         component = self._component_of(index)
-        cells = self._cells(row)
-        cached = self._lines.get((self._key(row), component))
-        if cached is not None and cached[0] == cells:
-            return cached[1]
         base = self._component(component) if component else self.rich_style
-        segments = [Segment(" " * MARGIN, base)]
-        for position, (column, spans, room) in enumerate(cells):
-            if position:
-                segments.append(Segment(" " * GAP, base))
+        segments: list[Segment] = []
+        for position, (column, spans, room) in enumerate(self._cells(self._rows[index])):
+            segments.append(Segment(" " * (GAP if position else MARGIN), base))
             segments.extend(self._cell_segments(column, spans, room, base))
         segments.append(Segment(" " * MARGIN, base))
-        strip = Strip(segments).adjust_cell_length(width, base)
-        if len(self._lines) > _MAX_CACHED_LINES:
-            self._lines.clear()
-        self._lines[(self._key(row), component)] = (cells, strip)
-        return strip
+        return Strip(segments).adjust_cell_length(width, base)
 
     def _cells(self, row: Row) -> Cells:
         """Return the cells with their widths: a text that is too long takes those of empty cells after it."""
