@@ -40,8 +40,8 @@ from tui.text.sanitize import (
     sanitize_whole,
     strip_ansi,
 )
-from tui.widgets.log_view.ansi import styled_spans
 from tui.widgets.log_view.gutter import NodeLabels
+from tui.widgets.log_view.text import styled_spans
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText, break_line
 

@@ -10,9 +10,8 @@ from rich.style import Style
 from rich.text import Span
 
 from tui.text.sanitize import sanitize_whole
-from tui.widgets.log_view.ansi import styled_spans
-from tui.widgets.log_view.layout import SHOWN_CHARACTERS
-from tui.widgets.log_view.layout import message_rows as styled_rows
+from tui.widgets.log_view.text import SHOWN_CHARACTERS, styled_spans
+from tui.widgets.log_view.text import message_rows as styled_rows
 
 
 def message_rows(message: str, cells: int | None, *, pretty: bool = False) -> tuple[str, ...]:

@@ -10,9 +10,8 @@ from log_lines import START_NS, line, lines
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.levels import RANKS, level_rank
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.log_view.layout import ScrollPosition
 from tui.widgets.log_view.line import LineKey
-from tui.widgets.log_view.model import LogModel
+from tui.widgets.log_view.model import LogModel, ScrollPosition
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.search import LogSearch
 from tui.widgets.log_view.store import LogStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from tui.analysis.logs.errors import TracebackPart, TracebackReader
 from tui.analysis.logs.repeats import banner_keys, progress_bar
@@ -36,13 +36,17 @@ class Fold:
 REPEAT_WINDOW_NS = 10_000_000_000
 """Identical lines from several ranks within this time are folded."""
 
-_REMEMBERED = 512
+_REMEMBERED = 1_024
 _BAR_RESTART_SHARE = 0.5
 """A progress bar that falls below this fraction of its last state has restarted. Ranks may differ by less."""
 
 
 FoldLine = tuple[int, int, str | None, str]
 """Serial, time in epoch nanoseconds, node and message of a line."""
+
+
+FoldKey = tuple[FoldKind, str | None, str]
+"""Kind, node and what tells a fold from others of its kind."""
 
 
 class FoldDetector:
@@ -52,10 +56,8 @@ class FoldDetector:
         self._fold_tracebacks, self._fold_progress, self._fold_repeats = options.folds
         self._folds = folds
         self._tracebacks: dict[str | None, TracebackReader] = {}
-        # A single line, known by its serial, is not a fold yet.
-        self._open: dict[tuple[str | None, str], Fold | int] = {}
-        self._bars: dict[tuple[str | None, str], tuple[Fold | int, float]] = {}
-        self._banners: dict[str, tuple[Fold | int, int]] = {}
+        self._open: dict[FoldKey, tuple[Fold | int, float]] = {}
+        """Each with a number to compare with; a single line, known by its serial, is not a fold yet."""
 
     def read(self, lines: Sequence[FoldLine], *, may_move: bool) -> None:
         """Fold the next lines; with ``may_move``, progress bars move to their newest state."""
@@ -66,9 +68,9 @@ class FoldDetector:
                 continue
             bar = progress_bar(text) if self._fold_progress else None
             if bar is not None:
-                self._in_bar(serial, (replica, bar.key), bar.done, may_move)
+                self._in_bar(serial, ("progress", replica, bar.key), bar.done, may_move)
             elif self._fold_repeats and key:
-                self._note_repeat(serial, time_ns, key)
+                self._note_repeat(serial, time_ns, ("repeat", None, key))
 
     def _in_traceback(self, serial: int, replica: str | None, text: str) -> bool:
         reader = self._tracebacks.get(replica)
@@ -77,50 +79,44 @@ class FoldDetector:
         piece = reader.read(text)
         if piece is None:
             return False
-        key = (replica, piece.lane)
-        traceback = self._open.get(key)
-        if piece.part is TracebackPart.BEGIN or traceback is None:
-            _limit(self._open)
-            self._open[key] = serial
+        key: FoldKey = ("traceback", replica, piece.lane)
+        if piece.part is TracebackPart.BEGIN or key not in self._open:
+            self._begin(key, serial, 0)
             return True
-        fold = self._open[key] = self._grown("traceback", traceback, serial)
+        fold = self._grow(key, serial, 0)
         if piece.part is TracebackPart.END:
             fold.shown = serial
         return True
 
-    def _in_bar(self, serial: int, key: tuple[str | None, str], done: float, may_move: bool) -> None:
-        bar = self._bars.get(key)
+    def _in_bar(self, serial: int, key: FoldKey, done: float, may_move: bool) -> None:
+        bar = self._open.get(key)
         if bar is None or done < bar[1] * _BAR_RESTART_SHARE:
-            _limit(self._bars)
-            self._bars[key] = (serial, done)
+            self._begin(key, serial, done)
             return
-        fold = self._grown("progress", bar[0], serial)
+        fold = self._grow(key, serial, done)
         fold.shown = serial
         if may_move and not fold.is_open:
             fold.anchor = serial
-        self._bars[key] = (fold, done)
 
-    def _note_repeat(self, serial: int, time_ns: int, key: str) -> None:
-        banners = self._banners
-        banner = banners.get(key)
-        if banner is not None and time_ns - banner[1] <= REPEAT_WINDOW_NS:
-            banners[key] = (self._grown("repeat", banner[0], serial), banner[1])
-            return
-        if banner is not None:
-            del banners[key]  # reinsert as the newest entry
-        _limit(banners)
-        banners[key] = (serial, time_ns)
+    def _note_repeat(self, serial: int, time_ns: int, key: FoldKey) -> None:
+        banner = self._open.get(key)
+        if banner is None or time_ns - banner[1] > REPEAT_WINDOW_NS:
+            self._begin(key, serial, time_ns)
+        else:
+            self._grow(key, serial, banner[1])
 
-    def _grown(self, kind: FoldKind, known: Fold | int, serial: int) -> Fold:
+    def _begin(self, key: FoldKey, serial: int, number: float) -> None:
+        self._open.pop(key, None)  # reinsert as the newest entry
+        if len(self._open) >= _REMEMBERED:
+            del self._open[next(iter(self._open))]  # so that memory stays bounded
+        self._open[key] = serial, number
+
+    def _grow(self, key: FoldKey, serial: int, number: float) -> Fold:
         """Add a line to a fold, or make one of two single lines."""
+        known, _ = self._open[key]
         if isinstance(known, int):
-            known = Fold(kind, known, known, array("i", [known]))
+            known = Fold(key[0], known, known, array("i", [known]))
             self._folds.append(known)
         known.lines.append(serial)
+        self._open[key] = known, number
         return known
-
-
-def _limit(remembered: dict[Any, Any]) -> None:
-    """Evict the oldest entry when full, so that memory stays bounded."""
-    if len(remembered) >= _REMEMBERED:
-        del remembered[next(iter(remembered))]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import NamedTuple
 
@@ -26,8 +25,7 @@ class LineKey(NamedTuple):
     serial: int
 
 
-@dataclass(frozen=True, slots=True)
-class LineAttributes:
+class LineAttributes(NamedTuple):
     """Attributes shared by many lines.
 
     Attributes:
@@ -46,7 +44,6 @@ class LineAttributes:
 
 
 Attributes = LineAttributes | LogGap
-AttributeKey = tuple[str | None, str | None, bool, str] | LogGap
 
 
 class AttributeTable:
@@ -56,22 +53,24 @@ class AttributeTable:
         self.attributes: list[Attributes] = []
         self.error_codes: set[int] = set()
         self.gap_codes: set[int] = set()
-        self._codes: dict[AttributeKey, int] = {}
+        self._codes: dict[object, int] = {}
 
     def codes(self, entries: Iterable[LogEntry]) -> list[int]:
-        keys: list[AttributeKey] = [
-            (entry.replica, entry.level, entry.late, level_of(entry.message, entry.level))
-            if isinstance(entry, LogLine)
-            else entry
+        return [
+            self.code(
+                (entry.replica, entry.level, entry.late, level_of(entry.message, entry.level))
+                if isinstance(entry, LogLine)
+                else entry
+            )
             for entry in entries
         ]
-        return list(map(self.code, keys))
 
-    def code(self, key: AttributeKey) -> int:
+    def code(self, key: tuple[str | None, str | None, bool, str] | LogGap) -> int:
+        """Return the code of these attributes; a plain tuple is faster to make for each line."""
         code = self._codes.get(key)
         if code is None:
-            code = self._codes[key] = len(self.attributes)
             attributes = key if isinstance(key, LogGap) else LineAttributes(*key)
+            code = self._codes[attributes] = len(self.attributes)
             self.attributes.append(attributes)
             if isinstance(attributes, LogGap):
                 self.gap_codes.add(code)

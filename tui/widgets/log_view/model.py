@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from api_client.models.logs import LogEntry, LogGap
 from tui.analysis.logs.structured import pretty_rows
-from tui.widgets.log_view.layout import ScrollPosition
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.renderer import RowFlags, RowKey
@@ -14,6 +14,17 @@ from tui.widgets.log_view.rows import LogRows
 from tui.widgets.log_view.store import LogStore
 
 _BEFORE_ALL = LineKey(-(1 << 63), 0)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ScrollPosition:
+    """A screen line: index of a row, and the line within it.
+
+    So scrolling costs what is on the screen, and no table of all heights is kept.
+    """
+
+    row: int = 0
+    line: int = 0
 
 
 class LogModel:

@@ -23,10 +23,9 @@ from tui.text.sanitize import clip, sanitize
 from tui.text.units import counted, duration
 from tui.widgets.log_view.folds import FoldKind
 from tui.widgets.log_view.gutter import LEVEL_SIGNS, NodeLabels, TimeColumn
-from tui.widgets.log_view.highlight import highlights
-from tui.widgets.log_view.layout import TextRow, message_rows, thumb
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.store import LogStore
+from tui.widgets.log_view.text import TextRow, highlights, message_rows
 from tui.widgets.tones import SERIES_COLORS
 
 
@@ -182,9 +181,11 @@ class LogRenderer:
         ]
 
     def scroll_bar(self, y: int, height: int, rows: int, first_row: int, last_row: int) -> Segment:
-        start, length = thumb(rows, first_row, last_row - first_row + 1, height)
-        if not length:
+        shown_rows = last_row - first_row + 1
+        if rows <= shown_rows:
             return Segment(" ", self._style("text"))
+        length = max(1, round(height * shown_rows / rows))
+        start = round((height - length) * min(1.0, first_row / (rows - shown_rows)))
         is_thumb = start <= y < start + length
         return Segment(_THUMB, self._style("thumb")) if is_thumb else Segment(_TRACK, self._style("track"))
 

@@ -6,6 +6,7 @@ The work is done in slices of a few milliseconds, a block at a time.
 from __future__ import annotations
 
 import asyncio
+import time
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable
@@ -32,16 +33,15 @@ SLICE_S = 0.008
 class TimeBudget:
     """A time budget: callable that returns True while time is left; ``renew`` yields to other tasks."""
 
-    def __init__(self, monotonic_s: Callable[[], float]) -> None:
-        self._monotonic_s = monotonic_s
-        self._deadline_s = monotonic_s() + SLICE_S
+    def __init__(self) -> None:
+        self._deadline_s = time.monotonic() + SLICE_S
 
     def __call__(self) -> bool:
-        return self._monotonic_s() < self._deadline_s
+        return time.monotonic() < self._deadline_s
 
     async def renew(self) -> None:
         await asyncio.sleep(0)
-        self._deadline_s = self._monotonic_s() + SLICE_S
+        self._deadline_s = time.monotonic() + SLICE_S
 
 
 class LogSearch:
@@ -121,13 +121,10 @@ class MatchChanged(Message):
 class LogFinder:
     """Searches the rows of a view in a worker of its widget, which posts ``MatchChanged``."""
 
-    def __init__(
-        self, widget: Widget, model: LogModel, viewport: Viewport, monotonic_s: Callable[[], float]
-    ) -> None:
+    def __init__(self, widget: Widget, model: LogModel, viewport: Viewport) -> None:
         self._widget = widget
         self._model = model
         self._viewport = viewport
-        self._monotonic_s = monotonic_s
         self.search: LogSearch | None = None
         self._wrapped = False
         self._reported_total = 0
@@ -164,7 +161,7 @@ class LogFinder:
             return
 
         async def work() -> None:
-            time_left = TimeBudget(self._monotonic_s)
+            time_left = TimeBudget()
             while not search.count(time_left):
                 await time_left.renew()
             then(search)

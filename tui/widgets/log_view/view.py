@@ -27,9 +27,8 @@ from api_client.models.logs import LogGap
 from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.gutter import CLOCKS, TimeColumn
-from tui.widgets.log_view.layout import ScrollPosition
 from tui.widgets.log_view.line import LineKey
-from tui.widgets.log_view.model import LogModel
+from tui.widgets.log_view.model import LogModel, ScrollPosition
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.renderer import Geometry, LogRenderer
 from tui.widgets.log_view.search import LogFinder, TimeBudget
@@ -37,8 +36,8 @@ from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.viewport import Viewport
 from tui.widgets.tones import SERIES
 
-REFRESH_INTERVAL_S = 0.05
-"""Minimum interval between paints; faster updates cost time and are not visible."""
+PAINT_DELAY_S = 0.05
+"""Delay of the paint after lines arrived, so that a burst of them costs few paints."""
 RELATIVE_TICK_S = 5.0
 WHEEL_LINES = 3
 
@@ -143,26 +142,22 @@ class LogView(Widget, can_focus=True):
         options: LogOptions | None = None,
         timezone: tzinfo | None = None,
         now_s: Callable[[], float] = time.time,
-        monotonic_s: Callable[[], float] = time.monotonic,
         id: str | None = None,
     ) -> None:
         """Create a view of a store, perhaps shared with other views, that follows.
 
-        Times of day are in `timezone`, or in the system's; `now_s` is the clock for ages, `monotonic_s` the
-        one for intervals.
+        Times of day are in `timezone`, or in the system's; `now_s` is the clock for ages.
         """
         super().__init__(id=id)
         options = options or LogOptions()
-        self._monotonic_s = monotonic_s
         self.store = store or LogStore(options.max_lines)
         self.model = LogModel(self.store, options, self._lines_changed)
         self._times = TimeColumn(now_s, timezone)
         self._renderer = LogRenderer(self._times, self._style)
         self.viewport = Viewport(self.model, self._renderer, self._paint)
-        self.finder = LogFinder(self, self.model, self.viewport, monotonic_s)
+        self.finder = LogFinder(self, self.model, self.viewport)
         self._pan = 0
-        self._refreshed_s = float("-inf")
-        self._refresh_timer: Timer | None = None
+        self._paint_timer: Timer | None = None
         self._is_building = False
         self._drag: Callable[[int], object] | None = None
         self._reported_status: tuple[bool, int, LineKey | None] = (True, 0, None)
@@ -182,7 +177,7 @@ class LogView(Widget, can_focus=True):
     def set_origin(self, time_ns: int) -> None:
         """Set the start of elapsed time, such as the job's start; the default is the first line."""
         self._times.origin_ns = time_ns
-        self._schedule_refresh()
+        self._paint()
 
     # Options
 
@@ -216,13 +211,13 @@ class LogView(Widget, can_focus=True):
 
     def _show_ages(self) -> None:
         if self.options.time == "relative":
-            self._schedule_refresh()
+            self._paint()
 
     def _lines_changed(self) -> None:
         if self._times.origin_ns is None and self.store.span_ns is not None:
             self._times.origin_ns = self.store.span_ns[0]
         if self.model.rows.is_complete:
-            self._schedule_refresh()
+            self._paint_soon()
         else:
             self._build()
 
@@ -230,13 +225,13 @@ class LogView(Widget, can_focus=True):
         """Filter and fold for one slice; continue after the next turn of the event loop if there is more."""
         if not self.is_attached or self._is_building:
             return
-        if not self.model.rows.build(TimeBudget(self._monotonic_s)):
+        if not self.model.rows.build(TimeBudget()):
             self._is_building = True
             # Not a message: queued messages are handled without yielding to other tasks.
             asyncio.get_running_loop().call_soon(self._continue_build)
         else:
             self.viewport.restore_line()
-        self._schedule_refresh()
+        self._paint_soon()
 
     def _continue_build(self) -> None:
         self._is_building = False
@@ -244,24 +239,19 @@ class LogView(Widget, can_focus=True):
 
     # Painting
 
-    def _schedule_refresh(self) -> None:
+    def _paint_soon(self) -> None:
         self.viewport.invalidate()
-        if self._refresh_timer is not None or not self.is_attached:
-            return
-        wait_s = self._refreshed_s + REFRESH_INTERVAL_S - self._monotonic_s()
-        if wait_s <= 0:
-            self._paint()
-        else:
-            self._refresh_timer = self.set_timer(wait_s, self._paint)
+        if self._paint_timer is None and self.is_attached:
+            self._paint_timer = self.set_timer(PAINT_DELAY_S, self._paint)
 
     def _paint(self) -> None:
-        if self._refresh_timer is not None:
-            self._refresh_timer.stop()
-            self._refresh_timer = None
-        self._refreshed_s = self._monotonic_s()
+        if self._paint_timer is not None:
+            self._paint_timer.stop()
+            self._paint_timer = None
         self.viewport.invalidate()
-        self._post_changes()
-        self.refresh()
+        if self.is_attached:
+            self._post_changes()
+            self.refresh()
 
     def _post_changes(self) -> None:
         model = self.model

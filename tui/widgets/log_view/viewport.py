@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from api_client.models.logs import NS_PER_S, LogGap
-from tui.widgets.log_view.layout import ScrollPosition, last_page, moved, page_from
 from tui.widgets.log_view.line import LineKey
-from tui.widgets.log_view.model import LogModel
+from tui.widgets.log_view.model import LogModel, ScrollPosition
 from tui.widgets.log_view.renderer import LogRenderer
 
 _JUMP_TARGET_SHARE = 3  # an off-screen search result is put a third of the way down
@@ -15,7 +14,7 @@ _PAN_SHARE = 4  # pan by a quarter of the width
 
 
 class Viewport:
-    """Places the rows of a model on a screen of `height` lines; calls `moved` after each move."""
+    """Places the rows of a model on a screen of `height` lines; after moves, `moved` must invalidate it."""
 
     def __init__(self, model: LogModel, renderer: LogRenderer, moved: Callable[[], object]) -> None:
         self.height = 0
@@ -34,13 +33,13 @@ class Viewport:
     def page(self) -> list[ScrollPosition]:
         """Return the screen lines to show. While following, also update the top of the view."""
         if self._page is None:
-            model, count = self._model, len(self._model)
+            model = self._model
             self._show_days()
             top = self._bottom() if model.following else model.top
-            page = page_from(count, top, self.height, self._lines_of)
+            page = self._page_from(top)
             if len(page) < self.height and top != ScrollPosition():
                 top = self._bottom()
-                page = page_from(count, top, self.height, self._lines_of)
+                page = self._page_from(top)
             if model.rows.is_complete:  # until then the cursor line may just not be built yet
                 model.go(top)
             if self._renderer.register_nodes(self._replicas(page)):
@@ -79,16 +78,12 @@ class Viewport:
                 self.page()
             model.following = follow
             model.set_cursor(None if follow else len(model) - 1)
-            self._update()
-
-    def _update(self) -> None:
-        self._page = None
-        self._moved()
+            self._moved()
 
     def clear_selection(self) -> bool:
         had = self._model.has_selection
         self._model.clear_selection()
-        self._update()
+        self._moved()
         return had
 
     def move_cursor(self, rows: int, *, extend: bool = False) -> None:
@@ -131,7 +126,7 @@ class Viewport:
         if self._shows(row) and page[-1].row != row:
             return top
         end = ScrollPosition(row, self._lines_of(row) - 1)
-        lowest = min(moved(len(self._model), end, 1 - self.height, self._lines_of), ScrollPosition(row))
+        lowest = min(self._step(end, 1 - self.height), ScrollPosition(row))
         return max(lowest, top)
 
     def _shows(self, row: int) -> bool:
@@ -151,9 +146,9 @@ class Viewport:
         self._model.set_cursor(row)
         if not was_shown:
             above = self.height // _JUMP_TARGET_SHARE
-            top = moved(len(self._model), ScrollPosition(row), -above, self._lines_of)
+            top = self._step(ScrollPosition(row), -above)
             self._show_from(top)
-        self._update()
+        self._moved()
 
     def go_to(self, key: LineKey | None) -> bool:
         """Go to a line; return False if there is none or the filter hides it."""
@@ -186,13 +181,13 @@ class Viewport:
         row = self._model.own_row
         if row is not None:
             self._model.store.toggle_bookmark(self._model.rows.key(row))
-            self._update()
+            self._moved()
 
     def go_to_time(self, time_ns: int) -> None:
         """Go to the first row at or after a time (epoch nanoseconds), else to the last row."""
         self.follow = False
         self._model.point_at(time_ns)
-        self._update()
+        self._moved()
 
     def line_up(self, other: Viewport) -> None:
         """Show the time of the other view's cursor in the same line of the screen; follow if it does."""
@@ -204,7 +199,7 @@ class Viewport:
         row = min(model.rows.index_at(key.time_ns), len(model) - 1)
         self.follow = False
         model.set_cursor(row)
-        self._show_from(moved(len(model), ScrollPosition(row), -y, self._lines_of))
+        self._show_from(self._step(ScrollPosition(row), -y))
 
     def jump(self, seconds: float) -> None:
         row, rows = self._model.own_row, self._model.rows
@@ -227,7 +222,7 @@ class Viewport:
         if not extend or self._model.cursor_row != row:
             self.follow = False
             self._model.set_cursor(row, extend=extend)
-            self._update()
+            self._moved()
         return True
 
     def select_to_line(self, y: int) -> None:
@@ -246,13 +241,38 @@ class Viewport:
     # Scrolling
 
     def _bottom(self) -> ScrollPosition:
-        return last_page(len(self._model), self.height, self._lines_of)
+        """Return the top of the last full page."""
+        return self._step(ScrollPosition(len(self._model)), -self.height)
+
+    def _page_from(self, top: ScrollPosition) -> list[ScrollPosition]:
+        """Return the screen lines from `top` down; fewer than a screen if the rows end."""
+        page: list[ScrollPosition] = []
+        row, line = top.row, top.line
+        while row < len(self._model) and len(page) < self.height:
+            stop = min(self._lines_of(row), line + self.height - len(page))
+            page.extend(ScrollPosition(row, number) for number in range(line, stop))
+            row, line = row + 1, 0
+        return page
+
+    def _step(self, start: ScrollPosition, lines: int) -> ScrollPosition:
+        """Return the place so many screen lines further down (up if negative), limited to existing rows."""
+        count = len(self._model)
+        if not count:
+            return ScrollPosition()
+        row, line = start.row, start.line + lines
+        while line < 0 < row:
+            row -= 1
+            line += self._lines_of(row)
+        row = min(row, count - 1)
+        while line >= (height := self._lines_of(row)) and row < count - 1:
+            row, line = row + 1, line - height
+        return ScrollPosition(row, max(0, min(line, height - 1)))
 
     def _show_from(self, top: ScrollPosition) -> None:
         """Show the rows from `top` on, but never beyond the last full page."""
         self.follow = False
         self._model.go(min(top, self._bottom()))
-        self._update()
+        self._moved()
 
     def show_from_row(self, row: int) -> None:
         self.follow = False
@@ -272,7 +292,7 @@ class Viewport:
         """Scroll by a number of lines. Scrolling up stops following; reaching the end follows again."""
         self.page()
         before = self._model.top
-        top = moved(len(self._model), before, lines, self._lines_of)
+        top = self._step(before, lines)
         bottom = self._bottom()
         if lines > 0 and bottom <= top:
             self.follow = True
@@ -312,5 +332,5 @@ class Viewport:
         line, row = self._kept_line, self._model.cursor_row
         self._kept_line = None
         if line is not None and row is not None:
-            self._model.go(moved(len(self._model), ScrollPosition(row), -line, self._lines_of))
+            self._model.go(self._step(ScrollPosition(row), -line))
             self._page = None
