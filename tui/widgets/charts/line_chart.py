@@ -118,7 +118,7 @@ class LineChart(Widget):
 
     def __init__(self, spec: ChartSpec | None = None, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._spec = spec if spec is not None else ChartSpec()
+        self.spec = spec if spec is not None else ChartSpec()
         self._series: tuple[Series, ...] = ()
         self._drawn: Picture | None = None
         self._hovered: float | None = None
@@ -130,14 +130,10 @@ class LineChart(Widget):
         if self._hovered is not None and not spec.start <= self._hovered <= spec.end:
             self._hovered = None
         shown = tuple(series)
-        if (shown, spec) != (self._series, self._spec):
-            has_other_colors = spec.first_color != self._spec.first_color
-            self._series, self._spec = shown, spec
+        if (shown, spec) != (self._series, self.spec):
+            has_other_colors = spec.first_color != self.spec.first_color
+            self._series, self.spec = shown, spec
             self._redraw(whole=has_other_colors)
-
-    @property
-    def spec(self) -> ChartSpec:
-        return self._spec
 
     def _on_resize(self, event: events.Resize) -> None:
         self._redraw(whole=True)
@@ -156,10 +152,10 @@ class LineChart(Widget):
     def _picture(self) -> Picture:
         if self._drawn is None:
             width, height = self.size
-            cursor = self._hovered if self._spec.cursor is None else self._spec.cursor
+            cursor = self._hovered if self.spec.cursor is None else self.spec.cursor
             colors = not self.app.no_color
             shaded = colors and not self.app.native_ansi_color
-            spec = replace(self._spec, letters=not colors, shaded=shaded, cursor=cursor)
+            spec = replace(self.spec, letters=not colors, shaded=shaded, cursor=cursor)
             self._drawn = picture(self._series, spec, width, height)
         return self._drawn
 
@@ -175,7 +171,7 @@ class LineChart(Widget):
         cell = column - drawn.left
         if not 0 <= cell < drawn.cells:
             return None
-        grid = Grid.over(self._spec.start, self._spec.end, drawn.cells * DOTS_PER_CELL_X)
+        grid = Grid.over(self.spec.start, self.spec.end, drawn.cells * DOTS_PER_CELL_X)
         return grid.place(cell * DOTS_PER_CELL_X + 1)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
@@ -196,7 +192,7 @@ class LineChart(Widget):
         if not self.raster_cells:
             return
         if factor is None or event.shift or event.ctrl:
-            self.post_message(Panned(self, share * (self._spec.end - self._spec.start)))
+            self.post_message(Panned(self, share * (self.spec.end - self.spec.start)))
         else:
             self.post_message(Zoomed(self, factor, self._x_at(event.x)))
 
@@ -212,7 +208,7 @@ class LineChart(Widget):
             return
         self._hover(None)
         moved, self._pressed_at, self._dragged = self._pressed_at - event.x, event.x, True
-        self.post_message(Panned(self, moved * (self._spec.end - self._spec.start) / cells))
+        self.post_message(Panned(self, moved * (self.spec.end - self.spec.start) / cells))
 
     def on_leave(self) -> None:
         self._hover(None)
@@ -228,7 +224,7 @@ class LineChart(Widget):
         """Read the values at `x`, unless there is a cursor."""
         if x != self._hovered:
             self._hovered = x
-            if self._spec.cursor is None:
+            if self.spec.cursor is None:
                 self._redraw()
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
@@ -263,7 +259,7 @@ class LineChart(Widget):
         if isinstance(role, str) and role.startswith(CROWD):
             role = "faint"
         if isinstance(role, int):
-            role = "off" if role < 0 else f"series-{(role + self._spec.first_color) % SERIES_COLORS}"
+            role = "off" if role < 0 else f"series-{(role + self.spec.first_color) % SERIES_COLORS}"
         return self.get_component_rich_style(f"line-chart--{role}")
 
     def _tint(self, role: str) -> Style:

@@ -32,13 +32,13 @@ class PatternScanner:
         self._whole = _whole_block(pattern)
         self._is_literal = not pattern.regex and pattern.minds_case
 
-    def hits(self, block: Block, low: int = 0) -> list[int]:
-        """Return the indices, ascending, of the lines from `low` on that match."""
+    def hits(self, block: Block) -> list[int]:
+        """Return the indices, ascending, of the lines that match."""
         # Escape sequences may split a match; RE2 and Python may read other text than ASCII differently.
         if self._whole is None or block.has_escapes or not (block.is_ascii or self._is_literal):
-            return self._line_by_line(block, low)
+            return self._line_by_line(block, 0)
         data, indexes, search = block.data, [], self._whole.search
-        match = search(data, block.begin_of(low))
+        match = search(data, 0)
         while match is not None and match.start() < len(data):
             index = block.index_at(match.start())
             begin, end = block.begin_of(index), block.begin_of(index + 1)
@@ -78,13 +78,11 @@ class LogFilter:
         self._options = options
         self._scanner = PatternScanner(options.pattern) if options.pattern else None
 
-    def candidates(self, block: Block, low: int) -> Sequence[int]:
-        """Return the lines from `low` on that pass all rules but the pattern."""
-        if self._options.since_ns is not None:
-            low = max(low, bisect_left(block.stamps, self._options.since_ns))
-        high = len(block)
-        if self._options.until_ns is not None:
-            high = bisect_left(block.stamps, self._options.until_ns)
+    def candidates(self, block: Block) -> Sequence[int]:
+        """Return the lines that pass all rules but the pattern."""
+        since_ns, until_ns = self._options.since_ns, self._options.until_ns
+        low = 0 if since_ns is None else bisect_left(block.stamps, since_ns)
+        high = len(block) if until_ns is None else bisect_left(block.stamps, until_ns)
         passing = {code for code in block.code_set if self._passes(code)}
         if passing >= block.code_set:
             return range(low, high)
@@ -97,7 +95,7 @@ class LogFilter:
         """Return the lines among `candidates` that pass the pattern; gaps always do."""
         if self._scanner is None or not candidates:
             return candidates
-        hits, invert, gaps = set(self._scanner.hits(block, candidates[0])), self._options.invert, self._table
+        hits, invert, gaps = set(self._scanner.hits(block)), self._options.invert, self._table
         if not hits and not invert and block.code_set.isdisjoint(gaps.gap_codes):
             return ()
         codes, gap_codes = block.codes, gaps.gap_codes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 from itertools import chain, count
 from typing import Literal
 from zlib import crc32
@@ -86,32 +86,30 @@ class TimeColumn:
     def cells(self) -> int:
         return TIME_CELLS[self.mode] + (DAY_CELLS if self.shows_days and self.mode in CLOCKS else 0)
 
-    def update_time_span(self, first_ns: int, last_ns: int) -> None:
+    def show_days(self, first_ns: int, last_ns: int) -> None:
+        """Show the day of each line if the first line to be shown is not of the newest one's day."""
         self.shows_days = self._day(first_ns) != self._day(last_ns)
 
     def _day(self, time_ns: int) -> str:
-        moment = self._moment(time_ns)
-        return f"{moment:%m-%d} " if moment else "--" + " " * (DAY_CELLS - 2)
+        return self._format(time_ns, "%m-%d ", "--".ljust(DAY_CELLS))
 
-    def _moment(self, time_ns: int) -> datetime | None:
-        return moment_at(time_ns, UTC if self.mode == "utc" else self._timezone)
+    def _format(self, time_ns: int, pattern: str, unknown: str) -> str:
+        """Format a time, local unless the mode is UTC; return ``unknown`` if it is out of range."""
+        moment = moment_at(time_ns, UTC if self.mode == "utc" else self._timezone)
+        return f"{moment:{pattern}}" if moment else unknown
 
     def only_day(self, time_ns: int) -> str:
         """Return the date of a time; an empty string for today."""
-        day, today = map(self._date, (time_ns, int(self._now_s() * NS_PER_S)))
+        times_ns = time_ns, int(self._now_s() * NS_PER_S)
+        day, today = (self._format(each_ns, "%Y-%m-%d", "") for each_ns in times_ns)
         return "" if day == today else day
-
-    def _date(self, time_ns: int) -> str:
-        moment = self._moment(time_ns)
-        return f"{moment:%Y-%m-%d}" if moment else ""
 
     def text(self, time_ns: int) -> str:
         return self._plain(time_ns).rjust(self.cells)
 
     def clock(self, time_ns: int) -> str:
-        """Return the time of day, local unless the mode is UTC; dashes if the time is out of range."""
-        moment = self._moment(time_ns)
-        return f"{moment:{TIME_OF_DAY}}{'Z' * (self.mode == 'utc')}" if moment else "--:--:--"
+        """Return the time of day; dashes if the time is out of range."""
+        return self._format(time_ns, f"{TIME_OF_DAY}{'Z' * (self.mode == 'utc')}", "--:--:--")
 
     def _plain(self, time_ns: int) -> str:
         if self.mode in CLOCKS:

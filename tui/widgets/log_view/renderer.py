@@ -86,7 +86,7 @@ class LogRenderer:
 
     def __init__(self, times: TimeColumn, style: Callable[[str], Style]) -> None:
         self._labels = NodeLabels()
-        self._times = times
+        self.times = times
         self._style = style
         self.geometry = Geometry()
         self._rows: dict[tuple[LineKey, bool, int | None], tuple[TextRow, ...]] = {}
@@ -95,7 +95,7 @@ class LogRenderer:
     def gutter_cells(self) -> int:
         """Cells before the text: mark, time, late sign, label, level, fold sign and separators."""
         label = self._labels.width
-        return 1 + self._times.cells + 1 + (label + 1 if label else 0) + 2
+        return 1 + self.times.cells + 1 + (label + 1 if label else 0) + 2
 
     @property
     def text_cells(self) -> int:
@@ -104,10 +104,6 @@ class LogRenderer:
     @property
     def _wrap_cells(self) -> int | None:
         return self.text_cells if self.geometry.wrap else None
-
-    def show_days(self, first_ns: int, newest_ns: int) -> None:
-        """Show the day of each line if the first line to be shown is not of the newest one's day."""
-        self._times.update_time_span(first_ns, newest_ns)
 
     def register_nodes(self, replicas: Iterable[str | None]) -> bool:
         """Register the nodes of lines to be shown; return True if the gutter grew."""
@@ -136,19 +132,18 @@ class LogRenderer:
         text_style = self._style(_LEVEL_STYLES.get(attributes.shown_level, "text"))
         muted = self._style("time")
         if number:
-            segments = [self._mark(flags, first=False), Segment(" " * (gutter - 1), muted)]
+            segments = [Segment(" " * gutter, muted)]
         else:
             label, color = self._labels.get(attributes.replica)
             label_cells = self._labels.width + 1 if self._labels.width else 0
             node = self._style(f"node-{color % SERIES_COLORS}")
             label += " " * (label_cells - cell_len(label))
             late = Segment(LATE_SIGN, self._style("warning")) if attributes.late else Segment(" ", muted)
-            fold = " " if row_key.fold is None else OPEN_SIGN if row_key.is_open else CLOSED_SIGN
-            if row_key.pretty:
-                fold = OPEN_SIGN
+            is_open = row_key.is_open or row_key.pretty
+            fold = OPEN_SIGN if is_open else " " if row_key.fold is None else CLOSED_SIGN
             segments = [
-                self._mark(flags, first=True),
-                Segment(self._times.text(row_key.key.time_ns), muted),
+                self._mark(flags),
+                Segment(self.times.text(row_key.key.time_ns), muted),
                 late,
                 Segment(label, node),
                 Segment(LEVEL_SIGNS.get(attributes.shown_level, " "), text_style),
@@ -165,13 +160,9 @@ class LogRenderer:
         return self._highlighted(segments, flags)
 
     def empty(self, text: str) -> list[Segment]:
-        width, plain = self.geometry.width, self._style("text")
-        if not text:
-            return [Segment(" " * width, plain)]
-        text = clip(text, width)
-        left = (width - cell_len(text)) // 2
-        right = width - left - cell_len(text)
-        return [Segment(" " * left + text, self._style("empty")), Segment(" " * right, plain)]
+        text = clip(text, self.geometry.width)
+        left = (self.geometry.width - len(text)) // 2
+        return [Segment((" " * left + text).ljust(self.geometry.width), self._style("empty"))]
 
     def with_badge(self, segments: list[Segment], badge: str) -> list[Segment]:
         badge = clip(badge, self.geometry.width)
@@ -189,10 +180,9 @@ class LogRenderer:
         is_thumb = start <= y < start + length
         return Segment(_THUMB, self._style("thumb")) if is_thumb else Segment(_TRACK, self._style("track"))
 
-    def _mark(self, flags: RowFlags, *, first: bool) -> Segment:
-        if flags.bookmark and first:
-            return Segment(BOOKMARK_SIGN, self._style("bookmark"))
-        return Segment(CURSOR_SIGN if flags.cursor and first else " ", self._style("bookmark"))
+    def _mark(self, flags: RowFlags) -> Segment:
+        sign = BOOKMARK_SIGN if flags.bookmark else CURSOR_SIGN if flags.cursor else " "
+        return Segment(sign, self._style("bookmark"))
 
     def _highlighted(self, segments: list[Segment], flags: RowFlags) -> list[Segment]:
         if not (flags.cursor or flags.selected):
@@ -208,39 +198,26 @@ class LogRenderer:
         self, store: LogStore, row: TextRow, row_key: RowKey | None, room: int, style: Style, flags: RowFlags
     ) -> list[Segment]:
         note = self._note(store, row_key, room - len(row.text) - 1)
-        if note:
-            # The note of a fold is never cut off: reserve its space first.
-            note = clip(note, max(0, room - 1))
-            return [
-                *self._visible_text(row, room - cell_len(note) - 1, style, flags),
-                Segment(" " + note, self._style("fold")),
-            ]
-        return self._visible_text(row, room, style, flags)
+        # The note of a fold is never cut off: reserve its space first.
+        note = f" {clip(note, max(0, room - 1))}" if note else ""
+        visible = self._visible_text(row, max(0, room - cell_len(note)), style, flags)
+        return [*visible, Segment(note, self._style("fold"))]
 
-    def _visible_text(self, row: TextRow, room: int, style: Style, flags: RowFlags) -> list[Segment]:
-        geometry, room, is_ascii = self.geometry, max(0, room), row.text.isascii()
+    def _visible_text(self, row: TextRow, room: int, style: Style, flags: RowFlags) -> Strip:
+        geometry = self.geometry
         pan = 0 if geometry.wrap else geometry.pan
-        matches = geometry.pattern.spans(row.text) if geometry.pattern is not None else []
-        is_plain = style == self._style("text")
-        if is_ascii and not matches and not row.spans:
-            visible = row.text[pan : pan + room]
-            segments, done = [], 0
-            for start, stop, kind in highlights(visible) if is_plain else ():
-                segments.append(Segment(visible[done:start], style))
-                segments.append(Segment(visible[start:stop], style + self._style(kind)))
-                done = stop
-            return [*segments, Segment(visible[done:].ljust(room - done), style)]
         # Leave out what is never visible: a long line costs no more than a short one.
-        text = Text(row.text[: (pan + room) * (1 if is_ascii else _CHARACTERS_PER_CELL)], style)
-        for start, stop, kind in highlights(text.plain) if is_plain else ():
+        last = (pan + room) * (1 if row.text.isascii() else _CHARACTERS_PER_CELL)
+        text = Text(row.text[:last])
+        text.stylize(style)  # Rich ignores the base style of a text without spans
+        for start, stop, kind in highlights(text.plain) if style == self._style("text") else ():
             text.stylize(self._style(kind), start, stop)
         for start, stop, own in row.spans if geometry.has_colors else ():
             text.stylize(own, start, stop)
         mark = self._style("current-match" if flags.match else "match")
-        for start, stop in matches:
+        for start, stop in geometry.pattern.spans(row.text) if geometry.pattern is not None else ():
             text.stylize(mark, start, stop)
-        strip = Strip(text.render(get_console()))
-        return list(strip.crop(pan, pan + room).adjust_cell_length(room, style))
+        return Strip(text.render(get_console())).crop(pan, pan + room).adjust_cell_length(room, style)
 
     def _note(self, store: LogStore, row_key: RowKey | None, room: int) -> str:
         """Return the fold's note. For a progress bar, shorten it to leave room for the end of the bar."""
@@ -250,7 +227,7 @@ class LogRenderer:
             return f"×{row_key.lines:,}"
         if row_key.fold == "progress":
             # A bar held in place has the time of its position, while its text may be from a later line.
-            anchored, now = self._times.clock(row_key.key.time_ns), self._times.clock(row_key.shown.time_ns)
+            anchored, now = self.times.clock(row_key.key.time_ns), self.times.clock(row_key.shown.time_ns)
             states = counted(row_key.lines, "state")
             later = f"({states}, now {now})"
             note = later if now != anchored and len(later) <= room else f"({states})"
@@ -259,12 +236,12 @@ class LogRenderer:
 
     def _gap(self, gap: LogGap, flags: RowFlags) -> list[Segment]:
         width = self.geometry.width
-        span = f"{self._times.clock(gap.start_ns)}–{self._times.clock(gap.end_ns)}"
+        span = f"{self.times.clock(gap.start_ns)}–{self.times.clock(gap.end_ns)}"
         lasted = duration(max(0, gap.end_ns - gap.start_ns) / NS_PER_S)
         what = f"gap {span} ({lasted}): {sanitize(gap.reason)}"
         if isinstance(gap, NotKept):
             what = f"{span} ({lasted}) not kept: open to read"
         text = clip(f"── {what} ", max(0, width - 1))
         style = self._style("gap")
-        segments = [self._mark(flags, first=True), Segment(text + "─" * (width - 1 - cell_len(text)), style)]
+        segments = [self._mark(flags), Segment(text + "─" * (width - 1 - cell_len(text)), style)]
         return self._highlighted(segments, flags)

@@ -62,24 +62,20 @@ class BlockRows:
     # Filter
 
     def scan(self, view: LogRows, *, may_move: bool) -> None:
-        block, line_filter = self.block, view.line_filter
+        block = self.block
         appended = self._version == block.version
-        begin = self._count if appended else 0
         self._version, self._count = block.version, len(block)
-        if line_filter is None:
-            self._show(view, range(len(block)), appended=appended, may_move=may_move)
-        elif not view.has_context:
-            matching = line_filter.matching(block, line_filter.candidates(block, begin))
-            passing = [*self.passing, *matching] if begin else matching
+        candidates = view.line_filter.candidates(block)
+        passing = view.line_filter.matching(block, candidates)
+        if not view.has_context:
             self._show(view, passing, appended=appended, may_move=may_move)
-        else:
-            gap_codes = view.store.attribute_table.gap_codes
-            self._candidates = line_filter.candidates(block, 0)
-            matches = set(line_filter.matching(block, self._candidates))
-            self._gaps = [at for at in self._candidates if block.codes[at] in gap_codes]
-            matches.difference_update(self._gaps)
-            self._matches = [position for position, at in enumerate(self._candidates) if at in matches]
-            self.show_context(view, self.context, appended=appended, may_move=may_move)
+            return
+        gap_codes = view.store.attribute_table.gap_codes
+        self._candidates = candidates
+        self._gaps = [at for at in candidates if block.codes[at] in gap_codes]
+        matches = set(passing).difference(self._gaps)
+        self._matches = [position for position, at in enumerate(candidates) if at in matches]
+        self.show_context(view, self.context, appended=appended, may_move=may_move)
 
     def show_context(
         self, view: LogRows, context: tuple[int, int], *, appended: bool = False, may_move: bool = True
@@ -189,7 +185,7 @@ class LogRows:
     def set_options(self, options: LogOptions) -> None:
         """Change filter and folds; call ``build`` until it returns True."""
         self.options = options
-        self.line_filter = LogFilter(self.store.attribute_table, options) if options.has_filter else None
+        self.line_filter = LogFilter(self.store.attribute_table, options)
         self.has_context = bool(options.pattern) and options.context_lines > 0
         self.parts = []
         self.sync(may_move=True)

@@ -54,7 +54,7 @@ class Viewport:
         first = max(0, len(model) - max(1, self.height))
         first = first if model.following else min(first, model.top.row)
         if len(model) and model.store.span_ns is not None:
-            self._renderer.show_days(model.rows.key(first).time_ns, model.store.span_ns[1])
+            self._renderer.times.show_days(model.rows.key(first).time_ns, model.store.span_ns[1])
 
     def _replicas(self, page: list[ScrollPosition]) -> set[str | None]:
         model = self._model
