@@ -29,7 +29,6 @@ from tui.widgets.row_table import RowTable
 
 NAME_CELLS = 30
 SHARE_CELLS = 8
-INDENT_CELLS = 2
 AT_ONCE_S = 0.008
 """How long a change is waited for, so that what is small is done before the next key."""
 SORTED_BY = {
@@ -243,7 +242,7 @@ class FileTreeView(RowTable[int]):
         rows = self._drawn
         tree, cells = rows.tree, self._layout[0][1]
         is_directory = tree.is_directory(node)
-        indent = " " * min(INDENT_CELLS * tree.depths[node], cells)
+        indent = " " * min(2 * tree.depths[node], cells)
         if len(indent) > cells // 2:
             # At this depth indentation leaves no room for names: show the depth as a number.
             indent = clip(f"{tree.depths[node]}› ", cells // 2)

@@ -117,15 +117,11 @@ def braille_bars(shares: Shares) -> list[Glyph]:
 
 SCROLL_BAR_CELLS = 1  # must match the widget's CSS
 MAX_NAME_CELLS = 20
-MIN_NAME_CELLS = 6
 VALUE_CELLS = 4  # fits "100%"
 NOTE_CELLS = 6
 """Reserved for notes such as "▲ slow", so that cells don't move when a note comes or goes."""
-SIGN_CELLS = 2
-"""Always reserved for the note's sign and the space before it."""
 _CELL_STEP = 2  # a cell and the space after it
 _NUMBER_STEP = 5  # a cell with its share as a number, if there is room for all
-_FACT_GAP = 2
 _MIN_HISTORY_CELLS = 10
 
 
@@ -150,9 +146,7 @@ class NodeList:
         note = max([NOTE_CELLS, *(cell_len(sanitize(row.label_note)) for row in rows)])
         left = name + 1 + VALUE_CELLS + 1 + note + 2
         columns = zip(frame.facts, *(row.facts for row in rows), strict=False)
-        self._fact_widths = [
-            _FACT_GAP + max(cell_len(sanitize(text)) for text in column) for column in columns
-        ]
+        self._fact_widths = [2 + max(cell_len(sanitize(text)) for text in column) for column in columns]
         facts = sum(self._fact_widths)
         # A single GPU's share is the mean beside its name.
         fits = self._gpus > 1 and left + self._gpus * _NUMBER_STEP + facts <= width
@@ -164,7 +158,7 @@ class NodeList:
             self._fact_widths = []
         name_room = self._left_cells - VALUE_CELLS - 2
         # A sign next to a node is more useful than a few more letters of its name.
-        name_room -= SIGN_CELLS if name_room > MIN_NAME_CELLS else 0
+        name_room -= 2 if name_room > 6 else 0
         self._label_cells = max(0, min(name, name_room))
         self._labels = abbreviated_names(names, self._label_cells)
         self._line_cells = max(0, width - self._left_cells - sum(self._fact_widths))

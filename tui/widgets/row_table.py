@@ -31,7 +31,6 @@ from tui.text.sanitize import sanitize
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 
 SORT_ARROWS = ("▴", "▾")
-_MAX_MEASURED_ROWS = 500
 
 
 Cells = list[tuple[Column[Any], Sequence[Span], int]]
@@ -214,7 +213,7 @@ class RowTable(CursorRows, Generic[Row]):
             return
         columns: Sequence[Column[Row]] = self._all_columns
         if self._sized:
-            columns = sized_columns(columns, self._rows[:_MAX_MEASURED_ROWS], width)
+            columns = sized_columns(columns, self._rows[:500], width)
         self._layout, self._layout_width = fitted_columns(columns, width), width
 
     def _arrow(self, column: Column[Row]) -> str:

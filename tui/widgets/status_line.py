@@ -21,8 +21,6 @@ FACT = "fact"
 """Key in the style metadata of an event: the index of the fact it happened on."""
 WAY_BACK = "way back"
 """Key in the style metadata of an event: True on the mark of the way back; `@click` would underline it."""
-LEAST_CELLS = 8
-"""Minimum width to which the first fact is cut."""
 
 
 class StatusLine(Widget):
@@ -95,7 +93,7 @@ class StatusLine(Widget):
         widths = [sum(cell_len(text) for text, _ in fact) for fact in priority]
         excess = sum(widths) + cell_len(self._separator) * (len(priority) - 1) - room
         text, tone = priority[0][-1]
-        if excess <= 0 or cell_len(text) - excess < LEAST_CELLS:
+        if excess <= 0 or cell_len(text) - excess < 8:
             return self._facts
         shorter = clip(text, cell_len(text) - excess)
         return ((*priority[0][:-1], (shorter, tone)), *self._facts[1:])

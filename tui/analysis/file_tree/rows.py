@@ -14,8 +14,6 @@ from typing import Any
 from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree
 from tui.analysis.ordering import ordered
 
-GLOB_SIGNS = "*?["
-
 
 @dataclass(frozen=True, slots=True)
 class Matches:
@@ -34,7 +32,7 @@ class Matches:
 
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
     """Return a case-insensitive test of names: a glob if the pattern contains ``* ? [``, else a substring."""
-    if any(sign in pattern for sign in GLOB_SIGNS):
+    if any(sign in pattern for sign in "*?["):
         expression = re.compile(fnmatch.translate(pattern), re.IGNORECASE)
         return lambda text: expression.match(text) is not None
     lowered = pattern.lower()
@@ -68,7 +66,6 @@ RUN_ITEMS = 4096
 """Items sorted at a time: a sort stops all threads, and merging sorted runs is far faster than sorting."""
 
 _DIGITS = re.compile(r"[0-9]+")
-_LONGEST_NUMBER = 99
 
 
 class SortKey(StrEnum):
@@ -105,7 +102,7 @@ def name_key(name: str) -> str:
 
 def _counted(match: re.Match[str]) -> str:
     digits = match.group().lstrip("0") or "0"
-    return f"{min(len(digits), _LONGEST_NUMBER):02}{digits}"
+    return f"{min(len(digits), 99):02}{digits}"
 
 
 def in_order(tree: FileTree, nodes: Sequence[int], order: Order) -> list[int]:

@@ -35,7 +35,6 @@ _MAX_DEPTH = 64
 _MAX_NODES = 250_000
 """With more, folders are not divided: each unlisted folder of a long path takes a node, too."""
 
-_LONGEST_SUFFIX = 16
 _IGNORED = ("", ".")
 
 
@@ -165,7 +164,7 @@ class FileTree:
         if entry is not None and entry.kind.lower() not in ("file", ""):
             return entry.kind
         stem, dot, suffix = self.names[node].rpartition(".")
-        return suffix.lower() if dot and stem and suffix.isalnum() and len(suffix) <= _LONGEST_SUFFIX else ""
+        return suffix.lower() if dot and stem and suffix.isalnum() and len(suffix) <= 16 else ""
 
     def share_of_total(self, node: int) -> float:
         return self.sizes[node] / self.total_bytes if self.total_bytes else 0.0

@@ -13,7 +13,6 @@ from tui.widgets.charts.spec import ChartSpec, Line, Readout, Role, Run, signed
 
 _BETWEEN = "  "
 _NAME_CELLS = 24
-_MIN_NAME_CELLS = 4
 _NAME_SEPARATORS = "-_./ "
 
 
@@ -59,7 +58,7 @@ def _legend(entries: Sequence[Entry], room: int, unit: Callable[[float], str], s
     values = [_value(entry.readout(), unit) for entry in entries]
     shown = values if spec.cursor is not None else [""] * len(entries)
     most = (room + len(_BETWEEN)) // max(1, len(entries)) - len(_BETWEEN) - len("━ ")
-    cells = max(_MIN_NAME_CELLS, min(_NAME_CELLS, most - max(map(cell_len, shown), default=0)))
+    cells = max(4, min(_NAME_CELLS, most - max(map(cell_len, shown), default=0)))
     full = [(names, _NAME_CELLS, values), (short, _NAME_CELLS, values), (short, _NAME_CELLS, shown)]
     for form, name_cells, texts in (*full, (short, cells, shown)):
         cut = abbreviated_names(form, name_cells)
@@ -107,12 +106,6 @@ def _cells(runs: Line) -> int:
     return sum(cell_len(text) for text, _ in runs)
 
 
-MIN_TABLE_ENTRIES = 3
-MIN_TABLE_ROWS = 5
-MIN_RASTER_CELLS = 36
-"""Charts with fewer entries, rows or raster cells show the legend in the header."""
-
-_TABLE_NAME_CELLS = 14
 _GAP = "  "
 
 
@@ -120,10 +113,10 @@ def legend_table(
     entries: Sequence[Entry], spec: ChartSpec, unit: Callable[[float], str], width: int, rows: int
 ) -> list[Line] | None:
     """Return ``rows`` lines of equal width, some around the selected series; None without room."""
-    if len(entries) < MIN_TABLE_ENTRIES or rows < MIN_TABLE_ROWS:
+    if len(entries) < 3 or rows < 5:
         return None
     names = [entry.name for entry in entries]
-    names = abbreviated_names(short_names(names) if len(entries) > rows else names, _TABLE_NAME_CELLS)
+    names = abbreviated_names(short_names(names) if len(entries) > rows else names, 14)
     has_changes = bool(spec.baseline) and spec.cursor is not None
     titles = ["last" if spec.cursor is None else "at │", *(["Δ"] if has_changes else ["min", "max"])]
     shown, rest = _shown(entries, rows - 1)
@@ -131,7 +124,7 @@ def legend_table(
     widths = [max(map(cell_len, column)) for column in zip(titles, *figures, strict=True)]
     name_cells = len("━ ") + max(cell_len(names[at]) for at in shown)
     total = len(_GAP) + name_cells + sum(cells + 1 for cells in widths)
-    if width - total < MIN_RASTER_CELLS:
+    if width - total < 36:  # the least width of a raster beside a table
         return None
 
     def line(label: str, role: Role, texts: Sequence[str], text_role: Role) -> Line:

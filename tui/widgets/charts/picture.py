@@ -100,16 +100,6 @@ def _marks_by_cell(marks: tuple[Mark, ...], grid: braille.Grid, cells: int) -> d
     return marks_by_cell
 
 
-AXES_MIN_WIDTH = 20
-AXES_MIN_HEIGHT = 4
-"""Narrower or shorter charts show only the line above, with the values."""
-
-LABEL_CELLS = 8
-"""Least width of the labels of the value axis, so that charts above each other begin in one column."""
-_ROWS_PER_TICK = 4
-_LABEL_SHARE = 3  # tick labels take at most a third of the width
-
-
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A chart's lines and the position of its raster: ``left`` offset and ``cells`` wide (0 without axes)."""
@@ -120,19 +110,23 @@ class Picture:
 
 
 def picture(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> Picture:
-    """Return the chart as `height` lines of `width` cells each, and the position of its raster."""
+    """Return the chart as `height` lines of `width` cells each, and the position of its raster.
+
+    With less than 20 × 4 cells it is only the line above it, with the values.
+    """
     if width <= 0 or height <= 0:
         return Picture([])
     rows = height - 2
     ticks = _ticks(series, spec, rows)
-    has_room = width >= AXES_MIN_WIDTH and height >= AXES_MIN_HEIGHT
+    has_room = width >= 20 and height >= 4
     if ticks is None or not has_room:
         shown = entries(series, spec) if any(curve.values for curve in series) else ()
         title = header(spec.title, shown, width, spec.unit or number, spec, note=spec.note)
         words = _why_empty(series, spec) if ticks is None else ""
         return Picture([title, *_message(words, width, height - 1)])
-    labels = value_labels(ticks, spec, rows, width // _LABEL_SHARE)
-    margin = max(LABEL_CELLS, *(cell_len(text) for text in labels.values())) + 1
+    labels = value_labels(ticks, spec, rows, width // 3)
+    # The least width lets charts above each other begin in one column.
+    margin = max(8, *(cell_len(text) for text in labels.values())) + 1
     unit = (spec.unit or number) if spec.cursor is None else spec.exact
     legend = entries(series, spec)
     table = legend_table(legend, spec, unit, width - margin, height - 1)
@@ -157,7 +151,7 @@ def _ticks(series: Sequence[Series], spec: ChartSpec, rows: int) -> tuple[float,
     if value_range is None:
         return None
     low, high = value_range
-    most = max(2, rows // _ROWS_PER_TICK + 1)
+    most = max(2, rows // 4 + 1)
     if spec.log:
         return log_ticks(low, high, most, fixed_high=log10(spec.y_max) if spec.y_max else None)
     missing = spec.least_range * max(abs(low), abs(high)) - (high - low)

@@ -17,9 +17,6 @@ from tui.widgets.charts.braille import Grid, Span
 from tui.widgets.charts.parts import letter, parts
 from tui.widgets.charts.spec import ChartSpec, Line, Role, value_at
 
-BAND_LINES = 3
-"""Charts with more lines than this draw no bands, because the bands would cover each other."""
-
 MIN_BAND_DOTS = 2.0
 """A line with at least this average thickness, in dots, is drawn as a band."""
 
@@ -65,11 +62,7 @@ def middle_spans(spans: Sequence[Span], bottom: float, top: float) -> list[Span]
     return levels
 
 
-CURSOR = "│"
-
 _BLANK: Role = "blank"
-MAX_LABELS = 3
-"""Charts with more lines show the values at the cursor only in the legend."""
 
 
 class Canvas:
@@ -127,7 +120,8 @@ def draw_raster(
         for spans in crowd:
             for column, dots in dots_of(spans).items():
                 gray[column] = gray.get(column, 0) | dots
-    few = not spec.smoothing and len(drawn.lines) + len(crowd) <= BAND_LINES
+    # The bands of more lines would cover each other.
+    few = not spec.smoothing and len(drawn.lines) + len(crowd) <= 3
     for index in sorted(drawn.lines, key=lambda index: series[index].name == spec.selected):
         lines[index] = spans_of(index, spec.smoothing)
         if spec.smoothing and spec.raw:
@@ -146,14 +140,14 @@ def draw_raster(
     cursor = -1 if spec.cursor is None else grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
     if 0 <= cursor < width:
         for row in range(rows):
-            canvas.write(row, cursor, CURSOR, "cursor")
+            canvas.write(row, cursor, "│", "cursor")
     for shade, dots_by_column in bands.items():
         canvas.draw(shade, dotted(dots_by_column, grid))
     cells = {role: canvas.draw(role, dots_by_column) for role, dots_by_column in dots_by_role.items()}
     named = [(role, line_cells) for role, line_cells in cells.items() if isinstance(role, int)]
     if spec.letters and named and len(cells) > 1:
         _mark(named, canvas)
-    if 0 <= cursor < width and spec.cursor is not None and len(named) <= MAX_LABELS:
+    if 0 <= cursor < width and spec.cursor is not None and len(named) <= 3:
         for index, line_cells in named:
             value = value_at(series[index], spec.cursor)
             _label(canvas, cursor, line_cells, "" if value is None else spec.exact(value), index)

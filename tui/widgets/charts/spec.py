@@ -21,14 +21,12 @@ from tui.widgets.charts.braille import (
 from tui.widgets.charts.braille import cells as braille_cells
 from tui.widgets.charts.ticks import XAxis
 
-SETTLED_SHARE = 8
-"""The first eighth may leave the range of a small curve: losses fall steeply at first."""
-
 
 @lru_cache(maxsize=256)
 def small_curve(values: tuple[float | None, ...], cells: int) -> str:
     """Return the values as a line of braille dots in one row of ``cells``, scaled to their range."""
-    settled = values[len(values) // SETTLED_SHARE :] or values
+    # The first eighth may leave the range: losses fall steeply at first.
+    settled = values[len(values) // 8 :] or values
     known = [value for value in settled if value is not None and isfinite(value)]
     points = [(float(place), value) for place, value in enumerate(values) if value is not None]
     series = Series("", tuple(place for place, _ in points), tuple(value for _, value in points))
@@ -89,9 +87,6 @@ Run = tuple[str, Role]
 Line = list[Run]
 
 Tone = Literal["good", "caution", "bad"]
-
-CURSOR_DIGITS = 5
-"""Significant digits of a plain number, such as a loss, at the cursor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,5 +153,5 @@ class ChartSpec:
     shaded: bool = False
 
     def exact(self, value: float) -> str:
-        """Return a value as it is read at the cursor."""
-        return number(value, CURSOR_DIGITS) if self.unit in (None, number) else self.unit(value)
+        """Return a value as it is read at the cursor: a plain number, such as a loss, with five digits."""
+        return number(value, 5) if self.unit in (None, number) else self.unit(value)

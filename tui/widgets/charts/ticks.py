@@ -100,13 +100,10 @@ _TIME_STEPS_S = (
 _DECIMAL_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _FLAT = 1e-9  # data whose relative spread is below this counts as one value
 _TINY = 1e-200  # below this magnitude, tick arithmetic breaks down
-_FINE_STEPS = 10  # axis ends are round to about a tenth of the axis
 _EXTRA_STEPS = 1  # fine steps by which an axis may extend to get even ticks
 _ROUNDING = 1e-6
 _CLEARANCE = 0.4  # a tick closer to an end than this fraction of a step is left out
 _TICK_CELLS = 9  # at least about as far apart are the labels of the x axis
-_FLAT_MARGIN = 0.5
-"""Margin above and below a series of one value, as a fraction of it."""
 
 
 def nice_step(span: float, most: int, *, base: Literal[2, 10] = 10) -> float:
@@ -139,7 +136,7 @@ def value_ticks(
     top = high if fixed_high is None else fixed_high
     if top - bottom <= max(abs(top), abs(bottom)) * _FLAT or top - bottom < _TINY:
         bottom, top = _around(bottom, top, fixed_low, fixed_high)
-    fine = nice_step(top - bottom, _FINE_STEPS, base=base)
+    fine = nice_step(top - bottom, 10, base=base)  # ends are round to about a tenth of the axis
     if fixed_low is None:
         bottom = floor(bottom / fine + 1e-9) * fine
     if fixed_high is None:
@@ -176,7 +173,7 @@ def _around(
     bottom: float, top: float, fixed_low: float | None, fixed_high: float | None
 ) -> tuple[float, float]:
     """Return axis ends around data of one value. A fixed end stays, and the axis does not cross zero."""
-    margin = abs(bottom) * _FLAT_MARGIN if abs(bottom) > _TINY else 1.0
+    margin = abs(bottom) * 0.5 if abs(bottom) > _TINY else 1.0
     if fixed_low is None:
         bottom = 0.0 if 0.0 <= bottom < margin else bottom - margin
     if fixed_high is None or top <= bottom:

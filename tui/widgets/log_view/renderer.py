@@ -62,7 +62,6 @@ CURSOR_SIGN = "›"
 CLOSED_SIGN, OPEN_SIGN = "▸", "▾"
 _THUMB, _TRACK = "┃", "│"
 
-_CACHED_MESSAGES = 2048
 _LEVEL_STYLES = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning", "DEBUG": "debug"}
 _CHARACTERS_PER_CELL = 4  # sanitized text has at most two combining marks per character
 
@@ -116,7 +115,7 @@ class LogRenderer:
         key = (row_key.shown, row_key.pretty, self._wrap_cells)
         rows = self._rows.get(key)
         if rows is None:
-            if len(self._rows) >= _CACHED_MESSAGES:
+            if len(self._rows) >= 2048:
                 self._rows.clear()
             block, index = store.locate(row_key.shown)
             rows = message_rows(block.text(index), self._wrap_cells, pretty=row_key.pretty)

@@ -21,8 +21,6 @@ from tui.widgets.log_view.options import DEFAULT_MAX_LINES
 LINE_BYTES = 256
 """Bytes of text that a line may have on average. It makes the default limit 256 MB, whatever a job prints."""
 _PARTS = 16  # a small limit gets small blocks, so that it can be met; beyond it, as many lines leave at once
-_MIN_BLOCK_LINES = 16
-_LINES_READ_AGAIN = 20_000  # about twenty requests, or two seconds
 
 
 class LogStoreObserver(Protocol):
@@ -59,7 +57,7 @@ class LogStore:
         self.dropped = 0
         self.not_kept: list[NotKept] = []
         self.bookmarks: list[LineKey] = []
-        self.block_lines = max(_MIN_BLOCK_LINES, min(BLOCK_LINES, max_lines // _PARTS))
+        self.block_lines = max(16, min(BLOCK_LINES, max_lines // _PARTS))
         self._lost_error: tuple[LineKey, LogEntry] | None = None
         self._next_serial = self._first_serial = 0
         self._observers: WeakSet[LogStoreObserver] = WeakSet()
@@ -286,7 +284,7 @@ class LogStore:
             self._lost_error = error, self.entry(error)
         start_ns, at_once = (
             millisecond_of(self.blocks[0].stamps[0]),
-            min(_LINES_READ_AGAIN, self.max_lines // 2),
+            min(20_000, self.max_lines // 2),  # about twenty requests, or two seconds
         )
         mark = NotKept(start_ns, time_ns, "not kept in memory", at_once=at_once)
         self.dropped += len(codes) - len(gaps)

@@ -85,7 +85,6 @@ def _wrapped(row: TextRow, cells: int) -> list[TextRow]:
 
 
 _SGR = re.compile(r"(?:\x1b\[|\x9b)([0-9;:]{0,64}+)m")
-_INTRODUCERS = ("\x1b", "\x9b")
 _MAX_STYLES = 512
 """Maximum number of style changes to parse in a line, since a malicious line could have one per character."""
 _ATTRIBUTES = ("bold", "dim", "italic", "underline", "reverse", "strike")
@@ -98,7 +97,7 @@ def styled_spans(text: str) -> tuple[str, list[Span]]:
     background's color) stays visible.
     """
     clean = sanitize_whole(text)
-    if not any(introducer in text for introducer in _INTRODUCERS):
+    if not any(introducer in text for introducer in ("\x1b", "\x9b")):
         return clean, []
     pieces: list[str] = []
     spans: list[Span] = []

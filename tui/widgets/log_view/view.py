@@ -38,7 +38,6 @@ from tui.widgets.tones import SERIES
 
 PAINT_DELAY_S = 0.05
 """Delay of the paint after lines arrived, so that a burst of them costs few paints."""
-RELATIVE_TICK_S = 5.0
 WHEEL_LINES = 3
 
 _STYLES = (
@@ -206,7 +205,7 @@ class LogView(Widget, can_focus=True):
 
     def on_mount(self) -> None:
         self._times.mode = self.options.time
-        self.set_interval(RELATIVE_TICK_S, self._show_ages)
+        self.set_interval(5.0, self._show_ages)
         self._build()
 
     def _show_ages(self) -> None:

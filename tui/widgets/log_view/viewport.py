@@ -9,9 +9,6 @@ from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.model import LogModel, ScrollPosition
 from tui.widgets.log_view.renderer import LogRenderer
 
-_JUMP_TARGET_SHARE = 3  # an off-screen search result is put a third of the way down
-_PAN_SHARE = 4  # pan by a quarter of the width
-
 
 class Viewport:
     """Places the rows of a model on a screen of `height` lines; after moves, `moved` must invalidate it."""
@@ -145,7 +142,7 @@ class Viewport:
         self.follow = False
         self._model.set_cursor(row)
         if not was_shown:
-            above = self.height // _JUMP_TARGET_SHARE
+            above = self.height // 3
             top = self._step(ScrollPosition(row), -above)
             self._show_from(top)
         self._moved()
@@ -311,7 +308,7 @@ class Viewport:
     def panned(self, pan: int, steps: int) -> int:
         """Return the cells to cut off after panning, at most to the end of the longest visible line."""
         model, renderer = self._model, self._renderer
-        step = max(1, renderer.text_cells // _PAN_SHARE)
+        step = max(1, renderer.text_cells // 4)
         texts = [
             renderer.rows(model.store, model.row_key(position.row))[position.line].text
             for position in self.page()
