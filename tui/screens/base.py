@@ -78,6 +78,11 @@ class AppScreen(OpenedWhole, Screen[None]):
     job: TrainingJob | None = None
     """The job that the screen is about, if it is about one that it follows."""
 
+    @property
+    def chosen_job(self) -> TrainingJob | None:
+        """The job that actions are about."""
+        return self.job
+
     @dataclass
     class Published(Message):
         """The screen's feed has a newer snapshot."""
@@ -108,15 +113,15 @@ class AppScreen(OpenedWhole, Screen[None]):
     """Labels of actions that do something else now; the footer shows these actions."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Bind the keys of the screen's scopes, open pages, and forward the actions of panes to them."""
+        """Bind the keys of the screen's scopes, and have what the table of actions names carry them out."""
         cls.BINDINGS = bindings_of(*cls.SCOPES, Scope.SCREEN)
         super().__init_subclass__(**options)
         for action in actions_of(*cls.SCOPES):
-            if action.page:
-                setattr(cls, f"action_{action.id}", _opening(action.page))
+            if action.does:
+                setattr(cls, f"action_{action.id}", _doing(action.does))
         for scope, pane in cls.PANES.items():
             for action in actions_of(scope):
-                setattr(cls, f"action_{action.id}", _forward(pane, action.id))
+                setattr(cls, f"action_{action.id}", _forward(pane, action.does or action.id))
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="header")
@@ -302,18 +307,26 @@ class OpenPage(AppMessage):
         self.changes_server = isinstance(self.page, Page) and self.page.changes_server
 
 
-def _opening(page: str) -> Callable[[AppScreen], None]:
-    def act(screen: AppScreen) -> None:
-        module, _, name = page.rpartition(".")
+def _doing(does: str) -> Callable[[AppScreen], Awaitable[object]]:
+    """Return a method that does what one of ``tui.actions.table.DOES`` says."""
+
+    async def act(screen: AppScreen) -> None:
+        if does.endswith(")"):
+            await screen.run_action(does)
+            return
+        module, _, name = does.rpartition(".")
         kind = getattr(import_module(f"tui.screens.{module}"), name)
-        screen.post_message(OpenPage(kind(screen.job) if fields(kind) else kind()))
+        if not fields(kind):
+            screen.post_message(OpenPage(kind()))
+        elif (job := screen.chosen_job) is not None:
+            screen.post_message(kind(job))
 
     return act
 
 
-def _forward(pane: type[Widget], action_id: str) -> Callable[[AppScreen], Awaitable[object]]:
+def _forward(pane: type[Widget], action: str) -> Callable[[AppScreen], Awaitable[object]]:
     async def act(screen: AppScreen) -> None:
-        await screen.query_one(pane).run_action(action_id)
+        await screen.query_one(pane).run_action(action)
 
     return act
 

@@ -21,7 +21,7 @@ from tui.analysis.why.explanation import Clue, Explanation, Figure, markdown
 from tui.feeds.why import WhyFeed, WhyView
 from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
 from tui.screens.charts.builder import BAND_FROM
-from tui.screens.messages import BatchRequested, CopyRequested, ResumeRequested
+from tui.screens.messages import BatchRequested, CopyRequested
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize, sanitize_beginning
 from tui.text.times import TIME_OF_DAY, local_time, near_time
@@ -151,9 +151,6 @@ class WhyScreen(AppScreen):
 
     def action_stop_job(self) -> None:
         self.post_message(BatchRequested(Verb.STOP, [self.job], self._run()))
-
-    def action_resume(self) -> None:
-        self.post_message(ResumeRequested(self.job))
 
     def action_copy_markdown(self) -> None:
         explanation = self.snapshot.explanation

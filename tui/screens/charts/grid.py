@@ -30,9 +30,6 @@ STRIP_LINES = 5
 CROWDED_CHART_DELAY_S = 10.0
 """Seconds between updates of a chart with more series than colors, which must be redrawn as a whole."""
 
-FAST_CURSOR_CELLS = 10
-"""Cells that the readout moves with shift."""
-
 Layout = Literal["grid", "one", "lines"]
 LAYOUTS: tuple[Layout, ...] = ("grid", "one", "lines")
 """All charts that fit; only the first one; or a small chart for each series of the first one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial, partialmethod
+from functools import partial
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -116,7 +116,7 @@ class HomeScreen(AppScreen):
         return self.query_one("#projects", RowTable)
 
     @property
-    def _chosen(self) -> TrainingJob | None:
+    def chosen_job(self) -> TrainingJob | None:
         row = self._jobs.cursor_row
         return row.job if row is not None else None
 
@@ -395,7 +395,7 @@ class HomeScreen(AppScreen):
 
     @on(RowTable.Selected, "#jobs")
     def action_open_job(self) -> None:
-        if (job := self._chosen) is not None:
+        if (job := self.chosen_job) is not None:
             self.post_message(OpenPage(JobPage(job)))
 
     def action_snooze(self) -> None:
@@ -411,7 +411,7 @@ class HomeScreen(AppScreen):
         project = self._projects.cursor_row
         if project is not None and project.id != ALL_PROJECTS:
             self.post_message(OpenPage(CachePage(project.id, project.name)))
-        elif (job := self._chosen) is not None:
+        elif (job := self.chosen_job) is not None:
             self.post_message(OpenPage(CachePage(job.project_id, job.project_name)))
         else:
             self.notify(f"Choose a project first: {self.key_for('home.toggle_projects')} shows them.")
@@ -425,12 +425,8 @@ class HomeScreen(AppScreen):
         else:
             self.marked = (*self.marked, row.id)
 
-    def action_bookmark(self) -> None:
-        if (job := self._chosen) is not None:
-            self.post_message(messages.BookmarkRequested(job))
-
     def action_compare(self) -> None:
-        jobs, chosen = self._marked_jobs(), self._chosen
+        jobs, chosen = self._marked_jobs(), self.chosen_job
         if len(jobs) == 1 and chosen is not None and chosen.id != jobs[0].id:
             jobs.append(chosen)
         if len(jobs) < 2:
@@ -452,7 +448,7 @@ class HomeScreen(AppScreen):
     def action_deploy(self) -> None:
         from tui.screens.deploy.screen import DeployPage
 
-        self.post_message(OpenPage(DeployPage(self._chosen)))
+        self.post_message(OpenPage(DeployPage(self.chosen_job)))
 
     def _marked_jobs(self) -> list[TrainingJob]:
         """Return the marked jobs that still exist, in the order in which they were marked."""
@@ -467,7 +463,7 @@ class HomeScreen(AppScreen):
         """Ask to delete jobs; in the list of projects, the chosen project."""
         project = self._projects.cursor_row
         if not self._projects.has_focus or project is None or self.snapshot is None:
-            self._change_jobs(Verb.DELETE)
+            self.action_change_jobs(Verb.DELETE)
         elif project.id == ALL_PROJECTS:
             self.notify("Choose a project to delete.")
         else:
@@ -478,12 +474,12 @@ class HomeScreen(AppScreen):
 
     def _selected_jobs(self) -> list[TrainingJob]:
         """Return the marked jobs, or else the one under the cursor."""
-        return self._marked_jobs() or ([self._chosen] if self._chosen is not None else [])
+        return self._marked_jobs() or ([self.chosen_job] if self.chosen_job is not None else [])
 
-    def _change_jobs(self, verb: Verb) -> None:
+    def action_change_jobs(self, verb: str) -> None:
         if jobs := self._selected_jobs():
             run = self._known_run(jobs[0]) if len(jobs) == 1 else None
-            self.post_message(messages.BatchRequested(verb, jobs, run))
+            self.post_message(messages.BatchRequested(Verb(verb), jobs, run))
 
     def _known_run(self, job: TrainingJob) -> RunSnapshot | None:
         fleet = self.snapshot
@@ -495,11 +491,8 @@ class HomeScreen(AppScreen):
             job=job, at=fleet.at, seen_at=fleet.at, findings=row.findings, price_per_minute=price
         )
 
-    action_stop_job = partialmethod(_change_jobs, Verb.STOP)
-    action_recreate_job = partialmethod(_change_jobs, Verb.RECREATE)
-
     def action_copy_id(self) -> None:
-        if (job := self._chosen) is not None:
+        if (job := self.chosen_job) is not None:
             self.post_message(messages.CopyRequested(job.id, "job id"))
 
     def action_copy_status(self) -> None:
@@ -507,10 +500,6 @@ class HomeScreen(AppScreen):
         known = {row.id: row for row in self.snapshot.jobs} if self.snapshot is not None else {}
         if lines := [status_line(known[one]) for one in ids if one in known]:
             self.post_message(messages.CopyRequested("\n".join(lines), "status", lines=True))
-
-    def action_open_browser(self) -> None:
-        if (job := self._chosen) is not None:
-            self.post_message(messages.BrowserRequested(job))
 
     # View
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial, partialmethod
+from functools import partial
 from typing import Any
 
 from textual import on
@@ -47,9 +47,6 @@ from tui.widgets.log_view.search import MatchChanged
 from tui.widgets.log_view.view import GapRetryRequested, LogView, StatusChanged
 from tui.widgets.opening import OpenedWhole
 from tui.widgets.text_panel import WrappedText
-
-MINUTE_S = 60
-HOUR_S = 3600
 
 
 class LogPane(OpenedWhole, Vertical):
@@ -130,7 +127,7 @@ class LogPane(OpenedWhole, Vertical):
 
     async def run_action(self, action: str, namespaces: Mapping[str, DOMNode] | None = None) -> None:
         """Run an action of the pane, or else of the view with the focus."""
-        is_own = hasattr(self, f"action_{action}")
+        is_own = hasattr(self, f"action_{action.partition('(')[0]}")
         await (super().run_action if is_own else self.view.run_action)(action, namespaces)
 
     # New parts
@@ -216,20 +213,12 @@ class LogPane(OpenedWhole, Vertical):
         since_ns, until_ns = (None if at_s is None else int(at_s * NS_PER_S) for at_s in (start_s, end_s))
         self.choose(replace(self.options, since_ns=since_ns, until_ns=until_ns))
 
-    def _next_length(self, by: int) -> None:
+    def action_next_length(self, by: int) -> None:
         self.post_message(self.LengthWanted(by))
 
-    action_shorter_log = partialmethod(_next_length, 1)
-    action_longer_log = partialmethod(_next_length, -1)
-
-    def _toggle(self, option: str) -> None:
+    def action_toggle_option(self, option: str) -> None:
         change: dict[str, Any] = {option: not getattr(self.options, option)}
         self.choose(replace(self.options, **change))
-
-    action_toggle_wrap = partialmethod(_toggle, "wrap")
-    action_toggle_tracebacks = partialmethod(_toggle, "fold_tracebacks")
-    action_toggle_progress = partialmethod(_toggle, "collapse_progress")
-    action_toggle_repeats = partialmethod(_toggle, "fold_repeats")
 
     def action_next_time_mode(self) -> None:
         after = TIME_MODES.index(self.options.time) + 1
@@ -276,11 +265,8 @@ class LogPane(OpenedWhole, Vertical):
             columns.is_split = not columns.is_split
             self._arrange()
 
-    def action_next_column(self) -> None:
-        self.columns.focus_next(1)
-
-    def action_previous_column(self) -> None:
-        self.columns.focus_next(-1)
+    def action_focus_column(self, by: int) -> None:
+        self.columns.focus_next(by)
 
     def on_resize(self) -> None:
         if self.columns.is_split:
@@ -383,14 +369,9 @@ class LogPane(OpenedWhole, Vertical):
 
     # Reading
 
-    def _jump(self, seconds: int) -> None:
+    def action_jump(self, seconds: int) -> None:
         for view in self.columns.views:
             view.viewport.jump(seconds)
-
-    action_minute_back = partialmethod(_jump, -MINUTE_S)
-    action_minute_forward = partialmethod(_jump, MINUTE_S)
-    action_hour_back = partialmethod(_jump, -HOUR_S)
-    action_hour_forward = partialmethod(_jump, HOUR_S)
 
     def _go_to(self, typed: str) -> None:
         entry = self.view.model.cursor_entry
@@ -457,11 +438,8 @@ class LogPane(OpenedWhole, Vertical):
         if not field.problem:
             self._close_field()
 
-    def _open_outside(self, program: Program) -> None:
+    def action_open_outside(self, program: Program) -> None:
         self._begin(partial(self._export.open, self.view, program), "log outside")
-
-    action_page_log = partialmethod(_open_outside, "pager")
-    action_edit_log = partialmethod(_open_outside, "editor")
 
     def _begin(self, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
         run_in_background(self, work, group, exclusive=True)

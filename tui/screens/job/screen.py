@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial, partialmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual import on
@@ -318,19 +318,13 @@ class JobScreen(AppScreen):
 
     @on(TabStrip.Chosen)
     def _tab_chosen(self, message: TabStrip.Chosen) -> None:
-        self.show_tab(message.tab_id)
+        self.action_show_tab(message.tab_id)
 
-    def show_tab(self, tab: str) -> None:
+    def action_show_tab(self, tab: str) -> None:
         if tab == self.tab:
             self.focus_tab(tab)
         else:
             self.tab = tab
-
-    action_show_live = partialmethod(show_tab, "live")
-    action_show_logs = partialmethod(show_tab, "logs")
-    action_show_metrics = partialmethod(show_tab, "metrics")
-    action_show_checkpoints = partialmethod(show_tab, "checkpoints")
-    action_show_details = partialmethod(show_tab, "details")
 
     @on(LogPane.NodeWanted)
     @on(MetricsPane.NodeChosen)
@@ -359,20 +353,14 @@ class JobScreen(AppScreen):
         playing = (Scope.RECORDING,) if self._recorded is not None else ()
         return (*playing, Scope.JOB, *JOB_TABS[self.tab])
 
-    def _step_tab(self, by: int) -> None:
-        self.show_tab(TAB_IDS[(TAB_IDS.index(self.tab) + by) % len(TAB_IDS)])
+    def action_step_tab(self, by: int) -> None:
+        self.action_show_tab(TAB_IDS[(TAB_IDS.index(self.tab) + by) % len(TAB_IDS)])
 
-    action_next_tab = partialmethod(_step_tab, 1)
-    action_previous_tab = partialmethod(_step_tab, -1)
-
-    def _step_node(self, by: int) -> None:
+    def action_step_node(self, by: int) -> None:
         names = self.query_one(LogPane).nodes
         stops: list[str | None] = [None, *names]
         position = stops.index(self.node) if self.node in stops else 0
         self.node = stops[(position + by) % len(stops)]
-
-    action_next_node = partialmethod(_step_node, 1)
-    action_previous_node = partialmethod(_step_node, -1)
 
     def action_export(self) -> None:
         charts = self.metrics.shown_samples()
@@ -392,9 +380,6 @@ class JobScreen(AppScreen):
 
         self.post_message(OpenPage(CachePage(self.job.project_id, self.job.project_name)))
 
-    def action_record(self) -> None:
-        self.post_message(messages.RecordRequested(self.job))
-
     def action_download_source(self) -> None:
         self.post_message(messages.DownloadRequested(DownloadRequest(self.job, archive=True)))
 
@@ -403,11 +388,8 @@ class JobScreen(AppScreen):
 
         self.post_message(OpenPage(partial(comparison_with_previous, self.job)))
 
-    def _change_job(self, verb: Verb) -> None:
-        self.post_message(messages.BatchRequested(verb, [self.job], self.snapshot))
-
-    action_stop_job = partialmethod(_change_job, Verb.STOP)
-    action_recreate_job = partialmethod(_change_job, Verb.RECREATE)
+    def action_change_job(self, verb: str) -> None:
+        self.post_message(messages.BatchRequested(Verb(verb), [self.job], self.snapshot))
 
     @on(RunHeader.FindingsClicked)
     def action_why(self) -> None:
@@ -418,7 +400,7 @@ class JobScreen(AppScreen):
             self.post_message(OpenPage(page))
 
     def _show_log_from(self, begin: datetime) -> None:
-        self.show_tab("logs")
+        self.action_show_tab("logs")
         self._go_to_time(LogPane.TimeWanted(int(begin.timestamp() * NS_PER_S)))
 
     def action_resume(self) -> None:
@@ -440,9 +422,6 @@ class JobScreen(AppScreen):
         else:
             self.notify("No problems found with this job.")
 
-    def action_bookmark(self) -> None:
-        self.post_message(messages.BookmarkRequested(self.job))
-
     def action_copy_id(self) -> None:
         chosen = self.query_one(CheckpointPane).chosen if self.tab == "checkpoints" else None
         address = checkpoint_address(self.job, chosen.name) if chosen is not None else ""
@@ -453,9 +432,6 @@ class JobScreen(AppScreen):
         if self.snapshot is not None:
             text = status_markdown(self.snapshot)
             self.post_message(messages.CopyRequested(text, "status", lines=True))
-
-    def action_open_browser(self) -> None:
-        self.post_message(messages.BrowserRequested(self.job))
 
     def action_back(self) -> None:
         """Undo the innermost state (filter, cursor, marks, selected node), else close the screen."""
