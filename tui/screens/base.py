@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.text import Text
 from textual import on
 from textual.app import App, ComposeResult
 from textual.message import Message
@@ -26,11 +27,13 @@ from tui.analysis.connection import Connection
 from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers
 from tui.screens.dialogs import ConfirmScreen
+from tui.tables.column import Span
 from tui.widgets.background import run_in_background
 from tui.widgets.connection_notice import ConnectionNotice
 from tui.widgets.opening import OpenedWhole
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.status_line import StatusLine
+from tui.widgets.text_panel import WrappedText
 
 if TYPE_CHECKING:  # Home's first picture does not wait for them
     from tui.analysis.run.finding import HealthFinding
@@ -142,6 +145,19 @@ class AppScreen(OpenedWhole, Screen[None]):
 
     def take(self, snapshot: Any) -> None:
         self.snapshot = snapshot
+
+    def set_header(
+        self, page: str, subject: str, facts: Sequence[Sequence[Span]] = (), priority_count: int = 1
+    ) -> None:
+        """Show the way back and the name of the page, what it is about, and facts by importance."""
+        lead = [("‹ ", "muted"), (f"{page} " if subject else page, "key"), (subject, "strong")]
+        self.query_one("#header", StatusLine).set_facts([lead, *facts], priority_count)
+
+    def show_text(self, selector: str, text: str | Text) -> None:
+        """Show a text, or hide its line if it is empty."""
+        line = self.query_one(selector, WrappedText)
+        line.display = bool(text)
+        line.update(text)
 
     def run_feed(self, name: str) -> None:
         run_in_background(self, self._feed.run, name, group="feed")
@@ -260,7 +276,7 @@ class Page(ABC):
     """A screen that can be opened, and its place in the history.
 
     A page is defined below its screen, and opened with ``messages.OpenPage``. Its fields are what the
-    screen is about.
+    screen is about; the default of ``ids`` suits a page whose fields are jobs.
     """
 
     changes_server: ClassVar[bool] = False
@@ -272,7 +288,8 @@ class Page(ABC):
     @property
     def ids(self) -> tuple[str, ...]:
         """The ids of what the page is about. Pages of one class with the same ids are equal."""
-        return ()
+        values = [getattr(self, field.name) for field in fields(self)]
+        return tuple(value.id for value in values if isinstance(value, TrainingJob))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Page) and (type(self), self.ids) == (type(other), other.ids)

@@ -73,10 +73,8 @@ class CacheScreen(TreeScreen):
             self.tree_view.set_entries(snapshot.entries)
         self._show_header()
         self.show_stale(snapshot.error if snapshot.exists is not None else "")
-        instead = self.query_one("#instead", WrappedText)
         message = self._instead(snapshot)
-        instead.update(message)
-        instead.display = bool(message)
+        self.show_text("#instead", message)
         for name in ("#tree", "#biggest"):
             self.query_one(name).set_class(bool(message), "-hidden")
 
@@ -93,7 +91,8 @@ class CacheScreen(TreeScreen):
     @on(FileTreeView.Arranged)
     def _show_header(self) -> None:
         snapshot, tree = self.snapshot, self.tree_view.file_tree
-        facts: list[list[Span]] = [[("‹ ", "muted"), ("Cache ", "key"), (self._project, "strong")]]
+        facts: list[list[Span]] = self.filter_facts()
+        priority_count = 1 + (len(facts) or 1)
         if snapshot.entries and tree is not None:
             facts.append([(bytes_iec(tree.total_bytes), "strong")])
             facts.append([(counted(tree.file_count, "file"), "plain")])
@@ -102,9 +101,7 @@ class CacheScreen(TreeScreen):
             facts.append([(f"captured {age(seconds)} ago", "muted")])
         if snapshot.is_loading and snapshot.exists is not None:
             facts.append([("↻ refreshing", "muted")])
-        filtered = self.filter_facts()
-        facts[1:1] = filtered
-        self.query_one("#header", StatusLine).set_facts(facts, 1 + len(filtered or facts[1:2]))
+        self.set_header("Cache", self._project, facts, priority_count)
         self._show_biggest()
 
     def _show_biggest(self) -> None:

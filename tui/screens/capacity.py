@@ -20,7 +20,6 @@ from tui.tables.column import Span, chosen
 from tui.text.sanitize import sanitize
 from tui.text.units import age, counted
 from tui.widgets.row_table import RowTable
-from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 SHOWN_OF_GPUS = "gpu team bar use free on_demand spot baseline waits"
@@ -79,20 +78,17 @@ class CapacityScreen(AppScreen):
         self._gpus.styles.height = len(lines) + 1
         if not view.rows and self._gpus.has_focus:
             self.set_focus(self._jobs)
-        stale = self.query_one("#stale", WrappedText)
         old_rows = bool(view.rows and view.state not in ("known", "empty"))
         why = sanitize(view.error if old_rows else view.jobs_error).rstrip(".")
-        stale.display = old_rows or bool(view.jobs_known and view.jobs_error)
-        stale.update(f"✗ Not updated: {why}. Showing last known data; press {refresh} to retry.")
-        instead = self.query_one("#instead", WrappedText)
-        instead.display = not view.rows
+        stale = f"✗ Not updated: {why}. Showing last known data; press {refresh} to retry."
+        self.show_text("#stale", stale if old_rows or (view.jobs_known and view.jobs_error) else "")
         failed = f"✗ Can't read the capacity.\n{sanitize(view.error)}\nPress {refresh} to retry."
-        instead.update(WORDS.get(view.state, failed))
+        self.show_text("#instead", "" if view.rows else WORDS.get(view.state, failed))
         self.watch_all_types()
 
     def _show_header(self) -> None:
         view = self.snapshot
-        facts: list[list[Span]] = [[("‹ ", "muted"), ("Capacity ", "key"), (self._place, "strong")]]
+        facts: list[list[Span]] = []
         if view.jobs_error:
             facts.append([("✗ queue not updated", "bad")])
         elif view.waiting:
@@ -103,7 +99,7 @@ class CapacityScreen(AppScreen):
         if view.at is not None and view.state != "loading":
             seconds = (datetime.now(UTC) - view.at).total_seconds()
             facts.append([(f"data {age(seconds)} old", "muted")])
-        self.query_one("#header", StatusLine).set_facts(facts, 2)
+        self.set_header("Capacity", self._place, facts, 2)
 
     @on(RowTable.Highlighted, "#gpus")
     def watch_all_types(self) -> None:
@@ -111,13 +107,11 @@ class CapacityScreen(AppScreen):
         only = None if self.all_types or line is None else line.row.gpu_type
         shown = [job for job in (*view.waiting, *view.holding) if only in (None, job.gpu_type)]
         self._jobs.set_rows(shown)
-        nobody = self.query_one("#nobody", WrappedText)
-        nobody.display = not shown
         of_type = f" {sanitize(only)}" if only else ""
         message = f"No jobs using or waiting for{of_type} GPUs." if view.jobs_known else "Loading the queue…"
         if view.jobs_error and not view.jobs_known:
             message = f"✗ Can't read the queue.\n{sanitize(view.jobs_error)}"
-        nobody.update(message)
+        self.show_text("#nobody", "" if shown else message)
 
     # Actions
 

@@ -41,11 +41,11 @@ from tui.screens.messages import ExportRequested
 from tui.tables.column import Span
 from tui.tables.comparison import comparison_columns
 from tui.text.sanitize import sanitize
+from tui.text.times import time_key
 from tui.text.units import counted, number, percent
 from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.charts.ticks import Window
 from tui.widgets.row_table import RowTable
-from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 AXIS_LABELS: dict[Axis, str] = {"step": "by step", "elapsed": "since start", "clock": "by clock"}
@@ -204,8 +204,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
         if self._pruning:  # closed before the layout; the parts are gone
             return
         runs = self.runs
-        jobs = counted(len(runs), "job")
-        facts: list[list[Span]] = [[("‹ ", "muted"), ("Compare ", "key"), (jobs, "strong")]]
+        facts: list[list[Span]] = []
         rows = comparison_rows(self.ordered)
         differing = f"{sum(row.differs for row in rows)} of {counted(len(rows), 'row')}"
         if self.differing_only:
@@ -214,7 +213,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
         if 0 < shown < len(runs):
             following = self.key_for("compare.next_base")
             facts.append([(f"{shown}/{len(runs)} shown, {following} next", "warn")])
-        priority_count = len(facts)
+        priority_count = 1 + len(facts)
         reading = [one for one in runs if one.state in ("waiting", "reading")]
         if reading:
             parts = [one.part or 0.0 for one in reading] + [1.0] * (len(runs) - len(reading))
@@ -223,7 +222,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
         facts.append([(AXIS_LABELS[self.axis], "plain")])
         if not self.differing_only:
             facts.append([(f"{differing} differ", "muted")])
-        self.query_one("#header", StatusLine).set_facts(facts, priority_count)
+        self.set_header("Compare", counted(len(runs), "job"), facts, priority_count)
 
     def _show_problem(self) -> None:
         """List runs that are gone, failed or log no progress; the others are compared anyway."""
@@ -237,9 +236,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
                 problems.append(f"▲ {name}: unreadable parts of its log: {one.gap_count}")
             elif one.state == "read" and not one.has_curves:
                 problems.append(f"ℹ {name}: no training progress in its log")
-        problem = self.query_one("#problem", WrappedText)
-        problem.display = bool(problems)
-        problem.update("\n".join(problems))
+        self.show_text("#problem", "\n".join(problems))
 
     def _show_charts(self) -> None:
         if self.layout_shown != "table":
@@ -293,10 +290,11 @@ class CompareRunsScreen(ChartControls, AppScreen):
         self.differing_only = not self.differing_only
 
     def action_code(self) -> None:
-        """Open what differs from the baseline to the job beside it."""
-        if len(self.ordered) > 1:
-            before, after = (one.job for one in self.ordered[:2])
-            self.post_message(OpenPage(DifferencesPage(before, after)))
+        """Open what differs between the baseline and the job beside it, from the older one to the newer."""
+        jobs = [one.job for one in self.ordered[:2]]
+        if len(jobs) == 2:
+            older, newer = sorted(jobs, key=lambda job: time_key(job.created_at))
+            self.post_message(OpenPage(DifferencesPage(older, newer)))
 
     def action_export(self) -> None:
         tables = []

@@ -31,7 +31,6 @@ from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted, duration, percent, thin_bar
 from tui.widgets.row_table import RowTable
-from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 BAR_CELLS = 12
@@ -161,14 +160,14 @@ class DownloadsScreen(AppScreen):
 
     def _show_header(self) -> None:
         going = self.downloads.under_way
-        facts: list[list[Span]] = [[("‹ ", "muted"), ("Downloads", "key")]]
+        facts: list[list[Span]] = []
         if going:
             facts.append([(self.downloads.indicator(), "running")])
         for state, number in Counter(item.state for item in self.downloads.items).items():
             if state in ENDED:
                 sign, word, tone = STATE_VIEWS[state]
                 facts.append([(f"{sign} {number} {word}", tone)])
-        self.query_one("#header", StatusLine).set_facts(facts)
+        self.set_header("Downloads", "", facts)
 
     @on(RowTable.Highlighted, "#transfers")
     def _show_chosen(self) -> None:

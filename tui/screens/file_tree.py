@@ -12,7 +12,6 @@ from tui.tables.column import Span
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
 from tui.widgets.file_tree import FileTreeView
-from tui.widgets.text_panel import WrappedText
 
 
 class TreeScreen(AppScreen):
@@ -26,10 +25,8 @@ class TreeScreen(AppScreen):
 
     def show_stale(self, error: str) -> None:
         """Show above the tree that it is stale, and why; without ``error``, hide the notice."""
-        stale = self.query_one("#stale", WrappedText)
-        stale.display = bool(error)
-        again = self.key_for("screen.refresh")
-        stale.update(f"✗ Not updated: {error} Showing last known data; press {again} to retry.")
+        again = f"Showing last known data; press {self.key_for('screen.refresh')} to retry."
+        self.show_text("#stale", f"✗ Not updated: {error} {again}" if error else "")
 
     def filter_facts(self) -> list[list[Span]]:
         """Return the filter and the number and size of matching files; empty without a filter."""

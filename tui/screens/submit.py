@@ -34,7 +34,6 @@ from tui.text.sanitize import clip, sanitize, sanitize_beginning
 from tui.text.units import bytes_iec
 from tui.widgets.background import run_in_background
 from tui.widgets.row_table import RowTable
-from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import Line, TextPanel, WrappedText
 
 
@@ -182,9 +181,7 @@ class SubmitScreen(AppScreen):
         stage = {"loading": "choosing", "submitted": "submitting"}.get(snapshot.stage, snapshot.stage)
         self.update_classes({f"-{name}": name == stage for name in STAGES})
         self._show_header(snapshot)
-        error = self.query_one("#error", WrappedText)
-        error.display = bool(snapshot.error)
-        error.update(f"✗ {sanitize(snapshot.error)}")
+        self.show_text("#error", f"✗ {sanitize(snapshot.error)}" if snapshot.error else "")
         if snapshot.choices is not None:
             self._narrow_choices()
         if snapshot.project is not None and stage == "reviewing":
@@ -211,12 +208,12 @@ class SubmitScreen(AppScreen):
         return self.query_one("#choices", RowTable)
 
     def _show_header(self, snapshot: SubmissionSnapshot) -> None:
-        spans = [[("‹ ", "muted"), ("New job", "key")], [(f"on {self._place}", "muted")]]
+        spans = [[(f"on {self._place}", "muted")]]
         if snapshot.config is not None and snapshot.stage != "choosing":
             spans.append([(sanitize(ConfigChoice(snapshot.config).name), "plain")])
         if snapshot.stage == "loading":
             spans.append([("loading…", "muted")])
-        self.query_one("#header", StatusLine).set_facts(spans)
+        self.set_header("New job", "", spans)
 
     def _show_review(self, snapshot: SubmissionSnapshot) -> None:
         assert snapshot.project is not None

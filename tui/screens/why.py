@@ -28,7 +28,6 @@ from tui.text.times import TIME_OF_DAY, local_time, near_time
 from tui.text.units import bytes_iec, cores, number, percent
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
-from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import TextPanel
 
 MAX_CHARTS = 2
@@ -113,13 +112,10 @@ class WhyScreen(AppScreen):
 
     def _show(self) -> None:
         view = self.snapshot
-        facts: list[Line] = [
-            [("‹ ", "muted"), ("Why ", "key"), (sanitize(self.job.name or self.job.id), "strong")]
-        ]
-        facts += [[(text, "muted")] for text in _when(view, self.job)]
+        facts: list[Line] = [[(text, "muted")] for text in _when(view, self.job)]
         if len(view.problems) > 1:
             facts.append([(f"{view.place + 1} of {len(view.problems)}", "muted")])
-        self.query_one("#header", StatusLine).set_facts(facts)
+        self.set_header("Why", sanitize(self.job.name or self.job.id), facts)
         self.query_one("#evidence", TextPanel).set_lines(list(self._lines(view)))
         figures = view.explanation.figures[:MAX_CHARTS] if view.explanation is not None else ()
         self.query_one("#charts").display = bool(figures)

@@ -93,7 +93,7 @@ class FilesScreen(TreeScreen):
             )
         self.show_stale(snapshot.error if snapshot.files is not None else "")
         message = self._instead(snapshot)
-        self.query_one("#instead", WrappedText).update(message)
+        self.show_text("#instead", message)
         self.set_class(bool(message), "-instead")
         self._show_header()
 

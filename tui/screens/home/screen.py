@@ -88,12 +88,9 @@ class HomeScreen(AppScreen):
         self._memory = memory if memory is not None else Memory()
         self._place = place
         self._query = Query()
-        self._problems = ""
         self._is_outdated = False
         """True if the newest snapshot came while another screen covered this one."""
         self._attention_place = -1
-        self._attended = ""
-        """The job that the key for attention went to last."""
         self._columns = job_columns(lambda: self.snapshot, small_curve)
 
     def compose_body(self) -> ComposeResult:
@@ -104,7 +101,6 @@ class HomeScreen(AppScreen):
                 yield WrappedText(id="problem")
                 yield RowTable(self._columns, lambda row: row.id, id="jobs")
                 yield WrappedText(id="empty")
-                yield WrappedText("Loading projects and jobs…", id="loading")
                 yield JobPreviewPane(id="preview")
 
     @property
@@ -123,6 +119,7 @@ class HomeScreen(AppScreen):
     def on_mount(self) -> None:
         self._recall()
         self._show_header()
+        self._show_emptiness()
         self.call_after_refresh(
             self.run_feed, "fleet feed"
         )  # connecting imports more: the picture comes first
@@ -215,15 +212,9 @@ class HomeScreen(AppScreen):
 
     def _read_query(self) -> None:
         rows = self.snapshot.jobs if self.snapshot is not None else None
-        query = parse(self.query_text, {row.status.name for row in rows} if rows is not None else None)
+        self._query = parse(self.query_text, {row.status.name for row in rows} if rows is not None else None)
         left_out = self.snapshot.left_out if self.snapshot is not None else ""
-        problems = "; ".join(filter(None, (left_out, *query.problems)))
-        if (query, problems) == (self._query, self._problems):
-            return
-        self._query, self._problems = query, problems
-        problem = self.query_one("#problem", WrappedText)
-        problem.display = bool(problems)
-        problem.update(problems)
+        self.show_text("#problem", "; ".join(filter(None, (left_out, *self._query.problems))))
 
     def watch_sort(self) -> None:
         self._remember()
@@ -335,18 +326,18 @@ class HomeScreen(AppScreen):
         trouble = connection.link in (ConnectionState.LOST, ConnectionState.UNAUTHORIZED) or bool(
             connection.stale
         )
-        self.query_one("#loading").display = snapshot is None and not trouble
-        empty = self.query_one("#empty", WrappedText)
-        empty.display = not shown and (snapshot is not None or trouble)
-        if not empty.display:
-            return  # an update would lay out the whole screen again at every refresh
-        if snapshot is None:
+        if shown:
+            empty = ""
+        elif snapshot is None and not trouble:
+            empty = "Loading projects and jobs…"
+        elif snapshot is None:
             key = self.key_for("screen.refresh")
-            empty.update(f"Nothing to show yet. Retrying automatically; press {key} to retry now.")
+            empty = f"Nothing to show yet. Retrying automatically; press {key} to retry now."
         elif not snapshot.jobs:
-            empty.update(NO_JOBS.format(key=self.key_for("home.new_job")))
+            empty = NO_JOBS.format(key=self.key_for("home.new_job"))
         else:
-            empty.update("\n".join((self._no_match(), *self._query.problems)))
+            empty = "\n".join((self._no_match(), *self._query.problems))
+        self.show_text("#empty", empty)
 
     def _no_match(self) -> str:
         query, project = sanitize(self.query_text.strip()), self._projects.cursor_row
@@ -504,13 +495,12 @@ class HomeScreen(AppScreen):
     # View
 
     def action_next_alarmed(self) -> None:
-        """Go to the worst job that needs attention; from there to the next, and from the last back."""
+        """Go to the worst job that needs attention; from one to the next, and from the last back."""
         alarmed = [row.id for row in worst_first(self._jobs.rows)]
         if alarmed:
             here = self._jobs.cursor_key
-            place = alarmed.index(here) + 1 if here in alarmed and here in (self._attended, alarmed[0]) else 0
-            self._attended = alarmed[place % len(alarmed)]
-            self._jobs.move_to(self._attended)
+            following = alarmed.index(here) + 1 if here in alarmed else 0
+            self._jobs.move_to(alarmed[following % len(alarmed)])
             self.set_focus(self._jobs)
 
     @on(events.Click, "#header")

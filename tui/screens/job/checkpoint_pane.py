@@ -278,7 +278,7 @@ class CheckpointPane(Vertical):
             compare = key_on(self, "checkpoints.compare_checkpoints")
             self.notify(f"Mark two checkpoints with {mark}, then press {compare} to compare.")
             return
-        from tui.screens.files.compare import CompareCheckpointsPage
+        from tui.screens.differences import CompareCheckpointsPage
 
         left, right = sorted(marked, key=lambda one: (one.step is None, one.step or 0))
         self.post_message(OpenPage(CompareCheckpointsPage(self._job, left, right)))
