@@ -1,9 +1,10 @@
-"""The tabs of the job screen, and the layout that is remembered between sessions."""
+"""The tabs of the job screen, and how it opens: as it was left."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from rich.text import Text
 from textual import events
@@ -14,7 +15,7 @@ from textual.widget import Widget
 from api_client.models import JobStatus, TrainingJob
 from tui.actions import JOB_TABS
 from tui.settings.loading import Loaded
-from tui.settings.remembered import JobState, Memory
+from tui.settings.remembered import JobState
 from tui.widgets.log_view.gutter import TIME_MODES
 from tui.widgets.log_view.options import LogOptions
 
@@ -72,64 +73,38 @@ class TabStrip(Widget):
 TAB_IDS = tuple(JOB_TABS)
 _FIRST_TABS: dict[str, str] = {JobStatus.FAILED: "logs", JobStatus.DEPLOY_FAILED: "details"}
 """Failed jobs open on the tab that explains why: the log, or the status history if the job never started."""
-_SWITCHES = ("wrap", "collapse_progress", "fold_tracebacks")
+SWITCHES = ("wrap", "collapse_progress", "fold_tracebacks")
+"""The options of a log that are remembered, besides the way it shows times."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobLayout:
-    """Remembered layout: tab and its job, matrix metric, and log options."""
+def first_tab(kept: JobState, job: TrainingJob) -> str:
+    """Return the tab to open: the last one of the same job, else one that suits the job's status."""
+    if job.id == kept.job_id and kept.tab in TAB_IDS:
+        return kept.tab
+    return _FIRST_TABS.get(job.current_status, TAB_IDS[0])
 
-    tab: str = TAB_IDS[0]
-    job_id: str = ""
-    memory_in_matrix: bool = False
-    log: LogOptions = field(default_factory=LogOptions)
 
-    @classmethod
-    def remembered(cls, settings: Loaded, memory: Memory) -> JobLayout:
-        """Return the remembered layout, in which explicit settings replace what was remembered."""
-        options = settings.configuration.logs
-        log = LogOptions(
-            time=options.time,
-            wrap=options.wrap,
-            min_level=options.min_level,
-            collapse_progress=options.collapse_progress,
-            fold_tracebacks=options.fold_tracebacks,
-            max_lines=options.max_lines_in_memory,
-        )
-        explicit = frozenset(name for name in asdict(log) if settings.is_given(f"logs.{name}"))
-        return cls(log=log).recalled(memory.state.job, explicit)
+def log_options(settings: Loaded, kept: JobState) -> LogOptions:
+    """Return the options with which a log opens: as they were left, except for explicit settings.
 
-    def first_tab(self, job: TrainingJob) -> str:
-        """Return the tab to open: the last one of the same job, else one that suits the job's status."""
-        if job.id == self.job_id:
-            return self.tab
-        return _FIRST_TABS.get(job.current_status, TAB_IDS[0])
-
-    def recalled(self, kept: JobState, explicit: frozenset[str] = frozenset()) -> JobLayout:
-        """Return the layout updated from what was remembered, ignoring values that make no sense.
-
-        ``explicit`` names the log options set explicitly, which are kept. A minimum level is not restored:
-        lines missing silently would be misleading.
-        """
-        switches = {name: getattr(kept, name) for name in _SWITCHES}
-        log_options = {name: value for name, value in switches.items() if value is not None}
-        if kept.time in TIME_MODES:
-            log_options["time"] = kept.time
-        return replace(
-            self,
-            tab=kept.tab if kept.tab in TAB_IDS else self.tab,
-            job_id=kept.job_id,
-            memory_in_matrix=kept.memory_in_matrix,
-            log=replace(
-                self.log, **{name: value for name, value in log_options.items() if name not in explicit}
-            ),
-        )
-
-    def as_state(self) -> JobState:
-        return JobState(
-            tab=self.tab,
-            job_id=self.job_id,
-            memory_in_matrix=self.memory_in_matrix,
-            time=self.log.time,
-            **{name: getattr(self.log, name) for name in _SWITCHES},
-        )
+    A minimum level is not restored: lines missing silently would be misleading.
+    """
+    options = settings.configuration.logs
+    log = LogOptions(
+        time=options.time,
+        wrap=options.wrap,
+        min_level=options.min_level,
+        collapse_progress=options.collapse_progress,
+        fold_tracebacks=options.fold_tracebacks,
+        max_lines=options.max_lines_in_memory,
+    )
+    left: dict[str, Any] = {name: getattr(kept, name) for name in SWITCHES}
+    left["time"] = kept.time if kept.time in TIME_MODES else None
+    return replace(
+        log,
+        **{
+            name: value
+            for name, value in left.items()
+            if value is not None and not settings.is_given(f"logs.{name}")
+        },
+    )

@@ -27,8 +27,6 @@ from tui.widgets.status_line import StatusLine
 
 LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
 
-CONTEXT_STOPS = (0, 1, 3, 10)
-
 _PATTERN_CELLS = 120
 SYNTAX = frozenset("\\^$|?*+()[]{}")
 """Characters by which a text that was not found looks like a regular expression."""

@@ -16,7 +16,15 @@ from textual.timer import Timer
 
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.screens.charts.builder import ChartBuilder, ChartData, event_marks, visible_part
+from tui.screens.charts.builder import (
+    ChartData,
+    event_marks,
+    reach,
+    run_charts,
+    step_clock,
+    time_range,
+    visible_part,
+)
 from tui.screens.charts.controls import ChartControls
 from tui.screens.charts.grid import LAYOUTS, Layout
 from tui.screens.charts.time_row import TimeShown
@@ -75,7 +83,6 @@ class MetricsPane(ChartControls, Horizontal):
         self.set_reactive(MetricsPane.view, ChartView(pins=pins))
         self.set_reactive(MetricsPane.matrix, MatrixOptions(memory=memory_in_matrix))
         self._read_span = read_span
-        self._builder = ChartBuilder()
         self._run: RunSnapshot | None = None
         self._tab = ""
         self._lines_above = 0
@@ -149,11 +156,11 @@ class MetricsPane(ChartControls, Horizontal):
                 options = replace(options, node=self.view.node)
             elif self._tab == "live" and len(self._machines) == 1:
                 options = replace(options, node=self._machines[0].name)
-            self._nodes_pane.show(run, options, self._builder.time_range(run, self.view))
+            self._nodes_pane.show(run, options, time_range(run, self.view))
 
     def _show_charts(self, at_s: float | None = None) -> None:
         if self._run is not None and self._tab in ("live", "metrics"):
-            charts = self._builder.charts(self._run, self.view)
+            charts = run_charts(self._run, self.view)
             others = [chart for chart in charts if chart.id != self.grid.front]
             self._below_nodes = self._nodes_pane.show_chart(others)
             self.grid.set_charts([chart for chart in charts if chart is not self._below_nodes], at_s=at_s)
@@ -224,7 +231,7 @@ class MetricsPane(ChartControls, Horizontal):
     # Time range
 
     def reach(self) -> tuple[float, float] | None:
-        return None if self._run is None else self._builder.reach(self._run)
+        return None if self._run is None else reach(self._run)
 
     def time_shown(self) -> TimeShown:
         """Return the time axis of the charts and the log."""
@@ -232,7 +239,7 @@ class MetricsPane(ChartControls, Horizontal):
         if run is None:
             return TimeShown(view)
         words = () if view.x_axis == "relative" else (f"by {view.x_axis}",)
-        return TimeShown(view, *self._builder.reach(run), marks=event_marks(run), words=words)
+        return TimeShown(view, *reach(run), marks=event_marks(run), words=words)
 
     @property
     def log_range(self) -> tuple[float | None, float | None]:
@@ -243,7 +250,7 @@ class MetricsPane(ChartControls, Horizontal):
         window = self._settled
         if self._run is None or window.span is None:
             return None, None
-        start, end = self._builder.time_range(self._run, replace(self.view, window=window))
+        start, end = time_range(self._run, replace(self.view, window=window))
         if not window.follows:
             return start, end
         step = window.span / LOG_STEPS
@@ -304,7 +311,7 @@ class MetricsPane(ChartControls, Horizontal):
     def place_on(self, chart: LineChart, x: float) -> float:
         """Return the time at `x` of a chart's axis, converting from steps if needed."""
         if self._run is not None and chart.spec.x_axis == "step":
-            return self._builder.clock(self._run).time(x)
+            return step_clock(self._run).time(x)
         return x
 
     # Charts and series

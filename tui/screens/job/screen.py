@@ -35,16 +35,17 @@ from tui.screens.charts.builder import METRIC
 from tui.screens.charts.time_row import TimeRow
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.job.details import Details
-from tui.screens.job.header import RunHeader
-from tui.screens.job.layout import TAB_IDS, JobLayout, TabStrip
+from tui.screens.job.header import RunHeader, status_markdown
+from tui.screens.job.layout import SWITCHES, TAB_IDS, TabStrip, first_tab
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.metrics_pane import MetricsPane
-from tui.screens.job.status_text import status_markdown
 from tui.screens.job.time_bar import TimeBar
+from tui.settings.remembered import JobState, Memory
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, number
 from tui.widgets.charts.ticks import Window
 from tui.widgets.connection_notice import ConnectionNotice
+from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import Moved
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.status_line import StatusLine
@@ -97,19 +98,15 @@ class JobScreen(AppScreen):
         feed_with: Callable[..., RunFeed],
         *,
         tab: str | None = None,
-        layout: JobLayout | None = None,
-        remember: Callable[[JobLayout], object] = lambda _layout: None,
-        pins: tuple[str, ...] = (),
-        remember_pins: Callable[[tuple[str, ...]], object] = lambda _pins: None,
+        log: LogOptions | None = None,
+        memory: Memory | None = None,
         recorded: RecordedRun | None = None,
     ) -> None:
         super().__init__()
-        self._job_layout = layout or JobLayout()
-        self._remember = remember
-        self._pins = pins
-        self._remember_pins = remember_pins
+        self._memory = memory or Memory()
+        self._log_options = log or LogOptions()
         self.job = job
-        self.set_reactive(JobScreen.tab, tab or self._job_layout.first_tab(job))
+        self.set_reactive(JobScreen.tab, tab or first_tab(self._memory.state.job, job))
         self._recorded = recorded
         self._feed_with = feed_with
         self._link_timer: Timer | None = None
@@ -136,13 +133,13 @@ class JobScreen(AppScreen):
         yield TimeRow(id="time")
         yield MetricsPane(
             self._read_span,
-            memory_in_matrix=self._job_layout.memory_in_matrix,
-            pins=self._pins,
+            memory_in_matrix=self._memory.state.job.memory_in_matrix,
+            pins=tuple(self._memory.state.pins.get(self.job.project_id, ())),
             id="panels",
         )
         yield StatusLine(id="moment")
-        yield LogPane(self.job, self._job_layout.log, retry=self._retry, now_s=self._now_s, id="log")
-        yield CheckpointPane(self.job, id="checkpoints")
+        yield LogPane(self.job, self._log_options, retry=self._retry, now_s=self._now_s, id="log")
+        yield CheckpointPane(id="checkpoints")
         yield Details(id="details").data_bind(JobScreen.snapshot)
         if self._recorded is not None:
             yield TimeBar(self._recorded, id="time-bar")
@@ -199,10 +196,15 @@ class JobScreen(AppScreen):
     def _keep_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
         log = self.query_one(LogPane).options
-        layout = JobLayout(self.tab, self.job.id, self.metrics.matrix.memory, log)
-        if layout.as_state() != self._job_layout.as_state():
-            self._job_layout = layout
-            self._remember(layout)
+        layout = JobState(
+            tab=self.tab,
+            job_id=self.job.id,
+            memory_in_matrix=self.metrics.matrix.memory,
+            time=log.time,
+            **{name: getattr(log, name) for name in SWITCHES},
+        )
+        if layout != self._memory.state.job:
+            self._memory.put(job=layout)
 
     @on(TimeBar.Sought)
     def _read_again(self) -> None:
@@ -339,7 +341,8 @@ class JobScreen(AppScreen):
 
     @on(MetricsPane.Pinned)
     def _pinned(self, message: MetricsPane.Pinned) -> None:
-        self._remember_pins(message.pins)
+        pins = {**self._memory.state.pins, self.job.project_id: list(message.pins)}
+        self._memory.put(pins=pins)
 
     @on(MetricsPane.NodesLeft)
     def _nodes_left(self) -> None:
