@@ -23,9 +23,8 @@ from support.worlds import ONE_O_CLOCK, StubFleetFeed, StubRunFeed, fleet, job, 
 from tui.app import BtTuiApp
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.job.layout import first_tab, log_options
-from tui.screens.job.log_pane import LogPane
-from tui.screens.job.screen import JobScreen
+from tui.screens.job.log_pane import LogPane, log_options
+from tui.screens.job.screen import JobScreen, first_tab
 from tui.settings.loading import Loaded, load_or_defaults
 from tui.settings.remembered import JobState, Memory
 from tui.widgets.row_table import RowTable

@@ -231,10 +231,6 @@ class AppScreen(OpenedWhole, Screen[None]):
 
         self.app.push_screen(question, answered)
 
-    def type_into(self, field: Input) -> None:
-        """Focus `field` at once; ``Widget.focus`` defers to the next message and would lose keys."""
-        self.set_focus(field)
-
 
 @dataclass
 class PageServices:

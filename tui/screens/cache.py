@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from textual import on
 from textual.app import ComposeResult
 from textual.reactive import var
-from textual.widgets import Input
 
 from tui.actions import Scope
 from tui.analysis.file_tree.rows import Order, SortKey
@@ -18,6 +17,7 @@ from tui.analysis.file_tree.tree import ROOT, FileTree
 from tui.feeds.files import CacheFeed, CacheSnapshot
 from tui.screens.base import MakeFeed, Page, PageServices
 from tui.screens.file_tree import TreeScreen
+from tui.screens.filter_field import FilterField
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
 from tui.text.units import age, bytes_iec, counted, percent
@@ -52,7 +52,7 @@ class CacheScreen(TreeScreen):
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
         yield StatusLine(id="biggest")
-        yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
+        yield FilterField(FILTER_HINT)
         yield FileTreeView(
             order=BY_SIZE, now_s=self._now_s, empty_text="No paths match the filter.", id="tree"
         )

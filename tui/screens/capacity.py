@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.reactive import var
 
 from tui.actions import Scope
-from tui.analysis.fleet.capacity import CapacityView, GpuAllocation, queued_gpu_count
+from tui.analysis.fleet.capacity import CapacityView, queued_gpu_count
 from tui.feeds.capacity import CapacityFeed
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
 from tui.screens.job.page import JobPage
@@ -47,26 +47,20 @@ class CapacityScreen(AppScreen):
     def __init__(self, place: str, feed_with: MakeFeed) -> None:
         super().__init__(feed_with)
         self._place = place
+        self._gpus = RowTable(chosen(GPUS, SHOWN_OF_GPUS), lambda line: line.row.key, id="gpus", opens=False)
+        self._jobs = RowTable(chosen(QUEUE, SHOWN_OF_JOBS), lambda one: one.key, id="jobs")
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
-        yield RowTable(chosen(GPUS, SHOWN_OF_GPUS), lambda line: line.row.key, id="gpus", opens=False)
+        yield self._gpus
         yield WrappedText(id="instead")
-        yield RowTable(chosen(QUEUE, SHOWN_OF_JOBS), lambda one: one.key, id="jobs")
+        yield self._jobs
         yield WrappedText(id="nobody")
 
     def on_mount(self) -> None:
         self.watch_snapshot()
         self.set_interval(5.0, self._show_header)  # the header shows an age
         self.run_feed("capacity feed")
-
-    @property
-    def _gpus(self) -> RowTable[CapacityLine]:
-        return self.query_one("#gpus", RowTable)
-
-    @property
-    def _jobs(self) -> RowTable[GpuAllocation]:
-        return self.query_one("#jobs", RowTable)
 
     def watch_snapshot(self) -> None:
         """Distinguish loading, empty, forbidden, unsupported and failed; keep and mark old data."""

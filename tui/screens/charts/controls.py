@@ -7,39 +7,13 @@ from typing import Any
 
 from textual import on
 from textual.message_pump import MessagePump
-from textual.widgets import Input
 
 from tui.analysis.series import next_smoothing
 from tui.screens.charts.grid import ChartGrid
 from tui.screens.charts.view import next_length, with_cursor_moved
+from tui.screens.filter_field import FilterField
 from tui.widgets.charts.line_chart import LineChart, Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.ticks import Window, XAxis
-
-
-class ChartFilter(Input):
-    """A line above the charts, shown while it is typed into or has text."""
-
-    DEFAULT_CSS = """
-    ChartFilter { display: none; }
-    ChartFilter.-open { display: block; }
-    """
-
-    def __init__(self) -> None:
-        super().__init__(placeholder="words in the name of a chart: reward", id="chart-filter", compact=True)
-
-    def open(self) -> None:
-        self.add_class("-open")
-        self.screen.set_focus(self)  # immediately: focus() defers and would lose typed keys
-
-    def on_blur(self) -> None:
-        self.set_class(bool(self.value), "-open")
-
-    def clear_text(self) -> bool:
-        """Remove the text and the line; return False if there was none."""
-        was_open = self.has_class("-open")
-        self.value = ""
-        self.remove_class("-open")
-        return was_open
 
 
 class ChartControls(MessagePump):
@@ -51,7 +25,7 @@ class ChartControls(MessagePump):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.grid = ChartGrid(id="charts")
-        self.chart_filter = ChartFilter()
+        self.chart_filter = FilterField("words in the name of a chart: reward", id="chart-filter", stays=True)
 
     def reach(self) -> tuple[float, float] | None:
         """Return the limits of the range; None before anything is known."""
@@ -99,11 +73,11 @@ class ChartControls(MessagePump):
 
     # Actions
 
-    @on(ChartFilter.Changed)
-    def _filter_changed(self, message: ChartFilter.Changed) -> None:
+    @on(FilterField.Changed)
+    def _filter_changed(self, message: FilterField.Changed) -> None:
         self.grid.text = message.value
 
-    @on(ChartFilter.Submitted)
+    @on(FilterField.Submitted)
     def _filter_submitted(self) -> None:
         self.take_focus()
 

@@ -10,7 +10,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.reactive import var
-from textual.widgets import Input
 
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from api_client.models.checkpoints import is_safetensors
@@ -21,6 +20,7 @@ from tui.feeds.files import CheckpointFilesFeed, FilesSnapshot
 from tui.screens.base import MakeFeed, Page, PageServices
 from tui.screens.file_tree import TreeScreen
 from tui.screens.files.preview import PreviewPane
+from tui.screens.filter_field import FilterField
 from tui.screens.messages import DownloadRequested
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
@@ -61,7 +61,7 @@ class FilesScreen(TreeScreen):
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
-        yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
+        yield FilterField(FILTER_HINT)
         with Vertical(id="body"):
             yield FileTreeView(now_s=self._now_s, empty_text="No paths match the filter.", id="tree")
             yield PreviewPane(self._feed.preview, self._feed.read_weights, now_s=self._now_s, id="preview")

@@ -10,7 +10,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.reactive import var
-from textual.widgets import Input
 
 from api_client.models import TrainingJob
 from tui.actions import Scope, actions_of
@@ -32,6 +31,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.fleet import FleetFeed
 from tui.screens import messages
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices, PaletteItem
+from tui.screens.filter_field import FilterField
 from tui.screens.home.preview import JobPreviewPane
 from tui.screens.job.page import JobPage
 from tui.settings.remembered import Bookmarks, HomeState, Memory
@@ -92,24 +92,19 @@ class HomeScreen(AppScreen):
         """True if the newest snapshot came while another screen covered this one."""
         self._attention_place = -1
         self._columns = job_columns(lambda: self.snapshot, small_curve)
+        self._jobs = RowTable(self._columns, lambda row: row.id, id="jobs")
+        self._projects = RowTable(PROJECT_COLUMNS, lambda row: row.id, id="projects")
+        self._filter = FilterField(FILTER_HINT)
 
     def compose_body(self) -> ComposeResult:
         with Horizontal(id="body"):
-            yield RowTable(PROJECT_COLUMNS, lambda row: row.id, id="projects")
+            yield self._projects
             with Vertical(id="jobs-pane"):
-                yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
+                yield self._filter
                 yield WrappedText(id="problem")
-                yield RowTable(self._columns, lambda row: row.id, id="jobs")
+                yield self._jobs
                 yield WrappedText(id="empty")
                 yield JobPreviewPane(id="preview")
-
-    @property
-    def _jobs(self) -> RowTable[JobRow]:
-        return self.query_one("#jobs", RowTable)
-
-    @property
-    def _projects(self) -> RowTable[ProjectRow]:
-        return self.query_one("#projects", RowTable)
 
     @property
     def chosen_job(self) -> TrainingJob | None:
@@ -129,7 +124,7 @@ class HomeScreen(AppScreen):
         if kept.sort in sortable(self._columns):
             self.sort = (kept.sort, kept.descending)
         if kept.filter and len(kept.filter) <= MAX_FILTER_CHARACTERS:
-            self.query_one("#filter", Input).value = kept.filter
+            self._filter.value = kept.filter
         self.set_class(kept.projects_flipped, "-projects-flipped")
         self.bookmarks = tuple(self._memory.state.bookmarks.jobs[-MAX_BOOKMARKS:])
 
@@ -360,17 +355,16 @@ class HomeScreen(AppScreen):
     def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
         self.sort = pressed_sort(self._columns, self.sort, message.column_id)
 
-    @on(Input.Changed, "#filter")
-    def _filter_typed(self, event: Input.Changed) -> None:
+    @on(FilterField.Changed)
+    def _filter_typed(self, event: FilterField.Changed) -> None:
         self.query_text = event.value
 
-    @on(Input.Submitted, "#filter")
+    @on(FilterField.Submitted)
     def _filter_kept(self) -> None:
-        field = self.query_one("#filter")
-        if not field.has_class("-open"):  # a second Enter, typed before the first one left the field
+        if not self._filter.is_open:  # a second Enter, typed before the first one left the field
             self.action_open_job()
             return
-        field.remove_class("-open")
+        self._filter.close()
         self.set_focus(self._jobs)
 
     def show_place(self, place: str) -> None:
@@ -509,9 +503,7 @@ class HomeScreen(AppScreen):
             self.action_next_alarmed()
 
     def action_filter(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.add_class("-open")
-        self.type_into(field)
+        self._filter.open()
 
     def action_sort(self) -> None:
         self.sort = next_sort(self._columns, self.sort, self._jobs.columns_shown)
@@ -525,10 +517,7 @@ class HomeScreen(AppScreen):
         self._remember()
 
     def action_back(self) -> None:
-        field = self.query_one("#filter", Input)
-        if field.has_class("-open") or self.query_text:
-            field.remove_class("-open")
-            field.value = ""
+        if self._filter.clear_text():
             self.set_focus(self._jobs)
         elif self.marked:
             self.marked = ()

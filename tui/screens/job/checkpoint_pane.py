@@ -64,6 +64,7 @@ class CheckpointPane(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._table = RowTable(COLUMNS, lambda row: row.key, sized=True, id="checkpoint-table")
         self._run: RunSnapshot | None = None
         self._facts: dict[str, CheckpointFacts] = {}
         """By key, in the order of rows whose values are equal."""
@@ -76,13 +77,9 @@ class CheckpointPane(Vertical):
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="checkpoint-summary")
-        yield RowTable(COLUMNS, lambda row: row.key, sized=True, id="checkpoint-table")
+        yield self._table
         yield WrappedText(LOADING, id="no-checkpoints")
         yield LineChart(id="checkpoint-chart")
-
-    @property
-    def _table(self) -> RowTable[CheckpointRow]:
-        return self.query_one("#checkpoint-table", RowTable)
 
     @property
     def chosen(self) -> CheckpointFacts | None:

@@ -152,6 +152,13 @@ def line_spans(line: LogLine, text: str, newest_ns: int, time_mode: str) -> list
 TIME_LABELS = {"utc": "UTC", "relative": "ages", "elapsed": "since start", "off": "no times"}
 
 
+@dataclass
+class NodeChosen(Message):
+    """The user wants to see only this node, or all nodes."""
+
+    node: str | None
+
+
 @dataclass(slots=True)
 class LogState:
     """State of a log besides its lines, and of the search in it; ``caught_up``: its newest part was read."""

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.containers import Vertical
 from textual.dom import DOMNode
 from textual.message import Message
 from textual.reactive import var
 
 from api_client.errors import RequestError
+from api_client.files import why_not_written
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.not_kept import NotKept
@@ -28,16 +32,22 @@ from tui.screens.job.log_bar import (
     FirstErrorLine,
     LogBar,
     LogState,
+    NodeChosen,
     line_spans,
     with_next_level,
     without_last_filter,
 )
 from tui.screens.job.log_columns import COLUMN_CELLS, LogColumns
-from tui.screens.job.log_export import LogExport
 from tui.screens.job.log_field import FieldSwitches, LogField
-from tui.system.external_programs import Program
+from tui.screens.messages import CopyRequested, FilesSaved
+from tui.settings.loading import Loaded
+from tui.settings.remembered import JobState
+from tui.system.external_programs import LONGEST_COPY_BYTES, Program, program_of, show_in_program
+from tui.system.saved_files import landing, own_path, proposed_path, save_entries
 from tui.tables.column import Span
+from tui.text.log_entries import message_text
 from tui.text.names import natural_key
+from tui.text.sanitize import sanitize
 from tui.text.times import LogTimes, moment_at, moment_of
 from tui.text.units import counted
 from tui.widgets.background import run_in_background
@@ -47,6 +57,39 @@ from tui.widgets.log_view.search import MatchChanged
 from tui.widgets.log_view.view import GapRetryRequested, LogView, StatusChanged
 from tui.widgets.opening import OpenedWhole
 from tui.widgets.text_panel import WrappedText
+
+SWITCHES = ("wrap", "collapse_progress", "fold_tracebacks")
+"""The options of a log that are remembered, besides the way it shows times."""
+
+
+def log_options(settings: Loaded, kept: JobState) -> LogOptions:
+    """Return the options with which a log opens: as they were left, except for explicit settings.
+
+    A minimum level is not restored: lines missing silently would be misleading.
+    """
+    options = settings.configuration.logs
+    log = LogOptions(
+        time=options.time,
+        wrap=options.wrap,
+        min_level=options.min_level,
+        collapse_progress=options.collapse_progress,
+        fold_tracebacks=options.fold_tracebacks,
+        max_lines=options.max_lines_in_memory,
+    )
+    left: dict[str, Any] = {name: getattr(kept, name) for name in SWITCHES}
+    left["time"] = kept.time if kept.time in TIME_MODES else None
+    return replace(
+        log,
+        **{
+            name: value
+            for name, value in left.items()
+            if value is not None and not settings.is_given(f"logs.{name}")
+        },
+    )
+
+
+MANY_LINES = 50_000
+"""Notify the user before writing more lines than this, which takes a moment."""
 
 
 class LogPane(OpenedWhole, Vertical):
@@ -59,12 +102,6 @@ class LogPane(OpenedWhole, Vertical):
         & > #no-log { height: 1fr; content-align: center middle; color: $text-muted; }
     }
     """
-
-    @dataclass
-    class NodeWanted(Message):
-        """The user wants to see only this node, or all nodes."""
-
-        node: str | None
 
     @dataclass
     class TimeWanted(Message):
@@ -93,7 +130,9 @@ class LogPane(OpenedWhole, Vertical):
     ) -> None:
         super().__init__(id=id)
         self.columns = LogColumns(options, now_s)
-        self._export = LogExport(self, job, self._hold)
+        self._path = proposed_path(job.name or job.id, suffix=".log", otherwise="job")
+        self._replaceable: Path | None = None
+        """Existing file that the user was warned about; saving to it again replaces it."""
         self.retry = retry
         self._before_field = options
         self._state = LogState()
@@ -249,11 +288,11 @@ class LogPane(OpenedWhole, Vertical):
             self.notify("Can't hide the last visible node.")
         else:
             self._choose_nodes(replace(self.options, nodes=None, hidden=hidden))
-            self.post_message(self.NodeWanted(None))
+            self.post_message(NodeChosen(None))
 
     def action_show_all_nodes(self) -> None:
         self._choose_nodes(replace(self.options, nodes=None, hidden=frozenset()))
-        self.post_message(self.NodeWanted(None))
+        self.post_message(NodeChosen(None))
 
     def action_split_log(self) -> None:
         columns = self.columns
@@ -293,7 +332,8 @@ class LogPane(OpenedWhole, Vertical):
         self.field.open("time")
 
     def action_save_log(self) -> None:
-        self.field.open("save", self._export.suggested_path(), FieldSwitches())
+        self._replaceable = None
+        self.field.open("save", str(self._path), FieldSwitches())
 
     def _close_field(self) -> None:
         self.field.close()
@@ -380,7 +420,7 @@ class LogPane(OpenedWhole, Vertical):
             oldest=self._origin or oldest,
             newest=newest,
             here=_moment(stamp_ns(entry)) if entry is not None else newest,
-            timezone=UTC if self.options.time == "utc" else None,
+            timezone=self._timezone,
         )
         try:
             time_ns = int(moment_of(typed, times).timestamp() * NS_PER_S)
@@ -429,17 +469,74 @@ class LogPane(OpenedWhole, Vertical):
 
     # Taking lines elsewhere
 
-    def action_copy_lines(self) -> None:
-        self._export.copy(self.view)
+    @property
+    def _timezone(self) -> tzinfo | None:
+        return UTC if self.options.time == "utc" else None
 
-    async def _save(self, path: str) -> None:
-        field = self.field
-        field.problem = await self._export.save(self.view, path, everything=field.switches.everything)
-        if not field.problem:
+    def action_copy_lines(self) -> None:
+        entries = self.view.model.selected_entries()
+        text = "\n".join(message_text(entry) for entry in entries)
+        if not entries:
+            self.notify("No line to copy.")
+        elif len(text.encode("utf-8", "replace")) > LONGEST_COPY_BYTES:
+            what = counted(len(entries), "line is", "lines are")
+            self.notify(f"{what} too long for the clipboard; W saves lines to a file.")
+        else:
+            what = "line" if len(entries) == 1 else f"{counted(len(entries), 'line')}:"
+            self.post_message(CopyRequested(text, what, lines=True))
+
+    async def _save(self, typed: str) -> None:
+        self.field.problem = await self._problem_of_saving(typed)
+        if not self.field.problem:
             self._close_field()
 
+    async def _problem_of_saving(self, typed: str) -> str:
+        """Save the lines shown, or all lines; return what prevented it, or an empty string."""
+        path = own_path(typed)
+        can_replace = path == self._replaceable
+        path = landing(self.app, path)
+        try:
+            with self._hold():
+                entries = self.view.model.entries(filtered=not self.field.switches.everything)
+                lines = await save_entries(entries, path, timezone=self._timezone, replace=can_replace)
+        except FileExistsError:
+            self._replaceable = path
+            return f"{path} already exists; press enter again to replace it"
+        except OSError as error:
+            return f"not saved: {why_not_written(error)}"
+        except ValueError as error:
+            return f"not saved: {error}"
+        where = f"as {path.name}" if self.app.is_web else f"to {path}"
+        self.notify(f"Saved {counted(lines, 'line')} {where}.")
+        self.post_message(FilesSaved((path,)))
+        return ""
+
     def action_open_outside(self, program: Program) -> None:
-        self._begin(partial(self._export.open, self.view, program), "log outside")
+        self._begin(partial(self._show_outside, program), "log outside")
+
+    async def _show_outside(self, program: Program) -> None:
+        view, command = self.view, program_of(program, os.environ)
+        if command is None:
+            self.notify(f"No {program} found; set ${program.upper()}.", severity="warning")
+            return
+        if view.model.passing_count > MANY_LINES:
+            lines = counted(view.model.passing_count, "line")
+            self.notify(f"Preparing {lines} for {sanitize(command[0])}…")
+        try:
+            with self._hold():
+                await show_in_program(
+                    command,
+                    view.model.entries(filtered=True),
+                    self._path.stem,
+                    here=None if view.viewport.follow else view.model.cursor_entry,
+                    timezone=self._timezone,
+                    environ=os.environ,
+                    suspended=self.app.suspend,
+                )
+        except SuspendNotSupported:
+            self.notify("This terminal can't run an external program.", severity="warning")
+        except (OSError, subprocess.SubprocessError) as error:
+            self.notify(f"Can't start {sanitize(command[0])}: {error}", severity="error")
 
     def _begin(self, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
         run_in_background(self, work, group, exclusive=True)

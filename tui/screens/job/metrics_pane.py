@@ -29,6 +29,7 @@ from tui.screens.charts.controls import ChartControls
 from tui.screens.charts.grid import LAYOUTS, Layout
 from tui.screens.charts.time_row import TimeShown
 from tui.screens.charts.view import X_AXES, ChartView, next_length
+from tui.screens.job.log_bar import NodeChosen
 from tui.screens.job.node_tables import MatrixOptions, NodesPane
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.ticks import Window
@@ -49,12 +50,6 @@ class MetricsPane(ChartControls, Horizontal):
     view: var[ChartView] = var(ChartView(), init=False)
     matrix: var[MatrixOptions] = var(MatrixOptions(), init=False)
     nodes_large: var[bool] = var(False, init=False)
-
-    @dataclass
-    class NodeChosen(Message):
-        """The user chose this node, or all nodes."""
-
-        node: str | None
 
     @dataclass
     class TimeRead(Message):
@@ -207,11 +202,11 @@ class MetricsPane(ChartControls, Horizontal):
         inside = self.nodes_large and self.view.node is not None
         # the rows of a single node are its GPUs
         name = next((node.name for node in self._machines if len(self._machines) == 1), message.name)
-        self.post_message(self.NodeChosen(None if inside or self.view.node == name else name))
+        self.post_message(NodeChosen(None if inside or self.view.node == name else name))
 
     @on(RowTable.Selected)
     def _node_row_chosen(self, message: RowTable.Selected) -> None:
-        self.post_message(self.NodeChosen(None if self.view.node == message.key else message.key))
+        self.post_message(NodeChosen(None if self.view.node == message.key else message.key))
 
     def leave(self) -> bool:
         if self.view.cursor is not None and not self._follows_log:

@@ -20,7 +20,7 @@ class JobPage(Page):
 
     def open(self, services: PageServices) -> JobScreen:
         from tui.feeds.run import RunFeed
-        from tui.screens.job.layout import log_options
+        from tui.screens.job.log_pane import log_options
         from tui.screens.job.screen import JobScreen
 
         configuration, recordings = services.settings.configuration, services.recordings
