@@ -130,10 +130,10 @@ class LineChart(Widget):
     def show(self, series: Sequence[Series], spec: ChartSpec) -> None:
         """Show the series, the last on top, as described by `spec`; letters depend on the terminal."""
         new_series = tuple(series)
-        if len(new_series) == len(self._series):  # what is known of the same objects is still known
-            pairs = zip(new_series, self._series, strict=True)
-            new_series = tuple(old if new == old else new for new, old in pairs)
-        if new_series == self._series and spec == self._spec:
+        unchanged = len(new_series) == len(self._series) and all(
+            new is old or new == old for new, old in zip(new_series, self._series, strict=True)
+        )
+        if unchanged and spec == self._spec:
             return
         if spec.first_color != self._spec.first_color:
             self._strips = []
