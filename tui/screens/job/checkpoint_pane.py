@@ -17,7 +17,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.transfers import DownloadRequest
 from tui.screens import messages
 from tui.screens.base import OpenPage, key_on
-from tui.screens.charts.builder import run_charts
+from tui.screens.charts.builder import ChartData, run_charts
 from tui.screens.charts.view import ChartView
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
 from tui.tables.column import Sort, Span, chosen, next_sort, pressed_sort, sorted_rows
@@ -70,6 +70,8 @@ class CheckpointPane(Vertical):
         """By key, in the order of rows whose values are equal."""
         self._marked: list[str] = []
         self._sort = FIRST_SORT
+        self._curve: ChartData | None = None
+        """The curve as of the rows' values, however the cursor moves."""
         self._filled_at: datetime | None = None
         self._made_of: tuple[object, ...] = ()
         self._left_on: str | None = None
@@ -108,6 +110,7 @@ class CheckpointPane(Vertical):
             self._marked = [key for key in self._marked if key in facts]
             is_due = True
         if is_due:
+            self._curve = None
             self._fill(run.at)
         self._show_curve()
 
@@ -120,8 +123,9 @@ class CheckpointPane(Vertical):
         self._table.styles.height = len(self._facts) + 1 if has_curve else None
         self.set_class(has_curve, "-with-curve")
         if run is not None and fact is not None and has_curve and chart.is_on_screen:
-            data = run_charts(run, ChartView(x_axis="step"))[0].finished
-            chart.show(data.series, replace(data.spec, cursor=fact.step))
+            if self._curve is None:
+                self._curve = run_charts(run, ChartView(x_axis="step"))[0].finished
+            chart.show(self._curve.series, replace(self._curve.spec, cursor=fact.step))
 
     def on_resize(self) -> None:
         self._show_curve()
