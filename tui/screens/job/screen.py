@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial, partialmethod
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,6 @@ from tui.analysis.series import latest
 from tui.analysis.transfers import DownloadRequest
 from tui.analysis.why.explain import explained_findings
 from tui.feeds.run import RunFeed
-from tui.feeds.run_log import LogPart
 from tui.screens import messages
 from tui.screens.base import AppScreen, OpenPage, PaletteItem
 from tui.screens.charts.builder import METRIC
@@ -82,12 +80,6 @@ class JobScreen(AppScreen):
     tab: var[str] = var("live", init=False)
     node: var[str | None] = var(None, init=False)
 
-    @dataclass
-    class LogArrived(Message):
-        """The feed has read a part of the log."""
-
-        part: LogPart
-
     class JobGone(Message):
         """The job no longer exists on the server."""
 
@@ -111,6 +103,7 @@ class JobScreen(AppScreen):
         self.job = job
         self.set_reactive(JobScreen.tab, tab or self._job_layout.first_tab(job))
         self._recorded = recorded
+        self._log_pane = LogPane(job, self._job_layout.log, retry=self._retry, now_s=self._now_s, id="log")
         self._feed_with = feed_with
         self._link_timer: Timer | None = None
         self._linked_ns: int | None = None
@@ -122,7 +115,7 @@ class JobScreen(AppScreen):
         return self._feed_with(
             self.job,
             publish=self.publish,
-            on_log=lambda part: self.post_message(self.LogArrived(part)),
+            on_log=partial(self._log_pane.call_next, self._log_pane.take),
             on_gone=lambda: self.post_message(self.JobGone()),
             span=None if span_s is None else timedelta(seconds=span_s),
             **more,
@@ -139,9 +132,9 @@ class JobScreen(AppScreen):
             memory_in_matrix=self._job_layout.memory_in_matrix,
             pins=self._pins,
             id="panels",
-        )
+        ).data_bind(JobScreen.snapshot)
         yield StatusLine(id="moment")
-        yield LogPane(self.job, self._job_layout.log, retry=self._retry, now_s=self._now_s, id="log")
+        yield self._log_pane
         yield CheckpointPane(self.job, id="checkpoints")
         yield Details(id="details").data_bind(JobScreen.snapshot)
         if self._recorded is not None:
@@ -149,9 +142,10 @@ class JobScreen(AppScreen):
         yield StatusFooter().data_bind(JobScreen.connection)
 
     def on_mount(self) -> None:
-        self.watch(self.metrics, "view", self._show_time, init=False)
+        for part in ("view", "snapshot"):
+            self.watch(self.metrics, part, self._show_time, init=False)
         for part in ("nodes", "searching"):
-            self.watch(self.query_one(LogPane), part, self._show_hints, init=False)
+            self.watch(self._log_pane, part, self._show_hints, init=False)
         self.watch_tab(self.tab)
         self.run_feed("run feed")
 
@@ -163,7 +157,7 @@ class JobScreen(AppScreen):
 
     def take(self, snapshot: RunSnapshot) -> None:
         self.job = snapshot.job
-        self.query_one(LogPane).set_origin(snapshot.running_since)
+        self._log_pane.set_origin(snapshot.running_since)
         self.snapshot = snapshot
         self._keep_layout()
         self.post_message(messages.RunChecked(snapshot, all_checked=is_all_checked(snapshot)))
@@ -198,7 +192,7 @@ class JobScreen(AppScreen):
 
     def _keep_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
-        log = self.query_one(LogPane).options
+        log = self._log_pane.options
         layout = JobLayout(self.tab, self.job.id, self.metrics.matrix.memory, log)
         if layout.as_state() != self._job_layout.as_state():
             self._job_layout = layout
@@ -213,10 +207,6 @@ class JobScreen(AppScreen):
             self._feed = self._new_feed(self.metrics.view.window.span, findings=())
             self.run_feed("run feed")
 
-    @on(LogArrived)
-    def _take_log(self, message: LogArrived) -> None:
-        self.query_one(LogPane).take(message.part)
-
     @on(JobGone)
     def _gone(self) -> None:
         self.notify("This job no longer exists. Showing last known data.", severity="warning")
@@ -228,11 +218,9 @@ class JobScreen(AppScreen):
         self._show_hints()
         if before is None or before.metrics is not snapshot.metrics:
             nodes = snapshot.metrics.nodes if snapshot.metrics else ()
-            self.query_one(LogPane).set_nodes(tuple(node.name for node in nodes))
+            self._log_pane.set_nodes(tuple(node.name for node in nodes))
         if before is None or before.checkpoints is not snapshot.checkpoints or self.tab == "checkpoints":
             self.query_one(CheckpointPane).show_run(snapshot)
-        self.metrics.show_run(snapshot)
-        self._show_time()
 
     # View
 
@@ -249,7 +237,7 @@ class JobScreen(AppScreen):
             self.query_one(Details).watch_snapshot(self.snapshot)
 
     def watch_node(self, node: str | None) -> None:
-        self.query_one(LogPane).show_node(node)
+        self._log_pane.show_node(node)
         self.metrics.show_node(node)
 
     def focus_tab(self, tab: str) -> None:
@@ -259,14 +247,14 @@ class JobScreen(AppScreen):
             case "checkpoints" | "details":
                 self.set_focus(self.query_one("#checkpoint-table" if tab == "checkpoints" else "#details"))
             case _:
-                self.query_one(LogPane).focus_view()
+                self._log_pane.focus_view()
 
     @property
     def is_over(self) -> bool:
         return self.job.is_finished
 
     def _show_hints(self) -> None:
-        log, is_over = self.query_one(LogPane), self.is_over
+        log, is_over = self._log_pane, self.is_over
         of_no_use = {
             "why": not self._is_explainable,
             "show_logs": self.tab == "logs",
@@ -285,7 +273,7 @@ class JobScreen(AppScreen):
     def _show_time(self) -> None:
         """Show the time range on the axis and in the log; on Metrics, the log line at the readout."""
         self.query_one(TimeRow).shown = self.metrics.time_shown()
-        log = self.query_one(LogPane)
+        log = self._log_pane
         log.show_range(*self.metrics.log_range)
         if self.tab == "metrics":
             self.query_one("#moment", StatusLine).set_facts([log.moment_spans()])
@@ -301,7 +289,7 @@ class JobScreen(AppScreen):
     @on(LogPane.TimeWanted)
     def _go_to_time(self, message: LogPane.TimeWanted) -> None:
         self.metrics.include(message.time_ns / NS_PER_S)
-        self.query_one(LogPane).show_time(message.time_ns)
+        self._log_pane.show_time(message.time_ns)
 
     @on(Moved)
     def _log_moved(self) -> None:
@@ -311,7 +299,7 @@ class JobScreen(AppScreen):
     def _link(self) -> None:
         """Move the readout to the time of the log's line, unless the charts moved the log there."""
         self._link_timer = None
-        chosen_ns = self.query_one(LogPane).chosen_ns
+        chosen_ns = self._log_pane.chosen_ns
         if chosen_ns != self._linked_ns:
             self._linked_ns = chosen_ns
             self.metrics.follow_log(None if chosen_ns is None else chosen_ns / NS_PER_S)
@@ -339,7 +327,7 @@ class JobScreen(AppScreen):
 
     @on(MetricsPane.TimeRead)
     def _show_log_at(self, message: MetricsPane.TimeRead) -> None:
-        log = self.query_one(LogPane)
+        log = self._log_pane
         log.show_time(int(message.at_s * NS_PER_S))
         self._linked_ns = log.chosen_ns
 
@@ -366,7 +354,7 @@ class JobScreen(AppScreen):
     action_previous_tab = partialmethod(_step_tab, -1)
 
     def _step_node(self, by: int) -> None:
-        names = self.query_one(LogPane).nodes
+        names = self._log_pane.nodes
         stops: list[str | None] = [None, *names]
         position = stops.index(self.node) if self.node in stops else 0
         self.node = stops[(position + by) % len(stops)]
@@ -459,7 +447,7 @@ class JobScreen(AppScreen):
 
     def action_back(self) -> None:
         """Undo the innermost state (filter, cursor, marks, selected node), else close the screen."""
-        if self.query_one(LogPane).leave():
+        if self._log_pane.leave():
             return
         if self.tab == "live" and self.metrics.picks_node:
             self.focus_tab(self.tab)
