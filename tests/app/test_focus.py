@@ -12,6 +12,7 @@ from tui.analysis.transfers import Transfer, Transfers, TransferState
 from tui.feeds.run_log import LogPart
 from tui.screens.downloads import DownloadsScreen
 from tui.screens.home.screen import HomeScreen
+from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import KeyHints
@@ -41,7 +42,7 @@ async def test_a_tab_that_is_opened_directly_has_the_keyboard_before_and_after_i
     async with opened(app, SIZE) as pilot:
         assert focused(app) == FOCUS[tab]
         app.screen.post_message(JobScreen.Published(run()))
-        app.screen.post_message(JobScreen.LogArrived(LogPart(log_lines())))
+        app.screen.query_one(LogPane).take(LogPart(log_lines()))
         await settle(pilot)
         assert focused(app) == FOCUS[tab]
 

@@ -258,7 +258,7 @@ async def test_following_ends_and_continues_by_a_key_and_a_span_moves_with_the_l
         )
         screen = reader.pilot.app.screen
         assert isinstance(screen, JobScreen) and screen.snapshot is not None
-        screen.post_message(JobScreen.LogArrived(LogPart(later)))
+        reader.pane.take(LogPart(later))
         await until(reader.pilot, lambda: sum("later" in row for row in reader.rows) == 4)
         assert any("exit code 1" in row for row in before)
         later_at = screen.snapshot.at + timedelta(minutes=5)
@@ -271,7 +271,7 @@ async def test_lines_not_kept_are_counted_and_read_again_from_their_mark() -> No
     server = tuple(line(9_000 - number, f"step {number}") for number in range(9_000))
     asked: list[int | None] = []
     async with reading((server[0],)) as reader:
-        pane, store, screen = reader.pane, reader.pane.view.store, reader.pilot.app.screen
+        pane, store = reader.pane, reader.pane.view.store
 
         async def retry(gap: LogGap, from_ns: int | None) -> None:
             asked.append(from_ns)
@@ -283,7 +283,7 @@ async def test_lines_not_kept_are_counted_and_read_again_from_their_mark() -> No
             part = sorted([*some, *left], key=stamp_ns)
             wanted_ns = gap.end_ns if from_ns is None else from_ns
             arrived = LogPart(tuple(part), filled=gap, wanted_ns=wanted_ns)
-            screen.post_message(JobScreen.LogArrived(arrived))
+            pane.take(arrived)
 
         pane.retry = retry
         store.max_lines = 1_000
@@ -321,13 +321,13 @@ async def test_the_first_error_is_gone_to_though_it_was_not_kept() -> None:
     error = line(9_000, "ERROR: out of luck")
     later = tuple(line(8_000 - number, f"step {number}") for number in range(8_000))
     async with reading((error,)) as reader:
-        pane, screen = reader.pane, reader.pilot.app.screen
+        pane = reader.pane
 
         async def retry(gap: LogGap, from_ns: int | None) -> None:
             part = LogPart(
                 (error, replace(gap, start_ns=error.timestamp_ns + SECOND)), filled=gap, wanted_ns=from_ns
             )
-            screen.post_message(JobScreen.LogArrived(part))
+            pane.take(part)
 
         pane.retry = retry
         pane.view.store.max_lines = 1_000
@@ -529,12 +529,11 @@ async def test_saving_what_is_shown_or_everything_never_over_another_file(
 async def test_a_gap_is_read_again_from_its_line() -> None:
     asked: list[LogGap] = []
     async with reading() as reader:
-        screen = reader.pilot.app.screen
 
         async def retry(gap: LogGap, _from_ns: int | None) -> None:
             asked.append(gap)
             found = LogLine(gap.start_ns + SECOND, "found after all", "node-1", None)
-            screen.post_message(JobScreen.LogArrived(LogPart((found,), filled=gap)))
+            reader.pane.take(LogPart((found,), filled=gap))
 
         reader.pane.retry = retry
         await reader.press("at", *"12:21:30", "enter")

@@ -2,17 +2,18 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import pytest
 
-from api_client.models import TrainingJob
+from api_client.client import TrainingClient
 from api_client.models.logs import LogEntry, LogGap, LogLine
 from support.faulty import faulty_server
 from support.log_server import NS_PER_S, FakeLog, FastClock, JobServer, ServedLine, hostile_lines
 from support.remotes import remote_of
 from tui.feeds.run_log import LogPart, RunLog
-from tui.readers.session import Session
+from tui.readers.watcher import RunWatcher
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.store import LogStore
 
@@ -20,16 +21,15 @@ HOUR_S = 3600
 
 
 class Reader:
-    """Reads a server's log through a RunLog and keeps what it tells."""
+    """Reads a server's log through a RunLog and keeps what it publishes."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, watcher: RunWatcher) -> None:
         self.parts: list[LogPart] = []
         self.taken: list[LogLine] = []
-        self.ended: list[TrainingJob] = []
         self.news = asyncio.Event()
-        self.log = RunLog(session, take=self._take, tell=self.parts.append, end=self.ended.append)
+        self.log = RunLog(watcher, fold=self._take, publish=self.parts.append)
 
-    def _take(self, entries: Iterable[LogEntry]) -> None:
+    def _take(self, entries: Sequence[LogEntry]) -> None:
         self.taken += (one for one in entries if isinstance(one, LogLine))
         self.news.set()
 
@@ -58,9 +58,11 @@ def ten_hours(clock: FastClock, count: int = 5_900) -> list[ServedLine]:
     return [ServedLine(begin_ns + number * apart_ns, f"line {number}") for number in range(count)]
 
 
-async def read(reader: Reader, session: Session) -> None:
-    """Until all is read; a finished job's log ends by itself."""
-    await reader.log.read(await session.client.jobs.find("job1"))
+@asynccontextmanager
+async def watching(job: JobServer, clock: FastClock) -> AsyncIterator[RunWatcher]:
+    with faulty_server(job.app) as server:
+        async with TrainingClient(remote_of(server), clock=clock) as client:
+            yield RunWatcher(client, await client.jobs.find("job1"))
 
 
 def busy_end(clock: FastClock, count: int = 2_500) -> list[ServedLine]:
@@ -74,11 +76,9 @@ async def test_the_newest_lines_come_first_and_the_rest_with_its_progress() -> N
     clock = FastClock()
     newest = busy_end(clock)
     job = job_of([*ten_hours(clock), *newest], clock)
-    with faulty_server(job.app) as server:
-        session = Session(remote_of(server), clock=clock)
-        reader = Reader(session)
-        await read(reader, session)
-        await session.aclose()
+    async with watching(job, clock) as watcher:
+        reader = Reader(watcher)
+        await reader.log.read()
     assert Counter((e.timestamp_ns, e.message, e.replica) for e in reader.taken) == job.log.expected()
     assert reader.taken[0].timestamp_ns > newest[1_000].stamp_ns
     assert newest[-1].stamp_ns in [line.timestamp_ns for line in reader.taken[:1_000]]
@@ -89,7 +89,7 @@ async def test_the_newest_lines_come_first_and_the_rest_with_its_progress() -> N
     assert told == sorted(told)
     assert told[-1] == 1.0
     assert reader.log.is_read
-    assert [each.is_finished for each in reader.ended] == [True]
+    assert watcher.job.is_finished
 
 
 async def test_what_is_seen_of_a_log_that_is_being_read_has_no_hole() -> None:
@@ -108,14 +108,12 @@ async def test_what_is_seen_of_a_log_that_is_being_read_has_no_hole() -> None:
             assert stamps in (set(), {stamp for stamp in logged if stamp >= min(stamps, default=0)})
             seen.add(len(stamps))
 
-    with faulty_server(job.app) as server:
-        session = Session(remote_of(server), clock=clock)
-        reader = Reader(session)
+    async with watching(job, clock) as watcher:
+        reader = Reader(watcher)
         looking = asyncio.create_task(look(reader))
-        await read(reader, session)
+        await reader.log.read()
         looking.cancel()
         await asyncio.wait([looking])
-        await session.aclose()
     assert looking.cancelled() and len(seen) > 5
 
 
@@ -125,10 +123,9 @@ async def test_a_gap_tried_again_in_vain_and_then_filled() -> None:
     lost = lines[200:203]
     job = job_of(lines, clock)
     job.broken = broken = (lost[0].stamp_ns, lost[-1].stamp_ns + 1)
-    with faulty_server(job.app) as server:
-        session = Session(remote_of(server), clock=clock)
-        reader = Reader(session)
-        await read(reader, session)
+    async with watching(job, clock) as watcher:
+        reader = Reader(watcher)
+        await reader.log.read()
         [gap] = [entry for entry in reader.entries if isinstance(entry, LogGap)]
         assert gap.start_ns <= broken[0]
         assert gap.end_ns >= broken[1]
@@ -141,7 +138,6 @@ async def test_a_gap_tried_again_in_vain_and_then_filled() -> None:
         job.broken = (0, 0)
         for each in still:
             await reader.log.retry(each)
-        await session.aclose()
     assert not [entry for entry in reader.entries if isinstance(entry, LogGap)]
     shown = Counter((e.timestamp_ns, e.message, e.replica) for e in reader.entries)
     assert shown == job.log.expected()
@@ -151,12 +147,12 @@ async def test_a_gap_tried_again_in_vain_and_then_filled() -> None:
 class Viewer:
     """A log view's store and model, which keep few lines and put parts where the log pane does."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, watcher: RunWatcher) -> None:
         self.store = LogStore(2_000)
         self.model = LogModel(self.store)
-        self.log = RunLog(session, take=lambda _: None, tell=self._tell, end=lambda _: None)
+        self.log = RunLog(watcher, fold=lambda _: None, publish=self._show)
 
-    def _tell(self, part: LogPart) -> None:
+    def _show(self, part: LogPart) -> None:
         if part.filled is not None:
             assert self.store.replace_gap(part.filled, part.entries)
         else:
@@ -174,10 +170,9 @@ async def test_lines_that_were_not_kept_are_read_again_each_once(*, from_the_sta
     begin_ns = clock.server_ns() - 1_000 * NS_PER_S
     lines = hostile_lines(2, begin_ns, 300)
     job = JobServer(FakeLog(lines, clock.server_ns, begin_ns, begin_ns + 400 * NS_PER_S))
-    with faulty_server(job.app) as server:
-        session = Session(remote_of(server), clock=clock)
-        viewer = Viewer(session)
-        await viewer.log.read(await session.client.jobs.find("job1"))
+    async with watching(job, clock) as watcher:
+        viewer = Viewer(watcher)
+        await viewer.log.read()
         newest, store = viewer.lines, viewer.store
         assert len(newest) <= 2_000
         assert store.dropped == len(lines) - len(newest)
@@ -185,7 +180,6 @@ async def test_lines_that_were_not_kept_are_read_again_each_once(*, from_the_sta
         while store.not_kept:
             mark, turns = store.not_kept[-1], turns + 1
             await viewer.log.retry(mark, mark.start_ns if from_the_start else None)
-        await session.aclose()
     assert turns > 3
     assert viewer.lines[-len(newest) :] == newest
     assert Counter((e.timestamp_ns, e.message, e.replica) for e in viewer.lines) == job.log.expected()
@@ -198,14 +192,12 @@ async def test_lines_are_read_again_from_a_time_in_the_middle() -> None:
     clock = FastClock()
     lines = ten_hours(clock, 5_900)
     job = job_of(lines, clock)
-    with faulty_server(job.app) as server:
-        session = Session(remote_of(server), clock=clock)
-        viewer = Viewer(session)
-        await viewer.log.read(await session.client.jobs.find("job1"))
+    async with watching(job, clock) as watcher:
+        viewer = Viewer(watcher)
+        await viewer.log.read()
         viewer.model.following = False
         [mark] = viewer.store.not_kept
         await viewer.log.retry(mark, lines[1_000].stamp_ns)
-        await session.aclose()
     before, after = viewer.store.not_kept
     assert (before.start_ns, after.end_ns) == (mark.start_ns, mark.end_ns)
     assert viewer.lines[0].timestamp_ns == lines[1_000].stamp_ns

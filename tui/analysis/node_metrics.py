@@ -156,23 +156,21 @@ class MetricsFold:
             changed |= self._nodes[name].take(_node(series), step_s, since_s)
         changed |= self._cache.take(_volume("cache", metrics.cache), step_s, since_s)
         if changed:
-            self._snapshot = self._build()
+            newest = [buffers.newest for buffers in self._nodes.values() if buffers.newest is not None]
+            at = max(newest, default=self._cache.newest)
+            names = sorted(self._nodes, key=natural_key)
+            snapshots = tuple(self._nodes[name].snapshot(name, at) for name in names)
+            usage, utilization = self._cache.series("cache usage"), self._cache.series("cache utilization")
+            self._snapshot = MetricsSnapshot(
+                nodes=snapshots,
+                cache_usage=usage,
+                cache_utilization=utilization,
+                cache_usage_now=value_now(usage, at),
+                cache_utilization_now=value_now(utilization, at),
+                at=at,
+                step_s=_newest_step_s(snapshots),
+            )
         return self._snapshot
-
-    def _build(self) -> MetricsSnapshot:
-        newest = [buffers.newest for buffers in self._nodes.values() if buffers.newest is not None]
-        at = max(newest, default=self._cache.newest)
-        nodes = tuple(self._nodes[name].snapshot(name, at) for name in sorted(self._nodes, key=natural_key))
-        usage, utilization = self._cache.series("cache usage"), self._cache.series("cache utilization")
-        return MetricsSnapshot(
-            nodes=nodes,
-            cache_usage=usage,
-            cache_utilization=utilization,
-            cache_usage_now=value_now(usage, at),
-            cache_utilization_now=value_now(utilization, at),
-            at=at,
-            step_s=_newest_step_s(nodes),
-        )
 
 
 def _newest_step_s(nodes: Iterable[NodeSnapshot]) -> float:

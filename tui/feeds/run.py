@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
 from api_client.clock import Clock
@@ -71,14 +71,7 @@ class RunFeed:
         self._intervals = refresh or RefreshSettings()
         self._watcher = RunWatcher(session.client, job, settings, findings=findings)
         self._watcher.change(stale_after_s=max(STALE_AFTER_S, STATUSES_MISSED * self._intervals.status_s))
-        self._log = RunLog(
-            session,
-            restart=self._watcher.restart_log,
-            fill=self._watcher.forget,
-            take=self._take_log,
-            tell=on_log,
-            end=lambda ended: self._watcher.change(job=ended),
-        )
+        self._log = RunLog(self._watcher, fold=self._fold_log, publish=on_log)
         self._metrics = RunMetrics(
             self._watcher, span, interval_s=self._intervals.metrics_s, take=lambda: self._got(METRICS)
         )
@@ -93,7 +86,7 @@ class RunFeed:
                 tasks.create_task(self._publish_often())
                 tasks.create_task(self._check_health())
                 tasks.create_task(self._retry_forever(self._watch_status, STATUS))
-                tasks.create_task(self._retry_forever(lambda: self._log.read(self._job), LOG))
+                tasks.create_task(self._retry_forever(self._log.read, LOG))
                 tasks.create_task(self._follow_metrics())
                 tasks.create_task(self._retry_forever(self._poll_health_metrics))
                 tasks.create_task(self._retry_forever(self._poll_checkpoints, CHECKPOINTS))
@@ -193,7 +186,7 @@ class RunFeed:
             await self._watcher.read_bill()
             await self._pause(BILL_INTERVAL_S)
 
-    def _take_log(self, entries: Iterable[LogEntry]) -> None:
+    def _fold_log(self, entries: Sequence[LogEntry]) -> None:
         if self._recorded is not None:
             entries = ()
         elif self._read_recorded is not None:

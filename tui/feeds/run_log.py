@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from api_client.models import TrainingJob
-from api_client.models.logs import NS_PER_MS, LogBatch, LogEnd, LogEntry, LogGap, stamp_ns
+from api_client.models.logs import NS_PER_MS, LogEnd, LogEntry, LogGap, stamp_ns
 from tui.analysis.logs.not_kept import NotKept, millisecond_of
-from tui.readers.run import LINES_AT_ONCE
-from tui.readers.session import Session
+from tui.readers.run import LINES_AT_ONCE, together
+from tui.readers.watcher import RunWatcher
 from tui.text.times import moment_at
 
 TAIL_SPAN = timedelta(minutes=10)
@@ -43,31 +43,24 @@ class LogPart:
 
 
 class RunLog:
-    """Reads a job's log once; calls ``take`` with entries, ``tell`` with parts, ``end`` with the ended job.
+    """Reads a run's log once: calls ``fold`` with its entries, and ``publish`` with parts of it.
 
-    ``restart`` is called before the first of them, and again if the log is read again after an error;
-    until then, the earlier data stays. ``fill`` is called with a gap before the entries that replace it.
+    If it is read again after an error, the earlier data stays until the first new entries.
     """
 
     def __init__(
         self,
-        session: Session,
+        watcher: RunWatcher,
         *,
-        take: Callable[[Iterable[LogEntry]], object],
-        tell: Callable[[LogPart], object],
-        end: Callable[[TrainingJob], object],
-        restart: Callable[[], object] = lambda: None,
-        fill: Callable[[LogGap], object] = lambda gap: None,
+        fold: Callable[[Sequence[LogEntry]], object],
+        publish: Callable[[LogPart], object],
     ) -> None:
-        self._session = session
-        self._restart = restart
-        self._fill = fill
-        self._take_entries = take
-        self._publish = tell
-        self._end = end
+        self._watcher = watcher
+        self._client = watcher.client
+        self._fold = fold
+        self._publish = publish
         self._has_begun = False
         self._unread = {"history", "newest"}
-        self._job: TrainingJob | None = None
         self._has_whole_pages = asyncio.Event()
         self._has_whole_pages.set()
 
@@ -86,21 +79,12 @@ class RunLog:
         """True if the newest part has been read."""
         return "newest" not in self._unread
 
-    async def read(self, job: TrainingJob) -> None:
+    async def read(self) -> None:
         """Read the log until the job has ended. Raises RequestError; call it again to start over."""
-        self._job = job
+        job = self._watcher.job
         seam, caught_up = self._history_end(job), asyncio.Event()
         self._has_begun = False
-        parts = [
-            asyncio.create_task(self._follow(job, seam, caught_up)),
-            asyncio.create_task(self._read_history(job, seam, caught_up)),
-        ]
-        try:
-            await asyncio.gather(*parts)
-        finally:
-            for part in parts:
-                part.cancel()
-            await asyncio.gather(*parts, return_exceptions=True)
+        await together(self._follow(job, seam, caught_up), self._read_history(job, seam, caught_up))
 
     async def retry(self, gap: LogGap, from_ns: int | None = None) -> None:
         """Retry a gap; the result is published as a part with the gap as ``filled``.
@@ -108,23 +92,22 @@ class RunLog:
         What still cannot be read is a gap among its entries. Of a ``NotKept``, only some lines are read: its
         last ones, or those from a time on. Raises RequestError.
         """
-        if self._job is None:
-            return
+        job = self._watcher.job
         if isinstance(gap, NotKept):
-            entries = await self._read_again(self._job, gap, from_ns)
+            entries = await self._read_again(job, gap, from_ns)
             wanted_ns = gap.end_ns if from_ns is None else from_ns
             self._publish(LogPart(entries, filled=gap, wanted_ns=wanted_ns))
             return
-        entries = await self._session.client.logs.fill(self._job.project_id, self._job.id, gap)
-        self._fill(gap)
-        self._take_entries(entries)
+        entries = await self._client.logs.fill(job.project_id, job.id, gap)
+        self._watcher.progress.forget(gap)
+        self._fold(entries)
         self._publish(LogPart(entries, filled=gap))
 
     async def _read_again(self, job: TrainingJob, gap: NotKept, from_ns: int | None) -> tuple[LogEntry, ...]:
         start_ns, end_ns = gap.start_ns if from_ns is None else millisecond_of(from_ns), gap.end_ns
         start, end = moment_at(start_ns, UTC), moment_at(end_ns, UTC)
         assert start is not None
-        history = self._session.client.logs.history(
+        history = self._client.logs.history(
             job.project_id, job.id, start=start, end=end, newest_first=from_ns is None
         )
         entries: list[LogEntry] = []
@@ -146,18 +129,18 @@ class RunLog:
         if not self._has_begun:
             self._has_begun = True
             self._unread = {"history", "newest"}
-            self._restart()
+            self._watcher.restart_log()
             self._publish(LogPart((), restarted=True))
 
     def _history_end(self, job: TrainingJob) -> datetime:
         """Return the time at which history ends and following begins, without overlap or gap."""
-        now = self._session.clock.now()
+        now = self._client.clock.now()
         newest = min(job.updated_at, now) if job.is_finished and job.updated_at else now
         start = newest - TAIL_SPAN
         return max(start, job.earliest_time(now))
 
     async def _follow(self, job: TrainingJob, seam: datetime, caught_up: asyncio.Event) -> None:
-        logs = self._session.client.logs
+        logs = self._client.logs
         async for part in logs.follow(job.project_id, job.id, start=seam, newest_first=True):
             if isinstance(part, LogEnd):
                 self._report_end(part.job, settled=True)
@@ -165,7 +148,9 @@ class RunLog:
                 # Late lines may arrive for a minute, but there is no need to wait for them.
                 self._report_end(part.finished_job)
             else:
-                await self._take(part, older=not part.caught_up)
+                await self._take(part.entries, is_page=not part.caught_up)
+                read_part = None if part.caught_up else part.read_part or 0.0
+                self._publish(LogPart(part.entries, older=not part.caught_up, read_part=read_part))
                 if part.caught_up and not part.entries:  # new lines may come before
                     self._unread.discard("newest")
                     caught_up.set()
@@ -173,37 +158,35 @@ class RunLog:
     def _report_end(self, job: TrainingJob, *, settled: bool = False) -> None:
         self._begin()
         self._publish(LogPart((), ended=True, settled=settled))
-        self._end(job)
+        self._watcher.change(job=job)
 
     async def _read_history(self, job: TrainingJob, seam: datetime, caught_up: asyncio.Event) -> None:
-        start = job.earliest_time(self._session.clock.now())
+        start = job.earliest_time(self._client.clock.now())
         await caught_up.wait()
         if start < seam:
-            history = self._session.client.logs.history(
+            history = self._client.logs.history(
                 job.project_id, job.id, start=start, end=seam, newest_first=True
             )
             async with aclosing(history) as batches:
                 async for batch in batches:
-                    await self._take(batch, older=True)
+                    await self._take(batch.entries, is_page=True)
+                    self._publish(LogPart(batch.entries, older=True, read_part=batch.read_part or 0.0))
                     # The stream reads ahead in the meantime, up to a limit.
-                    await self._session.clock.sleep(PAUSE_S)
+                    await self._client.clock.sleep(PAUSE_S)
         self._unread.discard("history")
-        self._take_entries(())
+        self._fold(())
         self._publish(LogPart((), older=True, read_part=1.0))
 
-    async def _take(self, batch: LogBatch, *, older: bool) -> None:
+    async def _take(self, entries: Sequence[LogEntry], *, is_page: bool) -> None:
+        """Fold some entries, yielding to keys and repaints, which a whole page would delay."""
         self._begin()
-        if older:
+        if is_page:
             self._has_whole_pages.clear()
-        taken = 0
         try:
-            while taken < len(batch.entries):
-                self._take_entries(batch.entries[taken : taken + LINES_AT_ONCE])
-                taken += LINES_AT_ONCE
-                await asyncio.sleep(0)  # Yield for keys and repaints, which a whole page would delay.
+            for start in range(0, len(entries), LINES_AT_ONCE):
+                self._fold(entries[start : start + LINES_AT_ONCE])
+                await asyncio.sleep(0)
         finally:
-            self._take_entries(batch.entries[taken:])
-            self._has_whole_pages.set()
+            if is_page:
+                self._has_whole_pages.set()
         await asyncio.sleep(0)  # Yield to who waits for this, or the next page might begin before.
-        read_part = (batch.read_part or 0.0) if older else None
-        self._publish(LogPart(batch.entries, older=older, read_part=read_part))

@@ -15,7 +15,6 @@ from typing import Any
 from api_client.client import TrainingClient
 from api_client.errors import NOT_RECORDED, NotFound, RequestError
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
-from api_client.models.logs import LogGap
 from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.analysis.connection import ClockOffset
 from tui.analysis.cost import price_of
@@ -83,10 +82,6 @@ class RunWatcher:
         """Fold the log from its beginning, because it is read again; the findings stay until then."""
         self._earlier_findings = self.snapshot.findings
         self.progress = self._new_fold()
-
-    def forget(self, gap: LogGap) -> None:
-        """Forget a gap of the log, before the entries that replace it are folded."""
-        self.progress.forget(gap)
 
     def _new_fold(self) -> ProgressFold:
         return ProgressFold(max_points=self._max_points, patterns=self.settings.patterns)

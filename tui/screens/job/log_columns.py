@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
-from tui.feeds.run_log import LogPart
 from tui.screens.job.log_bar import only_node
 from tui.text.sanitize import sanitize_beginning
 from tui.widgets.log_view.options import LogOptions
@@ -79,20 +78,6 @@ class LogColumns(Horizontal):
 
     def room(self) -> int:
         return min(MAX_LOG_COLUMNS, self.size.width // COLUMN_CELLS)
-
-    def take(self, part: LogPart) -> None:
-        store = self.main.store
-        if part.restarted:
-            self.main.clear()
-        elif part.filled is not None:
-            viewport = self.current.viewport
-            if store.replace_gap(part.filled, part.entries) and not viewport.follow:
-                # show the lines that the user asked for
-                viewport.go_to_time(part.filled.start_ns if part.wanted_ns is None else part.wanted_ns)
-        elif part.older:
-            store.prepend(part.entries)
-        else:
-            store.append(part.entries)
 
     def set_options(self, options: LogOptions) -> None:
         """Show the log in this way; columns side by side show only their own node's lines."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
@@ -23,7 +23,7 @@ from textual.reactive import var
 from api_client.errors import RequestError
 from api_client.files import why_not_written
 from api_client.models import TrainingJob
-from api_client.models.logs import NS_PER_S, LogGap, LogLine, stamp_ns
+from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
 from tui.feeds.run_log import LogPart
@@ -184,24 +184,35 @@ class LogPane(OpenedWhole, Vertical):
         if self._held is not None:
             self._held.append(part)
             return
-        state = self._state
-        self.columns.take(part)
+        state, store = self._state, self.columns.main.store
         if part.restarted:
+            self.columns.main.clear()
             state.ended = state.settled = state.caught_up = False
             state.match = state.read_part = None
-        elif part.filled is None and not part.older:
+        elif part.filled is not None:
+            viewport = self.view.viewport
+            if store.replace_gap(part.filled, part.entries) and not viewport.follow:
+                # show the lines that the user asked for
+                viewport.go_to_time(part.filled.start_ns if part.wanted_ns is None else part.wanted_ns)
+            if not isinstance(part.filled, NotKept):
+                self._report_filled(part.entries)
+        elif part.older:
+            store.prepend(part.entries)
+        else:
+            store.append(part.entries)
             state.caught_up = True
-        if part.filled is not None and not isinstance(part.filled, NotKept):
-            gaps = sum(isinstance(entry, LogGap) for entry in part.entries)
-            lines = counted(len(part.entries) - gaps, "line")
-            if gaps:
-                self.notify(f"{lines} recovered; some are still missing.", severity="warning")
-            else:
-                self.notify(f"Gap filled: {lines}.")
         state.ended, state.settled = state.ended or part.ended, state.settled or part.settled
         state.read_part = state.read_part if part.read_part is None else part.read_part
         self.set_nodes({line.replica for line in part.entries if isinstance(line, LogLine) and line.replica})
         self.show_log_status()
+
+    def _report_filled(self, entries: Sequence[LogEntry]) -> None:
+        gaps = sum(isinstance(entry, LogGap) for entry in entries)
+        lines = counted(len(entries) - gaps, "line")
+        if gaps:
+            self.notify(f"{lines} recovered; some are still missing.", severity="warning")
+        else:
+            self.notify(f"Gap filled: {lines}.")
 
     @contextmanager
     def _hold(self) -> Iterator[None]:

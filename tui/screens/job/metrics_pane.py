@@ -47,6 +47,7 @@ LOG_STEPS = 20
 class MetricsPane(ChartControls, Horizontal):
     """The nodes beside the charts, on the tabs Live and Metrics; ``read_span`` requests samples."""
 
+    snapshot: var[RunSnapshot | None] = var(None, init=False)
     view: var[ChartView] = var(ChartView(), init=False)
     matrix: var[MatrixOptions] = var(MatrixOptions(), init=False)
     nodes_large: var[bool] = var(False, init=False)
@@ -78,7 +79,6 @@ class MetricsPane(ChartControls, Horizontal):
         self.set_reactive(MetricsPane.view, ChartView(pins=pins))
         self.set_reactive(MetricsPane.matrix, MatrixOptions(memory=memory_in_matrix))
         self._read_span = read_span
-        self._run: RunSnapshot | None = None
         self._tab = ""
         self._lines_above = 0
         self._below_nodes: ChartData | None = None
@@ -97,8 +97,10 @@ class MetricsPane(ChartControls, Horizontal):
 
     # Data
 
-    def show_run(self, run: RunSnapshot) -> None:
-        before, self._run = self._run, run
+    def watch_snapshot(self, before: RunSnapshot | None, run: RunSnapshot | None) -> None:
+        """Show a newer run: its nodes if they changed, and its charts."""
+        if run is None:
+            return
         if before is None or before.metrics is not run.metrics or before.findings != run.findings:
             self._show_nodes()
             self._place_nodes()
@@ -114,7 +116,8 @@ class MetricsPane(ChartControls, Horizontal):
 
     @property
     def _machines(self) -> Sequence[NodeSnapshot]:
-        return self._run.metrics.nodes if self._run is not None and self._run.metrics is not None else ()
+        metrics = self.snapshot.metrics if self.snapshot is not None else None
+        return metrics.nodes if metrics is not None else ()
 
     def _place_nodes(self) -> None:
         """On Metrics, put a few nodes above the charts, a line each, rather than beside them or alone."""
@@ -144,7 +147,7 @@ class MetricsPane(ChartControls, Horizontal):
         return (*self.grid.current_data(), *below_nodes)
 
     def _show_nodes(self) -> None:
-        run = self._run
+        run = self.snapshot
         if run is not None:
             options = replace(self.matrix, over_time=self.matrix.over_time and self.nodes_large)
             if self.nodes_large:
@@ -154,8 +157,8 @@ class MetricsPane(ChartControls, Horizontal):
             self._nodes_pane.show(run, options, time_range(run, self.view))
 
     def _show_charts(self, at_s: float | None = None) -> None:
-        if self._run is not None and self._tab in ("live", "metrics"):
-            charts = run_charts(self._run, self.view)
+        if self.snapshot is not None and self._tab in ("live", "metrics"):
+            charts = run_charts(self.snapshot, self.view)
             others = [chart for chart in charts if chart.id != self.grid.front]
             self._below_nodes = self._nodes_pane.show_chart(others)
             self.grid.set_charts([chart for chart in charts if chart is not self._below_nodes], at_s=at_s)
@@ -226,11 +229,11 @@ class MetricsPane(ChartControls, Horizontal):
     # Time range
 
     def reach(self) -> tuple[float, float] | None:
-        return None if self._run is None else reach(self._run)
+        return None if self.snapshot is None else reach(self.snapshot)
 
     def time_shown(self) -> TimeShown:
         """Return the time axis of the charts and the log."""
-        run, view = self._run, self.view
+        run, view = self.snapshot, self.view
         if run is None:
             return TimeShown(view)
         words = () if view.x_axis == "relative" else (f"by {view.x_axis}",)
@@ -243,9 +246,9 @@ class MetricsPane(ChartControls, Horizontal):
         A start that follows moves in steps.
         """
         window = self._settled
-        if self._run is None or window.span is None:
+        if self.snapshot is None or window.span is None:
             return None, None
-        start, end = time_range(self._run, replace(self.view, window=window))
+        start, end = time_range(self.snapshot, replace(self.view, window=window))
         if not window.follows:
             return start, end
         step = window.span / LOG_STEPS
@@ -305,8 +308,8 @@ class MetricsPane(ChartControls, Horizontal):
 
     def place_on(self, chart: LineChart, x: float) -> float:
         """Return the time at `x` of a chart's axis, converting from steps if needed."""
-        if self._run is not None and chart.spec.x_axis == "step":
-            return step_clock(self._run).time(x)
+        if self.snapshot is not None and chart.spec.x_axis == "step":
+            return step_clock(self.snapshot).time(x)
         return x
 
     # Charts and series

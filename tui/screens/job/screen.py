@@ -30,7 +30,6 @@ from tui.analysis.series import latest
 from tui.analysis.transfers import DownloadRequest
 from tui.analysis.why.explain import explained_findings
 from tui.feeds.run import RunFeed
-from tui.feeds.run_log import LogPart
 from tui.screens import messages
 from tui.screens.base import AppScreen, OpenPage, PaletteItem
 from tui.screens.charts.builder import METRIC
@@ -146,12 +145,6 @@ class JobScreen(AppScreen):
     tab: var[str] = var("live", init=False)
     node: var[str | None] = var(None, init=False)
 
-    @dataclass
-    class LogArrived(Message):
-        """The feed has read a part of the log."""
-
-        part: LogPart
-
     class JobGone(Message):
         """The job no longer exists on the server."""
 
@@ -189,7 +182,7 @@ class JobScreen(AppScreen):
         return self._feed_with(
             self.job,
             publish=self.publish,
-            on_log=lambda part: self.post_message(self.LogArrived(part)),
+            on_log=partial(self.log_pane.call_next, self.log_pane.take),
             on_gone=lambda: self.post_message(self.JobGone()),
             span=None if span_s is None else timedelta(seconds=span_s),
             **more,
@@ -201,7 +194,7 @@ class JobScreen(AppScreen):
         tabs = [(tab, self.key_for(f"job.show_{tab}"), tab.capitalize()) for tab in JOB_TABS]
         yield TabStrip(tabs, id="tabs")
         yield TimeRow(id="time")
-        yield self.metrics
+        yield self.metrics.data_bind(JobScreen.snapshot)
         yield StatusLine(id="moment")
         yield Details(id="details").data_bind(JobScreen.snapshot)  # above the log, where there is room
         yield self.log_pane
@@ -211,7 +204,8 @@ class JobScreen(AppScreen):
         yield StatusFooter().data_bind(JobScreen.connection)
 
     def on_mount(self) -> None:
-        self.watch(self.metrics, "view", self._show_time, init=False)
+        for part in ("view", "snapshot"):
+            self.watch(self.metrics, part, self._show_time, init=False)
         for part in ("nodes", "searching"):
             self.watch(self.log_pane, part, self._show_hints, init=False)
         self.watch_tab(self.tab)
@@ -276,10 +270,6 @@ class JobScreen(AppScreen):
             self._feed = self._new_feed(self.metrics.view.window.span, findings=())
             self.run_feed("run feed")
 
-    @on(LogArrived)
-    def _take_log(self, message: LogArrived) -> None:
-        self.log_pane.take(message.part)
-
     @on(JobGone)
     def _gone(self) -> None:
         self.notify("This job no longer exists. Showing last known data.", severity="warning")
@@ -294,8 +284,6 @@ class JobScreen(AppScreen):
             self.log_pane.set_nodes(tuple(node.name for node in nodes))
         if before is None or before.checkpoints is not snapshot.checkpoints or self.tab == "checkpoints":
             self.checkpoints.show_run(snapshot)
-        self.metrics.show_run(snapshot)
-        self._show_time()
 
     # View
 
