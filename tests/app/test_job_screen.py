@@ -179,3 +179,12 @@ async def test_what_is_said_of_runs_in_every_state() -> None:
         await pilot.resize_terminal(80, 40)
         text = await pressed(pilot, "5")
         assert "RUNNING 6h 00m" in text and "◍ created" in text and "failed" not in text
+
+
+async def test_details_of_a_large_screen_have_the_log_below() -> None:
+    app = job_view(tab="details")
+    async with opened(app, (200, 50)) as pilot:
+        text = text_of(app)
+        assert "last change" in text and text.index("last change") < text.index(" Log all nodes")
+        await pilot.resize_terminal(80, 24)
+        assert " Log all nodes" not in await pressed(pilot)
