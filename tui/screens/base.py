@@ -176,8 +176,7 @@ class AppScreen(OpenedWhole, Screen[None]):
     def watch_unhinted(self) -> None:
         self.refresh_bindings()
 
-    def watch_labels(self) -> None:
-        self.refresh_bindings()
+    watch_labels = watch_unhinted
 
     def change_keys(self, changes: Mapping[str, str]) -> None:
         """Rebind actions, by their ids. Call this before the screen is shown."""

@@ -9,8 +9,11 @@ class FilterField(Input):
     """A field that is shown while somebody types into it, and, if it ``stays``, while it has text."""
 
     DEFAULT_CSS = """
-    FilterField { display: none; background: $panel; padding: 0 1; }
-    FilterField.-open { display: block; }
+    FilterField {
+        display: none; background: $panel;
+        &.-textual-compact { padding: 0 1; }
+        &.-open { display: block; }
+    }
     """
 
     def __init__(self, hint: str, *, id: str = "filter", stays: bool = False) -> None:

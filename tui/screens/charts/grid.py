@@ -100,17 +100,10 @@ class ChartGrid(Container, can_focus=True):
             position = ids.index(self.front) if self.front in ids else 0
             self.front = ids[(position + 1) % len(ids)]
 
-    def watch_front(self) -> None:
-        self._arrange()
-
-    def watch_arrangement(self) -> None:
-        self._arrange()
-
-    def watch_text(self) -> None:
-        self._arrange()
-
     def on_resize(self) -> None:
         self._arrange()
+
+    watch_front = watch_arrangement = watch_text = on_resize
 
     def _order(self) -> list[ChartData]:
         """Return the charts with data, the selected one first, flat ones last; without any, only one."""

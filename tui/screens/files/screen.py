@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from textual import on
@@ -57,7 +57,6 @@ class FilesScreen(TreeScreen):
         self._now_s = now_s
         self._job = job
         self._checkpoint = checkpoint
-        self._files: tuple[CheckpointFile, ...] = ()
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
@@ -72,6 +71,16 @@ class FilesScreen(TreeScreen):
         self.run_feed("file feed")
 
     @property
+    def _files(self) -> tuple[CheckpointFile, ...]:
+        return self.snapshot.files or ()
+
+    def _files_of(self, nodes: Iterable[int]) -> tuple[CheckpointFile, ...]:
+        """Return the files at nodes of the tree, which lags behind the list of files."""
+        files, tree = self._files, self.tree_view.file_tree
+        indexes = sorted({tree.entry_of[node] for node in nodes}) if tree is not None else []
+        return tuple(files[index] for index in indexes if 0 <= index < len(files))
+
+    @property
     def _preview(self) -> PreviewPane:
         return self.query_one(PreviewPane)
 
@@ -84,7 +93,6 @@ class FilesScreen(TreeScreen):
     def _show(self, before: FilesSnapshot | None, snapshot: FilesSnapshot) -> None:
         """Distinguish loading, no files and an error; after an error, keep and mark the old files."""
         if before is None or before.files is not snapshot.files:
-            self._files = snapshot.files or ()
             by_rank = len({file.node_rank for file in self._files}) > 1
             self.tree_view.set_entries(
                 checkpoint_entries(self._files, self._checkpoint.checkpoint_id, by_rank=by_rank)
@@ -139,8 +147,7 @@ class FilesScreen(TreeScreen):
         tree = self.tree_view.file_tree
         if tree is None or tree.is_directory(node):
             return None
-        index = tree.entry_of[node]
-        return self._files[index] if 0 <= index < len(self._files) else None
+        return next(iter(self._files_of([node])), None)
 
     @on(FileTreeView.Highlighted)
     def _cursor_moved(self) -> None:
@@ -163,8 +170,7 @@ class FilesScreen(TreeScreen):
         tree = self.tree_view.file_tree
         if tree is None or tree.file_counts[node] > MAX_FILES_SCANNED:
             return ()
-        places = [tree.entry_of[below] for below in tree.files_below(node)]
-        files = (self._files[index] for index in places if 0 <= index < len(self._files))
+        files = self._files_of(tree.files_below(node))
         shards = tuple(file for file in files if is_safetensors(file.relative_file_name) and file.size_bytes)
         return shards if len(shards) <= MAX_SHARDS_READ else ()
 
@@ -180,8 +186,7 @@ class FilesScreen(TreeScreen):
         if tree is None:
             return ()
         tops = self.tree_view.marked or ({node} if node is not None else frozenset())
-        places = {tree.entry_of[below] for top in tops for below in tree.files_below(top)}
-        return tuple(self._files[index] for index in sorted(places) if 0 <= index < len(self._files))
+        return self._files_of(below for top in tops for below in tree.files_below(top))
 
     # Actions
 

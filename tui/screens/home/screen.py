@@ -194,7 +194,7 @@ class HomeScreen(AppScreen):
     def watch_snoozed(self) -> None:
         self._show_jobs()
 
-    watch_stopping = watch_snoozed
+    watch_marked = watch_stopping = watch_snoozed
 
     def watch_connection(self, before: Connection, connection: Connection) -> None:
         """Update the placeholder: while no jobs are shown, it explains the connection problem."""
@@ -225,9 +225,6 @@ class HomeScreen(AppScreen):
         had_one = len(others) < len(self.bookmarks)
         self.bookmarks = others if had_one else (*others, job_id)[-MAX_BOOKMARKS:]
         return not had_one
-
-    def watch_marked(self) -> None:
-        self._show_jobs()
 
     def _show_jobs(self) -> None:
         if not self.is_mounted:  # a message to the Home before this one, such as a bookmark, came late
