@@ -31,10 +31,14 @@ class JobPreviewPane(Horizontal):
     """The job and its project in the border."""
     _last_lines: Sequence[str] = ()
 
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._text, self._log = TextPanel(id="preview-text"), TextPanel(id="preview-log")
+
     def compose(self) -> ComposeResult:
         yield LineChart(id="preview-loss")
         with Vertical():
-            for panel in (TextPanel(id="preview-text"), TextPanel(id="preview-log")):
+            for panel in (self._text, self._log):
                 panel.can_focus = False
                 yield panel
 
@@ -64,24 +68,25 @@ class JobPreviewPane(Horizontal):
                 marks=marks,
             )
             chart.show((values,), spec)
-        text, lines = self.query_one("#preview-text", TextPanel), [*_problems(row, at), keys]
-        if lines != text.lines:
-            text.set_lines(lines)
+        lines = [*_problems(row, at), keys]
+        if lines != self._text.lines:
+            self._text.set_lines(lines)
         self._last_lines = row.preview.last_lines
         self.call_after_refresh(self._show_log)
 
     def _show_log(self) -> None:
         """Show the newest lines of the log that fit as a whole."""
-        log = self.query_one("#preview-log", TextPanel)
-        cells, rows = log.scrollable_content_region.size
+        cells, rows = self._log.scrollable_content_region.size
+        if not cells or not self._log.is_attached:  # not laid out yet, or closed before that
+            return
         lines: list[Sequence[Span]] = []
         for line in reversed(self._last_lines):
-            rows -= len(break_line(line, max(1, cells), hanging_cells(line, cells)))
+            rows -= len(break_line(line, cells, hanging_cells(line, cells)))
             if rows < 0 and lines:
                 break
             lines.insert(0, [(line, "muted")])
-        if lines != log.lines:
-            log.set_lines(lines)
+        if lines != self._log.lines:
+            self._log.set_lines(lines)
 
 
 def _part(row: JobRow) -> str:
