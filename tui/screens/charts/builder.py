@@ -189,6 +189,8 @@ def _progress_charts(
         values = tuple(1 / rate if rate > 0 else nan for rate in speed.values)
         speed, speed_unit = replace(speed, values=values), "s/it"
     note = "" if progress.loss is None or isfinite(progress.loss) else f"now {progress.loss}"
+    by_step = view.x_axis == "step" and bool(progress.step_series.values)
+    spec = _by_step(spec, progress) if by_step else spec
     learns = replace(spec, unit=number, leads=True)
     steady = replace(spec, unit=number, least_range=LEAST_RANGE)
     losses = (("loss", progress.loss_series), ("eval loss", progress.eval_loss_series))
@@ -204,7 +206,6 @@ def _progress_charts(
         if view.every_metric or METRIC + name in firsts:
             title = sanitize(name)
             curves.append((METRIC + name, title, ((title, progress.metrics[name]),), learns, ""))
-    by_step = view.x_axis == "step" and bool(progress.step_series.values)
     finish = partial(_over_steps, progress=progress, whole=run.log_read) if by_step else None
     return [
         ChartData(
@@ -219,10 +220,10 @@ def _progress_charts(
     ]
 
 
-def _over_steps(chart: ChartData, *, progress: ProgressSnapshot, whole: bool) -> ChartData:
-    clock, spec = StepTimeMap(progress.step_series), chart.spec
+def _by_step(spec: ChartSpec, progress: ProgressSnapshot) -> ChartSpec:
+    clock = StepTimeMap(progress.step_series)
     start, end = clock.step(spec.start), clock.step(spec.end)
-    spec = replace(
+    return replace(
         spec,
         x_axis="step",
         start=min(start, end - 1),
@@ -230,9 +231,11 @@ def _over_steps(chart: ChartData, *, progress: ProgressSnapshot, whole: bool) ->
         cursor=None if spec.cursor is None else clock.step(spec.cursor),
         marks=tuple(replace(mark, at=clock.step(mark.at)) for mark in spec.marks),
     )
-    return replace(
-        chart, series=tuple(over_steps(series, progress, whole=whole) for series in chart.series), spec=spec
-    )
+
+
+def _over_steps(chart: ChartData, *, progress: ProgressSnapshot, whole: bool) -> ChartData:
+    lines = tuple(over_steps(series, progress, whole=whole) for series in chart.series)
+    return replace(chart, series=lines)
 
 
 def _machine_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> list[ChartData]:
