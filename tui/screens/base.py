@@ -82,6 +82,11 @@ class AppScreen(OpenedWhole, Screen[None]):
     """The job that the screen is about, if it is about one that it follows."""
 
     @property
+    def is_over(self) -> bool:
+        """True if nothing changes any more of what the screen is about."""
+        return self.job is not None and self.job.is_finished
+
+    @property
     def chosen_job(self) -> TrainingJob | None:
         """The job that actions are about."""
         return self.job

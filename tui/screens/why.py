@@ -80,10 +80,6 @@ class WhyScreen(AppScreen):
         self._show()
         self.run_feed("why feed")
 
-    @property
-    def is_over(self) -> bool:
-        return self.job.is_finished
-
     def watch_snapshot(self) -> None:
         self.job = self._run().job
         self._show()

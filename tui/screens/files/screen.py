@@ -57,13 +57,14 @@ class FilesScreen(TreeScreen):
         self._now_s = now_s
         self._job = job
         self._checkpoint = checkpoint
+        self._preview = PreviewPane(self._feed.preview, self._feed.read_weights, now_s=now_s, id="preview")
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
         yield FilterField(FILTER_HINT)
         with Vertical(id="body"):
             yield FileTreeView(now_s=self._now_s, empty_text="No paths match the filter.", id="tree")
-            yield PreviewPane(self._feed.preview, self._feed.read_weights, now_s=self._now_s, id="preview")
+            yield self._preview
         yield WrappedText(id="instead")
 
     def on_mount(self) -> None:
@@ -79,10 +80,6 @@ class FilesScreen(TreeScreen):
         files, tree = self._files, self.tree_view.file_tree
         indexes = sorted({tree.entry_of[node] for node in nodes}) if tree is not None else []
         return tuple(files[index] for index in indexes if 0 <= index < len(files))
-
-    @property
-    def _preview(self) -> PreviewPane:
-        return self.query_one(PreviewPane)
 
     # Updates from the feed
 

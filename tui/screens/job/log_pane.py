@@ -130,6 +130,7 @@ class LogPane(OpenedWhole, Vertical):
     ) -> None:
         super().__init__(id=id)
         self.columns = LogColumns(options, now_s)
+        self.field = LogField(id="log-field")
         self._path = proposed_path(job.name or job.id, suffix=".log", otherwise="job")
         self._replaceable: Path | None = None
         """Existing file that the user was warned about; saving to it again replaces it."""
@@ -144,7 +145,7 @@ class LogPane(OpenedWhole, Vertical):
         yield FirstErrorLine(id="log-first-error")
         yield self.columns
         yield WrappedText("Reading the log…", id="no-log")
-        yield LogField(id="log-field")
+        yield self.field
 
     def on_mount(self) -> None:
         self.show_log_status()
@@ -156,10 +157,6 @@ class LogPane(OpenedWhole, Vertical):
     @property
     def view(self) -> LogView:
         return self.columns.current
-
-    @property
-    def field(self) -> LogField:
-        return self.query_one(LogField)
 
     def focus_view(self) -> None:
         self.screen.set_focus(self.view)

@@ -79,6 +79,7 @@ class MetricsPane(ChartControls, Horizontal):
         self.set_reactive(MetricsPane.view, ChartView(pins=pins))
         self.set_reactive(MetricsPane.matrix, MatrixOptions(memory=memory_in_matrix))
         self._read_span = read_span
+        self._nodes_pane = NodesPane(id="nodes")
         self._tab = ""
         self._lines_above = 0
         self._below_nodes: ChartData | None = None
@@ -87,13 +88,9 @@ class MetricsPane(ChartControls, Horizontal):
         self._settled = self.view.window
 
     def compose(self) -> ComposeResult:
-        yield NodesPane(id="nodes")
+        yield self._nodes_pane
         yield self.chart_filter
         yield self.grid
-
-    @property
-    def _nodes_pane(self) -> NodesPane:
-        return self.query_one(NodesPane)
 
     # Data
 

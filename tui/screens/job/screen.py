@@ -312,10 +312,6 @@ class JobScreen(AppScreen):
             case _:
                 self.log_pane.focus_view()
 
-    @property
-    def is_over(self) -> bool:
-        return self.job.is_finished
-
     def _show_hints(self) -> None:
         log, is_over = self.log_pane, self.is_over
         of_no_use = {
