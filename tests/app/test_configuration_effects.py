@@ -23,9 +23,8 @@ from support.worlds import ONE_O_CLOCK, StubFleetFeed, StubRunFeed, fleet, job, 
 from tui.app import BtTuiApp
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.job.layout import JobLayout
-from tui.screens.job.log_pane import LogPane
-from tui.screens.job.screen import JobScreen
+from tui.screens.job.log_pane import LogPane, log_options
+from tui.screens.job.screen import JobScreen, first_tab
 from tui.settings.loading import Loaded, load_or_defaults
 from tui.settings.remembered import JobState, Memory
 from tui.widgets.row_table import RowTable
@@ -245,11 +244,12 @@ async def test_home_and_a_job_are_as_they_were_left(tmp_path: Path, feeds: list[
     ],
 )
 def test_another_job_opens_on_what_its_status_makes_a_person_ask(status: str, tab: str) -> None:
-    left = JobLayout().recalled(JobState(tab="checkpoints", job_id="last"))
-    assert left.first_tab(job("another", status)) == tab
-    assert left.first_tab(job("last", status)) == "checkpoints"
+    left = JobState(tab="checkpoints", job_id="last")
+    assert first_tab(left, job("another", status)) == tab
+    assert first_tab(left, job("last", status)) == "checkpoints"
 
 
 def test_a_memory_that_makes_no_sense_changes_nothing() -> None:
-    layout = JobLayout()
-    assert layout.recalled(JobState(tab="nowhere", time="never")) == layout
+    nonsense = JobState(tab="nowhere", job_id="last", time="never")
+    assert first_tab(nonsense, job("last")) == "live"
+    assert log_options(Loaded(), nonsense) == log_options(Loaded(), JobState())

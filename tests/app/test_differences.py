@@ -45,13 +45,17 @@ def shows(app: Dashboard, *words: str) -> Callable[[], bool]:
 
 @pytest.mark.proves("README.md", "Which run is better?")
 async def test_key_on_compare_opens_what_differs_between_the_first_two() -> None:
-    runs = tuple(ComparedRun(job, "read", run(job)) for job in JOBS[:3])
-    feed: Any = partial(StubFeed, runs)
-    opening = Heard(OpenPage)
-    app = screen_view(lambda: CompareRunsScreen([one.job for one in runs], feed))
-    async with opened(app, message_hook=opening) as pilot:
-        await pressed(pilot, "C", "b", "C")
-    assert [message.page.ids for message in opening.messages] == [("llama70", "grpo7"), ("grpo7", "whisper")]
+    for jobs, pages in (
+        (JOBS[:3], [("llama70", "grpo7"), ("grpo7", "whisper")]),
+        (JOBS[1::-1], [("llama70", "grpo7")] * 2),  # from the older to the newer job
+    ):
+        runs = tuple(ComparedRun(job, "read", run(job)) for job in jobs)
+        feed: Any = partial(StubFeed, runs)
+        opening = Heard(OpenPage)
+        app = screen_view(lambda: CompareRunsScreen([one.job for one in runs], feed))  # noqa: B023
+        async with opened(app, message_hook=opening) as pilot:
+            await pressed(pilot, "C", "b", "C")
+        assert [message.page.ids for message in opening.messages] == pages
 
 
 @pytest.mark.parametrize("size", [(80, 24), (140, 40)])

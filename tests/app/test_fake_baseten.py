@@ -15,8 +15,7 @@ from support.log_server import FastClock
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
 from tui.readers.session import Session
-from tui.screens.job.layout import TAB_IDS
-from tui.screens.job.screen import JobScreen
+from tui.screens.job.screen import TAB_IDS, JobScreen
 
 SIZE = (100, 30)
 PLAIN = {"id": "x", "name": "8xH100", "memory_limit_mib": 1, "millicpu_limit": 1, "gpu_count": 8}

@@ -19,7 +19,7 @@ from support.worlds import JOBS, ONE_O_CLOCK
 from tui.analysis.checkpoints.comparison import compare_checkpoints
 from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.feeds.files import FilePreview, FilesSnapshot
-from tui.screens.files.compare import CompareCheckpointsScreen
+from tui.screens.differences import CompareCheckpointsScreen
 from tui.screens.files.preview import weights_lines
 from tui.screens.files.screen import FilesScreen
 from tui.screens.messages import DownloadRequested

@@ -34,6 +34,7 @@ from tui.tables.column import sortable
 from tui.tables.fleet import job_columns
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.row_table import RowTable
+from tui.widgets.text_panel import TextPanel
 
 SIZE = (80, 24)
 
@@ -309,6 +310,19 @@ async def test_the_curve_of_a_log_that_is_not_read_whole_says_so() -> None:
             shown = [app.screen.query_one("#preview-loss", LineChart).spec.title]
             await pressed(pilot, "j")
             assert [*shown, app.screen.query_one("#preview-loss", LineChart).spec.title] == titles
+
+
+async def test_preview_shows_whole_lines_of_the_log() -> None:
+    lines = tuple(f"line {number} {'of many words ' * 12}" for number in range(9))
+    previews = {"llama70": JobPreview(ProgressSnapshot(step=60), last_lines=lines)}
+    app = home(FleetFold().fold(PROJECTS, JOBS[:1], previews, ONE_O_CLOCK))
+    async with opened(app, (120, 40)) as pilot:
+        for size in ((120, 40), (80, 36), (160, 44)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            log = app.screen.query_one("#preview-log", TextPanel)
+            rows = [log.render_line(y).text.strip() for y in range(log.size.height)]
+            assert rows[0].startswith("line ") and "line 8" in " ".join(rows), size
 
 
 async def test_cursor_stays_on_the_costliest_problem_until_it_is_moved() -> None:

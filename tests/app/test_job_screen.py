@@ -14,7 +14,7 @@ from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.snapshot import ProgressSnapshot, RunPhase
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.screens.charts.builder import ChartBuilder
+from tui.screens.charts.builder import run_charts
 from tui.screens.charts.view import ChartView
 from tui.screens.job import header
 from tui.screens.job.screen import TAB_IDS, JobScreen
@@ -60,7 +60,7 @@ async def test_header_nodes_tabs_time_range_and_stop() -> None:
 
 def test_curve_says_that_older_lines_are_still_read() -> None:
     titles = [
-        next(chart.spec.title for chart in ChartBuilder().charts(seen, ChartView()) if chart.id == "loss")
+        next(chart.spec.title for chart in run_charts(seen, ChartView()) if chart.id == "loss")
         for seen in (run(log_read=False), run())
     ]
     assert titles == ["loss, still reading", "loss"]
@@ -179,3 +179,12 @@ async def test_what_is_said_of_runs_in_every_state() -> None:
         await pilot.resize_terminal(80, 40)
         text = await pressed(pilot, "5")
         assert "RUNNING 6h 00m" in text and "◍ created" in text and "failed" not in text
+
+
+async def test_details_of_a_large_screen_have_the_log_below() -> None:
+    app = job_view(tab="details")
+    async with opened(app, (200, 50)) as pilot:
+        text = text_of(app)
+        assert "last change" in text and text.index("last change") < text.index(" Log all nodes")
+        await pilot.resize_terminal(80, 24)
+        assert " Log all nodes" not in await pressed(pilot)

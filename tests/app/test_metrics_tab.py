@@ -17,7 +17,7 @@ from support.dashboard import Dashboard, job_view, opened, pressed, settle, text
 from support.sick_runs import sick_log, sick_run
 from support.waiting import until
 from support.worlds import ONE_O_CLOCK, job_metrics, run
-from tui.screens.charts.builder import ChartBuilder
+from tui.screens.charts.builder import reach
 from tui.screens.charts.grid import ChartGrid
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
@@ -141,7 +141,7 @@ async def test_the_grid_has_its_first_chart_widest_flat_ones_low_at_its_end_and_
 async def test_the_window_is_panned_and_zoomed_by_key_wheel_and_drag_and_the_pointer_reads() -> None:
     app = metrics_tab("healthy")
     async with opened(app, WIDE) as pilot:
-        begin = ChartBuilder().reach(screen(app).snapshot)[0]  # type: ignore[arg-type]
+        begin = reach(screen(app).snapshot)[0]  # type: ignore[arg-type]
         await press(pilot, "plus")
         for key, start, end, said in (
             ("plus", NOW - 3600, NOW, "run  6 h  1 h  15 min  5 min"),

@@ -281,7 +281,7 @@ def _is_recording(app: BtTuiApp) -> bool:
 
 async def _show_tab(app: BtTuiApp, pilot: Pilot[Any], tab: str) -> None:
     assert isinstance(app.screen, JobScreen)
-    app.screen.show_tab(tab)
+    app.screen.action_show_tab(tab)
     await pilot.pause()
 
 

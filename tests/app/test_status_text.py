@@ -2,7 +2,7 @@
 
 from support.dashboard import Heard, home, job_view, opened, pressed
 from support.worlds import JOBS, job, run
-from tui.screens.job.status_text import status_markdown
+from tui.screens.job.header import status_markdown
 from tui.screens.messages import CopyRequested
 
 

@@ -15,7 +15,7 @@ from support.fake_baseten import FakeBaseten
 from support.remotes import remote_of
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
-from tui.feeds.submission import find_configs, remember_config
+from tui.feeds.submission import STARTERS, find_configs, remember_config
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
@@ -94,6 +94,9 @@ async def test_starter_project_is_written_and_its_config_reviewed(here: Path) ->
             await until(pilot, lambda: "job1" in text_of(app))
             await to_screen(pilot, SubmitScreen, "n")
             await until(pilot, lambda: "new project" in text_of(app) and "recent" not in text_of(app))
+            await pilot.resize_terminal(80, 24)
+            notes = [choice.note for choice in STARTERS]
+            await until(pilot, lambda: all(note in text_of(app) for note in notes))
             await pilot.press(*"quickstart", "enter")
             await until(pilot, lambda: isinstance(app.screen, StarterScreen))
             app.screen.query_one("#folder", Input).value = "lab"

@@ -7,11 +7,12 @@ import pytest
 from textual.color import Color
 from textual.command import CommandPalette
 from textual.pilot import Pilot
+from textual.theme import Theme
 from textual.widgets import Input, OptionList
 
 from support.dashboard import Dashboard, home, job_view, pressed, settle, text_of
 from support.waiting import until
-from tui.app.theme import LIGHT
+from tui.app.theme import THEMES
 from tui.settings.loading import Loaded, load
 from tui.settings.model import ThemeName
 from tui.settings.remembered import Memory, ThemeState
@@ -45,16 +46,18 @@ async def test_headings_and_the_row_under_the_cursor_stand_out() -> None:
                 assert abs(color.brightness - on) > LEAST_DIFFERENCE, name
 
 
-def test_words_of_the_light_theme_are_legible_also_in_the_row_under_the_cursor() -> None:
+@pytest.mark.parametrize("theme", THEMES)
+def test_words_are_legible_also_in_the_row_under_the_cursor(theme: Theme) -> None:
     def luminance(color: str) -> float:
         parts = (part / 255 for part in Color.parse(color).rgb)
         linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
         return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
-    cursor = LIGHT.variables["block-cursor-background"]
-    words = [LIGHT.primary, LIGHT.accent, LIGHT.success, LIGHT.warning, LIGHT.error, LIGHT.foreground]
-    for word in filter(None, [*words, LIGHT.variables["text-muted"]]):
-        assert (luminance(cursor) + 0.05) / (luminance(word) + 0.05) >= AA_CONTRAST, word
+    cursor = luminance(theme.variables["block-cursor-background"])
+    words = [theme.primary, theme.accent, theme.success, theme.warning, theme.error, theme.foreground]
+    for word in filter(None, [*words, theme.variables["text-muted"]]):
+        darker, lighter = sorted((cursor, luminance(word)))
+        assert (lighter + 0.05) / (darker + 0.05) >= AA_CONTRAST, word
 
 
 async def test_cursors_are_seen_without_color(monkeypatch: pytest.MonkeyPatch) -> None:

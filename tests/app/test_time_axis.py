@@ -16,6 +16,7 @@ from support.waiting import until
 from support.worlds import JOBS, ONE_O_CLOCK, run
 from tui.analysis.comparison import ComparedRun
 from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.screens.charts.builder import reach
 from tui.screens.charts.grid import ChartGrid
 from tui.screens.charts.time_row import TimeRow
 from tui.screens.compare import CompareRunsScreen
@@ -69,7 +70,7 @@ async def test_click_on_a_length_or_on_the_map_moves_the_range() -> None:
         assert screen_of(app).metrics.view.window.span == 3600
         await pilot.click(TimeRow, offset=(row.index("─") + (119 - row.index("─")) // 2, 0))
         await settle(pilot)
-        first, last = screen_of(app).metrics._builder.reach(screen_of(app).snapshot)  # type: ignore[arg-type]
+        first, last = reach(screen_of(app).snapshot)  # type: ignore[arg-type]
         start, end = screen_of(app).metrics.view.window.bounds(first, last)
         assert (start + end) / 2 == pytest.approx((first + last) / 2, rel=0.02 * (last - first) / last)
         assert "1 h to" in row_of(app)

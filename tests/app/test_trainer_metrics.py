@@ -130,14 +130,15 @@ async def test_group_of_metrics_is_shown_together() -> None:
 
 
 async def test_pinned_chart_comes_after_the_reward_and_is_on_live() -> None:
-    remembered: list[tuple[str, ...]] = []
-    app = job_view("metrics", pins=("metric/gone",), remember_pins=remembered.append)
+    memory = Memory()
+    memory.put(pins={"p-llama-sft": ["metric/gone"]})
+    app = job_view("metrics", memory=memory)
     async with opened(app, WIDE) as pilot:
         await pressed(pilot, "slash", *"timing", "enter", "P", "escape", "1")
-        assert remembered == [("metric/gone", "metric/timing_s/gen")]
+        assert memory.state.pins == {"p-llama-sft": ["metric/gone", "metric/timing_s/gen"]}
         assert titles(app)[:2] == ["critic/rewards/mean", "timing_s/gen"]
         await pressed(pilot, "3", "slash", *"timing", "enter", "P", "escape", "1")
-        assert remembered[1:] == [("metric/gone",)]
+        assert memory.state.pins == {"p-llama-sft": ["metric/gone"]}
         assert "timing_s/gen" not in titles(app)
 
 

@@ -36,9 +36,8 @@ from tui.screens.cache import CachePage
 from tui.screens.capacity import CapacityPage
 from tui.screens.compare import ComparePage
 from tui.screens.deploy.screen import DeployPage
-from tui.screens.differences import DifferencesPage
+from tui.screens.differences import CompareCheckpointsPage, DifferencesPage
 from tui.screens.downloads import DownloadsPage
-from tui.screens.files.compare import CompareCheckpointsPage
 from tui.screens.files.screen import FilesPage
 from tui.screens.home.screen import HomePage, HomeScreen
 from tui.screens.job.page import JobPage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Flag, StrEnum, auto
 
 
@@ -70,8 +70,8 @@ class Action:
     """Something the user can do.
 
     ``keys`` are Textual key names, separated by commas. ``label`` is the text in the footer and the
-    palette; ``help`` is one short sentence. ``page`` is the page that it opens, about the screen's job
-    if it has fields, as ``module.Class`` in ``tui.screens``; empty if a method carries it out.
+    palette; ``help`` is one short sentence. ``does`` is one of ``DOES``; empty if ``action_<id>`` of the
+    scope's owner carries it out.
     """
 
     scope: Scope
@@ -80,7 +80,7 @@ class Action:
     label: str
     help: str
     flags: ActionFlag = PLAIN
-    page: str = ""
+    does: str = ""
 
     def sentence(self, *, read_only: bool) -> str:
         """Return the help text, with a note if the action is off in a read-only dashboard."""
@@ -89,11 +89,17 @@ class Action:
 
 FOOTER, DANGEROUS, FIELD, RARE = ActionFlag.FOOTER, ActionFlag.DANGEROUS, ActionFlag.FIELD, ActionFlag.RARE
 
-Row = (
-    tuple[str, str, str, str]
-    | tuple[str, str, str, str, ActionFlag]
-    | tuple[str, str, str, str, ActionFlag, str]
-)
+READOUT = {
+    "cursor_left": "move_cursor(-1)",
+    "cursor_right": "move_cursor(1)",
+    "cursor_far_left": "move_cursor(-10)",
+    "cursor_far_right": "move_cursor(10)",
+    "pan_back": "pan(-0.5)",
+    "pan_forward": "pan(0.5)",
+}
+"""Cells that the readout of charts moves, and the share of the range by which they are panned."""
+
+Row = tuple[str, str, str, str] | tuple[str, str, str, str, ActionFlag]
 
 ROWS: dict[Scope, tuple[Row, ...]] = {
     Scope.HOME: (
@@ -120,7 +126,6 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
             "new",
             "Submit a new job from a config or a starter project.",
             FOOTER | DANGEROUS,
-            "submit.SubmitPage",
         ),
         ("toggle_projects", "p", "projects", "Show or hide the project list.", RARE),
         ("open_cache", "C", "cache", "Browse the cache of the selected project or job."),
@@ -143,14 +148,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("mark", "space", "mark", "Mark the job for bulk actions."),
         ("bookmark", "B", "bookmark", "Toggle a bookmark (filter with is:bookmarked)."),
         ("compare", "c", "compare", "Compare the marked jobs, or a marked job with the selected one."),
-        (
-            "open_capacity",
-            "Q",
-            "capacity",
-            "Show GPU capacity and the queue.",
-            PLAIN,
-            "capacity.CapacityPage",
-        ),
+        ("open_capacity", "Q", "capacity", "Show GPU capacity and the queue."),
         ("export", "E", "export", "Export the listed jobs as CSV or JSON.", RARE),
         ("snooze", "z", "snooze", "Snooze this job's alerts; press again to undo."),
         ("copy_id", "y", "copy id", "Copy the job id."),
@@ -429,4 +427,74 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
     ),
 }
 
-ACTIONS = tuple(Action(scope, *row) for scope, rows in ROWS.items() for row in rows)
+DOES = {
+    Scope.HOME: {
+        "new_job": "submit.SubmitPage",
+        "stop_job": "change_jobs('stop')",
+        "recreate_job": "change_jobs('recreate')",
+        "bookmark": "messages.BookmarkRequested",
+        "open_capacity": "capacity.CapacityPage",
+        "open_browser": "messages.BrowserRequested",
+    },
+    Scope.JOB: {
+        **{f"show_{tab}": f"show_tab('{tab}')" for tab in JOB_TABS},
+        "next_tab": "step_tab(1)",
+        "previous_tab": "step_tab(-1)",
+        "next_node": "step_node(1)",
+        "previous_node": "step_node(-1)",
+        "stop_job": "change_job('stop')",
+        "recreate_job": "change_job('recreate')",
+        "record": "messages.RecordRequested",
+        "bookmark": "messages.BookmarkRequested",
+        "open_browser": "messages.BrowserRequested",
+    },
+    Scope.LOGS: {
+        "next_column": "focus_column(1)",
+        "previous_column": "focus_column(-1)",
+        "minute_back": "jump(-60)",
+        "minute_forward": "jump(60)",
+        "hour_back": "jump(-3600)",
+        "hour_forward": "jump(3600)",
+        "shorter_log": "next_length(1)",
+        "longer_log": "next_length(-1)",
+        "toggle_wrap": "toggle_option('wrap')",
+        "toggle_tracebacks": "toggle_option('fold_tracebacks')",
+        "toggle_progress": "toggle_option('collapse_progress')",
+        "toggle_repeats": "toggle_option('fold_repeats')",
+        "page_log": "open_outside('pager')",
+        "edit_log": "open_outside('editor')",
+    },
+    Scope.CHARTS: {
+        "zoom_in": "zoom(1)",
+        "zoom_out": "zoom(-1)",
+        "matrix_metric": "toggle_in_matrix('memory')",
+    },
+    Scope.METRICS: {
+        **READOUT,
+        "next_series": "select_series(1)",
+        "previous_series": "select_series(-1)",
+        "sort_nodes": "toggle_in_matrix('worst_first')",
+        "node_history": "toggle_in_matrix('over_time')",
+    },
+    Scope.RECORDING: {
+        "step_back": "step(-1)",
+        "step_forward": "step(1)",
+        "next_mark": "go_to_mark(1)",
+        "previous_mark": "go_to_mark(-1)",
+        "faster": "change_speed(1)",
+        "slower": "change_speed(-1)",
+    },
+    Scope.COMPARE: {**READOUT, "zoom_in": "zoom(1)", "zoom_out": "zoom(-1)"},
+    Scope.WHY: {"resume": "messages.ResumeRequested"},
+}
+"""What carries out actions that have no method of their own.
+
+``module.Class`` in ``tui.screens`` is a page to open, or, if it has a field, a message about the screen's
+job to post. Anything else is a call of the owner's ``action_`` method of that name.
+"""
+
+ACTIONS = tuple(
+    replace(Action(scope, *row), does=DOES.get(scope, {}).get(row[0], ""))
+    for scope, rows in ROWS.items()
+    for row in rows
+)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.text import Text
 from textual import on
 from textual.app import App, ComposeResult
 from textual.message import Message
@@ -26,11 +27,13 @@ from tui.analysis.connection import Connection
 from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers
 from tui.screens.dialogs import ConfirmScreen
+from tui.tables.column import Span
 from tui.widgets.background import run_in_background
 from tui.widgets.connection_notice import ConnectionNotice
 from tui.widgets.opening import OpenedWhole
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.status_line import StatusLine
+from tui.widgets.text_panel import WrappedText
 
 if TYPE_CHECKING:  # Home's first picture does not wait for them
     from tui.analysis.run.finding import HealthFinding
@@ -78,6 +81,16 @@ class AppScreen(OpenedWhole, Screen[None]):
     job: TrainingJob | None = None
     """The job that the screen is about, if it is about one that it follows."""
 
+    @property
+    def is_over(self) -> bool:
+        """True if nothing changes any more of what the screen is about."""
+        return self.job is not None and self.job.is_finished
+
+    @property
+    def chosen_job(self) -> TrainingJob | None:
+        """The job that actions are about."""
+        return self.job
+
     @dataclass
     class Published(Message):
         """The screen's feed has a newer snapshot."""
@@ -108,15 +121,15 @@ class AppScreen(OpenedWhole, Screen[None]):
     """Labels of actions that do something else now; the footer shows these actions."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Bind the keys of the screen's scopes, open pages, and forward the actions of panes to them."""
+        """Bind the keys of the screen's scopes, and have what the table of actions names carry them out."""
         cls.BINDINGS = bindings_of(*cls.SCOPES, Scope.SCREEN)
         super().__init_subclass__(**options)
         for action in actions_of(*cls.SCOPES):
-            if action.page:
-                setattr(cls, f"action_{action.id}", _opening(action.page))
+            if action.does:
+                setattr(cls, f"action_{action.id}", _doing(action.does))
         for scope, pane in cls.PANES.items():
             for action in actions_of(scope):
-                setattr(cls, f"action_{action.id}", _forward(pane, action.id))
+                setattr(cls, f"action_{action.id}", _forward(pane, action.does or action.id))
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="header")
@@ -138,6 +151,19 @@ class AppScreen(OpenedWhole, Screen[None]):
     def take(self, snapshot: Any) -> None:
         self.snapshot = snapshot
 
+    def set_header(
+        self, page: str, subject: str, facts: Sequence[Sequence[Span]] = (), priority_count: int = 1
+    ) -> None:
+        """Show the way back and the name of the page, what it is about, and facts by importance."""
+        lead = [("‹ ", "muted"), (f"{page} " if subject else page, "key"), (subject, "strong")]
+        self.query_one("#header", StatusLine).set_facts([lead, *facts], priority_count)
+
+    def show_text(self, selector: str, text: str | Text) -> None:
+        """Show a text, or hide its line if it is empty."""
+        line = self.query_one(selector, WrappedText)
+        line.display = bool(text)
+        line.update(text)
+
     def run_feed(self, name: str) -> None:
         run_in_background(self, self._feed.run, name, group="feed")
 
@@ -155,8 +181,7 @@ class AppScreen(OpenedWhole, Screen[None]):
     def watch_unhinted(self) -> None:
         self.refresh_bindings()
 
-    def watch_labels(self) -> None:
-        self.refresh_bindings()
+    watch_labels = watch_unhinted
 
     def change_keys(self, changes: Mapping[str, str]) -> None:
         """Rebind actions, by their ids. Call this before the screen is shown."""
@@ -210,10 +235,6 @@ class AppScreen(OpenedWhole, Screen[None]):
 
         self.app.push_screen(question, answered)
 
-    def type_into(self, field: Input) -> None:
-        """Focus `field` at once; ``Widget.focus`` defers to the next message and would lose keys."""
-        self.set_focus(field)
-
 
 @dataclass
 class PageServices:
@@ -255,7 +276,7 @@ class Page(ABC):
     """A screen that can be opened, and its place in the history.
 
     A page is defined below its screen, and opened with ``messages.OpenPage``. Its fields are what the
-    screen is about.
+    screen is about; the default of ``ids`` suits a page whose fields are jobs.
     """
 
     changes_server: ClassVar[bool] = False
@@ -267,7 +288,8 @@ class Page(ABC):
     @property
     def ids(self) -> tuple[str, ...]:
         """The ids of what the page is about. Pages of one class with the same ids are equal."""
-        return ()
+        values = [getattr(self, field.name) for field in fields(self)]
+        return tuple(value.id for value in values if isinstance(value, TrainingJob))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Page) and (type(self), self.ids) == (type(other), other.ids)
@@ -302,18 +324,26 @@ class OpenPage(AppMessage):
         self.changes_server = isinstance(self.page, Page) and self.page.changes_server
 
 
-def _opening(page: str) -> Callable[[AppScreen], None]:
-    def act(screen: AppScreen) -> None:
-        module, _, name = page.rpartition(".")
+def _doing(does: str) -> Callable[[AppScreen], Awaitable[object]]:
+    """Return a method that does what one of ``tui.actions.table.DOES`` says."""
+
+    async def act(screen: AppScreen) -> None:
+        if does.endswith(")"):
+            await screen.run_action(does)
+            return
+        module, _, name = does.rpartition(".")
         kind = getattr(import_module(f"tui.screens.{module}"), name)
-        screen.post_message(OpenPage(kind(screen.job) if fields(kind) else kind()))
+        if not fields(kind):
+            screen.post_message(OpenPage(kind()))
+        elif (job := screen.chosen_job) is not None:
+            screen.post_message(kind(job))
 
     return act
 
 
-def _forward(pane: type[Widget], action_id: str) -> Callable[[AppScreen], Awaitable[object]]:
+def _forward(pane: type[Widget], action: str) -> Callable[[AppScreen], Awaitable[object]]:
     async def act(screen: AppScreen) -> None:
-        await screen.query_one(pane).run_action(action_id)
+        await screen.query_one(pane).run_action(action)
 
     return act
 

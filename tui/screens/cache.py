@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from textual import on
 from textual.app import ComposeResult
 from textual.reactive import var
-from textual.widgets import Input
 
 from tui.actions import Scope
 from tui.analysis.file_tree.rows import Order, SortKey
@@ -18,6 +17,7 @@ from tui.analysis.file_tree.tree import ROOT, FileTree
 from tui.feeds.files import CacheFeed, CacheSnapshot
 from tui.screens.base import MakeFeed, Page, PageServices
 from tui.screens.file_tree import TreeScreen
+from tui.screens.filter_field import FilterField
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
 from tui.text.units import age, bytes_iec, counted, percent
@@ -52,7 +52,7 @@ class CacheScreen(TreeScreen):
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
         yield StatusLine(id="biggest")
-        yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
+        yield FilterField(FILTER_HINT)
         yield FileTreeView(
             order=BY_SIZE, now_s=self._now_s, empty_text="No paths match the filter.", id="tree"
         )
@@ -73,10 +73,8 @@ class CacheScreen(TreeScreen):
             self.tree_view.set_entries(snapshot.entries)
         self._show_header()
         self.show_stale(snapshot.error if snapshot.exists is not None else "")
-        instead = self.query_one("#instead", WrappedText)
         message = self._instead(snapshot)
-        instead.update(message)
-        instead.display = bool(message)
+        self.show_text("#instead", message)
         for name in ("#tree", "#biggest"):
             self.query_one(name).set_class(bool(message), "-hidden")
 
@@ -93,7 +91,8 @@ class CacheScreen(TreeScreen):
     @on(FileTreeView.Arranged)
     def _show_header(self) -> None:
         snapshot, tree = self.snapshot, self.tree_view.file_tree
-        facts: list[list[Span]] = [[("‹ ", "muted"), ("Cache ", "key"), (self._project, "strong")]]
+        facts: list[list[Span]] = self.filter_facts()
+        priority_count = 1 + (len(facts) or 1)
         if snapshot.entries and tree is not None:
             facts.append([(bytes_iec(tree.total_bytes), "strong")])
             facts.append([(counted(tree.file_count, "file"), "plain")])
@@ -102,9 +101,7 @@ class CacheScreen(TreeScreen):
             facts.append([(f"captured {age(seconds)} ago", "muted")])
         if snapshot.is_loading and snapshot.exists is not None:
             facts.append([("↻ refreshing", "muted")])
-        filtered = self.filter_facts()
-        facts[1:1] = filtered
-        self.query_one("#header", StatusLine).set_facts(facts, 1 + len(filtered or facts[1:2]))
+        self.set_header("Cache", self._project, facts, priority_count)
         self._show_biggest()
 
     def _show_biggest(self) -> None:

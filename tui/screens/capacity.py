@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.reactive import var
 
 from tui.actions import Scope
-from tui.analysis.fleet.capacity import CapacityView, GpuAllocation, queued_gpu_count
+from tui.analysis.fleet.capacity import CapacityView, queued_gpu_count
 from tui.feeds.capacity import CapacityFeed
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
 from tui.screens.job.page import JobPage
@@ -20,7 +20,6 @@ from tui.tables.column import Span, chosen
 from tui.text.sanitize import sanitize
 from tui.text.units import age, counted
 from tui.widgets.row_table import RowTable
-from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 SHOWN_OF_GPUS = "gpu team bar use free on_demand spot baseline waits"
@@ -48,26 +47,20 @@ class CapacityScreen(AppScreen):
     def __init__(self, place: str, feed_with: MakeFeed) -> None:
         super().__init__(feed_with)
         self._place = place
+        self._gpus = RowTable(chosen(GPUS, SHOWN_OF_GPUS), lambda line: line.row.key, id="gpus", opens=False)
+        self._jobs = RowTable(chosen(QUEUE, SHOWN_OF_JOBS), lambda one: one.key, id="jobs")
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
-        yield RowTable(chosen(GPUS, SHOWN_OF_GPUS), lambda line: line.row.key, id="gpus", opens=False)
+        yield self._gpus
         yield WrappedText(id="instead")
-        yield RowTable(chosen(QUEUE, SHOWN_OF_JOBS), lambda one: one.key, id="jobs")
+        yield self._jobs
         yield WrappedText(id="nobody")
 
     def on_mount(self) -> None:
         self.watch_snapshot()
         self.set_interval(5.0, self._show_header)  # the header shows an age
         self.run_feed("capacity feed")
-
-    @property
-    def _gpus(self) -> RowTable[CapacityLine]:
-        return self.query_one("#gpus", RowTable)
-
-    @property
-    def _jobs(self) -> RowTable[GpuAllocation]:
-        return self.query_one("#jobs", RowTable)
 
     def watch_snapshot(self) -> None:
         """Distinguish loading, empty, forbidden, unsupported and failed; keep and mark old data."""
@@ -79,20 +72,17 @@ class CapacityScreen(AppScreen):
         self._gpus.styles.height = len(lines) + 1
         if not view.rows and self._gpus.has_focus:
             self.set_focus(self._jobs)
-        stale = self.query_one("#stale", WrappedText)
         old_rows = bool(view.rows and view.state not in ("known", "empty"))
         why = sanitize(view.error if old_rows else view.jobs_error).rstrip(".")
-        stale.display = old_rows or bool(view.jobs_known and view.jobs_error)
-        stale.update(f"✗ Not updated: {why}. Showing last known data; press {refresh} to retry.")
-        instead = self.query_one("#instead", WrappedText)
-        instead.display = not view.rows
+        stale = f"✗ Not updated: {why}. Showing last known data; press {refresh} to retry."
+        self.show_text("#stale", stale if old_rows or (view.jobs_known and view.jobs_error) else "")
         failed = f"✗ Can't read the capacity.\n{sanitize(view.error)}\nPress {refresh} to retry."
-        instead.update(WORDS.get(view.state, failed))
+        self.show_text("#instead", "" if view.rows else WORDS.get(view.state, failed))
         self.watch_all_types()
 
     def _show_header(self) -> None:
         view = self.snapshot
-        facts: list[list[Span]] = [[("‹ ", "muted"), ("Capacity ", "key"), (self._place, "strong")]]
+        facts: list[list[Span]] = []
         if view.jobs_error:
             facts.append([("✗ queue not updated", "bad")])
         elif view.waiting:
@@ -103,7 +93,7 @@ class CapacityScreen(AppScreen):
         if view.at is not None and view.state != "loading":
             seconds = (datetime.now(UTC) - view.at).total_seconds()
             facts.append([(f"data {age(seconds)} old", "muted")])
-        self.query_one("#header", StatusLine).set_facts(facts, 2)
+        self.set_header("Capacity", self._place, facts, 2)
 
     @on(RowTable.Highlighted, "#gpus")
     def watch_all_types(self) -> None:
@@ -111,13 +101,11 @@ class CapacityScreen(AppScreen):
         only = None if self.all_types or line is None else line.row.gpu_type
         shown = [job for job in (*view.waiting, *view.holding) if only in (None, job.gpu_type)]
         self._jobs.set_rows(shown)
-        nobody = self.query_one("#nobody", WrappedText)
-        nobody.display = not shown
         of_type = f" {sanitize(only)}" if only else ""
         message = f"No jobs using or waiting for{of_type} GPUs." if view.jobs_known else "Loading the queue…"
         if view.jobs_error and not view.jobs_known:
             message = f"✗ Can't read the queue.\n{sanitize(view.jobs_error)}"
-        nobody.update(message)
+        self.show_text("#nobody", "" if shown else message)
 
     # Actions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial, partialmethod
+from functools import cached_property, partial
 from typing import Literal
 
 from textual import on
@@ -13,7 +13,7 @@ from textual.containers import Container, Vertical
 from textual.reactive import var
 
 from api_client.errors import RequestError
-from api_client.models import QueueContext, TrainingJob
+from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.analysis.comparison import (
     AXES,
@@ -29,78 +29,61 @@ from tui.analysis.comparison import (
     measures,
     throughput_unit,
 )
-from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.series import Series, next_smoothing
+from tui.analysis.series import Series
 from tui.feeds.comparison import ComparisonFeed, job_before
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
 from tui.screens.charts.builder import LEAST_RANGE, METRIC, ChartData
-from tui.screens.charts.filter import ChartFilter
-from tui.screens.charts.grid import FAST_CURSOR_CELLS, ChartGrid
+from tui.screens.charts.controls import ChartControls
 from tui.screens.charts.time_row import TimeRow, TimeShown
-from tui.screens.charts.view import ChartView, next_length, with_cursor_moved
+from tui.screens.charts.view import ChartView
 from tui.screens.differences import DifferencesPage
 from tui.screens.messages import ExportRequested
 from tui.tables.column import Span
 from tui.tables.comparison import comparison_columns
 from tui.text.sanitize import sanitize
+from tui.text.times import time_key
 from tui.text.units import counted, number, percent
-from tui.widgets.charts.line_chart import Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.charts.ticks import Window
 from tui.widgets.row_table import RowTable
-from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 AXIS_LABELS: dict[Axis, str] = {"step": "by step", "elapsed": "since start", "clock": "by clock"}
 
 
-Source = tuple[str, str | None, ProgressSnapshot | None, QueueContext | None]
-"""Inputs of a run's curves: id, name, progress from the log, and queue context (for the start time)."""
+class ComparedCharts:
+    """The charts of runs on one axis; each curve is made once."""
 
+    def __init__(self, runs: Sequence[ComparedRun], axis: Axis) -> None:
+        self._runs = runs
+        self._axis = axis
+        self._lines: dict[str, tuple[Series, ...]] = {}
 
-class CurveBuilder:
-    """Builds the comparison charts; curves of unchanged runs stay the same objects."""
+    def lines(self, measure: str) -> tuple[Series, ...]:
+        if measure not in self._lines:
+            self._lines[measure] = curves(self._runs, measure, self._axis)
+        return self._lines[measure]
 
-    def __init__(self) -> None:
-        self._held: dict[tuple[str, Axis], tuple[tuple[Source, ...], tuple[Series, ...]]] = {}
-
-    def lines(self, runs: Sequence[ComparedRun], measure: str, axis: Axis) -> tuple[Series, ...]:
-        made_of = tuple(
-            (one.job.id, one.job.name, one.run.progress, one.run.queue)
-            if one.run
-            else (one.job.id, one.job.name, None, None)
-            for one in runs
-        )
-        held = self._held.get((measure, axis))
-        if held is not None and held[0] == made_of:
-            return held[1]
-        new = curves(runs, measure, axis)
-        old = {line.name: line for line in held[1]} if held is not None else {}
-        kept = tuple(old[line.name] if old.get(line.name) == line else line for line in new)
-        self._held[measure, axis] = (made_of, kept)
-        return kept
-
-    def charts(
-        self, runs: Sequence[ComparedRun], view: ChartView, axis: Axis, baseline: str
-    ) -> list[ChartData]:
+    def charts(self, view: ChartView, baseline: str) -> list[ChartData]:
         """Return charts of all measures; only the loss is shown if no run reports it."""
-        found = []
-        reach = self.reach(runs, axis)
+        runs, charts = self._runs, []
+        start, end = view.window.bounds(*self.reach)
         for measure in measures(runs):
             is_metric = measure not in MEASURES
             metrics = [one.progress.metrics[measure] for one in runs if measure in one.progress.metrics]
-            lines = tuple(metrics) if is_metric else self.lines(runs, measure, axis)
+            lines = tuple(metrics) if is_metric else self.lines(measure)
             if not lines and measure != "loss":
                 continue
             unit = throughput_unit(runs) if measure == "throughput" else ""
-            start, end = view.window.bounds(*reach)
+            name = unit or sanitize(measure)
             spec = ChartSpec(
-                title=_title(unit or sanitize(measure), lines),
+                # A single curve has no legend, so the title names its run.
+                title=f"{name} of {lines[0].name}" if len(lines) == 1 else name,
                 start=start,
                 end=end,
                 unit=number,
                 least_range=LEAST_RANGE if measure == "throughput" else 0.0,
-                x_axis=axis,
+                x_axis=self._axis,
                 end_label="",
                 empty_text="no training progress in these logs so far",
                 log=view.log,
@@ -110,31 +93,26 @@ class CurveBuilder:
                 baseline=baseline,
                 cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
             )
-            finish = partial(self._finished, runs, measure, axis) if is_metric else None
-            found.append(ChartData(METRIC + measure if is_metric else measure, lines, spec, unit, finish))
-        return found
+            finish = partial(self._finished, measure) if is_metric else None
+            charts.append(ChartData(METRIC + measure if is_metric else measure, lines, spec, unit, finish))
+        return charts
 
-    def _finished(self, runs: Sequence[ComparedRun], measure: str, axis: Axis, chart: ChartData) -> ChartData:
-        return replace(chart, series=self.lines(runs, measure, axis))
+    def _finished(self, measure: str, chart: ChartData) -> ChartData:
+        return replace(chart, series=self.lines(measure))
 
-    def reach(self, runs: Sequence[ComparedRun], axis: Axis) -> tuple[float, float]:
-        lines = [line for measure in MEASURES for line in self.lines(runs, measure, axis)]
+    @cached_property
+    def reach(self) -> tuple[float, float]:
+        lines = [line for measure in MEASURES for line in self.lines(measure)]
         first = min((line.times[0] for line in lines), default=0.0)
         last = max((line.times[-1] for line in lines), default=1.0)
         return first, max(last, first + 1e-3)
 
 
-def _title(measure: str, lines: Sequence[Series]) -> str:
-    """Return the title of a chart. A single curve has no legend, so the title names its run."""
-    return f"{measure} of {lines[0].name}" if len(lines) == 1 else measure
-
-
 Layout = Literal["both", "charts", "table"]
 LAYOUTS: tuple[Layout, ...] = ("both", "charts", "table")
-PAN_SHARE = 0.5
 
 
-class CompareRunsScreen(AppScreen):
+class CompareRunsScreen(ChartControls, AppScreen):
     """Comparison of several runs; ``feed_with`` creates the feed that reads them."""
 
     CSS_PATH = "compare.tcss"
@@ -154,14 +132,14 @@ class CompareRunsScreen(AppScreen):
     def __init__(self, jobs: Sequence[TrainingJob], feed_with: MakeFeed) -> None:
         super().__init__(feed_with)
         self.set_reactive(CompareRunsScreen.runs, tuple(ComparedRun(job) for job in jobs))
-        self._maker = CurveBuilder()
+        self._charts = ComparedCharts(self.runs, self.axis)
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="problem")
         yield TimeRow(id="time")
-        yield ChartFilter()
+        yield self.chart_filter
         with Container(id="runs"):
-            yield ChartGrid(id="charts")
+            yield self.grid
             yield Vertical(self._new_table(), id="finals")
 
     def on_mount(self) -> None:
@@ -179,6 +157,7 @@ class CompareRunsScreen(AppScreen):
     # Current state
 
     def watch_runs(self) -> None:
+        self._charts = ComparedCharts(self.runs, self.axis)
         self._show()
 
     def watch_view(self) -> None:
@@ -186,6 +165,7 @@ class CompareRunsScreen(AppScreen):
         self._show_charts()
 
     def watch_axis(self) -> None:
+        self._charts = ComparedCharts(self.runs, self.axis)
         self.watch_view()
 
     def watch_differing_only(self) -> None:
@@ -205,7 +185,7 @@ class CompareRunsScreen(AppScreen):
 
     def watch_layout_shown(self, layout: Layout) -> None:
         self.update_classes({f"-only-{name}": name == layout for name in LAYOUTS})
-        self.set_focus(self.query_one("#charts" if layout == "charts" else RowTable))
+        self.take_focus()
         self.refresh_bindings()
         self._show_charts()
 
@@ -224,8 +204,7 @@ class CompareRunsScreen(AppScreen):
         if self._pruning:  # closed before the layout; the parts are gone
             return
         runs = self.runs
-        jobs = counted(len(runs), "job")
-        facts: list[list[Span]] = [[("‹ ", "muted"), ("Compare ", "key"), (jobs, "strong")]]
+        facts: list[list[Span]] = []
         rows = comparison_rows(self.ordered)
         differing = f"{sum(row.differs for row in rows)} of {counted(len(rows), 'row')}"
         if self.differing_only:
@@ -234,7 +213,7 @@ class CompareRunsScreen(AppScreen):
         if 0 < shown < len(runs):
             following = self.key_for("compare.next_base")
             facts.append([(f"{shown}/{len(runs)} shown, {following} next", "warn")])
-        priority_count = len(facts)
+        priority_count = 1 + len(facts)
         reading = [one for one in runs if one.state in ("waiting", "reading")]
         if reading:
             parts = [one.part or 0.0 for one in reading] + [1.0] * (len(runs) - len(reading))
@@ -243,7 +222,7 @@ class CompareRunsScreen(AppScreen):
         facts.append([(AXIS_LABELS[self.axis], "plain")])
         if not self.differing_only:
             facts.append([(f"{differing} differ", "muted")])
-        self.query_one("#header", StatusLine).set_facts(facts, priority_count)
+        self.set_header("Compare", counted(len(runs), "job"), facts, priority_count)
 
     def _show_problem(self) -> None:
         """List runs that are gone, failed or log no progress; the others are compared anyway."""
@@ -257,16 +236,13 @@ class CompareRunsScreen(AppScreen):
                 problems.append(f"▲ {name}: unreadable parts of its log: {one.gap_count}")
             elif one.state == "read" and not one.has_curves:
                 problems.append(f"ℹ {name}: no training progress in its log")
-        problem = self.query_one("#problem", WrappedText)
-        problem.display = bool(problems)
-        problem.update("\n".join(problems))
+        self.show_text("#problem", "\n".join(problems))
 
     def _show_charts(self) -> None:
         if self.layout_shown != "table":
             baseline = labels(self.runs)[self.base]
-            charts = self._maker.charts(self.runs, self.view, self.axis, baseline)
-            self.query_one(ChartGrid).set_charts(charts)
-            self.query_one(TimeRow).shown = TimeShown(self.view, *self._reach, self.axis, sign="┃")
+            self.grid.set_charts(self._charts.charts(self.view, baseline))
+            self.query_one(TimeRow).shown = TimeShown(self.view, *self.reach(), self.axis, sign="┃")
 
     def _show_table(self) -> None:
         rows = sorted(comparison_rows(self.ordered), key=lambda row: not row.differs)
@@ -277,32 +253,21 @@ class CompareRunsScreen(AppScreen):
         """Update the header after the layout, which determines how many columns fit."""
         self.call_after_refresh(self._show_header)
 
-    # Mouse on the charts
+    # Charts
+
+    def reach(self) -> tuple[float, float]:
+        return self._charts.reach
 
     @property
-    def _reach(self) -> tuple[float, float]:
-        return self._maker.reach(self.runs, self.axis)
+    def axis_of_range(self) -> Axis:
+        return self.axis
 
-    @on(Zoomed)
-    def _zoomed(self, message: Zoomed) -> None:
-        window = self.view.window.zoomed(message.factor, message.around, *self._reach)
-        self.view = replace(self.view, window=window)
-
-    @on(Panned)
-    def _panned(self, message: Panned) -> None:
-        self._pan(message.by)
-
-    @on(Pointed)
-    def _pointed(self, message: Pointed) -> None:
-        self.view = replace(self.view, cursor=message.x)
-
-    @on(SeriesClicked)
-    def _switched(self, message: SeriesClicked) -> None:
-        self.view = replace(self.view, hidden=self.view.hidden ^ {message.name})
+    def take_focus(self) -> None:
+        self.set_focus(self.grid if self.layout_shown == "charts" else self.query_one(RowTable))
 
     @on(TimeRow.Chosen)
     def _range_chosen(self, message: TimeRow.Chosen) -> None:
-        self.view = replace(self.view, window=message.window)
+        self.show_window(message.window)
 
     # Actions
 
@@ -315,52 +280,8 @@ class CompareRunsScreen(AppScreen):
         self.view = replace(self.view, window=Window(), cursor=None)
         self.axis = AXES[(AXES.index(self.axis) + 1) % len(AXES)]
 
-    def action_next_chart(self) -> None:
-        self.query_one(ChartGrid).next()
-
-    @on(ChartFilter.Changed)
-    def _filter(self, message: ChartFilter.Changed) -> None:
-        self.query_one(ChartGrid).text = message.value
-
-    @on(ChartFilter.Submitted)
-    def _filtered(self) -> None:
-        self.set_focus(self.query_one("#charts" if self.layout_shown == "charts" else RowTable))
-
-    def action_filter_charts(self) -> None:
-        self.query_one(ChartFilter).open()
-
     def action_layout(self) -> None:
         self.layout_shown = LAYOUTS[(LAYOUTS.index(self.layout_shown) + 1) % len(LAYOUTS)]
-
-    def action_smoothing(self) -> None:
-        self.view = replace(self.view, smoothing=next_smoothing(self.view.smoothing))
-
-    def action_log_scale(self) -> None:
-        self.view = replace(self.view, log=not self.view.log)
-
-    def _zoom(self, by: int) -> None:
-        self.view = replace(self.view, window=next_length(self.view, by, self._reach, self.axis))
-
-    action_zoom_in = partialmethod(_zoom, 1)
-    action_zoom_out = partialmethod(_zoom, -1)
-
-    def _move_cursor(self, cells: int) -> None:
-        self.view = with_cursor_moved(self.view, cells, self.query_one(ChartGrid).raster_cells, self._reach)
-
-    action_cursor_left = partialmethod(_move_cursor, -1)
-    action_cursor_right = partialmethod(_move_cursor, 1)
-    action_cursor_far_left = partialmethod(_move_cursor, -FAST_CURSOR_CELLS)
-    action_cursor_far_right = partialmethod(_move_cursor, FAST_CURSOR_CELLS)
-
-    def _pan_share(self, share: float) -> None:
-        start, end = self.view.window.bounds(*self._reach)
-        self._pan(share * (end - start))
-
-    action_pan_back = partialmethod(_pan_share, -PAN_SHARE)
-    action_pan_forward = partialmethod(_pan_share, PAN_SHARE)
-
-    def _pan(self, by: float) -> None:
-        self.view = replace(self.view, window=self.view.window.panned(by, *self._reach))
 
     def action_next_base(self) -> None:
         self.base = (self.base + 1) % max(1, len(self.runs))
@@ -369,10 +290,11 @@ class CompareRunsScreen(AppScreen):
         self.differing_only = not self.differing_only
 
     def action_code(self) -> None:
-        """Open what differs from the baseline to the job beside it."""
-        if len(self.ordered) > 1:
-            before, after = (one.job for one in self.ordered[:2])
-            self.post_message(OpenPage(DifferencesPage(before, after)))
+        """Open what differs between the baseline and the job beside it, from the older one to the newer."""
+        jobs = [one.job for one in self.ordered[:2]]
+        if len(jobs) == 2:
+            older, newer = sorted(jobs, key=lambda job: time_key(job.created_at))
+            self.post_message(OpenPage(DifferencesPage(older, newer)))
 
     def action_export(self) -> None:
         tables = []
@@ -385,8 +307,8 @@ class CompareRunsScreen(AppScreen):
         )
 
     def action_back(self) -> None:
-        if self.query_one(ChartFilter).clear_text():
-            self._filtered()
+        if self.chart_filter.clear_text():
+            self.take_focus()
         elif self.view.cursor is not None:
             self.view = replace(self.view, cursor=None)
         else:

@@ -193,7 +193,7 @@ class StopScreen(ChoiceScreen[StopAnswer]):
 
 
 class PathDialog(Dialog[Answer]):
-    """Asks for a path; subclasses handle it, and close the dialog or show a problem."""
+    """Asks for a path, or another line; it stays open, with what is wrong, until there is an answer."""
 
     AUTO_FOCUS = "Input"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False)]
@@ -205,19 +205,26 @@ class PathDialog(Dialog[Answer]):
         )
         super().__init__(question, about, buttons, field)
 
-    def take(self, typed: str) -> object:
+    async def answer(self, typed: str) -> Answer:
+        """Return the answer that was typed. Raises ValueError or OSError with what is wrong with it."""
         raise NotImplementedError
 
-    def show_problem(self, problem: str) -> None:
-        self.query_one("#problem", WrappedText).update(problem)
-
     @on(Input.Changed)
-    def _changed(self) -> None:
-        self.show_problem("")
+    def _show_problem(self, problem: object = "") -> None:
+        text = sanitize_multiline(str(problem)) if isinstance(problem, Exception) else ""
+        self.query_one("#problem", WrappedText).update(text)
 
     @on(Input.Submitted)
-    def _submitted(self) -> None:
-        self.take(self.query_one(Input).value)
+    @work(exclusive=True, group="answer")
+    async def _submitted(self) -> None:
+        try:
+            answer = await self.answer(self.query_one(Input).value)
+        except OSError as error:
+            self._show_problem(ValueError(f"not saved: {why_not_written(error)}"))
+        except ValueError as problem:
+            self._show_problem(problem)
+        else:
+            self.dismiss(answer)
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
@@ -231,10 +238,7 @@ class PathDialog(Dialog[Answer]):
 
 
 class StopRulesScreen(PathDialog["GuardRules"]):
-    """Asks on which conditions a run is stopped; the result is None if the user cancels.
-
-    ``read`` raises ValueError for a line that it cannot read.
-    """
+    """Asks on which conditions a run is stopped; the result is None if the user cancels."""
 
     def __init__(self, question: str, read: Callable[[str], GuardRules]) -> None:
         about = (
@@ -246,11 +250,8 @@ class StopRulesScreen(PathDialog["GuardRules"]):
         super().__init__(f"{question} When?", about, field, "Watch")
         self._read = read
 
-    def take(self, typed: str) -> None:
-        try:
-            self.dismiss(self._read(typed))
-        except ValueError as problem:
-            self.show_problem(sanitize_multiline(str(problem)))
+    async def answer(self, typed: str) -> GuardRules:
+        return self._read(typed)
 
 
 class DownloadFolderScreen(PathDialog[Path]):
@@ -262,24 +263,21 @@ class DownloadFolderScreen(PathDialog[Path]):
         self._refuse = refuse
         """Returns why a folder cannot be used; empty if it can."""
 
-    def take(self, typed: str) -> None:
-        typed = typed.strip()
+    async def answer(self, typed: str) -> Path:
+        return self._folder(typed.strip())
+
+    def _folder(self, typed: str) -> Path:
         if not typed:
-            self.show_problem("Enter a folder; . is the current one.")
-            return
+            raise ValueError("Enter a folder; . is the current one.")
         try:
             folder = Path(typed).expanduser()
-            if folder.exists() and not folder.is_dir():
-                self.show_problem("That's a file; enter a folder.")
-                return
-            problem = self._refuse(folder)
+            is_file = folder.exists() and not folder.is_dir()
+            problem = "That's a file; enter a folder." if is_file else self._refuse(folder)
         except (OSError, RuntimeError, ValueError) as error:
-            self.show_problem(f"Not a valid folder: {sanitize(str(error))}")
-            return
+            raise ValueError(f"Not a valid folder: {error}") from error
         if problem:
-            self.show_problem(problem)
-        else:
-            self.dismiss(folder.absolute())
+            raise ValueError(problem)
+        return folder.absolute()
 
 
 class ExportScreen(PathDialog[tuple[Path, ...]]):
@@ -295,22 +293,16 @@ class ExportScreen(PathDialog[tuple[Path, ...]]):
         self._replaceable: Path | None = None
         """Existing file that the user was warned about; saving to it again replaces it."""
 
-    @work(exclusive=True, group="export")
-    async def take(self, typed: str) -> None:
+    async def answer(self, typed: str) -> tuple[Path, ...]:
+        path = typed_path(typed)
+        replace = path == self._replaceable
+        target = landing(self.app, path)
         try:
-            path = typed_path(typed)
-            replace = path == self._replaceable
-            target = landing(self.app, path)
             files = await asyncio.to_thread(save_tables, self._tables, target, replace=replace)
         except FileExistsError:
             self._replaceable = path
-            self.show_problem(f"{sanitize(str(path))} already exists; press enter again to replace it")
-        except OSError as error:
-            self.show_problem(f"not saved: {why_not_written(error)}")
-        except ValueError as error:
-            self.show_problem(f"not saved: {sanitize(str(error))}")
-        else:
-            self.dismiss(tuple(files))
+            raise ValueError(f"{path} already exists; press enter again to replace it") from None
+        return tuple(files)
 
 
 ExistingChoice = Literal["skip", "overwrite", "rename"]

@@ -1,73 +1,96 @@
-"""The page of the differences between two jobs in code, settings and hardware."""
+"""The pages of differences: between two jobs in code, settings and hardware, and between two checkpoints."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from textual.app import ComposeResult
 
 from api_client.errors import RequestError
-from api_client.models import TrainingJob
+from api_client.models import CheckpointFile, TrainingJob
+from tui.analysis.checkpoints.comparison import ComparedLine, compare_checkpoints
+from tui.analysis.checkpoints.facts import CheckpointFacts
 from tui.analysis.differences import JobDifferences
 from tui.readers.code import read_differences
 from tui.screens.base import AppScreen, Page, PageServices
-from tui.tables.column import Span
+from tui.tables.column import Column, Span
 from tui.text.sanitize import clip, sanitize
 from tui.widgets.background import run_in_background
-from tui.widgets.status_line import StatusLine
-from tui.widgets.text_panel import Line, TextPanel
+from tui.widgets.row_table import RowTable
+from tui.widgets.text_panel import Line, TextPanel, WrappedText
 
-READING = "Reading the code of both jobs…"
 RETRY_DELAY_S = 10.0
 LONGEST_LINE_CELLS = 400
 """Longer lines, such as data, are cut: five rows of a narrow screen."""
 
 
-class DifferencesScreen(AppScreen):
-    """The differences from one job to another; ``read`` reads them."""
+class ReadOnceScreen(AppScreen):
+    """Shows what ``read`` returns; reads again on request, and after an error."""
 
-    AUTO_FOCUS = "#differences"
     DEFAULT_CSS = """
-    DifferencesScreen {
+    ReadOnceScreen {
         #header { background: $surface; padding: 0 1; }
-        #differences { height: 1fr; padding: 0 1; }
+        #remark { color: $text-muted; padding: 0 1; }
+        #differences { height: 1fr; }
     }
+    DifferencesScreen #differences { padding: 0 1; }
     """
+    AUTO_FOCUS = "#differences"
 
-    def __init__(self, title: str, read: Callable[[], Awaitable[JobDifferences]]) -> None:
+    def __init__(self, read: Callable[[], Awaitable[Any]]) -> None:
         super().__init__()
-        self._title = title
         self._read = read
-        self._lines: list[Line] = []
 
-    def compose_body(self) -> ComposeResult:
-        yield TextPanel(id="differences")
-
-    def on_mount(self) -> None:
-        facts: list[list[Span]] = [[("‹ ", "muted"), ("Differences ", "key"), (self._title, "strong")]]
-        self.query_one(StatusLine).set_facts(facts)
-        self._show([(READING, "muted")])
-        self.action_refresh()
+    @abstractmethod
+    def show_remark(self, remark: str, tone: str) -> None: ...
 
     def action_refresh(self) -> None:
         run_in_background(self, self._load, "differences", group="feed", exclusive=True)
 
     async def _load(self) -> None:
         try:
-            found = await self._read()
+            answer = await self._read()
         except RequestError as error:
             reason, key = sanitize(str(error)).rstrip("."), self.key_for("screen.refresh")
-            text = f"✗ Can't read: {reason}. Retrying automatically; press {key} to retry now."
-            self._show([(text, "bad")])
+            self.show_remark(
+                f"✗ Can't read: {reason}. Retrying automatically; press {key} to retry now.", "bad"
+            )
             self.set_timer(RETRY_DELAY_S, self.action_refresh, name="try again")
-            return
-        missing = f"Code not compared: {sanitize(found.not_compared)}" if found.not_compared else ""
-        remarks: list[Line] = [[(text, "muted")] for text in (missing, found.none_words) if text]
-        lines = ((clip(line, LONGEST_LINE_CELLS), tone) for line, tone in found.lines())
+        else:
+            self.take(answer)
+
+
+class DifferencesScreen(ReadOnceScreen):
+    """The differences from one job to another."""
+
+    def __init__(self, title: str, read: Callable[[], Awaitable[JobDifferences]]) -> None:
+        super().__init__(read)
+        self._title = title
+        self._lines: list[Line] = []
+
+    def compose_body(self) -> ComposeResult:
+        yield TextPanel(id="differences")
+
+    def on_mount(self) -> None:
+        self.set_header("Differences", self._title)
+        self.show_remark("Reading the code of both jobs…", "muted")
+        self.action_refresh()
+
+    def take(self, differences: JobDifferences) -> None:
+        missing = (
+            f"Code not compared: {sanitize(differences.not_compared)}" if differences.not_compared else ""
+        )
+        remarks: list[Line] = [[(text, "muted")] for text in (missing, differences.none_words) if text]
+        lines = ((clip(line, LONGEST_LINE_CELLS), tone) for line, tone in differences.lines())
         self._lines = [*remarks, *([(line, tone or "plain")] for line, tone in lines)]
         self._show()
+
+    def show_remark(self, remark: str, tone: str) -> None:
+        self._show([(remark, tone)])
 
     def _show(self, *remarks: Line) -> None:
         """Show what was read last, below remarks."""
@@ -81,10 +104,78 @@ class DifferencesPage(Page):
     before: TrainingJob
     after: TrainingJob
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        return (self.before.id, self.after.id)
-
     def open(self, services: PageServices) -> DifferencesScreen:
         read = partial(read_differences, services.session.client, self.before, self.after)
         return DifferencesScreen(JobDifferences(self.before, self.after).title, read)
+
+
+def _column(name: str, title: str, read: Callable[[ComparedLine], str]) -> Column[ComparedLine]:
+    def cell(line: ComparedLine) -> list[Span]:
+        return [(read(line), "plain" if line.differs else "muted")]
+
+    return Column(name, sanitize(title), cell, 10, flex=1, keep=2)
+
+
+class CompareCheckpointsScreen(ReadOnceScreen):
+    """Settings and files of two checkpoints; ``list_files`` lists the files of one."""
+
+    def __init__(
+        self,
+        left: CheckpointFacts,
+        right: CheckpointFacts,
+        list_files: Callable[[str], Awaitable[Sequence[CheckpointFile]]],
+    ) -> None:
+        async def read() -> list[Sequence[CheckpointFile]]:
+            return [await list_files(side.name) for side in (left, right)]
+
+        super().__init__(read)
+        self._left = left
+        self._right = right
+
+    def compose_body(self) -> ComposeResult:
+        columns = (
+            Column[ComparedLine](
+                "mark", "", lambda line: [("≠" if line.differs else "", "accent")], 1, keep=3
+            ),
+            Column[ComparedLine]("what", "", lambda line: [(line.what, "muted")], 24, keep=3),
+            _column("left", self._left.name, lambda line: line.left),
+            _column("right", self._right.name, lambda line: line.right),
+        )
+        yield RowTable(columns, lambda line: line.what, id="differences", opens=False)
+        yield WrappedText(id="remark")
+
+    def on_mount(self) -> None:
+        self._show(compare_checkpoints(self._left, self._right), "Listing files…")
+        self.action_refresh()
+
+    def take(self, files: list[Sequence[CheckpointFile]]) -> None:
+        left, right = files
+        compared = compare_checkpoints(self._left, self._right, left_files=left, right_files=right)
+        self._show(compared, "Identical files are hidden.")
+
+    def show_remark(self, remark: str, tone: str) -> None:
+        self.show_text("#remark", remark)
+
+    def _show(self, compared: Sequence[ComparedLine], remark: str) -> None:
+        differing = f"{sum(line.differs for line in compared)} of {len(compared)} differ"
+        names = f"{sanitize(self._left.name)} with {sanitize(self._right.name)}"
+        self.set_header("Compare", names, [[(differing, "accent")]])
+        self.query_one("#differences", RowTable).set_rows(compared)
+        self.show_text("#remark", remark)
+
+
+@dataclass(frozen=True, eq=False)
+class CompareCheckpointsPage(Page):
+    """Two checkpoints of a job."""
+
+    job: TrainingJob
+    left: CheckpointFacts
+    right: CheckpointFacts
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return (self.job.id, self.left.name, self.right.name)
+
+    def open(self, services: PageServices) -> CompareCheckpointsScreen:
+        list_files = partial(services.session.client.checkpoints.files_of, self.job.project_id, self.job.id)
+        return CompareCheckpointsScreen(self.left, self.right, list_files)

@@ -31,7 +31,6 @@ from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted, duration, percent, thin_bar
 from tui.widgets.row_table import RowTable
-from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 BAR_CELLS = 12
@@ -122,8 +121,14 @@ class DownloadsScreen(AppScreen):
     AUTO_FOCUS = "#transfers"
     SCOPES = (Scope.DOWNLOADS,)
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._table = RowTable(
+            TRANSFER_COLUMNS, lambda item: item.id, id="transfers", opens=False, sized=True
+        )
+
     def compose_body(self) -> ComposeResult:
-        yield RowTable(TRANSFER_COLUMNS, lambda item: item.id, id="transfers", opens=False, sized=True)
+        yield self._table
         yield WrappedText(id="about")
         yield RowTable(FILE_COLUMNS, lambda file: str(file.path), id="files", opens=False, sized=True)
         files, source = map(self.key_for, ("checkpoints.download_checkpoint", "job.download_source"))
@@ -140,15 +145,6 @@ class DownloadsScreen(AppScreen):
             if len(downloads.items) > len(before.items):
                 self._table.move_to(downloads.items[-1].id)
 
-    @property
-    def _table(self) -> RowTable[Transfer]:
-        return self.query_one("#transfers", RowTable)
-
-    @property
-    def _chosen(self) -> Transfer | None:
-        tables = self.query("#transfers").results(RowTable)  # gone before the footer as the screen closes
-        return next((table.cursor_row for table in tables), None)
-
     def _show(self) -> None:
         items = self.downloads.items
         self._table.set_rows(items)
@@ -161,19 +157,19 @@ class DownloadsScreen(AppScreen):
 
     def _show_header(self) -> None:
         going = self.downloads.under_way
-        facts: list[list[Span]] = [[("‹ ", "muted"), ("Downloads", "key")]]
+        facts: list[list[Span]] = []
         if going:
             facts.append([(self.downloads.indicator(), "running")])
         for state, number in Counter(item.state for item in self.downloads.items).items():
             if state in ENDED:
                 sign, word, tone = STATE_VIEWS[state]
                 facts.append([(f"{sign} {number} {word}", tone)])
-        self.query_one("#header", StatusLine).set_facts(facts)
+        self.set_header("Downloads", "", facts)
 
     @on(RowTable.Highlighted, "#transfers")
     def _show_chosen(self) -> None:
         self.refresh_bindings()
-        item = self._chosen
+        item = self._table.cursor_row
         if item is None:
             return
         self.query_one("#files", RowTable).set_rows(item.files)
@@ -201,7 +197,7 @@ class DownloadsScreen(AppScreen):
     # Actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        item = self._chosen
+        item = self._table.cursor_row
         if action == "cancel_download":
             return item is not None and item.is_running_or_queued
         if action == "copy_folder":
@@ -211,15 +207,15 @@ class DownloadsScreen(AppScreen):
         return super().check_action(action, parameters)
 
     def action_cancel_download(self) -> None:
-        if (item := self._chosen) is not None:
+        if (item := self._table.cursor_row) is not None:
             self.post_message(messages.CancelDownloadRequested(item.id))
 
     def action_retry_download(self) -> None:
-        if (item := self._chosen) is not None:
+        if (item := self._table.cursor_row) is not None:
             self.post_message(messages.RetryDownloadRequested(item.id))
 
     def action_copy_folder(self) -> None:
-        item = self._chosen
+        item = self._table.cursor_row
         if item is not None:
             self.post_message(messages.CopyRequested(item.folder, "folder"))
 

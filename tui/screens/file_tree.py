@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from textual import on
-from textual.widgets import Input
 
 from tui.analysis.file_tree.tree import ROOT
 from tui.screens.base import AppScreen
+from tui.screens.filter_field import FilterField
 from tui.screens.messages import CopyRequested
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
 from tui.widgets.file_tree import FileTreeView
-from tui.widgets.text_panel import WrappedText
 
 
 class TreeScreen(AppScreen):
-    """A screen with one tree, ``#filter`` and ``#stale``; its first scope must own the actions."""
+    """A screen with one tree, a `FilterField` and ``#stale``; its first scope must own the actions."""
 
     AUTO_FOCUS = "#tree"
 
@@ -26,10 +25,8 @@ class TreeScreen(AppScreen):
 
     def show_stale(self, error: str) -> None:
         """Show above the tree that it is stale, and why; without ``error``, hide the notice."""
-        stale = self.query_one("#stale", WrappedText)
-        stale.display = bool(error)
-        again = self.key_for("screen.refresh")
-        stale.update(f"✗ Not updated: {error} Showing last known data; press {again} to retry.")
+        again = f"Showing last known data; press {self.key_for('screen.refresh')} to retry."
+        self.show_text("#stale", f"✗ Not updated: {error} {again}" if error else "")
 
     def filter_facts(self) -> list[list[Span]]:
         """Return the filter and the number and size of matching files; empty without a filter."""
@@ -48,24 +45,21 @@ class TreeScreen(AppScreen):
 
     # Filter
 
-    @on(Input.Changed, "#filter")
-    def _filter_typed(self, event: Input.Changed) -> None:
+    @on(FilterField.Changed)
+    def _filter_typed(self, event: FilterField.Changed) -> None:
         self.tree_view.set_pattern(event.value.strip())
 
-    @on(Input.Submitted, "#filter")
+    @on(FilterField.Submitted)
     def _filter_kept(self) -> None:
-        self.query_one("#filter").remove_class("-open")
+        self.query_one(FilterField).close()
         self.set_focus(self.tree_view)
 
     def leave_filter(self) -> bool:
         """Clear and close the filter; return False if there is none."""
-        field = self.query_one("#filter", Input)
-        if not (field.has_class("-open") or field.value):
-            return False
-        field.remove_class("-open")
-        field.value = ""
-        self.set_focus(self.tree_view)
-        return True
+        was_used = self.query_one(FilterField).clear_text()
+        if was_used:
+            self.set_focus(self.tree_view)
+        return was_used
 
     # Actions
 
@@ -76,9 +70,7 @@ class TreeScreen(AppScreen):
         self.tree_view.open_below()
 
     def action_filter(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.add_class("-open")
-        self.type_into(field)
+        self.query_one(FilterField).open()
 
     def action_sort(self) -> None:
         self.tree_view.set_order(self.tree_view.order.next())

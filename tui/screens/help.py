@@ -14,11 +14,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from tui.actions import SCOPE_TITLES, Action, ActionFlag, Scope, actions_of
 from tui.actions.keymap import key_signs, keys_of
 from tui.analysis.run.finding import SEVERITIES, SIGNS
+from tui.screens.filter_field import FilterField
 from tui.widgets.tones import tone_styles
 
 HEADINGS = {**SCOPE_TITLES, Scope.SCREEN: "On every screen", Scope.APP: "Everywhere"}
@@ -65,7 +66,7 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
             yield Static(Text.assemble(("Keyboard shortcuts", "bold"), "  / finds · esc closes"), id="title")
-            yield Input(placeholder="key or words", id="find", compact=True)
+            yield FilterField("key or words", id="find")
             with VerticalScroll(id="keys"):
                 yield Static(self._shortcuts(""), id="shortcuts")
 
@@ -98,14 +99,14 @@ class HelpScreen(ModalScreen[None]):
             table.add_row(Text(keys), Text(sentence))
         return table
 
-    @on(Input.Changed)
+    @on(FilterField.Changed)
     @on(events.Resize)
     def _show_shortcuts(self) -> None:
         if self.query("#shortcuts"):  # not yet, or no longer
-            query = self.query_one("#find", Input).value
+            query = self.query_one(FilterField).value
             self.query_one("#shortcuts", Static).update(self._shortcuts(query))
 
-    @on(Input.Submitted)
+    @on(FilterField.Submitted)
     def _found(self) -> None:
         self.set_focus(self.query_one("#keys"))
 
@@ -115,19 +116,14 @@ class HelpScreen(ModalScreen[None]):
             self.app.pop_screen()
 
     def action_find(self) -> None:
-        field = self.query_one("#find", Input)
-        field.add_class("-open")
-        self.set_focus(field)
+        self.query_one(FilterField).open()
 
     def action_back(self) -> None:
         """Leave the search, else close the help."""
-        field = self.query_one("#find", Input)
-        if not field.has_class("-open"):
+        if self.query_one(FilterField).clear_text():
+            self.set_focus(self.query_one("#keys"))
+        else:
             self.app.pop_screen()
-            return
-        field.remove_class("-open")
-        field.value = ""
-        self.set_focus(self.query_one("#keys"))
 
     def action_scroll_pages(self, pages: float) -> None:
         keys = self.query_one("#keys", VerticalScroll)

@@ -19,7 +19,6 @@ from textual.suggester import Suggester, SuggestFromList
 from textual.widgets import Button, Input, Label, ProgressBar, Static
 
 from api_client.definitions import TrainingProject
-from api_client.files import why_not_written
 from api_client.submission.payload import Overrides
 from tui.actions import Scope
 from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapshot
@@ -29,12 +28,11 @@ from tui.screens.dialogs import ConfirmScreen, PathDialog
 from tui.screens.job.page import JobPage
 from tui.system.saved_files import is_own_file, own_path
 from tui.system.starters import FilesInTheWay, StarterProject, write_starters
-from tui.tables.column import Column, Heading
+from tui.tables.column import Column, Heading, Span
 from tui.text.sanitize import clip, sanitize, sanitize_beginning
 from tui.text.units import bytes_iec
 from tui.widgets.background import run_in_background
 from tui.widgets.row_table import RowTable
-from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import Line, TextPanel, WrappedText
 
 
@@ -66,9 +64,19 @@ class OverrideInputs(Vertical):
         return overrides_of({field.name: self.query_one(f"#{field.name}", Input).value for field in FIELDS})
 
 
+STARTER_CELLS = 20
+
+
+def _name(row: ConfigChoice) -> list[Span]:
+    """Return the path, or the name of a starter and what it is, for which there is room beside it."""
+    if row.starter is None:
+        return [(sanitize(row.name), "plain")]
+    return [(f"{row.name:<{STARTER_CELLS}}", "plain"), (row.note, "muted")]
+
+
 CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (
-    Column("name", "", lambda row: [(sanitize(row.name), "plain")], width=24, flex=1, most=48),
-    Column("note", "", lambda row: [(row.note, "muted")], width=6, flex=2, keep=1),
+    Column("name", "", _name, width=24, flex=1, most=48),
+    Column("note", "", lambda row: [("" if row.starter else row.note, "muted")], width=6, flex=2, keep=1),
 )
 
 
@@ -98,18 +106,13 @@ class StarterScreen(PathDialog[Path]):
         super().__init__(f"New project from {starter.name}: in which folder?", about, field, "Create")
         self._starter = starter
 
-    def take(self, typed: str) -> None:
+    async def answer(self, typed: str) -> Path:
+        folder = own_path(typed.strip() or ".")
         try:
-            folder = own_path(typed.strip() or ".")
             write_starters({folder: self._starter})
         except FilesInTheWay as problem:
-            self.show_problem(sanitize(str(problem)))
-        except OSError as error:
-            self.show_problem(f"not written: {why_not_written(error)}")
-        except ValueError as error:
-            self.show_problem(f"Not a valid folder: {sanitize(str(error))}")
-        else:
-            self.dismiss(folder / "config.py")
+            raise ValueError(str(problem)) from problem
+        return folder / "config.py"
 
 
 class PathSuggester(Suggester):
@@ -154,13 +157,15 @@ class SubmitScreen(AppScreen):
     def __init__(self, feed_with: MakeFeed, place: str) -> None:
         super().__init__(feed_with)
         self._place = place
+        self._choices = RowTable(CHOICE_COLUMNS, lambda row: row.name, id="choices")
+        self._choices.headings_of = _choice_headings
 
     def compose_body(self) -> ComposeResult:
         """Yield the widgets of all stages; CSS shows those of the current stage."""
         yield WrappedText(id="error")
         with Vertical(id="choosing"):
             yield Input(placeholder=PATH_HINT, id="path", compact=True, suggester=PathSuggester())
-            yield RowTable(CHOICE_COLUMNS, lambda row: row.name, id="choices")
+            yield self._choices
             yield WrappedText(NO_MATCH, id="no-match")
         with Horizontal(id="reviewing"):
             yield TextPanel(id="job")
@@ -173,7 +178,6 @@ class SubmitScreen(AppScreen):
             yield ProgressBar(id="bar", show_eta=False)
 
     def on_mount(self) -> None:
-        self._choices.headings_of = _choice_headings
         self.watch_snapshot(self.snapshot)
         run_in_background(self, self._feed.find_configs_nearby, "search for configs")
 
@@ -182,9 +186,7 @@ class SubmitScreen(AppScreen):
         stage = {"loading": "choosing", "submitted": "submitting"}.get(snapshot.stage, snapshot.stage)
         self.update_classes({f"-{name}": name == stage for name in STAGES})
         self._show_header(snapshot)
-        error = self.query_one("#error", WrappedText)
-        error.display = bool(snapshot.error)
-        error.update(f"✗ {sanitize(snapshot.error)}")
+        self.show_text("#error", f"✗ {sanitize(snapshot.error)}" if snapshot.error else "")
         if snapshot.choices is not None:
             self._narrow_choices()
         if snapshot.project is not None and stage == "reviewing":
@@ -206,17 +208,13 @@ class SubmitScreen(AppScreen):
         self._choices.set_rows(shown)
         self.query_one("#no-match").display = not shown
 
-    @property
-    def _choices(self) -> RowTable[ConfigChoice]:
-        return self.query_one("#choices", RowTable)
-
     def _show_header(self, snapshot: SubmissionSnapshot) -> None:
-        spans = [[("‹ ", "muted"), ("New job", "key")], [(f"on {self._place}", "muted")]]
+        spans = [[(f"on {self._place}", "muted")]]
         if snapshot.config is not None and snapshot.stage != "choosing":
             spans.append([(sanitize(ConfigChoice(snapshot.config).name), "plain")])
         if snapshot.stage == "loading":
             spans.append([("loading…", "muted")])
-        self.query_one("#header", StatusLine).set_facts(spans)
+        self.set_header("New job", "", spans)
 
     def _show_review(self, snapshot: SubmissionSnapshot) -> None:
         assert snapshot.project is not None

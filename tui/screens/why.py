@@ -21,14 +21,13 @@ from tui.analysis.why.explanation import Clue, Explanation, Figure, markdown
 from tui.feeds.why import WhyFeed, WhyView
 from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
 from tui.screens.charts.builder import BAND_FROM
-from tui.screens.messages import BatchRequested, CopyRequested, ResumeRequested
+from tui.screens.messages import BatchRequested, CopyRequested
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize, sanitize_beginning
 from tui.text.times import TIME_OF_DAY, local_time, near_time
 from tui.text.units import bytes_iec, cores, number, percent
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
-from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import TextPanel
 
 MAX_CHARTS = 2
@@ -81,10 +80,6 @@ class WhyScreen(AppScreen):
         self._show()
         self.run_feed("why feed")
 
-    @property
-    def is_over(self) -> bool:
-        return self.job.is_finished
-
     def watch_snapshot(self) -> None:
         self.job = self._run().job
         self._show()
@@ -113,13 +108,10 @@ class WhyScreen(AppScreen):
 
     def _show(self) -> None:
         view = self.snapshot
-        facts: list[Line] = [
-            [("‹ ", "muted"), ("Why ", "key"), (sanitize(self.job.name or self.job.id), "strong")]
-        ]
-        facts += [[(text, "muted")] for text in _when(view, self.job)]
+        facts: list[Line] = [[(text, "muted")] for text in _when(view, self.job)]
         if len(view.problems) > 1:
             facts.append([(f"{view.place + 1} of {len(view.problems)}", "muted")])
-        self.query_one("#header", StatusLine).set_facts(facts)
+        self.set_header("Why", sanitize(self.job.name or self.job.id), facts)
         self.query_one("#evidence", TextPanel).set_lines(list(self._lines(view)))
         figures = view.explanation.figures[:MAX_CHARTS] if view.explanation is not None else ()
         self.query_one("#charts").display = bool(figures)
@@ -151,9 +143,6 @@ class WhyScreen(AppScreen):
 
     def action_stop_job(self) -> None:
         self.post_message(BatchRequested(Verb.STOP, [self.job], self._run()))
-
-    def action_resume(self) -> None:
-        self.post_message(ResumeRequested(self.job))
 
     def action_copy_markdown(self) -> None:
         explanation = self.snapshot.explanation

@@ -24,17 +24,17 @@ STARTER_PROJECTS = (
     StarterProject(
         "cpu-quickstart",
         "CPU",
-        "a tiny network in plain Python, with loss, cache and checkpoints; runs anywhere in seconds",
+        "a tiny network in plain Python; runs in seconds",
     ),
     StarterProject(
         "multinode-torchrun",
         "2 × H100:8",
-        "data-parallel PyTorch over two nodes with torchrun, resuming from loaded checkpoints",
+        "data-parallel PyTorch with torchrun",
     ),
     StarterProject(
         "lora-finetune",
         "H100:1",
-        "LoRA fine-tuning of a Hugging Face model, with cached downloads and deployable adapters",
+        "LoRA fine-tuning of a Hugging Face model",
     ),
 )
 

@@ -124,230 +124,174 @@ _SIGNS: dict[str, tuple[str, Tone]] = {
 }
 
 
-class ChartBuilder:
-    """Builds charts from snapshots; unchanged series stay the same objects."""
+def run_charts(run: RunSnapshot, view: ChartView) -> list[ChartData]:
+    """Return the charts of a run: usually the loss, then GPU use and memory, then the others."""
+    start, end = time_range(run, view)
+    spec = ChartSpec(
+        start=start,
+        end=end,
+        x_axis="relative" if view.x_axis == "step" else view.x_axis,
+        origin=reach(run)[0],
+        end_label="end" if run.job.is_finished else "now",
+        smoothing=view.smoothing,
+        log=view.log,
+        marks=event_marks(run),
+        cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
+        hidden=view.hidden,
+        selected=view.selected,
+        emphasis=frozenset(found.node for found in run.findings if found.node is not None),
+        empty_text="no data" if run.metrics_at else "reading…",
+    )
+    if view.x_axis == "relative" and view.window.end is not None:
+        spec = replace(spec, x_axis="clock")  # a chart of the past has no "now"
+    curves = [] if run.progress is None else _progress_charts(run, run.progress, spec, view)
+    metrics = [chart for chart in curves if chart.id.startswith(METRIC)]
+    curves = curves[: len(curves) - len(metrics)]
+    machines = [_banded(chart, view) for chart in _machine_charts(run, spec, view.node)]
+    charts = [*curves[:1], *machines[:2], *curves[1:], *machines[2:], *metrics]
+    firsts = _first_charts(run.progress, view)
+    return sorted(charts, key=lambda chart: firsts.get(chart.id, len(firsts)))
 
-    def __init__(self) -> None:
-        self._held: dict[tuple[int, str], tuple[Series, object, Series]] = {}
-        self._used: dict[tuple[int, str], tuple[Series, object, Series]] = {}
-        self._clock: tuple[Series, StepTimeMap] | None = None
-        self._step_times = (EMPTY, EMPTY)
 
-    def charts(self, run: RunSnapshot, view: ChartView) -> list[ChartData]:
-        """Return the charts of a run: usually the loss, then GPU use and memory, then the others."""
-        self._used = {}
-        start, end = self.time_range(run, view)
-        spec = ChartSpec(
-            start=start,
-            end=end,
-            x_axis="relative" if view.x_axis == "step" else view.x_axis,
-            origin=self.reach(run)[0],
-            end_label=_end_label(run),
-            smoothing=view.smoothing,
-            log=view.log,
-            marks=event_marks(run),
-            cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
-            hidden=view.hidden,
-            selected=view.selected,
-            emphasis=frozenset(found.node for found in run.findings if found.node is not None),
-            empty_text="no data" if run.metrics_at else "reading…",
+def reach(run: RunSnapshot) -> tuple[float, float]:
+    """Return the limits of time ranges: the run's start and its current time or end (epoch seconds)."""
+    ended = run.job.updated_at if run.job.is_finished else None
+    last = (ended or run.server_now).timestamp()
+    first = run.running_since or run.job.created_at
+    return min(first.timestamp() if first else last - 1, last - 1), last
+
+
+def time_range(run: RunSnapshot, view: ChartView) -> tuple[float, float]:
+    """Return the time that is shown (epoch seconds)."""
+    first, last = reach(run)
+    start, end = view.window.bounds(first, last)
+    if view.window.follows:
+        span = view.window.span
+        end = _rounded_up(end, end - start if span is None or start <= first else span)
+        if span is not None and start > first:
+            # Both edges stay fixed in between, or every update would redraw everything.
+            start = end - span
+    return start, end
+
+
+def step_clock(run: RunSnapshot) -> StepTimeMap:
+    return StepTimeMap(run.progress.step_series if run.progress is not None else EMPTY)
+
+
+def _progress_charts(
+    run: RunSnapshot, progress: ProgressSnapshot, spec: ChartSpec, view: ChartView
+) -> list[ChartData]:
+    """Return the charts of what the log reports."""
+    # Older lines are read last; until then the curve does not start at the run's first step.
+    unread = "" if run.log_read else ", still reading"
+    speed, speed_unit = progress.throughput_series
+    if speed is progress.rate_series and is_slow(progress.rate_steps_per_s or inf):  # as in the header
+        values = tuple(1 / rate if rate > 0 else nan for rate in speed.values)
+        speed, speed_unit = replace(speed, values=values), "s/it"
+    note = "" if progress.loss is None or isfinite(progress.loss) else f"now {progress.loss}"
+    by_step = view.x_axis == "step" and bool(progress.step_series.values)
+    spec = _by_step(spec, progress) if by_step else spec
+    learns = replace(spec, unit=number, leads=True)
+    steady = replace(spec, unit=number, least_range=LEAST_RANGE)
+    losses = (("loss", progress.loss_series), ("eval loss", progress.eval_loss_series))
+    rate = ("learning rate", progress.learning_rate_series)
+    curves: list[tuple[str, str, tuple[tuple[str, Series], ...], ChartSpec, str]] = [
+        ("loss", "loss", losses, replace(learns, note=note), ""),
+        ("throughput", speed_unit, ((speed_unit, speed),), replace(steady, unit=_figure), speed_unit),
+        ("grad-norm", "grad norm", (("grad norm", progress.grad_norm_series),), steady, ""),
+        ("learning-rate", "learning rate", (rate,), steady, ""),
+    ]
+    firsts = _first_charts(progress, view)
+    for name in grouped(progress.metrics):
+        if view.every_metric or METRIC + name in firsts:
+            title = sanitize(name)
+            curves.append((METRIC + name, title, ((title, progress.metrics[name]),), learns, ""))
+    finish = partial(_over_steps, progress=progress, whole=run.log_read) if by_step else None
+    return [
+        ChartData(
+            chart_id,
+            tuple(replace(series, name=name) for name, series in lines if series.values),
+            replace(own, title=f"{title}{unread}"),
+            unit,
+            finish,
         )
-        if view.x_axis == "relative" and view.window.end is not None:
-            spec = replace(spec, x_axis="clock")  # a chart of the past has no "now"
-        curves = [] if run.progress is None else self._progress(run, run.progress, spec, view)
-        metrics = [chart for chart in curves if chart.id.startswith(METRIC)]
-        curves = curves[: len(curves) - len(metrics)]
-        machines = [_banded(chart, view) for chart in self._machines(run, spec, view.node)]
-        charts = [*curves[:1], *machines[:2], *curves[1:], *machines[2:], *metrics]
-        self._held = self._used
-        firsts = _first_charts(run.progress, view)
-        return sorted(charts, key=lambda chart: firsts.get(chart.id, len(firsts)))
+        for chart_id, title, lines, own, unit in curves
+        if any(series.values for _, series in lines)
+    ]
 
-    def reach(self, run: RunSnapshot) -> tuple[float, float]:
-        """Return the limits of time ranges: the run's start and its current time or end (epoch seconds)."""
-        last = _end(run)
-        created = run.job.created_at
-        begun = run.running_since
-        first = begun or created
-        return min(first.timestamp() if first else last - 1, last - 1), last
 
-    def time_range(self, run: RunSnapshot, view: ChartView) -> tuple[float, float]:
-        """Return the time that is shown (epoch seconds)."""
-        first, last = self.reach(run)
-        start, end = view.window.bounds(first, last)
-        if view.window.follows:
-            span = view.window.span
-            end = _rounded_up(end, end - start if span is None or start <= first else span)
-            if span is not None and start > first:
-                # Both edges stay fixed in between, or every update would redraw everything.
-                start = end - span
-        return start, end
+def _by_step(spec: ChartSpec, progress: ProgressSnapshot) -> ChartSpec:
+    clock = StepTimeMap(progress.step_series)
+    start, end = clock.step(spec.start), clock.step(spec.end)
+    return replace(
+        spec,
+        x_axis="step",
+        start=min(start, end - 1),
+        end=end,
+        cursor=None if spec.cursor is None else clock.step(spec.cursor),
+        marks=tuple(replace(mark, at=clock.step(mark.at)) for mark in spec.marks),
+    )
 
-    def clock(self, run: RunSnapshot) -> StepTimeMap:
-        return self._clock_of(run.progress.step_series if run.progress is not None else EMPTY)
 
-    def _clock_of(self, steps: Series) -> StepTimeMap:
-        if self._clock is None or self._clock[0] is not steps:
-            self._clock = (steps, StepTimeMap(steps))
-        return self._clock[1]
+def _over_steps(chart: ChartData, *, progress: ProgressSnapshot, whole: bool) -> ChartData:
+    lines = tuple(over_steps(series, progress, whole=whole) for series in chart.series)
+    return replace(chart, series=lines)
 
-    def _step_times_of(self, rates: Series) -> Series:
-        """Return the seconds per step, which the header shows for slow steps."""
-        if self._step_times[0] is not rates:
-            values = tuple(1 / rate if rate > 0 else nan for rate in rates.values)
-            self._step_times = (rates, replace(rates, values=values))
-        return self._step_times[1]
 
-    # Charts of the log
+def _machine_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> list[ChartData]:
+    """Return the charts of what the nodes report."""
+    nodes = run.metrics.nodes if run.metrics else ()
+    spec = replace(spec, y_min=0.0)
+    share = replace(spec, unit=percent, y_max=1.0, log=False)
+    in_bytes = replace(spec, unit=bytes_iec, tick_base=2)
+    limit_mib = run.job.instance_type.gpu_memory_limit_mib
+    suffix = "" if node is None else f", {sanitize(node)}"
+    use = replace(share, title=f"GPU use{suffix}")
+    memory = replace(in_bytes, title=f"GPU memory{suffix}")
+    if limit_mib:
+        memory = replace(memory, y_max=float(limit_mib * BYTES_PER_MIB), log=False)
+    if node is None:
+        use_lines = _by_node(nodes, lambda one: one.mean_utilization)
+        memory_lines = _by_node(nodes, lambda one: one.mean_memory)
+    else:
+        use_lines = _by_gpu(nodes, node, lambda one: one.gpu_utilization)
+        memory_lines = _by_gpu(nodes, node, lambda one: one.gpu_memory)
+    chosen = [one for one in nodes if node is None or one.name == node]
+    if node is not None:  # keep the color that the node has among all nodes
+        place = next((place for place, one in enumerate(nodes) if one.name == node), 0)
+        spec, in_bytes = replace(spec, first_color=place), replace(in_bytes, first_color=place)
+    volumes = (
+        ("cpu", "CPU cores", replace(spec, unit=cores), lambda one: one.cpu, "cores"),
+        ("memory", "memory", in_bytes, lambda one: one.cpu_memory, "bytes"),
+        ("disk", "disk", in_bytes, lambda one: one.disk_usage, "bytes"),
+    )
+    charts = [
+        ChartData("util", use_lines, use, "fraction"),
+        ChartData("gpu-memory", memory_lines, memory, "bytes"),
+        *(
+            ChartData(name, _by_node(chosen, series), replace(own, title=title), unit)
+            for name, title, own, series, unit in volumes
+        ),
+    ]
+    if run.metrics and run.metrics.cache_usage.values:
+        line = replace(run.metrics.cache_usage, name="cache")
+        charts.append(ChartData("cache", (line,), replace(in_bytes, title="cache", first_color=0), "bytes"))
+    return charts
 
-    def _progress(
-        self,
-        run: RunSnapshot,
-        progress: ProgressSnapshot,
-        spec: ChartSpec,
-        view: ChartView,
-    ) -> list[ChartData]:
-        # Older lines are read last; until then the curve does not start at the run's first step.
-        unread = "" if run.log_read else ", still reading"
-        speed, speed_unit = progress.throughput_series
-        if speed is progress.rate_series and is_slow(progress.rate_steps_per_s or inf):
-            speed, speed_unit = self._step_times_of(speed), "s/it"
-        note = "" if progress.loss is None or isfinite(progress.loss) else f"now {progress.loss}"
-        curves: list[tuple[str, str, tuple[tuple[str, Series], ...], Callable[[float], str], str]] = [
-            (
-                "loss",
-                "loss",
-                (("loss", progress.loss_series), ("eval loss", progress.eval_loss_series)),
-                number,
-                "",
-            ),
-            ("throughput", speed_unit, ((speed_unit, speed),), _figure, speed_unit),
-            ("grad-norm", "grad norm", (("grad norm", progress.grad_norm_series),), number, ""),
-            (
-                "learning-rate",
-                "learning rate",
-                (("learning rate", progress.learning_rate_series),),
-                number,
-                "",
-            ),
-        ]
-        firsts = _first_charts(progress, view)
-        for name in grouped(progress.metrics):
-            if view.every_metric or METRIC + name in firsts:
-                title = sanitize(name)
-                curves.append((METRIC + name, title, ((title, progress.metrics[name]),), number, ""))
-        charts = []
-        for chart_id, title, lines, unit, unit_name in curves:
-            present = [(name, series) for name, series in lines if series.values]
-            if not present:
-                continue
-            is_metric = chart_id.startswith(METRIC)
-            if chart_id == "loss" or is_metric:
-                own = replace(spec, title=title, unit=unit, note="" if is_metric else note, leads=True)
-            else:
-                own = replace(spec, title=title, unit=unit, least_range=LEAST_RANGE)
-            own = replace(own, title=f"{title}{unread}")
-            by_step = view.x_axis == "step" and bool(progress.step_series.values)
-            if by_step and is_metric:
-                finish = partial(self._over_steps, progress=progress, whole=run.log_read)
-                named = tuple(self._named(series, name) for name, series in present)
-                charts.append(ChartData(chart_id, named, own, finish=finish))
-                continue
-            if by_step:
-                own = self._by_step(own, progress)
-            drawn = tuple(
-                self._named(series, name, progress if by_step else None, whole=run.log_read)
-                for name, series in present
-            )
-            charts.append(ChartData(chart_id, drawn, own, unit_name))
-        return charts
 
-    def _over_steps(self, chart: ChartData, *, progress: ProgressSnapshot, whole: bool) -> ChartData:
-        lines = tuple(self._named(series, series.name, progress, whole=whole) for series in chart.series)
-        return replace(chart, series=lines, spec=self._by_step(chart.spec, progress))
+def _by_node(nodes: Sequence[NodeSnapshot], series: Callable[[NodeSnapshot], Series]) -> tuple[Series, ...]:
+    return tuple(replace(series(node), name=sanitize(node.name)) for node in nodes)
 
-    def _by_step(self, spec: ChartSpec, progress: ProgressSnapshot) -> ChartSpec:
-        clock = self._clock_of(progress.step_series)
-        start, end = clock.step(spec.start), clock.step(spec.end)
-        return replace(
-            spec,
-            x_axis="step",
-            start=min(start, end - 1),
-            end=end,
-            cursor=None if spec.cursor is None else clock.step(spec.cursor),
-            marks=tuple(replace(mark, at=clock.step(mark.at)) for mark in spec.marks),
-        )
 
-    # Charts of the metrics
-
-    def _machines(self, run: RunSnapshot, spec: ChartSpec, node: str | None) -> list[ChartData]:
-        nodes = run.metrics.nodes if run.metrics else ()
-        spec = replace(spec, y_min=0.0)
-        share = replace(spec, unit=percent, y_max=1.0, log=False)
-        in_bytes = replace(spec, unit=bytes_iec, tick_base=2)
-        limit_mib = run.job.instance_type.gpu_memory_limit_mib
-        suffix = "" if node is None else f", {sanitize(node)}"
-        use = replace(share, title=f"GPU use{suffix}")
-        memory = replace(in_bytes, title=f"GPU memory{suffix}")
-        if limit_mib:
-            memory = replace(memory, y_max=float(limit_mib * BYTES_PER_MIB), log=False)
-        if node is None:
-            use_lines = self._by_node(nodes, lambda one: one.mean_utilization)
-            memory_lines = self._by_node(nodes, lambda one: one.mean_memory)
-        else:
-            use_lines = self._by_gpu(nodes, node, lambda one: one.gpu_utilization)
-            memory_lines = self._by_gpu(nodes, node, lambda one: one.gpu_memory)
-        chosen = [one for one in nodes if node is None or one.name == node]
-        if node is not None:  # keep the color that the node has among all nodes
-            place = next((place for place, one in enumerate(nodes) if one.name == node), 0)
-            spec, in_bytes = replace(spec, first_color=place), replace(in_bytes, first_color=place)
-        volumes = (
-            ("cpu", "CPU cores", replace(spec, unit=cores), lambda one: one.cpu, "cores"),
-            ("memory", "memory", in_bytes, lambda one: one.cpu_memory, "bytes"),
-            ("disk", "disk", in_bytes, lambda one: one.disk_usage, "bytes"),
-        )
-        charts = [
-            ChartData("util", use_lines, use, "fraction"),
-            ChartData("gpu-memory", memory_lines, memory, "bytes"),
-            *(
-                ChartData(name, self._by_node(chosen, series), replace(own, title=title), unit)
-                for name, title, own, series, unit in volumes
-            ),
-        ]
-        cache = run.metrics.cache_usage if run.metrics else EMPTY
-        if cache.values:
-            line = self._named(cache, "cache")
-            charts.append(
-                ChartData("cache", (line,), replace(in_bytes, title="cache", first_color=0), "bytes")
-            )
-        return charts
-
-    def _by_node(
-        self, nodes: Sequence[NodeSnapshot], series: Callable[[NodeSnapshot], Series]
-    ) -> tuple[Series, ...]:
-        return tuple(self._named(series(node), sanitize(node.name)) for node in nodes)
-
-    def _by_gpu(
-        self, nodes: Sequence[NodeSnapshot], name: str, series: Callable[[NodeSnapshot], tuple[Series, ...]]
-    ) -> tuple[Series, ...]:
-        return tuple(
-            self._named(line, f"gpu {sanitize(gpu)}")
-            for node in nodes
-            if node.name == name
-            for gpu, line in zip(node.gpus, series(node), strict=False)
-        )
-
-    def _named(
-        self, source: Series, name: str, by_step: ProgressSnapshot | None = None, *, whole: bool = True
-    ) -> Series:
-        """Return the series renamed, over steps if asked; the same object as long as its sources are."""
-        key, context = (id(source), name), (by_step.step_series, whole) if by_step is not None else None
-        held = self._held.get(key) or self._used.get(key)
-        if held is None or held[0] is not source or held[1] != context:
-            series = source if by_step is None else over_steps(source, by_step, whole=whole)
-            held = (source, context, replace(series, name=name))
-        self._used[key] = held
-        return held[2]
+def _by_gpu(
+    nodes: Sequence[NodeSnapshot], name: str, series: Callable[[NodeSnapshot], tuple[Series, ...]]
+) -> tuple[Series, ...]:
+    return tuple(
+        replace(line, name=f"gpu {sanitize(gpu)}")
+        for node in nodes
+        if node.name == name
+        for gpu, line in zip(node.gpus, series(node), strict=False)
+    )
 
 
 def _first_charts(progress: ProgressSnapshot | None, view: ChartView) -> dict[str, int]:
@@ -368,16 +312,6 @@ def _rounded_up(end: float, length: float) -> float:
     """Round up the end of a time range to a step, so that small changes of its length do not move it."""
     step = 2.0 ** floor(log2(max(length, 1.0) / _END_STEPS))
     return ceil(end / step) * step
-
-
-def _end(run: RunSnapshot) -> float:
-    if run.job.is_finished and run.job.updated_at is not None:
-        return run.job.updated_at.timestamp()
-    return run.server_now.timestamp()
-
-
-def _end_label(run: RunSnapshot) -> str:
-    return "end" if run.job.is_finished else "now"
 
 
 def event_marks(run: RunSnapshot) -> tuple[Mark, ...]:

@@ -30,9 +30,6 @@ STRIP_LINES = 5
 CROWDED_CHART_DELAY_S = 10.0
 """Seconds between updates of a chart with more series than colors, which must be redrawn as a whole."""
 
-FAST_CURSOR_CELLS = 10
-"""Cells that the readout moves with shift."""
-
 Layout = Literal["grid", "one", "lines"]
 LAYOUTS: tuple[Layout, ...] = ("grid", "one", "lines")
 """All charts that fit; only the first one; or a small chart for each series of the first one."""
@@ -103,17 +100,10 @@ class ChartGrid(Container, can_focus=True):
             position = ids.index(self.front) if self.front in ids else 0
             self.front = ids[(position + 1) % len(ids)]
 
-    def watch_front(self) -> None:
-        self._arrange()
-
-    def watch_arrangement(self) -> None:
-        self._arrange()
-
-    def watch_text(self) -> None:
-        self._arrange()
-
     def on_resize(self) -> None:
         self._arrange()
+
+    watch_front = watch_arrangement = watch_text = on_resize
 
     def _order(self) -> list[ChartData]:
         """Return the charts with data, the selected one first, flat ones last; without any, only one."""

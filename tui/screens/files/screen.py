@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.reactive import var
-from textual.widgets import Input
 
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from api_client.models.checkpoints import is_safetensors
@@ -21,6 +20,7 @@ from tui.feeds.files import CheckpointFilesFeed, FilesSnapshot
 from tui.screens.base import MakeFeed, Page, PageServices
 from tui.screens.file_tree import TreeScreen
 from tui.screens.files.preview import PreviewPane
+from tui.screens.filter_field import FilterField
 from tui.screens.messages import DownloadRequested
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
@@ -57,14 +57,14 @@ class FilesScreen(TreeScreen):
         self._now_s = now_s
         self._job = job
         self._checkpoint = checkpoint
-        self._files: tuple[CheckpointFile, ...] = ()
+        self._preview = PreviewPane(self._feed.preview, self._feed.read_weights, now_s=now_s, id="preview")
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
-        yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
+        yield FilterField(FILTER_HINT)
         with Vertical(id="body"):
             yield FileTreeView(now_s=self._now_s, empty_text="No paths match the filter.", id="tree")
-            yield PreviewPane(self._feed.preview, self._feed.read_weights, now_s=self._now_s, id="preview")
+            yield self._preview
         yield WrappedText(id="instead")
 
     def on_mount(self) -> None:
@@ -72,8 +72,14 @@ class FilesScreen(TreeScreen):
         self.run_feed("file feed")
 
     @property
-    def _preview(self) -> PreviewPane:
-        return self.query_one(PreviewPane)
+    def _files(self) -> tuple[CheckpointFile, ...]:
+        return self.snapshot.files or ()
+
+    def _files_of(self, nodes: Iterable[int]) -> tuple[CheckpointFile, ...]:
+        """Return the files at nodes of the tree, which lags behind the list of files."""
+        files, tree = self._files, self.tree_view.file_tree
+        indexes = sorted({tree.entry_of[node] for node in nodes}) if tree is not None else []
+        return tuple(files[index] for index in indexes if 0 <= index < len(files))
 
     # Updates from the feed
 
@@ -84,7 +90,6 @@ class FilesScreen(TreeScreen):
     def _show(self, before: FilesSnapshot | None, snapshot: FilesSnapshot) -> None:
         """Distinguish loading, no files and an error; after an error, keep and mark the old files."""
         if before is None or before.files is not snapshot.files:
-            self._files = snapshot.files or ()
             by_rank = len({file.node_rank for file in self._files}) > 1
             self.tree_view.set_entries(
                 checkpoint_entries(self._files, self._checkpoint.checkpoint_id, by_rank=by_rank)
@@ -93,7 +98,7 @@ class FilesScreen(TreeScreen):
             )
         self.show_stale(snapshot.error if snapshot.files is not None else "")
         message = self._instead(snapshot)
-        self.query_one("#instead", WrappedText).update(message)
+        self.show_text("#instead", message)
         self.set_class(bool(message), "-instead")
         self._show_header()
 
@@ -139,8 +144,7 @@ class FilesScreen(TreeScreen):
         tree = self.tree_view.file_tree
         if tree is None or tree.is_directory(node):
             return None
-        index = tree.entry_of[node]
-        return self._files[index] if 0 <= index < len(self._files) else None
+        return next(iter(self._files_of([node])), None)
 
     @on(FileTreeView.Highlighted)
     def _cursor_moved(self) -> None:
@@ -163,8 +167,7 @@ class FilesScreen(TreeScreen):
         tree = self.tree_view.file_tree
         if tree is None or tree.file_counts[node] > MAX_FILES_SCANNED:
             return ()
-        places = [tree.entry_of[below] for below in tree.files_below(node)]
-        files = (self._files[index] for index in places if 0 <= index < len(self._files))
+        files = self._files_of(tree.files_below(node))
         shards = tuple(file for file in files if is_safetensors(file.relative_file_name) and file.size_bytes)
         return shards if len(shards) <= MAX_SHARDS_READ else ()
 
@@ -180,8 +183,7 @@ class FilesScreen(TreeScreen):
         if tree is None:
             return ()
         tops = self.tree_view.marked or ({node} if node is not None else frozenset())
-        places = {tree.entry_of[below] for top in tops for below in tree.files_below(top)}
-        return tuple(self._files[index] for index in sorted(places) if 0 <= index < len(self._files))
+        return self._files_of(below for top in tops for below in tree.files_below(top))
 
     # Actions
 

@@ -19,7 +19,7 @@ from tui.text.times import HOUR_AND_MINUTE, near_time
 from tui.text.units import money, number
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
-from tui.widgets.text_panel import TextPanel
+from tui.widgets.text_panel import TextPanel, break_line, hanging_cells
 
 MARK_TONES: dict[Severity, Tone] = {"critical": "bad", "warning": "caution", "info": "good"}
 
@@ -29,11 +29,16 @@ class JobPreviewPane(Horizontal):
 
     _names = ("", "")
     """The job and its project in the border."""
+    _last_lines: Sequence[str] = ()
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._text, self._log = TextPanel(id="preview-text"), TextPanel(id="preview-log")
 
     def compose(self) -> ComposeResult:
         yield LineChart(id="preview-loss")
         with Vertical():
-            for panel in (TextPanel(id="preview-text"), TextPanel(id="preview-log")):
+            for panel in (self._text, self._log):
                 panel.can_focus = False
                 yield panel
 
@@ -63,13 +68,25 @@ class JobPreviewPane(Horizontal):
                 marks=marks,
             )
             chart.show((values,), spec)
-        log = [[(line, "muted")] for line in row.preview.last_lines]
-        for name, lines in (("text", [*_problems(row, at), keys]), ("log", log)):
-            panel = self.query_one(f"#preview-{name}", TextPanel)
-            if lines != panel.lines:
-                panel.set_lines(lines)
-                if name == "log":
-                    self.call_after_refresh(panel.scroll_end, animate=False, force=True)
+        lines = [*_problems(row, at), keys]
+        if lines != self._text.lines:
+            self._text.set_lines(lines)
+        self._last_lines = row.preview.last_lines
+        self.call_after_refresh(self._show_log)
+
+    def _show_log(self) -> None:
+        """Show the newest lines of the log that fit as a whole."""
+        cells, rows = self._log.scrollable_content_region.size
+        if not cells or not self._log.is_attached:  # not laid out yet, or closed before that
+            return
+        lines: list[Sequence[Span]] = []
+        for line in reversed(self._last_lines):
+            rows -= len(break_line(line, cells, hanging_cells(line, cells)))
+            if rows < 0 and lines:
+                break
+            lines.insert(0, [(line, "muted")])
+        if lines != self._log.lines:
+            self._log.set_lines(lines)
 
 
 def _part(row: JobRow) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial, partialmethod
+from functools import partial
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.reactive import var
-from textual.widgets import Input
 
 from api_client.models import TrainingJob
 from tui.actions import Scope, actions_of
@@ -32,6 +31,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.fleet import FleetFeed
 from tui.screens import messages
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices, PaletteItem
+from tui.screens.filter_field import FilterField
 from tui.screens.home.preview import JobPreviewPane
 from tui.screens.job.page import JobPage
 from tui.settings.remembered import Bookmarks, HomeState, Memory
@@ -88,41 +88,33 @@ class HomeScreen(AppScreen):
         self._memory = memory if memory is not None else Memory()
         self._place = place
         self._query = Query()
-        self._problems = ""
         self._is_outdated = False
         """True if the newest snapshot came while another screen covered this one."""
         self._attention_place = -1
-        self._attended = ""
-        """The job that the key for attention went to last."""
         self._columns = job_columns(lambda: self.snapshot, small_curve)
+        self._jobs = RowTable(self._columns, lambda row: row.id, id="jobs")
+        self._projects = RowTable(PROJECT_COLUMNS, lambda row: row.id, id="projects")
+        self._filter = FilterField(FILTER_HINT)
 
     def compose_body(self) -> ComposeResult:
         with Horizontal(id="body"):
-            yield RowTable(PROJECT_COLUMNS, lambda row: row.id, id="projects")
+            yield self._projects
             with Vertical(id="jobs-pane"):
-                yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
+                yield self._filter
                 yield WrappedText(id="problem")
-                yield RowTable(self._columns, lambda row: row.id, id="jobs")
+                yield self._jobs
                 yield WrappedText(id="empty")
-                yield WrappedText("Loading projects and jobs…", id="loading")
                 yield JobPreviewPane(id="preview")
 
     @property
-    def _jobs(self) -> RowTable[JobRow]:
-        return self.query_one("#jobs", RowTable)
-
-    @property
-    def _projects(self) -> RowTable[ProjectRow]:
-        return self.query_one("#projects", RowTable)
-
-    @property
-    def _chosen(self) -> TrainingJob | None:
+    def chosen_job(self) -> TrainingJob | None:
         row = self._jobs.cursor_row
         return row.job if row is not None else None
 
     def on_mount(self) -> None:
         self._recall()
         self._show_header()
+        self._show_emptiness()
         self.call_after_refresh(
             self.run_feed, "fleet feed"
         )  # connecting imports more: the picture comes first
@@ -132,7 +124,7 @@ class HomeScreen(AppScreen):
         if kept.sort in sortable(self._columns):
             self.sort = (kept.sort, kept.descending)
         if kept.filter and len(kept.filter) <= MAX_FILTER_CHARACTERS:
-            self.query_one("#filter", Input).value = kept.filter
+            self._filter.value = kept.filter
         self.set_class(kept.projects_flipped, "-projects-flipped")
         self.bookmarks = tuple(self._memory.state.bookmarks.jobs[-MAX_BOOKMARKS:])
 
@@ -202,7 +194,7 @@ class HomeScreen(AppScreen):
     def watch_snoozed(self) -> None:
         self._show_jobs()
 
-    watch_stopping = watch_snoozed
+    watch_marked = watch_stopping = watch_snoozed
 
     def watch_connection(self, before: Connection, connection: Connection) -> None:
         """Update the placeholder: while no jobs are shown, it explains the connection problem."""
@@ -215,15 +207,9 @@ class HomeScreen(AppScreen):
 
     def _read_query(self) -> None:
         rows = self.snapshot.jobs if self.snapshot is not None else None
-        query = parse(self.query_text, {row.status.name for row in rows} if rows is not None else None)
+        self._query = parse(self.query_text, {row.status.name for row in rows} if rows is not None else None)
         left_out = self.snapshot.left_out if self.snapshot is not None else ""
-        problems = "; ".join(filter(None, (left_out, *query.problems)))
-        if (query, problems) == (self._query, self._problems):
-            return
-        self._query, self._problems = query, problems
-        problem = self.query_one("#problem", WrappedText)
-        problem.display = bool(problems)
-        problem.update(problems)
+        self.show_text("#problem", "; ".join(filter(None, (left_out, *self._query.problems))))
 
     def watch_sort(self) -> None:
         self._remember()
@@ -239,9 +225,6 @@ class HomeScreen(AppScreen):
         had_one = len(others) < len(self.bookmarks)
         self.bookmarks = others if had_one else (*others, job_id)[-MAX_BOOKMARKS:]
         return not had_one
-
-    def watch_marked(self) -> None:
-        self._show_jobs()
 
     def _show_jobs(self) -> None:
         if not self.is_mounted:  # a message to the Home before this one, such as a bookmark, came late
@@ -335,18 +318,18 @@ class HomeScreen(AppScreen):
         trouble = connection.link in (ConnectionState.LOST, ConnectionState.UNAUTHORIZED) or bool(
             connection.stale
         )
-        self.query_one("#loading").display = snapshot is None and not trouble
-        empty = self.query_one("#empty", WrappedText)
-        empty.display = not shown and (snapshot is not None or trouble)
-        if not empty.display:
-            return  # an update would lay out the whole screen again at every refresh
-        if snapshot is None:
+        if shown:
+            empty = ""
+        elif snapshot is None and not trouble:
+            empty = "Loading projects and jobs…"
+        elif snapshot is None:
             key = self.key_for("screen.refresh")
-            empty.update(f"Nothing to show yet. Retrying automatically; press {key} to retry now.")
+            empty = f"Nothing to show yet. Retrying automatically; press {key} to retry now."
         elif not snapshot.jobs:
-            empty.update(NO_JOBS.format(key=self.key_for("home.new_job")))
+            empty = NO_JOBS.format(key=self.key_for("home.new_job"))
         else:
-            empty.update("\n".join((self._no_match(), *self._query.problems)))
+            empty = "\n".join((self._no_match(), *self._query.problems))
+        self.show_text("#empty", empty)
 
     def _no_match(self) -> str:
         query, project = sanitize(self.query_text.strip()), self._projects.cursor_row
@@ -369,17 +352,16 @@ class HomeScreen(AppScreen):
     def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
         self.sort = pressed_sort(self._columns, self.sort, message.column_id)
 
-    @on(Input.Changed, "#filter")
-    def _filter_typed(self, event: Input.Changed) -> None:
+    @on(FilterField.Changed)
+    def _filter_typed(self, event: FilterField.Changed) -> None:
         self.query_text = event.value
 
-    @on(Input.Submitted, "#filter")
+    @on(FilterField.Submitted)
     def _filter_kept(self) -> None:
-        field = self.query_one("#filter")
-        if not field.has_class("-open"):  # a second Enter, typed before the first one left the field
+        if not self._filter.is_open:  # a second Enter, typed before the first one left the field
             self.action_open_job()
             return
-        field.remove_class("-open")
+        self._filter.close()
         self.set_focus(self._jobs)
 
     def show_place(self, place: str) -> None:
@@ -395,7 +377,7 @@ class HomeScreen(AppScreen):
 
     @on(RowTable.Selected, "#jobs")
     def action_open_job(self) -> None:
-        if (job := self._chosen) is not None:
+        if (job := self.chosen_job) is not None:
             self.post_message(OpenPage(JobPage(job)))
 
     def action_snooze(self) -> None:
@@ -411,7 +393,7 @@ class HomeScreen(AppScreen):
         project = self._projects.cursor_row
         if project is not None and project.id != ALL_PROJECTS:
             self.post_message(OpenPage(CachePage(project.id, project.name)))
-        elif (job := self._chosen) is not None:
+        elif (job := self.chosen_job) is not None:
             self.post_message(OpenPage(CachePage(job.project_id, job.project_name)))
         else:
             self.notify(f"Choose a project first: {self.key_for('home.toggle_projects')} shows them.")
@@ -425,12 +407,8 @@ class HomeScreen(AppScreen):
         else:
             self.marked = (*self.marked, row.id)
 
-    def action_bookmark(self) -> None:
-        if (job := self._chosen) is not None:
-            self.post_message(messages.BookmarkRequested(job))
-
     def action_compare(self) -> None:
-        jobs, chosen = self._marked_jobs(), self._chosen
+        jobs, chosen = self._marked_jobs(), self.chosen_job
         if len(jobs) == 1 and chosen is not None and chosen.id != jobs[0].id:
             jobs.append(chosen)
         if len(jobs) < 2:
@@ -452,7 +430,7 @@ class HomeScreen(AppScreen):
     def action_deploy(self) -> None:
         from tui.screens.deploy.screen import DeployPage
 
-        self.post_message(OpenPage(DeployPage(self._chosen)))
+        self.post_message(OpenPage(DeployPage(self.chosen_job)))
 
     def _marked_jobs(self) -> list[TrainingJob]:
         """Return the marked jobs that still exist, in the order in which they were marked."""
@@ -467,7 +445,7 @@ class HomeScreen(AppScreen):
         """Ask to delete jobs; in the list of projects, the chosen project."""
         project = self._projects.cursor_row
         if not self._projects.has_focus or project is None or self.snapshot is None:
-            self._change_jobs(Verb.DELETE)
+            self.action_change_jobs(Verb.DELETE)
         elif project.id == ALL_PROJECTS:
             self.notify("Choose a project to delete.")
         else:
@@ -478,12 +456,12 @@ class HomeScreen(AppScreen):
 
     def _selected_jobs(self) -> list[TrainingJob]:
         """Return the marked jobs, or else the one under the cursor."""
-        return self._marked_jobs() or ([self._chosen] if self._chosen is not None else [])
+        return self._marked_jobs() or ([self.chosen_job] if self.chosen_job is not None else [])
 
-    def _change_jobs(self, verb: Verb) -> None:
+    def action_change_jobs(self, verb: str) -> None:
         if jobs := self._selected_jobs():
             run = self._known_run(jobs[0]) if len(jobs) == 1 else None
-            self.post_message(messages.BatchRequested(verb, jobs, run))
+            self.post_message(messages.BatchRequested(Verb(verb), jobs, run))
 
     def _known_run(self, job: TrainingJob) -> RunSnapshot | None:
         fleet = self.snapshot
@@ -495,11 +473,8 @@ class HomeScreen(AppScreen):
             job=job, at=fleet.at, seen_at=fleet.at, findings=row.findings, price_per_minute=price
         )
 
-    action_stop_job = partialmethod(_change_jobs, Verb.STOP)
-    action_recreate_job = partialmethod(_change_jobs, Verb.RECREATE)
-
     def action_copy_id(self) -> None:
-        if (job := self._chosen) is not None:
+        if (job := self.chosen_job) is not None:
             self.post_message(messages.CopyRequested(job.id, "job id"))
 
     def action_copy_status(self) -> None:
@@ -508,20 +483,15 @@ class HomeScreen(AppScreen):
         if lines := [status_line(known[one]) for one in ids if one in known]:
             self.post_message(messages.CopyRequested("\n".join(lines), "status", lines=True))
 
-    def action_open_browser(self) -> None:
-        if (job := self._chosen) is not None:
-            self.post_message(messages.BrowserRequested(job))
-
     # View
 
     def action_next_alarmed(self) -> None:
-        """Go to the worst job that needs attention; from there to the next, and from the last back."""
+        """Go to the worst job that needs attention; from one to the next, and from the last back."""
         alarmed = [row.id for row in worst_first(self._jobs.rows)]
         if alarmed:
             here = self._jobs.cursor_key
-            place = alarmed.index(here) + 1 if here in alarmed and here in (self._attended, alarmed[0]) else 0
-            self._attended = alarmed[place % len(alarmed)]
-            self._jobs.move_to(self._attended)
+            following = alarmed.index(here) + 1 if here in alarmed else 0
+            self._jobs.move_to(alarmed[following % len(alarmed)])
             self.set_focus(self._jobs)
 
     @on(events.Click, "#header")
@@ -530,9 +500,7 @@ class HomeScreen(AppScreen):
             self.action_next_alarmed()
 
     def action_filter(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.add_class("-open")
-        self.type_into(field)
+        self._filter.open()
 
     def action_sort(self) -> None:
         self.sort = next_sort(self._columns, self.sort, self._jobs.columns_shown)
@@ -546,10 +514,7 @@ class HomeScreen(AppScreen):
         self._remember()
 
     def action_back(self) -> None:
-        field = self.query_one("#filter", Input)
-        if field.has_class("-open") or self.query_text:
-            field.remove_class("-open")
-            field.value = ""
+        if self._filter.clear_text():
             self.set_focus(self._jobs)
         elif self.marked:
             self.marked = ()

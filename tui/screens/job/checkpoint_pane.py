@@ -17,7 +17,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.transfers import DownloadRequest
 from tui.screens import messages
 from tui.screens.base import OpenPage, key_on
-from tui.screens.charts.builder import ChartBuilder
+from tui.screens.charts.builder import ChartData, run_charts
 from tui.screens.charts.view import ChartView
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
 from tui.tables.column import Sort, Span, chosen, next_sort, pressed_sort, sorted_rows
@@ -50,10 +50,9 @@ NONE_YET = (
     "No checkpoints.\n\nFiles that the job writes to $BT_CHECKPOINT_DIR appear here"
     " if its config enables checkpointing."
 )
-AGE_INTERVAL = timedelta(seconds=5)
-"""Interval for updating ages: thousands of rows need not be rebuilt every second."""
-CHECKPOINTS_A_SECOND = 500
-"""Checkpoints to rebuild per second while the log is being read and losses change many times a second."""
+FILL_INTERVAL = timedelta(seconds=5)
+"""Interval for updating ages, and for judging many checkpoints again while the log is being read."""
+MANY = 500
 
 
 LEAST_SHARE_OF_CURVE, CURVE_LINES = 0.4, 9
@@ -63,33 +62,26 @@ LEAST_SHARE_OF_CURVE, CURVE_LINES = 0.4, 9
 class CheckpointPane(Vertical):
     """A summary line, the table, and the curve that they lie on; marks and sort order survive updates."""
 
-    def __init__(self, job: TrainingJob, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._job = job
+        self._table = RowTable(COLUMNS, lambda row: row.key, sized=True, id="checkpoint-table")
         self._run: RunSnapshot | None = None
-        self._charts = ChartBuilder()
         self._facts: dict[str, CheckpointFacts] = {}
-        self._by_name: tuple[str, ...] = ()
-        """The keys of the facts: the order of rows whose values are equal."""
+        """By key, in the order of rows whose values are equal."""
         self._marked: list[str] = []
-        self._reads = False
-        """True while the log that the checkpoints are judged by is still being read."""
         self._sort = FIRST_SORT
-        self._now: datetime | None = None
+        self._curve: ChartData | None = None
+        """The curve as of the rows' values, however the cursor moves."""
+        self._filled_at: datetime | None = None
         self._made_of: tuple[object, ...] = ()
-        self._made_at: datetime | None = None
         self._left_on: str | None = None
         """Key of the row that has the cursor as long as the user does not move it."""
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="checkpoint-summary")
-        yield RowTable(COLUMNS, lambda row: row.key, sized=True, id="checkpoint-table")
+        yield self._table
         yield WrappedText(LOADING, id="no-checkpoints")
         yield LineChart(id="checkpoint-chart")
-
-    @property
-    def _table(self) -> RowTable[CheckpointRow]:
-        return self.query_one("#checkpoint-table", RowTable)
 
     @property
     def chosen(self) -> CheckpointFacts | None:
@@ -97,9 +89,9 @@ class CheckpointPane(Vertical):
         return row.facts if row is not None else None
 
     def show_run(self, run: RunSnapshot) -> None:
-        self._job, self._run = run.job, run
-        empty = self.query_one("#no-checkpoints", WrappedText)
+        before, self._run = self._run, run
         self.query_one(StatusLine).display = bool(run.checkpoints)
+        empty = self.query_one("#no-checkpoints", WrappedText)
         empty.display = not run.checkpoints
         if not run.checkpoints:
             empty.update(_none(run))
@@ -107,21 +99,19 @@ class CheckpointPane(Vertical):
         losses = (progress.loss_by_step, progress.eval_loss_series) if progress is not None else ((), ())
         unread = unread_steps(progress, whole=run.log_read) if progress is not None else ()
         made_of = (run.checkpoints, *losses, unread, run.kept_losses, run.faults, run.log_read)
-        is_new = len(self._made_of) != len(made_of) or any(
-            new is not other and new != other for new, other in zip(made_of, self._made_of, strict=True)
+        is_due = self._filled_at is None or run.at - self._filled_at >= FILL_INTERVAL
+        is_hurried = (
+            before is None or before.checkpoints != run.checkpoints or len(run.checkpoints or ()) < MANY
         )
-        is_new = is_new and not self._awaits_more(run)
-        if is_new:
-            has_same_names = bool(self._made_of) and self._made_of[0] == run.checkpoints
-            self._made_of, self._made_at = made_of, run.at
-            self._facts = rows_by_key(facts_of_run(run))
-            if not has_same_names:
-                self._by_name = tuple(sorted(self._facts, key=natural_key))
-            self._reads = progress is not None and bool(progress.loss_by_step) and not run.log_read
-            self._marked = [key for key in self._marked if key in self._facts]
-        if is_new or self._now is None or run.at - self._now >= AGE_INTERVAL:
-            self._now = run.at
-            self._fill()
+        if made_of != self._made_of and (is_due or is_hurried):
+            self._made_of = made_of
+            facts = rows_by_key(facts_of_run(run))
+            self._facts = {key: facts[key] for key in sorted(facts, key=natural_key)}
+            self._marked = [key for key in self._marked if key in facts]
+            is_due = True
+        if is_due:
+            self._curve = None
+            self._fill(run.at)
         self._show_curve()
 
     @on(RowTable.Highlighted)
@@ -133,28 +123,22 @@ class CheckpointPane(Vertical):
         self._table.styles.height = len(self._facts) + 1 if has_curve else None
         self.set_class(has_curve, "-with-curve")
         if run is not None and fact is not None and has_curve and chart.is_on_screen:
-            data = self._charts.charts(run, ChartView(x_axis="step"))[0].finished
-            chart.show(data.series, replace(data.spec, cursor=fact.step))
+            if self._curve is None:
+                self._curve = run_charts(run, ChartView(x_axis="step"))[0].finished
+            chart.show(self._curve.series, replace(self._curve.spec, cursor=fact.step))
 
     def on_resize(self) -> None:
         self._show_curve()
 
-    def _awaits_more(self, run: RunSnapshot) -> bool:
-        """Return True to postpone an update of many checkpoints that would only change losses."""
-        if not self._made_of or self._made_of[0] != run.checkpoints or self._made_at is None:
-            return False
-        follows = not run.log_read or not run.job.is_finished
-        calm_s = len(run.checkpoints or ()) / CHECKPOINTS_A_SECOND
-        return follows and calm_s > 1 and (run.at - self._made_at).total_seconds() < calm_s
-
-    def _fill(self) -> None:
-        if self._now is None:
+    def _fill(self, at: datetime | None = None) -> None:
+        self._filled_at = at = at or self._filled_at
+        if at is None:
             return
         table = self._table
         unmoved = table.cursor_key == self._left_on
         table.sort_mark = self._sort
         marked = frozenset(self._marked)
-        unsorted = [CheckpointRow(key, self._facts[key], self._now, key in marked) for key in self._by_name]
+        unsorted = [CheckpointRow(key, fact, at, key in marked) for key, fact in self._facts.items()]
         rows = sorted_rows(COLUMNS, unsorted, self._sort)
         table.set_rows(rows)
         # Put the cursor on the best checkpoint, else on the newest, not on the first one written, but move it
@@ -183,7 +167,8 @@ class CheckpointPane(Vertical):
         faulty = sum(fact.fault is not None for fact in all_facts)
         if faulty:
             facts.append([(f"✗ {faulty} after the loss diverged", "bad")])
-        if self._reads:
+        run = self._run
+        if run is not None and run.progress is not None and run.progress.loss_by_step and not run.log_read:
             facts.append([("reading the log to check them…", "muted")])
         best = next((fact for fact in all_facts if fact.is_best and fact.score), None)
         if best is not None and best.score is not None:
@@ -194,6 +179,11 @@ class CheckpointPane(Vertical):
         self.query_one(StatusLine).set_facts(facts)
 
     # User actions
+
+    @property
+    def _job(self) -> TrainingJob:
+        assert self._run is not None  # or there would be no checkpoint
+        return self._run.job
 
     @on(RowTable.HeadingPressed)
     def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
@@ -278,7 +268,7 @@ class CheckpointPane(Vertical):
             compare = key_on(self, "checkpoints.compare_checkpoints")
             self.notify(f"Mark two checkpoints with {mark}, then press {compare} to compare.")
             return
-        from tui.screens.files.compare import CompareCheckpointsPage
+        from tui.screens.differences import CompareCheckpointsPage
 
         left, right = sorted(marked, key=lambda one: (one.step is None, one.step or 0))
         self.post_message(OpenPage(CompareCheckpointsPage(self._job, left, right)))

@@ -41,7 +41,9 @@ class Details(VerticalScroll, can_focus=True):
             self.query_one("#events", Static).update(self._table(self._events(snapshot)))
 
     def on_resize(self) -> None:
-        self.set_class(self.size.width >= WIDE, "-beside")
+        is_wide = self.size.width >= WIDE
+        self.set_class(is_wide, "-beside")
+        self.screen.set_class(is_wide, "-details-beside")
 
     def _table(self, rows: Iterable[tuple[Text, Text]]) -> Table:
         table = Table.grid(padding=(0, 2))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby
 from math import isfinite
 from operator import itemgetter
@@ -65,6 +65,7 @@ MIN_CHECKPOINT_CELLS = 20
 CHECKPOINT_PART = 4
 """Share of the line that a checkpoint's name may take if there are findings (1/n); otherwise half."""
 SEPARATOR_CELLS = 3
+UNLIMITED_CELLS = 10_000
 SAVED, FAULTY = ("◆", "good"), ("✗", "bad")
 """The signs of checkpoints."""
 
@@ -368,3 +369,21 @@ def _queue(run: RunSnapshot) -> Fact:
 
 def _ago(moment: datetime | None, now: datetime) -> str:
     return f"{age((now - moment).total_seconds())} ago" if moment else ""
+
+
+def status_markdown(run: RunSnapshot) -> str:
+    """Return what the header shows as Markdown, to paste into a chat or an issue."""
+    job, status = run.job, run.status
+    elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
+    facts = (f"{status.word}{elapsed}", hardware(job), _plain(cost(run)), sanitize(job.project_name))
+    lines = [f"{status.sign} **{sanitize(job.name or job.id)}** {' · '.join(filter(None, facts))}"]
+    waits = job.current_status in WAITING_STATUSES
+    shown = (pace(run), progress(run), [] if waits else health(run, UNLIMITED_CELLS))
+    texts = [" · ".join(filter(None, map(_plain, line))) for line in shown]
+    lines += [f"- {text}" for text in texts if text]
+    lines.append(f"- `{sanitize(job.id)}`, as of {run.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
+    return "\n".join(lines)
+
+
+def _plain(fact: Fact) -> str:
+    return "".join(text for text, _ in fact).strip()

@@ -27,8 +27,6 @@ from tui.widgets.status_line import StatusLine
 
 LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
 
-CONTEXT_STOPS = (0, 1, 3, 10)
-
 _PATTERN_CELLS = 120
 SYNTAX = frozenset("\\^$|?*+()[]{}")
 """Characters by which a text that was not found looks like a regular expression."""
@@ -152,6 +150,13 @@ def line_spans(line: LogLine, text: str, newest_ns: int, time_mode: str) -> list
 
 
 TIME_LABELS = {"utc": "UTC", "relative": "ages", "elapsed": "since start", "off": "no times"}
+
+
+@dataclass
+class NodeChosen(Message):
+    """The user wants to see only this node, or all nodes."""
+
+    node: str | None
 
 
 @dataclass(slots=True)

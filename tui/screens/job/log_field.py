@@ -5,9 +5,9 @@ Options are toggled by control keys while typing or by clicking them; their stat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -19,7 +19,6 @@ from textual.widgets import Input, Static
 from textual.widgets.input import Selection
 
 from tui.analysis.logs.pattern import LogPattern
-from tui.screens.job.log_bar import CONTEXT_STOPS
 from tui.tables.column import Span
 from tui.text.times import EXAMPLES
 from tui.widgets.log_view.options import LogOptions
@@ -34,8 +33,6 @@ PLACEHOLDERS: dict[FieldPurpose, str] = {
     "time": "go to a time",
     "save": "a path; .ndjson keeps every field",
 }
-CASE_STOPS: tuple[bool | None, ...] = (None, True, False)
-CASE_LABELS = {None: "smart", True: "Aa", False: "aa"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +44,26 @@ class FieldSwitches:
     invert: bool = False
     context_lines: int = 0
     everything: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A field of `FieldSwitches` on the screen: the words of its values, in the order of its key."""
+
+    key: str
+    label: str
+    purposes: tuple[FieldPurpose, ...]
+    words: Mapping[Any, str]
+
+
+ON_OFF = {False: "off", True: "on"}
+SWITCHES = {
+    "regex": Switch("^r", "regex ", ("find", "filter"), ON_OFF),
+    "case": Switch("^t", "case ", ("find", "filter"), {None: "smart", True: "Aa", False: "aa"}),
+    "invert": Switch("^n", "invert ", ("filter",), ON_OFF),
+    "context_lines": Switch("^o", "context ", ("filter",), {0: "0", 1: "1", 3: "3", 10: "10"}),
+    "everything": Switch("^l", "", ("save",), {False: "shown lines only", True: "whole log"}),
+}
 
 
 class LogField(Vertical):
@@ -67,7 +84,7 @@ class LogField(Vertical):
         Binding("ctrl+r", "switch('regex')", show=False, id="log_field.regex"),
         Binding("ctrl+t", "switch('case')", show=False, id="log_field.case"),
         Binding("ctrl+n", "switch('invert')", show=False, id="log_field.invert"),
-        Binding("ctrl+o", "switch('context')", show=False, id="log_field.context"),
+        Binding("ctrl+o", "switch('context_lines')", show=False, id="log_field.context"),
         Binding("ctrl+l", "switch('everything')", show=False, id="log_field.everything"),
         Binding("up", "recall(1)", show=False, id="log_field.earlier"),
         Binding("down", "recall(-1)", show=False, id="log_field.later"),
@@ -160,23 +177,13 @@ class LogField(Vertical):
         self.remove_class("-open")
 
     def action_switch(self, name: str) -> None:
-        now = self.switches
-        if name == "everything":
-            if self.purpose == "save":
-                self.switches = replace(now, everything=not now.everything)
-            return
-        if self.purpose not in ("find", "filter"):
-            return
-        if name == "regex":
-            self.switches = replace(now, regex=not now.regex)
-        elif name == "case":
-            after = CASE_STOPS.index(now.case) + 1
-            self.switches = replace(now, case=CASE_STOPS[after % len(CASE_STOPS)])
-        elif self.purpose == "filter" and name == "invert":
-            self.switches = replace(now, invert=not now.invert)
-        elif self.purpose == "filter" and name == "context":
-            after = CONTEXT_STOPS.index(now.context_lines) + 1 if now.context_lines in CONTEXT_STOPS else 0
-            self.switches = replace(now, context_lines=CONTEXT_STOPS[after % len(CONTEXT_STOPS)])
+        """Give a switch its next value."""
+        switch = SWITCHES[name]
+        if self.purpose in switch.purposes:
+            values = list(switch.words)
+            following = values[(values.index(getattr(self.switches, name)) + 1) % len(values)]
+            changes: dict[str, Any] = {name: following}
+            self.switches = replace(self.switches, **changes)
 
     def action_recall(self, by: int) -> None:
         history = self._history.get(self.purpose, [])
@@ -218,28 +225,13 @@ class LogField(Vertical):
             history.append(event.value)
         self.post_message(self.Given(self.purpose, event.value))
 
-    def _clicked(self, position: int) -> None:
-        names = [name for name, _ in self._switch_labels()]
-        if position < len(names):
-            self.action_switch(names[position])
+    @property
+    def _offered(self) -> list[str]:
+        return [name for name, switch in SWITCHES.items() if self.purpose in switch.purposes]
 
-    def _switch_labels(self) -> list[tuple[str, list[Span]]]:
-        now = self.switches
-        if self.purpose == "save":
-            what = "whole log" if now.everything else "shown lines only"
-            return [("everything", [("^l ", "key"), (what, "accent")])]
-        if self.purpose == "time":
-            return []
-        labels: list[tuple[str, list[Span]]] = [
-            ("regex", _switch("^r", "regex", "on" if now.regex else "off", now.regex)),
-            ("case", _switch("^t", "case", CASE_LABELS[now.case], now.case is not None)),
-        ]
-        if self.purpose == "filter":
-            labels += [
-                ("invert", _switch("^n", "invert", "on" if now.invert else "off", now.invert)),
-                ("context", _switch("^o", "context", str(now.context_lines), now.context_lines > 0)),
-            ]
-        return labels
+    def _clicked(self, position: int) -> None:
+        if position < len(self._offered):
+            self.action_switch(self._offered[position])
 
     def _show(self) -> None:
         line = self.query_one("#log-switches", _SwitchLine)
@@ -248,12 +240,14 @@ class LogField(Vertical):
         elif self.purpose == "time":
             line.set_facts([[(EXAMPLES, "muted")]], 1)
         else:
-            spans = [spans for _, spans in self._switch_labels()]
-            line.set_facts(spans, len(spans))
+            facts = [_switch(SWITCHES[name], getattr(self.switches, name)) for name in self._offered]
+            line.set_facts(facts, len(facts))
 
 
-def _switch(key: str, name: str, state: str, on: bool) -> list[Span]:
-    return [(f"{key} ", "key"), (f"{name} ", "muted"), (state, "accent" if on else "plain")]
+def _switch(switch: Switch, value: object) -> list[Span]:
+    is_usual = value == next(iter(switch.words))
+    tone = "plain" if is_usual and switch.label else "accent"
+    return [(f"{switch.key} ", "key"), (switch.label, "muted"), (switch.words[value], tone)]
 
 
 class _SwitchLine(StatusLine):

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import partial, partialmethod
+from datetime import UTC, datetime, tzinfo
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.containers import Vertical
 from textual.dom import DOMNode
 from textual.message import Message
 from textual.reactive import var
 
 from api_client.errors import RequestError
+from api_client.files import why_not_written
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.not_kept import NotKept
@@ -28,16 +32,22 @@ from tui.screens.job.log_bar import (
     FirstErrorLine,
     LogBar,
     LogState,
+    NodeChosen,
     line_spans,
     with_next_level,
     without_last_filter,
 )
 from tui.screens.job.log_columns import COLUMN_CELLS, LogColumns
-from tui.screens.job.log_export import LogExport
 from tui.screens.job.log_field import FieldSwitches, LogField
-from tui.system.external_programs import Program
+from tui.screens.messages import CopyRequested, FilesSaved
+from tui.settings.loading import Loaded
+from tui.settings.remembered import JobState
+from tui.system.external_programs import LONGEST_COPY_BYTES, Program, program_of, show_in_program
+from tui.system.saved_files import landing, own_path, proposed_path, save_entries
 from tui.tables.column import Span
+from tui.text.log_entries import message_text
 from tui.text.names import natural_key
+from tui.text.sanitize import sanitize
 from tui.text.times import LogTimes, moment_at, moment_of
 from tui.text.units import counted
 from tui.widgets.background import run_in_background
@@ -48,8 +58,38 @@ from tui.widgets.log_view.view import GapRetryRequested, LogView, StatusChanged
 from tui.widgets.opening import OpenedWhole
 from tui.widgets.text_panel import WrappedText
 
-MINUTE_S = 60
-HOUR_S = 3600
+SWITCHES = ("wrap", "collapse_progress", "fold_tracebacks")
+"""The options of a log that are remembered, besides the way it shows times."""
+
+
+def log_options(settings: Loaded, kept: JobState) -> LogOptions:
+    """Return the options with which a log opens: as they were left, except for explicit settings.
+
+    A minimum level is not restored: lines missing silently would be misleading.
+    """
+    options = settings.configuration.logs
+    log = LogOptions(
+        time=options.time,
+        wrap=options.wrap,
+        min_level=options.min_level,
+        collapse_progress=options.collapse_progress,
+        fold_tracebacks=options.fold_tracebacks,
+        max_lines=options.max_lines_in_memory,
+    )
+    left: dict[str, Any] = {name: getattr(kept, name) for name in SWITCHES}
+    left["time"] = kept.time if kept.time in TIME_MODES else None
+    return replace(
+        log,
+        **{
+            name: value
+            for name, value in left.items()
+            if value is not None and not settings.is_given(f"logs.{name}")
+        },
+    )
+
+
+MANY_LINES = 50_000
+"""Notify the user before writing more lines than this, which takes a moment."""
 
 
 class LogPane(OpenedWhole, Vertical):
@@ -62,12 +102,6 @@ class LogPane(OpenedWhole, Vertical):
         & > #no-log { height: 1fr; content-align: center middle; color: $text-muted; }
     }
     """
-
-    @dataclass
-    class NodeWanted(Message):
-        """The user wants to see only this node, or all nodes."""
-
-        node: str | None
 
     @dataclass
     class TimeWanted(Message):
@@ -96,7 +130,10 @@ class LogPane(OpenedWhole, Vertical):
     ) -> None:
         super().__init__(id=id)
         self.columns = LogColumns(options, now_s)
-        self._export = LogExport(self, job, self._hold)
+        self.field = LogField(id="log-field")
+        self._path = proposed_path(job.name or job.id, suffix=".log", otherwise="job")
+        self._replaceable: Path | None = None
+        """Existing file that the user was warned about; saving to it again replaces it."""
         self.retry = retry
         self._before_field = options
         self._state = LogState()
@@ -108,7 +145,7 @@ class LogPane(OpenedWhole, Vertical):
         yield FirstErrorLine(id="log-first-error")
         yield self.columns
         yield WrappedText("Reading the log…", id="no-log")
-        yield LogField(id="log-field")
+        yield self.field
 
     def on_mount(self) -> None:
         self.show_log_status()
@@ -121,16 +158,12 @@ class LogPane(OpenedWhole, Vertical):
     def view(self) -> LogView:
         return self.columns.current
 
-    @property
-    def field(self) -> LogField:
-        return self.query_one(LogField)
-
     def focus_view(self) -> None:
         self.screen.set_focus(self.view)
 
     async def run_action(self, action: str, namespaces: Mapping[str, DOMNode] | None = None) -> None:
         """Run an action of the pane, or else of the view with the focus."""
-        is_own = hasattr(self, f"action_{action}")
+        is_own = hasattr(self, f"action_{action.partition('(')[0]}")
         await (super().run_action if is_own else self.view.run_action)(action, namespaces)
 
     # New parts
@@ -227,20 +260,12 @@ class LogPane(OpenedWhole, Vertical):
         since_ns, until_ns = (None if at_s is None else int(at_s * NS_PER_S) for at_s in (start_s, end_s))
         self.choose(replace(self.options, since_ns=since_ns, until_ns=until_ns))
 
-    def _next_length(self, by: int) -> None:
+    def action_next_length(self, by: int) -> None:
         self.post_message(self.LengthWanted(by))
 
-    action_shorter_log = partialmethod(_next_length, 1)
-    action_longer_log = partialmethod(_next_length, -1)
-
-    def _toggle(self, option: str) -> None:
+    def action_toggle_option(self, option: str) -> None:
         change: dict[str, Any] = {option: not getattr(self.options, option)}
         self.choose(replace(self.options, **change))
-
-    action_toggle_wrap = partialmethod(_toggle, "wrap")
-    action_toggle_tracebacks = partialmethod(_toggle, "fold_tracebacks")
-    action_toggle_progress = partialmethod(_toggle, "collapse_progress")
-    action_toggle_repeats = partialmethod(_toggle, "fold_repeats")
 
     def action_next_time_mode(self) -> None:
         after = TIME_MODES.index(self.options.time) + 1
@@ -271,11 +296,11 @@ class LogPane(OpenedWhole, Vertical):
             self.notify("Can't hide the last visible node.")
         else:
             self._choose_nodes(replace(self.options, nodes=None, hidden=hidden))
-            self.post_message(self.NodeWanted(None))
+            self.post_message(NodeChosen(None))
 
     def action_show_all_nodes(self) -> None:
         self._choose_nodes(replace(self.options, nodes=None, hidden=frozenset()))
-        self.post_message(self.NodeWanted(None))
+        self.post_message(NodeChosen(None))
 
     def action_split_log(self) -> None:
         columns = self.columns
@@ -287,11 +312,8 @@ class LogPane(OpenedWhole, Vertical):
             columns.is_split = not columns.is_split
             self._arrange()
 
-    def action_next_column(self) -> None:
-        self.columns.focus_next(1)
-
-    def action_previous_column(self) -> None:
-        self.columns.focus_next(-1)
+    def action_focus_column(self, by: int) -> None:
+        self.columns.focus_next(by)
 
     def on_resize(self) -> None:
         if self.columns.is_split:
@@ -318,7 +340,8 @@ class LogPane(OpenedWhole, Vertical):
         self.field.open("time")
 
     def action_save_log(self) -> None:
-        self.field.open("save", self._export.suggested_path(), FieldSwitches())
+        self._replaceable = None
+        self.field.open("save", str(self._path), FieldSwitches())
 
     def _close_field(self) -> None:
         self.field.close()
@@ -394,14 +417,9 @@ class LogPane(OpenedWhole, Vertical):
 
     # Reading
 
-    def _jump(self, seconds: int) -> None:
+    def action_jump(self, seconds: int) -> None:
         for view in self.columns.views:
             view.viewport.jump(seconds)
-
-    action_minute_back = partialmethod(_jump, -MINUTE_S)
-    action_minute_forward = partialmethod(_jump, MINUTE_S)
-    action_hour_back = partialmethod(_jump, -HOUR_S)
-    action_hour_forward = partialmethod(_jump, HOUR_S)
 
     def _go_to(self, typed: str) -> None:
         entry = self.view.model.cursor_entry
@@ -410,7 +428,7 @@ class LogPane(OpenedWhole, Vertical):
             oldest=self._origin or oldest,
             newest=newest,
             here=_moment(stamp_ns(entry)) if entry is not None else newest,
-            timezone=UTC if self.options.time == "utc" else None,
+            timezone=self._timezone,
         )
         try:
             time_ns = int(moment_of(typed, times).timestamp() * NS_PER_S)
@@ -459,20 +477,74 @@ class LogPane(OpenedWhole, Vertical):
 
     # Taking lines elsewhere
 
-    def action_copy_lines(self) -> None:
-        self._export.copy(self.view)
+    @property
+    def _timezone(self) -> tzinfo | None:
+        return UTC if self.options.time == "utc" else None
 
-    async def _save(self, path: str) -> None:
-        field = self.field
-        field.problem = await self._export.save(self.view, path, everything=field.switches.everything)
-        if not field.problem:
+    def action_copy_lines(self) -> None:
+        entries = self.view.model.selected_entries()
+        text = "\n".join(message_text(entry) for entry in entries)
+        if not entries:
+            self.notify("No line to copy.")
+        elif len(text.encode("utf-8", "replace")) > LONGEST_COPY_BYTES:
+            what = counted(len(entries), "line is", "lines are")
+            self.notify(f"{what} too long for the clipboard; W saves lines to a file.")
+        else:
+            what = "line" if len(entries) == 1 else f"{counted(len(entries), 'line')}:"
+            self.post_message(CopyRequested(text, what, lines=True))
+
+    async def _save(self, typed: str) -> None:
+        self.field.problem = await self._problem_of_saving(typed)
+        if not self.field.problem:
             self._close_field()
 
-    def _open_outside(self, program: Program) -> None:
-        self._begin(partial(self._export.open, self.view, program), "log outside")
+    async def _problem_of_saving(self, typed: str) -> str:
+        """Save the lines shown, or all lines; return what prevented it, or an empty string."""
+        path = own_path(typed)
+        can_replace = path == self._replaceable
+        path = landing(self.app, path)
+        try:
+            with self._hold():
+                entries = self.view.model.entries(filtered=not self.field.switches.everything)
+                lines = await save_entries(entries, path, timezone=self._timezone, replace=can_replace)
+        except FileExistsError:
+            self._replaceable = path
+            return f"{path} already exists; press enter again to replace it"
+        except OSError as error:
+            return f"not saved: {why_not_written(error)}"
+        except ValueError as error:
+            return f"not saved: {error}"
+        where = f"as {path.name}" if self.app.is_web else f"to {path}"
+        self.notify(f"Saved {counted(lines, 'line')} {where}.")
+        self.post_message(FilesSaved((path,)))
+        return ""
 
-    action_page_log = partialmethod(_open_outside, "pager")
-    action_edit_log = partialmethod(_open_outside, "editor")
+    def action_open_outside(self, program: Program) -> None:
+        self._begin(partial(self._show_outside, program), "log outside")
+
+    async def _show_outside(self, program: Program) -> None:
+        view, command = self.view, program_of(program, os.environ)
+        if command is None:
+            self.notify(f"No {program} found; set ${program.upper()}.", severity="warning")
+            return
+        if view.model.passing_count > MANY_LINES:
+            lines = counted(view.model.passing_count, "line")
+            self.notify(f"Preparing {lines} for {sanitize(command[0])}…")
+        try:
+            with self._hold():
+                await show_in_program(
+                    command,
+                    view.model.entries(filtered=True),
+                    self._path.stem,
+                    here=None if view.viewport.follow else view.model.cursor_entry,
+                    timezone=self._timezone,
+                    environ=os.environ,
+                    suspended=self.app.suspend,
+                )
+        except SuspendNotSupported:
+            self.notify("This terminal can't run an external program.", severity="warning")
+        except (OSError, subprocess.SubprocessError) as error:
+            self.notify(f"Can't start {sanitize(command[0])}: {error}", severity="error")
 
     def _begin(self, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
         run_in_background(self, work, group, exclusive=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partialmethod
 from typing import Any
 
 from textual import on
@@ -17,14 +16,22 @@ from textual.timer import Timer
 
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.series import next_smoothing
-from tui.screens.charts.builder import ChartBuilder, ChartData, event_marks, visible_part
-from tui.screens.charts.filter import ChartFilter
-from tui.screens.charts.grid import FAST_CURSOR_CELLS, LAYOUTS, ChartGrid, Layout
+from tui.screens.charts.builder import (
+    ChartData,
+    event_marks,
+    reach,
+    run_charts,
+    step_clock,
+    time_range,
+    visible_part,
+)
+from tui.screens.charts.controls import ChartControls
+from tui.screens.charts.grid import LAYOUTS, Layout
 from tui.screens.charts.time_row import TimeShown
-from tui.screens.charts.view import X_AXES, ChartView, next_length, with_cursor_moved
+from tui.screens.charts.view import X_AXES, ChartView, next_length
+from tui.screens.job.log_bar import NodeChosen
 from tui.screens.job.node_tables import MatrixOptions, NodesPane
-from tui.widgets.charts.line_chart import LineChart, Panned, Pointed, SeriesClicked, Zoomed
+from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.ticks import Window
 from tui.widgets.gpu_matrix import GpuMatrix
 from tui.widgets.row_table import RowTable
@@ -35,22 +42,15 @@ NODES_SHARE, LARGE_NODES_SHARE = 3, 2
 """Nodes above the charts take at most one line in this many; the second if every GPU is shown."""
 LOG_STEPS = 20
 """While a range follows, the start of the log moves in steps of this fraction of its length (1/n)."""
-PAN_SHARE = 0.5
 
 
-class MetricsPane(Horizontal):
+class MetricsPane(ChartControls, Horizontal):
     """The nodes beside the charts, on the tabs Live and Metrics; ``read_span`` requests samples."""
 
     snapshot: var[RunSnapshot | None] = var(None, init=False)
     view: var[ChartView] = var(ChartView(), init=False)
     matrix: var[MatrixOptions] = var(MatrixOptions(), init=False)
     nodes_large: var[bool] = var(False, init=False)
-
-    @dataclass
-    class NodeChosen(Message):
-        """The user chose this node, or all nodes."""
-
-        node: str | None
 
     @dataclass
     class TimeRead(Message):
@@ -79,7 +79,7 @@ class MetricsPane(Horizontal):
         self.set_reactive(MetricsPane.view, ChartView(pins=pins))
         self.set_reactive(MetricsPane.matrix, MatrixOptions(memory=memory_in_matrix))
         self._read_span = read_span
-        self._builder = ChartBuilder()
+        self._nodes_pane = NodesPane(id="nodes")
         self._tab = ""
         self._lines_above = 0
         self._below_nodes: ChartData | None = None
@@ -88,17 +88,9 @@ class MetricsPane(Horizontal):
         self._settled = self.view.window
 
     def compose(self) -> ComposeResult:
-        yield NodesPane(id="nodes")
-        yield ChartFilter()
-        yield ChartGrid(id="charts")
-
-    @property
-    def _grid(self) -> ChartGrid:
-        return self.query_one(ChartGrid)
-
-    @property
-    def _nodes_pane(self) -> NodesPane:
-        return self.query_one(NodesPane)
+        yield self._nodes_pane
+        yield self.chart_filter
+        yield self.grid
 
     # Data
 
@@ -133,7 +125,7 @@ class MetricsPane(Horizontal):
         lines = 1 + rows + (large and self.matrix.over_time)
         share = LARGE_NODES_SHARE if large else NODES_SHARE
         has_room = rows > 0 and lines * share <= self.size.height
-        above = self._tab == "metrics" and has_room and not (large and self._grid.arrangement == "one")
+        above = self._tab == "metrics" and has_room and not (large and self.grid.arrangement == "one")
         self.update_classes({"-nodes-large": large, "-nodes-alone": large and not above})
         if self._lines_above != (lines if above else 0):
             self._lines_above = lines if above else 0
@@ -149,7 +141,7 @@ class MetricsPane(Horizontal):
 
     def shown_samples(self) -> tuple[ChartData, ...]:
         below_nodes = (visible_part(self._below_nodes),) if self._below_nodes is not None else ()
-        return (*self._grid.current_data(), *below_nodes)
+        return (*self.grid.current_data(), *below_nodes)
 
     def _show_nodes(self) -> None:
         run = self.snapshot
@@ -159,14 +151,14 @@ class MetricsPane(Horizontal):
                 options = replace(options, node=self.view.node)
             elif self._tab == "live" and len(self._machines) == 1:
                 options = replace(options, node=self._machines[0].name)
-            self._nodes_pane.show(run, options, self._builder.time_range(run, self.view))
+            self._nodes_pane.show(run, options, time_range(run, self.view))
 
     def _show_charts(self, at_s: float | None = None) -> None:
         if self.snapshot is not None and self._tab in ("live", "metrics"):
-            charts = self._builder.charts(self.snapshot, self.view)
-            others = [chart for chart in charts if chart.id != self._grid.front]
+            charts = run_charts(self.snapshot, self.view)
+            others = [chart for chart in charts if chart.id != self.grid.front]
             self._below_nodes = self._nodes_pane.show_chart(others)
-            self._grid.set_charts([chart for chart in charts if chart is not self._below_nodes], at_s=at_s)
+            self.grid.set_charts([chart for chart in charts if chart is not self._below_nodes], at_s=at_s)
 
     @on(NodesPane.Fitted)
     def _nodes_fitted(self) -> None:
@@ -197,7 +189,7 @@ class MetricsPane(Horizontal):
         return self._nodes_pane.main.has_focus and not (self._tab == "metrics" and self.nodes_large)
 
     def take_focus(self) -> None:
-        self.screen.set_focus(self._nodes_pane.main if self.nodes_large else self._grid)
+        self.screen.set_focus(self._nodes_pane.main if self.nodes_large else self.grid)
 
     def action_pick_node(self) -> None:
         if self.picks_node:
@@ -210,11 +202,11 @@ class MetricsPane(Horizontal):
         inside = self.nodes_large and self.view.node is not None
         # the rows of a single node are its GPUs
         name = next((node.name for node in self._machines if len(self._machines) == 1), message.name)
-        self.post_message(self.NodeChosen(None if inside or self.view.node == name else name))
+        self.post_message(NodeChosen(None if inside or self.view.node == name else name))
 
     @on(RowTable.Selected)
     def _node_row_chosen(self, message: RowTable.Selected) -> None:
-        self.post_message(self.NodeChosen(None if self.view.node == message.key else message.key))
+        self.post_message(NodeChosen(None if self.view.node == message.key else message.key))
 
     def leave(self) -> bool:
         if self.view.cursor is not None and not self._follows_log:
@@ -223,9 +215,9 @@ class MetricsPane(Horizontal):
             self.view = replace(self.view, selected=None)
         elif self.nodes_large:
             self.nodes_large = False
-        elif self._tab == "metrics" and self.query_one(ChartFilter).clear_text():
+        elif self._tab == "metrics" and self.chart_filter.clear_text():
             self.take_focus()
-        elif self._tab == "metrics" and self._grid.arrangement == "one":
+        elif self._tab == "metrics" and self.grid.arrangement == "one":
             self._lay_out_charts("grid")
         else:
             return False
@@ -233,8 +225,8 @@ class MetricsPane(Horizontal):
 
     # Time range
 
-    def _reach(self) -> tuple[float, float] | None:
-        return None if self.snapshot is None else self._builder.reach(self.snapshot)
+    def reach(self) -> tuple[float, float] | None:
+        return None if self.snapshot is None else reach(self.snapshot)
 
     def time_shown(self) -> TimeShown:
         """Return the time axis of the charts and the log."""
@@ -242,7 +234,7 @@ class MetricsPane(Horizontal):
         if run is None:
             return TimeShown(view)
         words = () if view.x_axis == "relative" else (f"by {view.x_axis}",)
-        return TimeShown(view, *self._builder.reach(run), marks=event_marks(run), words=words)
+        return TimeShown(view, *reach(run), marks=event_marks(run), words=words)
 
     @property
     def log_range(self) -> tuple[float | None, float | None]:
@@ -253,7 +245,7 @@ class MetricsPane(Horizontal):
         window = self._settled
         if self.snapshot is None or window.span is None:
             return None, None
-        start, end = self._builder.time_range(self.snapshot, replace(self.view, window=window))
+        start, end = time_range(self.snapshot, replace(self.view, window=window))
         if not window.follows:
             return start, end
         step = window.span / LOG_STEPS
@@ -261,7 +253,7 @@ class MetricsPane(Horizontal):
 
     def _read_window(self) -> None:
         """Request the samples of the visible time range: how far back, and for how long if not up to now."""
-        window, reach = self.view.window, self._reach()
+        window, reach = self.view.window, self.reach()
         self._settled = window
         if window.follows or reach is None:
             self._read_span(None if window.span is None else timedelta(seconds=window.span), None)
@@ -271,7 +263,7 @@ class MetricsPane(Horizontal):
 
     def include(self, at_s: float) -> None:
         """Move the time range to include a time (epoch seconds)."""
-        reach = self._reach()
+        reach = self.reach()
         if reach is not None:
             self.show_window(self.view.window.showing(at_s, *reach))
 
@@ -286,38 +278,13 @@ class MetricsPane(Horizontal):
         else:
             self._settle_timer = self.set_timer(DEBOUNCE_S, self._read_window)
 
-    @on(Zoomed)
-    def _zoom(self, message: Zoomed) -> None:
-        reach = self._reach()
+    def cycle_length(self, by: int) -> None:
+        reach = self.reach()
         if reach is not None:
-            around = None if message.around is None else self._time_on(message.chart, message.around)
-            self.show_window(self.view.window.zoomed(message.factor, around, *reach), at_once=False)
-
-    @on(Panned)
-    def _pan(self, message: Panned) -> None:
-        spec = message.chart.spec
-        self._pan_by(message.by / (spec.end - spec.start))
-
-    def _pan_by(self, share: float) -> None:
-        reach = self._reach()
-        if reach is not None:
-            start, end = self.view.window.bounds(*reach)
-            self.show_window(self.view.window.panned(share * (end - start), *reach), at_once=False)
-
-    action_pan_back = partialmethod(_pan_by, -PAN_SHARE)
-    action_pan_forward = partialmethod(_pan_by, PAN_SHARE)
-
-    def _zoom_to_length(self, by: int, *, cycles: bool = False) -> None:
-        reach = self._reach()
-        if reach is not None:
-            self.show_window(next_length(self.view, by, reach, "clock", cycles=cycles))
-
-    cycle_length = partialmethod(_zoom_to_length, cycles=True)
-    action_zoom_out = partialmethod(_zoom_to_length, -1)
-    action_zoom_in = partialmethod(_zoom_to_length, 1)
+            self.show_window(next_length(self.view, by, reach, "clock", cycles=True))
 
     def action_first_time(self) -> None:
-        reach = self._reach()
+        reach = self.reach()
         if reach is not None:
             self.show_window(self.view.window.around(reach[0], *reach), at_once=False)
 
@@ -326,109 +293,68 @@ class MetricsPane(Horizontal):
 
     # Cursor
 
-    @on(Pointed)
-    def _point(self, message: Pointed) -> None:
-        self._read_at(self._time_on(message.chart, message.x))
-
     def follow_log(self, at_s: float | None) -> None:
         """Move the readout to the time of the line that the log is at (epoch seconds); None if it follows."""
         self._follows_log = True
         self.view = replace(self.view, cursor=at_s)
 
-    def _read_at(self, at_s: float) -> None:
+    def read_at(self, at_s: float) -> None:
         self._follows_log = False
         self.view = replace(self.view, cursor=at_s)
         self.post_message(self.TimeRead(at_s))
 
-    def _time_on(self, chart: LineChart, x: float) -> float:
+    def place_on(self, chart: LineChart, x: float) -> float:
         """Return the time at `x` of a chart's axis, converting from steps if needed."""
         if self.snapshot is not None and chart.spec.x_axis == "step":
-            return self._builder.clock(self.snapshot).time(x)
+            return step_clock(self.snapshot).time(x)
         return x
-
-    def _move_cursor(self, cells: int) -> None:
-        reach = self._reach()
-        if reach is not None and self._grid.front_chart is not None:
-            view = with_cursor_moved(self.view, cells, self._grid.raster_cells, reach)
-            self.show_window(view.window, at_once=False)
-            if view.cursor is not None:
-                self._read_at(view.cursor)
-
-    action_cursor_left = partialmethod(_move_cursor, -1)
-    action_cursor_right = partialmethod(_move_cursor, 1)
-    action_cursor_far_left = partialmethod(_move_cursor, -FAST_CURSOR_CELLS)
-    action_cursor_far_right = partialmethod(_move_cursor, FAST_CURSOR_CELLS)
 
     # Charts and series
 
-    @on(ChartFilter.Changed)
-    def _filter(self, message: ChartFilter.Changed) -> None:
-        self._grid.text = message.value
-
-    @on(ChartFilter.Submitted)
-    def _filtered(self) -> None:
-        self.take_focus()
-
     def action_filter_charts(self) -> None:
         self.nodes_large = False
-        self.query_one(ChartFilter).open()
+        super().action_filter_charts()
 
     def show_chart(self, chart_id: str) -> None:
-        self._grid.front = chart_id
+        self.grid.front = chart_id
         self._lay_out_charts("one")
 
     def action_pin(self) -> None:
-        chart = self._grid.front_chart
+        chart = self.grid.front_chart
         if chart is not None:
             pins = tuple(pin for pin in self.view.pins if pin != chart.id)
             self.view = replace(self.view, pins=(*pins, chart.id) if pins == self.view.pins else pins)
             self.post_message(self.Pinned(self.view.pins))
 
-    def action_next_chart(self) -> None:
-        self._grid.next()
-
     def action_x_axis(self) -> None:
         place = X_AXES.index(self.view.x_axis)
         self.view = replace(self.view, x_axis=X_AXES[(place + 1) % len(X_AXES)])
 
-    def action_smoothing(self) -> None:
-        self.view = replace(self.view, smoothing=next_smoothing(self.view.smoothing))
-
     def action_band(self) -> None:
         self.view = replace(self.view, lines=not self.view.lines)
 
-    def action_log_scale(self) -> None:
-        self.view = replace(self.view, log=not self.view.log)
-
     def _lay_out_charts(self, layout: Layout) -> None:
-        self._grid.arrangement = layout
+        self.grid.arrangement = layout
         self.set_class(layout == "one", "-one-chart")
         self.nodes_large = False
 
     def action_chart_layout(self) -> None:
-        after = LAYOUTS.index(self._grid.arrangement) + 1
+        after = LAYOUTS.index(self.grid.arrangement) + 1
         self._lay_out_charts(LAYOUTS[after % len(LAYOUTS)])
 
     def action_zoom_chart(self) -> None:
-        self._lay_out_charts("grid" if self._grid.arrangement == "one" else "one")
-
-    @on(SeriesClicked)
-    def _toggle_clicked(self, message: SeriesClicked) -> None:
-        self.view = replace(self.view, hidden=self.view.hidden ^ {message.name})
+        self._lay_out_charts("grid" if self.grid.arrangement == "one" else "one")
 
     def _names(self) -> tuple[str, ...]:
-        chart = self._grid.front_chart
+        chart = self.grid.front_chart
         return chart.names if chart is not None else ()
 
-    def _select(self, by: int) -> None:
+    def action_select_series(self, by: int) -> None:
         names = self._names()
         if names:
             held = self.view.selected
             place = (names.index(held) + by) % len(names) if held in names else (0 if by > 0 else -1)
             self.view = replace(self.view, selected=names[place])
-
-    action_next_series = partialmethod(_select, 1)
-    action_previous_series = partialmethod(_select, -1)
 
     def action_toggle_series(self) -> None:
         names = self._names()
@@ -452,10 +378,6 @@ class MetricsPane(Horizontal):
     def action_nodes(self) -> None:
         self.nodes_large = not self.nodes_large
 
-    def _toggle_in_matrix(self, option: str) -> None:
+    def action_toggle_in_matrix(self, option: str) -> None:
         change: dict[str, Any] = {option: not getattr(self.matrix, option)}
         self.matrix = replace(self.matrix, **change)
-
-    action_matrix_metric = partialmethod(_toggle_in_matrix, "memory")
-    action_sort_nodes = partialmethod(_toggle_in_matrix, "worst_first")
-    action_node_history = partialmethod(_toggle_in_matrix, "over_time")

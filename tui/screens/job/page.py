@@ -18,13 +18,9 @@ if TYPE_CHECKING:
 class JobPage(Page):
     job: TrainingJob
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        return (self.job.id,)
-
     def open(self, services: PageServices) -> JobScreen:
         from tui.feeds.run import RunFeed
-        from tui.screens.job.layout import JobLayout
+        from tui.screens.job.log_pane import log_options
         from tui.screens.job.screen import JobScreen
 
         configuration, recordings = services.settings.configuration, services.recordings
@@ -38,12 +34,8 @@ class JobPage(Page):
         return JobScreen(
             self.job,
             feed_with,
-            layout=JobLayout.remembered(services.settings, services.memory),
-            remember=lambda layout: services.memory.put(job=layout.as_state()),
-            pins=tuple(services.memory.state.pins.get(self.job.project_id, ())),
-            remember_pins=lambda pins: services.memory.put(
-                pins={**services.memory.state.pins, self.job.project_id: list(pins)}
-            ),
+            log=log_options(services.settings, services.memory.state.job),
+            memory=services.memory,
             recorded=recordings.run(self.job.id, configuration.runs) if recordings is not None else None,
         )
 

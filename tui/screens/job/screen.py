@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial, partialmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from textual import on
+from rich.text import Text
+from textual import events, on
 from textual.app import ComposeResult
 from textual.message import Message
-from textual.reactive import var
+from textual.reactive import reactive, var
 from textual.timer import Timer
+from textual.widget import Widget
 
 from api_client.deployment.engine_configs import checkpoint_address
-from api_client.models import TrainingJob
+from api_client.models import JobStatus, TrainingJob
 from api_client.models.logs import NS_PER_S, LogGap
 from tui.actions import JOB_TABS, Scope
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
@@ -33,16 +36,17 @@ from tui.screens.charts.builder import METRIC
 from tui.screens.charts.time_row import TimeRow
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.job.details import Details
-from tui.screens.job.header import RunHeader
-from tui.screens.job.layout import TAB_IDS, JobLayout, TabStrip
-from tui.screens.job.log_pane import LogPane
+from tui.screens.job.header import RunHeader, status_markdown
+from tui.screens.job.log_bar import NodeChosen
+from tui.screens.job.log_pane import SWITCHES, LogPane
 from tui.screens.job.metrics_pane import MetricsPane
-from tui.screens.job.status_text import status_markdown
 from tui.screens.job.time_bar import TimeBar
+from tui.settings.remembered import JobState, Memory
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, number
 from tui.widgets.charts.ticks import Window
 from tui.widgets.connection_notice import ConnectionNotice
+from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import Moved
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.status_line import StatusLine
@@ -50,9 +54,70 @@ from tui.widgets.status_line import StatusLine
 if TYPE_CHECKING:
     from tui.readers.recorded_runs import RecordedRun
 
-MakeFeed = Callable[..., RunFeed]
 LINK_S = 0.1
 """Delay after the log moved until the charts are read there."""
+
+
+class TabStrip(Widget):
+    """Tabs on a single line; Textual's own take two."""
+
+    DEFAULT_CSS = """
+    TabStrip {
+        height: 1;
+        width: 1fr;
+        color: $text-muted;
+        & > .tab-strip--active { color: $primary; text-style: bold underline; }
+        & > .tab-strip--key { color: $text-muted; }
+    }
+    """
+    COMPONENT_CLASSES = {"tab-strip--active", "tab-strip--key"}
+
+    active: reactive[str] = reactive("")
+
+    @dataclass
+    class Chosen(Message):
+        """A tab was clicked."""
+
+        tab_id: str
+
+    def __init__(self, tabs: Sequence[tuple[str, str, str]], *, id: str | None = None) -> None:
+        """Create a strip of tabs; each of ``tabs`` is (id, key, label)."""
+        super().__init__(id=id)
+        self._tabs = tuple(tabs)
+        self._edges: list[tuple[int, int, str]] = []
+
+    def render(self) -> Text:
+        active = self.get_component_rich_style("tab-strip--active", partial=True)
+        key_style = self.get_component_rich_style("tab-strip--key", partial=True)
+        narrow = sum(len(label) + 5 for _, _, label in self._tabs) > self.size.width
+        line = Text(no_wrap=True, overflow="ellipsis", end="")
+        self._edges = []
+        for tab_id, key, label in self._tabs:
+            start = line.cell_len
+            line.append(" ")
+            if not narrow:
+                line.append(f"{key} ", key_style)
+            line.append(label, active if tab_id == self.active else "")
+            line.append(" " if narrow else "  ")
+            self._edges.append((start, line.cell_len, tab_id))
+        return line
+
+    def on_click(self, event: events.Click) -> None:
+        for start, end, tab_id in self._edges:
+            if start <= event.x < end:
+                self.post_message(self.Chosen(tab_id))
+
+
+TAB_IDS = tuple(JOB_TABS)
+_FIRST_TABS: dict[str, str] = {JobStatus.FAILED: "logs", JobStatus.DEPLOY_FAILED: "details"}
+"""Failed jobs open on the tab that explains why: the log, or the status history if the job never started."""
+
+
+def first_tab(kept: JobState, job: TrainingJob) -> str:
+    """Return the tab to open: the last one of the same job, else one that suits the job's status."""
+    if job.id == kept.job_id and kept.tab in TAB_IDS:
+        return kept.tab
+    return _FIRST_TABS.get(job.current_status, TAB_IDS[0])
 
 
 class JobScreen(AppScreen):
@@ -89,22 +154,24 @@ class JobScreen(AppScreen):
         feed_with: Callable[..., RunFeed],
         *,
         tab: str | None = None,
-        layout: JobLayout | None = None,
-        remember: Callable[[JobLayout], object] = lambda _layout: None,
-        pins: tuple[str, ...] = (),
-        remember_pins: Callable[[tuple[str, ...]], object] = lambda _pins: None,
+        log: LogOptions | None = None,
+        memory: Memory | None = None,
         recorded: RecordedRun | None = None,
     ) -> None:
         super().__init__()
-        self._job_layout = layout or JobLayout()
-        self._remember = remember
-        self._pins = pins
-        self._remember_pins = remember_pins
+        self._memory = memory or Memory()
         self.job = job
-        self.set_reactive(JobScreen.tab, tab or self._job_layout.first_tab(job))
+        self.set_reactive(JobScreen.tab, tab or first_tab(self._memory.state.job, job))
         self._recorded = recorded
-        self._log_pane = LogPane(job, self._job_layout.log, retry=self._retry, now_s=self._now_s, id="log")
         self._feed_with = feed_with
+        self.metrics = MetricsPane(
+            self._read_span,
+            memory_in_matrix=self._memory.state.job.memory_in_matrix,
+            pins=tuple(self._memory.state.pins.get(job.project_id, ())),
+            id="panels",
+        )
+        self.log_pane = LogPane(job, log or LogOptions(), retry=self._retry, now_s=self._now_s, id="log")
+        self.checkpoints = CheckpointPane(id="checkpoints")
         self._link_timer: Timer | None = None
         self._linked_ns: int | None = None
         self._feed = self._new_feed(None)
@@ -115,7 +182,7 @@ class JobScreen(AppScreen):
         return self._feed_with(
             self.job,
             publish=self.publish,
-            on_log=partial(self._log_pane.call_next, self._log_pane.take),
+            on_log=partial(self.log_pane.call_next, self.log_pane.take),
             on_gone=lambda: self.post_message(self.JobGone()),
             span=None if span_s is None else timedelta(seconds=span_s),
             **more,
@@ -127,16 +194,11 @@ class JobScreen(AppScreen):
         tabs = [(tab, self.key_for(f"job.show_{tab}"), tab.capitalize()) for tab in JOB_TABS]
         yield TabStrip(tabs, id="tabs")
         yield TimeRow(id="time")
-        yield MetricsPane(
-            self._read_span,
-            memory_in_matrix=self._job_layout.memory_in_matrix,
-            pins=self._pins,
-            id="panels",
-        ).data_bind(JobScreen.snapshot)
+        yield self.metrics.data_bind(JobScreen.snapshot)
         yield StatusLine(id="moment")
-        yield self._log_pane
-        yield CheckpointPane(self.job, id="checkpoints")
-        yield Details(id="details").data_bind(JobScreen.snapshot)
+        yield Details(id="details").data_bind(JobScreen.snapshot)  # above the log, where there is room
+        yield self.log_pane
+        yield self.checkpoints
         if self._recorded is not None:
             yield TimeBar(self._recorded, id="time-bar")
         yield StatusFooter().data_bind(JobScreen.connection)
@@ -145,19 +207,15 @@ class JobScreen(AppScreen):
         for part in ("view", "snapshot"):
             self.watch(self.metrics, part, self._show_time, init=False)
         for part in ("nodes", "searching"):
-            self.watch(self._log_pane, part, self._show_hints, init=False)
+            self.watch(self.log_pane, part, self._show_hints, init=False)
         self.watch_tab(self.tab)
         self.run_feed("run feed")
-
-    @property
-    def metrics(self) -> MetricsPane:
-        return self.query_one(MetricsPane)
 
     # Updates from the feed
 
     def take(self, snapshot: RunSnapshot) -> None:
         self.job = snapshot.job
-        self._log_pane.set_origin(snapshot.running_since)
+        self.log_pane.set_origin(snapshot.running_since)
         self.snapshot = snapshot
         self._keep_layout()
         self.post_message(messages.RunChecked(snapshot, all_checked=is_all_checked(snapshot)))
@@ -183,7 +241,7 @@ class JobScreen(AppScreen):
             of = f"of {sanitize(self.job.name or self.job.id)}"
             facts = (of, sanitize(checkpoint.checkpoint_type or ""), size)
             about = " · ".join(fact for fact in facts if fact)
-            choose = partial(self.query_one(CheckpointPane).open_files, checkpoint)
+            choose = partial(self.checkpoints.open_files, checkpoint)
             yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, choose)
 
     def _show_metric(self, name: str) -> None:
@@ -192,11 +250,16 @@ class JobScreen(AppScreen):
 
     def _keep_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
-        log = self._log_pane.options
-        layout = JobLayout(self.tab, self.job.id, self.metrics.matrix.memory, log)
-        if layout.as_state() != self._job_layout.as_state():
-            self._job_layout = layout
-            self._remember(layout)
+        log = self.log_pane.options
+        layout = JobState(
+            tab=self.tab,
+            job_id=self.job.id,
+            memory_in_matrix=self.metrics.matrix.memory,
+            time=log.time,
+            **{name: getattr(log, name) for name in SWITCHES},
+        )
+        if layout != self._memory.state.job:
+            self._memory.put(job=layout)
 
     @on(TimeBar.Sought)
     def _read_again(self) -> None:
@@ -218,9 +281,9 @@ class JobScreen(AppScreen):
         self._show_hints()
         if before is None or before.metrics is not snapshot.metrics:
             nodes = snapshot.metrics.nodes if snapshot.metrics else ()
-            self._log_pane.set_nodes(tuple(node.name for node in nodes))
+            self.log_pane.set_nodes(tuple(node.name for node in nodes))
         if before is None or before.checkpoints is not snapshot.checkpoints or self.tab == "checkpoints":
-            self.query_one(CheckpointPane).show_run(snapshot)
+            self.checkpoints.show_run(snapshot)
 
     # View
 
@@ -233,11 +296,11 @@ class JobScreen(AppScreen):
         self._link()
         self.focus_tab(tab)
         if self.snapshot is not None:
-            self.query_one(CheckpointPane).show_run(self.snapshot)
+            self.checkpoints.show_run(self.snapshot)
             self.query_one(Details).watch_snapshot(self.snapshot)
 
     def watch_node(self, node: str | None) -> None:
-        self._log_pane.show_node(node)
+        self.log_pane.show_node(node)
         self.metrics.show_node(node)
 
     def focus_tab(self, tab: str) -> None:
@@ -247,14 +310,10 @@ class JobScreen(AppScreen):
             case "checkpoints" | "details":
                 self.set_focus(self.query_one("#checkpoint-table" if tab == "checkpoints" else "#details"))
             case _:
-                self._log_pane.focus_view()
-
-    @property
-    def is_over(self) -> bool:
-        return self.job.is_finished
+                self.log_pane.focus_view()
 
     def _show_hints(self) -> None:
-        log, is_over = self._log_pane, self.is_over
+        log, is_over = self.log_pane, self.is_over
         of_no_use = {
             "why": not self._is_explainable,
             "show_logs": self.tab == "logs",
@@ -273,7 +332,7 @@ class JobScreen(AppScreen):
     def _show_time(self) -> None:
         """Show the time range on the axis and in the log; on Metrics, the log line at the readout."""
         self.query_one(TimeRow).shown = self.metrics.time_shown()
-        log = self._log_pane
+        log = self.log_pane
         log.show_range(*self.metrics.log_range)
         if self.tab == "metrics":
             self.query_one("#moment", StatusLine).set_facts([log.moment_spans()])
@@ -289,7 +348,7 @@ class JobScreen(AppScreen):
     @on(LogPane.TimeWanted)
     def _go_to_time(self, message: LogPane.TimeWanted) -> None:
         self.metrics.include(message.time_ns / NS_PER_S)
-        self._log_pane.show_time(message.time_ns)
+        self.log_pane.show_time(message.time_ns)
 
     @on(Moved)
     def _log_moved(self) -> None:
@@ -299,41 +358,35 @@ class JobScreen(AppScreen):
     def _link(self) -> None:
         """Move the readout to the time of the log's line, unless the charts moved the log there."""
         self._link_timer = None
-        chosen_ns = self._log_pane.chosen_ns
+        chosen_ns = self.log_pane.chosen_ns
         if chosen_ns != self._linked_ns:
             self._linked_ns = chosen_ns
             self.metrics.follow_log(None if chosen_ns is None else chosen_ns / NS_PER_S)
 
     @on(TabStrip.Chosen)
     def _tab_chosen(self, message: TabStrip.Chosen) -> None:
-        self.show_tab(message.tab_id)
+        self.action_show_tab(message.tab_id)
 
-    def show_tab(self, tab: str) -> None:
+    def action_show_tab(self, tab: str) -> None:
         if tab == self.tab:
             self.focus_tab(tab)
         else:
             self.tab = tab
 
-    action_show_live = partialmethod(show_tab, "live")
-    action_show_logs = partialmethod(show_tab, "logs")
-    action_show_metrics = partialmethod(show_tab, "metrics")
-    action_show_checkpoints = partialmethod(show_tab, "checkpoints")
-    action_show_details = partialmethod(show_tab, "details")
-
-    @on(LogPane.NodeWanted)
-    @on(MetricsPane.NodeChosen)
-    def _node_chosen(self, message: LogPane.NodeWanted | MetricsPane.NodeChosen) -> None:
+    @on(NodeChosen)
+    def _node_chosen(self, message: NodeChosen) -> None:
         self.node = message.node
 
     @on(MetricsPane.TimeRead)
     def _show_log_at(self, message: MetricsPane.TimeRead) -> None:
-        log = self._log_pane
+        log = self.log_pane
         log.show_time(int(message.at_s * NS_PER_S))
         self._linked_ns = log.chosen_ns
 
     @on(MetricsPane.Pinned)
     def _pinned(self, message: MetricsPane.Pinned) -> None:
-        self._remember_pins(message.pins)
+        pins = {**self._memory.state.pins, self.job.project_id: list(message.pins)}
+        self._memory.put(pins=pins)
 
     @on(MetricsPane.NodesLeft)
     def _nodes_left(self) -> None:
@@ -347,20 +400,14 @@ class JobScreen(AppScreen):
         playing = (Scope.RECORDING,) if self._recorded is not None else ()
         return (*playing, Scope.JOB, *JOB_TABS[self.tab])
 
-    def _step_tab(self, by: int) -> None:
-        self.show_tab(TAB_IDS[(TAB_IDS.index(self.tab) + by) % len(TAB_IDS)])
+    def action_step_tab(self, by: int) -> None:
+        self.action_show_tab(TAB_IDS[(TAB_IDS.index(self.tab) + by) % len(TAB_IDS)])
 
-    action_next_tab = partialmethod(_step_tab, 1)
-    action_previous_tab = partialmethod(_step_tab, -1)
-
-    def _step_node(self, by: int) -> None:
-        names = self._log_pane.nodes
+    def action_step_node(self, by: int) -> None:
+        names = self.log_pane.nodes
         stops: list[str | None] = [None, *names]
         position = stops.index(self.node) if self.node in stops else 0
         self.node = stops[(position + by) % len(stops)]
-
-    action_next_node = partialmethod(_step_node, 1)
-    action_previous_node = partialmethod(_step_node, -1)
 
     def action_export(self) -> None:
         charts = self.metrics.shown_samples()
@@ -372,16 +419,13 @@ class JobScreen(AppScreen):
     def action_deploy(self) -> None:
         from tui.screens.deploy.screen import DeployPage
 
-        names = self.query_one(CheckpointPane).names_to_deploy if self.tab == "checkpoints" else ()
+        names = self.checkpoints.names_to_deploy if self.tab == "checkpoints" else ()
         self.post_message(OpenPage(DeployPage(self.job, names, self.snapshot)))
 
     def action_open_cache(self) -> None:
         from tui.screens.cache import CachePage
 
         self.post_message(OpenPage(CachePage(self.job.project_id, self.job.project_name)))
-
-    def action_record(self) -> None:
-        self.post_message(messages.RecordRequested(self.job))
 
     def action_download_source(self) -> None:
         self.post_message(messages.DownloadRequested(DownloadRequest(self.job, archive=True)))
@@ -391,11 +435,8 @@ class JobScreen(AppScreen):
 
         self.post_message(OpenPage(partial(comparison_with_previous, self.job)))
 
-    def _change_job(self, verb: Verb) -> None:
-        self.post_message(messages.BatchRequested(verb, [self.job], self.snapshot))
-
-    action_stop_job = partialmethod(_change_job, Verb.STOP)
-    action_recreate_job = partialmethod(_change_job, Verb.RECREATE)
+    def action_change_job(self, verb: str) -> None:
+        self.post_message(messages.BatchRequested(Verb(verb), [self.job], self.snapshot))
 
     @on(RunHeader.FindingsClicked)
     def action_why(self) -> None:
@@ -406,7 +447,7 @@ class JobScreen(AppScreen):
             self.post_message(OpenPage(page))
 
     def _show_log_from(self, begin: datetime) -> None:
-        self.show_tab("logs")
+        self.action_show_tab("logs")
         self._go_to_time(LogPane.TimeWanted(int(begin.timestamp() * NS_PER_S)))
 
     def action_resume(self) -> None:
@@ -428,11 +469,8 @@ class JobScreen(AppScreen):
         else:
             self.notify("No problems found with this job.")
 
-    def action_bookmark(self) -> None:
-        self.post_message(messages.BookmarkRequested(self.job))
-
     def action_copy_id(self) -> None:
-        chosen = self.query_one(CheckpointPane).chosen if self.tab == "checkpoints" else None
+        chosen = self.checkpoints.chosen if self.tab == "checkpoints" else None
         address = checkpoint_address(self.job, chosen.name) if chosen is not None else ""
         what = "checkpoint address" if address else "job id"
         self.post_message(messages.CopyRequested(address or self.job.id, what))
@@ -442,19 +480,16 @@ class JobScreen(AppScreen):
             text = status_markdown(self.snapshot)
             self.post_message(messages.CopyRequested(text, "status", lines=True))
 
-    def action_open_browser(self) -> None:
-        self.post_message(messages.BrowserRequested(self.job))
-
     def action_back(self) -> None:
         """Undo the innermost state (filter, cursor, marks, selected node), else close the screen."""
-        if self._log_pane.leave():
+        if self.log_pane.leave():
             return
         if self.tab == "live" and self.metrics.picks_node:
             self.focus_tab(self.tab)
             return
         if self.tab in ("live", "metrics") and self.metrics.leave():
             return
-        if self.tab == "checkpoints" and self.query_one(CheckpointPane).clear_marks():
+        if self.tab == "checkpoints" and self.checkpoints.clear_marks():
             return
         if self.tab == "logs" and self.metrics.view.window != Window():
             self.metrics.show_window(Window())

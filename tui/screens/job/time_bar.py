@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import partialmethod
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -85,7 +84,7 @@ class TimeBar(Widget):
 
     # Seeking
 
-    def _seek_by(self, step: int) -> None:
+    def action_step(self, step: int) -> None:
         self._run.seek(self._run.at + step * self._step)
         self._sought()
 
@@ -95,10 +94,7 @@ class TimeBar(Widget):
             self._read_timer.stop()
         self._read_timer = self.set_timer(READ_AFTER_S, lambda: self.post_message(self.Sought()))
 
-    action_step_back = partialmethod(_seek_by, -1)
-    action_step_forward = partialmethod(_seek_by, 1)
-
-    def _go_to_mark(self, by: int) -> None:
+    def action_go_to_mark(self, by: int) -> None:
         at = self._run.at
         others = [moment for moment in self._moments if (moment.at > at if by > 0 else moment.at < at)]
         if others:
@@ -106,9 +102,6 @@ class TimeBar(Widget):
             self._sought()
         else:
             self.notify("No later mark." if by > 0 else "No earlier mark.")
-
-    action_next_mark = partialmethod(_go_to_mark, 1)
-    action_previous_mark = partialmethod(_go_to_mark, -1)
 
     # Playing
 
@@ -124,16 +117,13 @@ class TimeBar(Widget):
         self._label_key()
         self.refresh()
 
-    def _change_speed(self, by: int) -> None:
+    def action_change_speed(self, by: int) -> None:
         clock = self._run.clock
         slower = [speed for speed in SPEEDS if speed < clock.speed]
         faster = [speed for speed in SPEEDS if speed > clock.speed]
         speeds = faster[:1] if by > 0 else slower[-1:]
         clock.speed = speeds[0] if speeds else clock.speed
         self.refresh()
-
-    action_faster = partialmethod(_change_speed, 1)
-    action_slower = partialmethod(_change_speed, -1)
 
     # The mouse
 

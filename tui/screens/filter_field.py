@@ -1,0 +1,43 @@
+"""The line into which a filter is typed."""
+
+from __future__ import annotations
+
+from textual.widgets import Input
+
+
+class FilterField(Input):
+    """A field that is shown while somebody types into it, and, if it ``stays``, while it has text."""
+
+    DEFAULT_CSS = """
+    FilterField {
+        display: none; background: $panel;
+        &.-textual-compact { padding: 0 1; }
+        &.-open { display: block; }
+    }
+    """
+
+    def __init__(self, hint: str, *, id: str = "filter", stays: bool = False) -> None:
+        super().__init__(placeholder=hint, id=id, compact=True)
+        self._stays = stays
+
+    @property
+    def is_open(self) -> bool:
+        return self.has_class("-open")
+
+    def open(self) -> None:
+        self.add_class("-open")
+        self.screen.set_focus(self)  # immediately: focus() defers and would lose typed keys
+
+    def close(self) -> None:
+        self.set_class(self._stays and bool(self.value), "-open")
+
+    def on_blur(self) -> None:
+        if self._stays:
+            self.close()
+
+    def clear_text(self) -> bool:
+        """Remove the text and the line; return False if there was none."""
+        was_used = self.is_open or bool(self.value)
+        self.value = ""
+        self.remove_class("-open")
+        return was_used
