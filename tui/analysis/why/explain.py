@@ -96,46 +96,40 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
     facts = [*_loss_facts(run, finding), *_money(run, finding)]
     if finding.kind.halts and run.progress is not None and run.progress.step is not None:
         facts.insert(0, f"last step: {count(run.progress.step)}")
-    filled = tuple(section for section in sections if section.clues)
     figures = _figures(run, finding.kind.figures, finding.node)
-    return Explanation(finding.text, finding, answer, tuple(facts), filled, figures)
+    return Explanation(finding.text, finding, answer, tuple(facts), _filled(sections), figures)
+
+
+def _filled(sections: Sequence[Section]) -> tuple[Section, ...]:
+    return tuple(section for section in sections if section.clues)
 
 
 def _end(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
-    progress = run.progress
-    message = run.job.error_message or ""
-    failure = failure_of(
-        lines,
-        progress.last_step_at_ns if progress else None,
-        progress.step_interval_s if progress else None,
-        message,
-    )
-    facts: list[str] = []
-    if failure.exit_code is not None:
-        facts.append(exit_words(failure.exit_code))
-    if progress is not None and progress.step is not None:
+    progress, message = run.progress or ProgressSnapshot(), run.job.error_message or ""
+    failure = failure_of(lines, progress.last_step_at_ns, progress.step_interval_s, message)
+    facts = [] if failure.exit_code is None else [exit_words(failure.exit_code)]
+    if progress.step is not None:
         facts.append(f"last step: {count(progress.step)}")
-    sections: list[Section] = []
-    answer = message
-    if failure.cause is not None:
+    titles: tuple[str, ...] = ("memory", "GPU memory") if failure.exit_code in KILLED else ()
+    if failure.cause is None:
+        answer = _late_words(lines) or message
+        sections = [
+            Section("Errors, none of them the cause", failure.following),
+            Section("Last line of each node", last_lines(lines, limit=_NODES)),
+        ]
+    else:
         node = f"{failure.cause.node}: " if failure.cause.node and run.node_count > 1 else ""
         answer = f"{node}{failure.cause.text}"
-        if message:
-            facts.append(f"reported by the platform: {message}")
-        sections.append(Section("The first error", failure.trace))
-    else:
-        answer = _late_words(lines) or message
-    if failure.following:
-        title = "Errors that followed" if failure.cause is not None else "Errors, none of them the cause"
-        sections.append(Section(title, failure.following))
-    if failure.cause is None and lines:
-        sections.append(Section("Last line of each node", last_lines(lines, limit=_NODES)))
+        facts += [f"reported by the platform: {message}"] if message else []
+        sections = [
+            Section("The first error", failure.trace),
+            Section("Errors that followed", failure.following),
+        ]
+        if "outofmemory" in failure.cause.text.lower().replace(" ", ""):
+            titles = ("GPU memory",)
     facts += _of_ended_run(run)
-    titles: tuple[str, ...] = ("memory", "GPU memory") if failure.exit_code in KILLED else ()
-    if failure.cause is not None and "outofmemory" in failure.cause.text.lower().replace(" ", ""):
-        titles = ("GPU memory",)
     figures = _figures(run, titles, None)
-    return Explanation(run.status.word, None, answer, tuple(facts), tuple(sections), figures)
+    return Explanation(run.status.word, None, answer, tuple(facts), _filled(sections), figures)
 
 
 def _of_ended_run(run: RunSnapshot) -> Iterator[str]:
@@ -169,32 +163,34 @@ def late_ranks(lines: Sequence[LogLine]) -> list[int]:
     return late if 2 * len(late) < len(enqueued) else []
 
 
-def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> list[str]:
-    """Return what was last reported before a loss broke, and the checkpoint from before."""
-    progress, since = run.progress, finding.since
+def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
+    """Yield what was last reported before a loss broke, and the checkpoint from before."""
+    progress, since = run.progress or ProgressSnapshot(), finding.since
     if not finding.kind.loss or since is None:
-        return []
-    facts: list[str] = []
-    if progress is not None:
-        step = _value_before(progress.step_series, since.timestamp() + 1.0)
-        before = _value_before(progress.loss_series, since.timestamp())
-        facts += [f"began at step {count(step)}"] if step is not None else []
-        facts += [f"last loss before: {number(before)}"] if before is not None else []
-        end = bisect_left(progress.grad_norm_series.times, since.timestamp())
-        norms = list(filter(math.isfinite, progress.grad_norm_series.values[:end]))
-        if norms:
-            newest = ", ".join(map(number, norms[-_NORMS:]))
-            usual = f" (median before: {number(median(norms[:-_NORMS]))})" if len(norms) > 2 * _NORMS else ""
-            facts.append(f"last gradient norms before: {newest}{usual}")
+        return
+    step = _value_before(progress.step_series, since.timestamp() + 1.0)
+    if step is not None:
+        yield f"began at step {count(step)}"
+    before = _value_before(progress.loss_series, since.timestamp())
+    if before is not None:
+        yield f"last loss before: {number(before)}"
+    norms_before = progress.grad_norm_series
+    end = bisect_left(norms_before.times, since.timestamp())
+    norms = list(filter(math.isfinite, norms_before.values[:end]))
+    if norms:
+        newest = ", ".join(map(number, norms[-_NORMS:]))
+        usual = f" (median before: {number(median(norms[:-_NORMS]))})" if len(norms) > 2 * _NORMS else ""
+        yield f"last gradient norms before: {newest}{usual}"
     if run.checkpoints is None:
-        return facts
+        return
     dated = [(save.created_at, save.checkpoint_id) for save in run.checkpoints if save.created_at is not None]
     saved_at, name = max((save for save in dated if save[0] < since), default=(since, ""))
-    if not name:
-        return [*facts, "no checkpoint from before is listed"]
     at_step = "" if step_of(name) is None else f" (step {count(step_of(name))})"
     earlier = duration((since - saved_at).total_seconds())
-    return [*facts, f"last checkpoint from before: {name}{at_step}, {earlier} earlier"]
+    if name:
+        yield f"last checkpoint from before: {name}{at_step}, {earlier} earlier"
+    else:
+        yield "no checkpoint from before is listed"
 
 
 def _money(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
@@ -214,13 +210,14 @@ def _value_before(series: Series, at_s: float) -> float | None:
     return next(filter(math.isfinite, reversed(values)), None)
 
 
-_OF_NODES: dict[str, tuple[str, Callable[[NodeSnapshot], Series]]] = {
-    "GPU use": ("%", lambda node: node.mean_utilization),
-    "CPU": ("cores", lambda node: node.cpu),
-    "GPU memory": ("B", lambda node: node.mean_memory),
-    "memory": ("B", lambda node: node.cpu_memory),
-    "disk": ("B", lambda node: node.disk_usage),
+_OF_NODES: dict[str, Callable[[NodeSnapshot], Series]] = {
+    "GPU use": lambda node: node.mean_utilization,
+    "CPU": lambda node: node.cpu,
+    "GPU memory": lambda node: node.mean_memory,
+    "memory": lambda node: node.cpu_memory,
+    "disk": lambda node: node.disk_usage,
 }
+_UNITS = {"GPU use": "%", "CPU": "cores", "GPU memory": "B", "memory": "B", "disk": "B", "cache": "%"}
 _OF_LOG: dict[str, Callable[[ProgressSnapshot], Series]] = {
     "loss": lambda progress: progress.loss_series,
     "evaluation loss": lambda progress: progress.eval_loss_series,
@@ -230,23 +227,21 @@ _OF_LOG: dict[str, Callable[[ProgressSnapshot], Series]] = {
 
 def _figures(run: RunSnapshot, titles: Sequence[str], name: str | None) -> tuple[Figure, ...]:
     """Return these charts: of one node beside the median of the others, or of all nodes."""
+    curves = ((title, [curve for curve in _curves(run, title, name) if len(curve)]) for title in titles)
+    return tuple(Figure(title, _UNITS.get(title, ""), tuple(filled)) for title, filled in curves if filled)
+
+
+def _curves(run: RunSnapshot, title: str, name: str | None) -> Sequence[Series]:
     metrics = run.health_metrics or run.metrics or MetricsSnapshot()
-    others = [node for node in metrics.nodes if node.name != name]
-    figures: list[Figure] = []
-    for title in titles:
-        if title in _OF_NODES:
-            unit, of_node = _OF_NODES[title]
-            curves = [Series(node.name, of_node(node).times, of_node(node).values) for node in metrics.nodes]
-            own = [curve for curve in curves if curve.name == name and len(curve)]
-            rest = median_series("others", [of_node(node) for node in others])
-            curves = [rest, *own] if own and len(rest) else own or curves
-        elif title in _OF_LOG:
-            unit, curves = "", [_OF_LOG[title](run.progress or ProgressSnapshot())]
-        else:
-            unit, curves = "%", [metrics.cache_utilization]
-        if filled := tuple(curve for curve in curves if len(curve)):
-            figures.append(Figure(title, unit, filled))
-    return tuple(figures)
+    if title in _OF_LOG:
+        return [_OF_LOG[title](run.progress or ProgressSnapshot())]
+    if title not in _OF_NODES:
+        return [metrics.cache_utilization]
+    series = {node.name: _OF_NODES[title](node) for node in metrics.nodes}
+    curves = [Series(node, curve.times, curve.values) for node, curve in series.items()]
+    own = [curve for curve in curves if curve.name == name and len(curve)]
+    others = median_series("others", [curve for node, curve in series.items() if node != name])
+    return [others, *own] if own and len(others) else own or curves
 
 
 def median_series(name: str, series: Sequence[Series]) -> Series:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import signal
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from api_client.models.logs import NS_PER_S, LogLine
 from tui.analysis.logs.errors import SAME_ERROR_NS, TEXT_CHARACTERS, TracebackReader, error_text
@@ -108,17 +109,11 @@ def _trace(lines: Sequence[LogLine], cause: LogLine) -> list[LogLine]:
 
 def _following(errors: Sequence[LogLine], cause: LogLine | None) -> tuple[Clue, ...]:
     """Return the other errors, once for all nodes that report the same."""
-    clues: dict[str, Clue] = {}
     own = shape(_error(cause)) if cause is not None else ""
-    for line in errors:
-        text = _error(line)
-        key = shape(text)
-        if line is cause or key == own:
-            continue
-        count = clues[key].count + 1 if key in clues else 1
-        first = clues.get(key, Clue(text, line.timestamp_ns, line.replica, is_warning=True))
-        clues[key] = Clue(first.text, first.at_ns, first.node, count, is_warning=True)
-    return tuple(clues.values())[:_FOLLOWING]
+    clues = [Clue(_error(line), line.timestamp_ns, line.replica, is_warning=True) for line in errors]
+    counts = Counter(shape(clue.text) for clue in clues)
+    first = {shape(clue.text): clue for clue in reversed(clues)}
+    return tuple(replace(first[key], count=often) for key, often in counts.items() if key != own)[:_FOLLOWING]
 
 
 def exit_code(text: str) -> int | None:
