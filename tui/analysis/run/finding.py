@@ -110,11 +110,6 @@ class HealthFinding:
         return f"{self.node}: {text}" if self.node and self.node not in text else text
 
     @property
-    def has_duration_in_text(self) -> bool:
-        """True if ``text`` states the duration itself, so that ``since`` need not be shown next to it."""
-        return self.kind.states_duration
-
-    @property
     def wasted(self) -> float:
         """The share of the run's cost that is wasted while the problem lasts; 0 if it is not known."""
         return 1.0 if self.kind.wastes_all and self.node is None else self.slowed_by

@@ -200,7 +200,7 @@ def _problems(run: RunSnapshot, explanations: Sequence[Explanation]) -> list[Doc
             text=bounded(finding.sentence, 280),
             node=bounded(finding.node, 80),
             since=iso_time(since.replace(microsecond=0)) if since is not None else None,
-            for_s=None if finding.has_duration_in_text else _age(since, run.end_or_now),
+            for_s=None if finding.kind.states_duration else _age(since, run.end_or_now),
             costs=_COSTS[str(finding.kind)],
             lost_usd=figure(lost_usd(finding, run.usd_per_hour, run.end_or_now) or None),
         )

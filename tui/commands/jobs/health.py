@@ -172,7 +172,7 @@ def _text(output: Output, reading: LoadedRun) -> str:
     lines = [f"{output.paint(sanitize(job.id), 'strong')}{name}  {output.paint(*_state(reading))}"]
     for finding in reading.run.findings:
         age_s = (reading.run.server_now - finding.since).total_seconds() if finding.since else 0.0
-        since = f" (for {age(age_s)})" if finding.since and not finding.has_duration_in_text else ""
+        since = f" (for {age(age_s)})" if finding.since and not finding.kind.states_duration else ""
         kind = output.paint(f"{SIGNS[finding.severity]} {finding.kind}", TONES[finding.severity])
         lines.append(f"  {kind}  {sanitize(finding.sentence)}{since}")
     if job.is_finished and job.error_message:
