@@ -69,6 +69,14 @@ def test_lagging_node_is_a_remark_if_the_run_keeps_its_speed(
     ]
 
 
+@pytest.mark.proves("docs/health.md", "Health and cost")
+def test_node_that_works_again_keeps_no_others_waiting() -> None:
+    """A node that has been found to lag is not compared with the time in which it did."""
+    evaluates = lambda at: 0.35 if 3000 < at < 3600 else 0.95  # noqa: E731
+    *_, found = watch_example(Example("one of four evaluates", gpu=(0.95, 0.95, 0.95, evaluates)))
+    assert not [each for each in found if str(each.kind) == "straggler"]
+
+
 TEETH = (12, 12, 12, 16, 12, 20)
 """GiB by which memory grows in each 40 minutes, before it is freed."""
 

@@ -96,7 +96,7 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "idle_after_s": (60.0, "gpu-idle", measured(series(gpu=then(0.95, 0.0, 3480)))),
     "idle_never_s": (600.0, "gpu-idle", measured(series(range(0, 1260, 60), gpu=0.0, cpu=1.0), at_s=1200)),
     "straggler_share": (0.4, "straggler", measured(WELL, WELL, WELL, series(gpu=0.5))),
-    "straggler_window_s": (120.0, "straggler", measured(WELL, WELL, WELL, series(gpu=then(0.95, 0.5, 3420)))),
+    "straggler_window_s": (120.0, "straggler", measured(WELL, WELL, WELL, series(gpu=then(0.95, 0.5, 3480)))),
     "straggler_step_time": (2.0, "straggler",
         seen(601, progress=ranks(*([s] * 60 for s in (1.0, 1.02, 1.6, 0.99))))),
     "missing_after_s": (1200.0, "node-missing", measured(WELL, series(range(0, 3000, 60)))),

@@ -7,15 +7,14 @@ recover before the run was restarted. After a restart from an earlier checkpoint
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
-from itertools import pairwise
+from functools import cache, partial
 
 from api_client.models import Checkpoint
 from tui.analysis.health.checks import loss
-from tui.analysis.health.rules import DEFAULT_RULES, HealthRules, NoLimits
+from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.health.watched import Watched
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import CheckpointFault, SavedKey, saved_key, step_of
@@ -40,81 +39,63 @@ def checkpoint_faults(
     """
     if not run.log_read or run.checkpoints is None:
         return None
-    losses = _Losses(run, run.progress or ProgressSnapshot(), rules)
+    progress = run.progress or ProgressSnapshot()
+    times = progress.loss_series.times
+    troubles = cache(partial(_trouble, run, progress, rules))
     faults: dict[SavedKey, CheckpointFault | None] = {}
-    before = -math.inf
+    before = 0
     for checkpoint in sorted(run.checkpoints, key=lambda each: time_key(each.created_at))[-MAX_CHECKED:]:
-        index = losses.index_of(checkpoint)
-        if index is not None:
-            fault = losses.fault_at(index)
-            if fault is not None or losses.times[index] > before:
-                faults[saved_key(checkpoint)] = fault
-            before = losses.times[index]
+        written_s = _written_s(progress, checkpoint)
+        count = 0 if written_s is None else bisect_right(times, written_s)
+        if not count or written_s is None:
+            continue
+        restart = next((time for time in progress.restarts if time > written_s), math.inf)
+        end = bisect_left(times, restart)
+        # A divergence shows only after a few more losses, or at the end of the attempt, if it has not ended.
+        fault = next(
+            (
+                _fault(trouble)
+                for seen in (end, count, min(count + loss.NEWEST, end))
+                if (trouble := troubles(seen)) is not None
+                and trouble.since is not None
+                and trouble.since.timestamp() <= times[count - 1]
+            ),
+            None,
+        )
+        if fault is not None or count > before:
+            faults[saved_key(checkpoint)] = fault
+        before = count
     return faults
 
 
-class _Losses:
-    """A run's losses in chronological order, with their steps."""
-
-    def __init__(self, run: RunSnapshot, progress: ProgressSnapshot, rules: HealthRules) -> None:
-        self._run, self._progress, self._rules = run, progress, rules
-        self.times = progress.loss_series.times
-        by_step = progress.loss_by_step
-        named = len(by_step) == len(self.times) and len(progress.step_series) > 0
-        self._steps = [step for step, _ in by_step] if named else None
-        starts = {bisect_right(self.times, time) for time in progress.restarts}
-        if self._steps is not None:
-            steps = enumerate(pairwise(self._steps), 1)
-            starts |= {index for index, (step, following) in steps if following < step}
-        self._starts = sorted(index for index in starts if 0 < index < len(self.times))
-        self._trouble = cache(self._find_trouble)
-
-    def index_of(self, checkpoint: Checkpoint) -> int | None:
-        """Return the index of the newest loss up to the checkpoint's step, in the attempt that wrote it."""
-        if not self.times:
-            return None
-        step, created = step_of(checkpoint.checkpoint_id), checkpoint.created_at
-        has_step = step is not None and self._steps is not None
-        if created is None and (self._starts or not has_step):
-            return None  # The attempt is unknown.
-        index = len(self.times) - 1
-        if created is not None:
-            late_s = SAME_MOMENT_S if has_step else 0.0
-            index = bisect_right(self.times, created.timestamp() + late_s) - 1
-        if step is not None and self._steps is not None:
-            while index >= 0 and self._steps[index] > step:
-                index -= 1
-        return index if index >= 0 else None
-
-    def fault_at(self, index: int) -> CheckpointFault | None:
-        """Return why a checkpoint written at that loss is faulty; None if it is good.
-
-        A divergence shows only after a few more losses, or at the end of the attempt, if it has not ended.
-        """
-        end = next((start for start in self._starts if start > index), len(self.times))
-        for count in (end, index + 1, min(index + 1 + loss.NEWEST, end)):
-            trouble = self._trouble(count)
-            since = trouble.since.timestamp() if trouble is not None and trouble.since else self.times[index]
-            if trouble is not None and since <= self.times[index]:
-                return _fault(trouble)
+def _written_s(progress: ProgressSnapshot, checkpoint: Checkpoint) -> float | None:
+    """Return the time of the step in a checkpoint's name, in the attempt that wrote it; or its own time."""
+    step, created, marks = step_of(checkpoint.checkpoint_id), checkpoint.created_at, progress.step_series
+    if created is None:
         return None
+    if step is None or not marks.times:
+        return created.timestamp()
+    index = bisect_right(marks.times, created.timestamp() + SAME_MOMENT_S) - 1
+    while index >= 0 and marks.values[index] > step:
+        index -= 1
+    return marks.times[index] if index >= 0 else None
 
-    def _find_trouble(self, count: int) -> HealthFinding | None:
-        progress, until = self._progress, self.times[count - 1] if count else 0.0
-        losses = _first(progress.loss_series, count)
-        norms = progress.grad_norm_series
-        cut = replace(
-            progress,
-            loss=losses.values[-1] if losses.values else None,
-            loss_series=losses,
-            grad_norm_series=_first(norms, bisect_right(norms.times, until)),
-            restarts=tuple(time for time in progress.restarts if time <= until),
-        )
-        run = Watched(replace(self._run, progress=cut), self._rules)
-        run.kind = loss.NOT_FINITE.kind
-        broken = next(loss.not_finite(run, NoLimits()), None)
-        run.kind = loss.DIVERGING.kind
-        return broken or loss.worse_loss(run, self._rules.limits(loss.DivergenceLimits))
+
+def _trouble(
+    run: RunSnapshot, progress: ProgressSnapshot, rules: HealthRules, count: int
+) -> HealthFinding | None:
+    """Return what was wrong with the loss when so many losses had been logged."""
+    losses, norms = progress.loss_series, progress.grad_norm_series
+    until = losses.times[count - 1] if count else 0.0
+    cut = replace(
+        progress,
+        loss=losses.values[count - 1] if count else None,
+        loss_series=_first(losses, count),
+        grad_norm_series=_first(norms, bisect_right(norms.times, until)),
+        restarts=tuple(time for time in progress.restarts if time <= until),
+    )
+    watched = Watched(replace(run, progress=cut), rules)
+    return next(iter(loss.NOT_FINITE.findings(watched) or loss.DIVERGING.findings(watched)), None)
 
 
 def _first(series: Series, count: int) -> Series:

@@ -13,10 +13,10 @@ from itertools import pairwise
 from api_client.models import JobStatus
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.rules import HealthRules
-from tui.analysis.health.speed import mean_speed, speed_of
-from tui.analysis.health.windows import first_time, values_between
+from tui.analysis.health.windows import first_time, mean_speed, paced, values_between
 from tui.analysis.node_metrics import MetricsSnapshot, mean_known
 from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.progress.steps import numbered
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left_range
 from tui.analysis.series import Series
@@ -123,14 +123,6 @@ class Watched:
         uses = (node.mean_utilization for node in self.metrics.nodes)
         return min((first_time(use, WORKING, self.attempt_since) for use in uses), default=math.inf)
 
-    @property
-    def loads_again(self) -> bool:
-        """True if something loads after the last step: the run starts again, although nothing says so.
-
-        In reinforcement learning, weights are loaded in every step.
-        """
-        return not self.is_reinforcement and (self.progress.loading_at or 0.0) > (self.last_step_s or 0.0)
-
     @cached_property
     def growth_since(self) -> float:
         """Since when growing memory means something (epoch s): a while after the first step.
@@ -162,20 +154,25 @@ class Watched:
 
     @cached_property
     def speed(self) -> tuple[Series, str]:
-        """The speed between pauses, and its unit."""
-        return speed_of(self.progress)
+        """The speed between pauses, and its unit: tokens, samples, steps or lines a second."""
+        series, unit = self.progress.throughput_series
+        if unit != "it/s":
+            return series, unit
+        if self.progress.step_series.times:
+            return paced(self.progress.step_series), unit
+        return paced(numbered(self.progress.loss_series)), "lines/s"
 
     def keeps_speed(self, since: float, share: float) -> bool:
-        """Return True if the run is not slower by that share than in the hour before.
+        """Return True if the run is not slower by that share than in the hour before, as far as is known.
 
-        If that is unknown, also because it was so when the samples begin, it is slower, except in
-        reinforcement learning, whose nodes vary by design.
+        What was so when the samples begin costs something, except in reinforcement learning, whose nodes vary
+        by design.
         """
         series, _ = self.speed
         before, after = values_between(series, since - HOUR_S, since), values_between(series, since)
         nodes = (node.mean_utilization.times for node in self.metrics.nodes)
         samples_since = min((times[0] for times in nodes if times), default=0.0)
-        if min(len(before), len(after)) < 5 or since < samples_since + MINUTE_S:
+        if self.is_reinforcement or since < samples_since + MINUTE_S or min(len(before), len(after)) < 5:
             return self.is_reinforcement
         return mean_speed(after) > (1 - share) * mean_speed(before)
 
@@ -189,14 +186,21 @@ class Watched:
         step_ns = self.progress.last_step_at_ns
         return None if step_ns is None else step_ns / NS_PER_S
 
-    def paused_at(self, since: float, until: float) -> float | None:
-        """Return when the run began to make no steps for a while: nodes do different work in a pause."""
-        times, usual_s = self.progress.step_series.times, self.progress.step_interval_s
+    @cached_property
+    def _pauses(self) -> list[tuple[float, float]]:
+        """The times in which the run made no steps for a while, or does what the log announces."""
+        usual_s, phase = self.progress.step_interval_s, self.progress.run_phase
         if usual_s is None:
-            return None
-        recent = [*times[max(0, bisect_left(times, since) - 1) : bisect_left(times, until)], until]
+            return []
         least_s = max(90.0, 4 * usual_s)
-        return next((start for start, end in pairwise(recent) if end - start > least_s), None)
+        times = [*self.progress.step_series.times, self.now_s]
+        pauses = [(start, end) for start, end in pairwise(times) if end - start > least_s]
+        return pauses if phase is None else [*pauses, (phase.since, self.now_s)]
+
+    def steps_throughout(self, start: float, end: float) -> bool:
+        """Return True if a time has no part in a pause: in one, nodes do different work."""
+        index = bisect_left(self._pauses, (end, 0.0))
+        return not any(until > start for _, until in self._pauses[max(0, index - 2) : index])
 
     def pause_allowed_s(self, factor: float) -> float:
         """Return the seconds that the run may pause: ``factor`` times its own, or for what may happen now.
@@ -210,7 +214,7 @@ class Watched:
         if self._is_first_phase:
             # What the log announced goes on as long as GPUs work.
             return max(2 * ASIDE_S if (self.gpu_use or 0.0) >= WORKING else ASIDE_S, learned_s)
-        if not self._is_at_round_step and not self._is_at_end_of_epoch:
+        if not self._is_at_round_step:
             return learned_s
         is_first = (self.progress.step_pause_s or 0.0) <= 2 * (self.progress.step_interval_s or 0.0)
         return max(ASIDE_S if is_first else ASIDE_S / 2, learned_s)
@@ -218,12 +222,9 @@ class Watched:
     @property
     def _is_first_phase(self) -> bool:
         """True if the log announced a first evaluation or save, or a first checkpoint is listed."""
-        phase, step_s = self.progress.run_phase, self.last_step_s
-        saved = [c.created_at.timestamp() for c in self.run.checkpoints or () if c.created_at is not None]
+        phase, first_saved_s = self.progress.run_phase, min(self.stored, default=(0.0, ""))[0]
         # The timestamp of a listed checkpoint may precede its step's log line by this much.
-        return (phase is not None and phase.first) or (
-            step_s is not None and bool(saved) and min(saved) >= step_s - 60.0
-        )
+        return (phase is not None and phase.first) or first_saved_s >= (self.last_step_s or math.inf) - 60.0
 
     @property
     def _is_at_round_step(self) -> bool:
@@ -233,13 +234,11 @@ class Watched:
         apart = _ROUND_REPORTS * max(1.0, steps[-1] - steps[-2])
         return any(steps[-1] % unit == 0 and unit >= apart for unit in _ROUND_STEPS)
 
-    @property
-    def _is_at_end_of_epoch(self) -> bool:
-        """True if the newest step ends an epoch of many reports, or the one after it begins the next."""
-        epoch, reports = self.progress.epoch, len(self.progress.loss_series)
-        if epoch is None or not round(epoch) or _ROUND_REPORTS * epoch > reports:
-            return False
-        return abs(epoch - round(epoch)) <= epoch / reports
+    @cached_property
+    def stored(self) -> list[tuple[float, str]]:
+        """The checkpoints that the platform lists, oldest first: their times (epoch s) and names."""
+        listed = self.run.checkpoints or ()
+        return sorted((c.created_at.timestamp(), c.checkpoint_id) for c in listed if c.created_at is not None)
 
     # GPUs
 

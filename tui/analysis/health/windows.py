@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
+from statistics import fmean, median
 
 from tui.analysis.node_metrics import mean_known
 from tui.analysis.series import Series, mean_between
@@ -80,3 +81,83 @@ def first_time(series: Series, level: float, since: float = -math.inf) -> float:
     first = bisect_left(series.times, since)
     pairs = zip(series.times[first:], series.values[first:], strict=True)
     return next((time for time, value in pairs if value >= level), math.inf)
+
+
+def binned(
+    series: Series, start: float, end: float, bin_s: float, mean: Callable[[list[float]], float] = fmean
+) -> dict[float, float]:
+    """Return the means of the bins that end with ``end``, by their beginning; those without values lack."""
+    count = max(0, int((end - start) // bin_s))
+    starts = [end - number * bin_s for number in range(count, 0, -1)]
+    edges = [bisect_right(series.times, at) for at in (*starts, end)]
+    parts = (list(filter(math.isfinite, series.values[low:high])) for low, high in pairwise(edges))
+    return {at: mean(values) for at, values in zip(starts, parts, strict=True) if values}
+
+
+EARLIER = 4
+"""A level is known after so many bins."""
+
+
+def best_level(values: Sequence[float]) -> float:
+    """Return the best level that lasted for ``EARLIER`` values, 0 if there are fewer."""
+    starts = range(len(values) - EARLIER + 1)
+    return max((median(values[start : start + EARLIER]) for start in starts), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """A level that has fallen from its usual height: both, and since when (epoch s)."""
+
+    now: float
+    usual: float
+    since: float
+
+
+def fallen(
+    bins: Sequence[tuple[float, float]], share: float, newest: int, *, usual: float, held: bool
+) -> Fall | None:
+    """Return how far all of the newest bins lie below a share of the usual level; None if they do not.
+
+    A level that rises again has not fallen, nor has one that was as low before, within its noise, and came
+    back: that is how the run works. A fall that has been found may waver.
+    """
+    earlier, last = bins[:-newest], [value for _, value in bins[-newest:]]
+    if len(earlier) < EARLIER:
+        return None
+    now = median(last)
+    if (now if held else max(last)) >= share * usual:
+        return None
+    since = bins[-newest][0]
+    for time, value in reversed(earlier):
+        if value >= share * usual:
+            break
+        since = time
+    before = [value for time, value in earlier if time < since]
+    if not held:
+        comes_back = last[-1] > 1.08 * last[0]
+        if comes_back or len(before) < EARLIER:
+            return None
+        if now > 0.9 * sorted(before)[newest - 1] - 2.0 * noise_of(before):
+            return None
+    return Fall(now, usual, since)
+
+
+_NEAR, _PAUSE = 20, 4.0  # A step that takes this many times as long as those around it contains a pause.
+
+
+def paced(marks: Series) -> Series:
+    """Return the speed at each count, without those that span a pause: printed speeds omit pauses, too."""
+    pairs = pairwise(zip(marks.times, marks.values, strict=True))
+    speeds = [(t, (v - before) / (t - at)) for (at, before), (t, v) in pairs if t > at and v > before]
+    steady: list[tuple[float, float]] = []
+    for first in range(0, len(speeds), _NEAR):
+        near = speeds[first : first + _NEAR]
+        least = median(speed for _, speed in near) / _PAUSE
+        steady += [point for point in near if point[1] >= least]
+    return Series("steps/s", tuple(time for time, _ in steady), tuple(speed for _, speed in steady))
+
+
+def mean_speed(speeds: Sequence[float]) -> float:
+    """Return the speed over all of the work: slow steps in bursts count as long as they take."""
+    positive = [speed for speed in speeds if speed > 0]
+    return 1 / fmean(1 / speed for speed in positive) if positive else 0.0

@@ -22,12 +22,12 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.health.windows import holds_since, lowest_since, means_of_parts
+from tui.analysis.health.windows import holds_since, lowest_since, means_of_parts, since_start
 from tui.analysis.series import Series, latest
 from tui.text.units import BYTES_PER_MIB, bytes_iec, duration, percent
 
 _PARTS, _STEADY = 4, 0.4
-"""Steady growth has this share of its mean in each part of the time."""
+"""Steady growth has this share of its mean in each part of the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,60 +53,52 @@ def forecast(
 ) -> Forecast | None:
     """Return when a series that grows steadily reaches its size, None unless that matters.
 
-    While a model loads or is downloaded, memory and disks fill without meaning anything; so does growth in
-    the lower half.
+    While a model loads or is downloaded, memory and disks fill without meaning anything.
     """
     used, at = latest(series), run.metrics.at
-    points = zip(series.times, series.values, strict=True)
-    pairs = [(time, value) for time, value in points if value == value and time >= run.growth_since]
-    if used is None or at is None or used < 0.5 * size or len(pairs) < _PARTS:
+    grown = since_start(series, run.growth_since)
+    if used is None or at is None or used < 0.5 * size or not grown.times:
         return None
-    times, values = zip(*pairs, strict=True)
-    measured, highest = Series("", times, values), Series("", times, tuple(accumulate(values, max)))
-    if not held and _slows(highest, at, 8 * limits.growth_window_s):
+    highest = Series("", grown.times, tuple(accumulate(grown.values, _higher)))
+    known_s = min(8 * limits.growth_window_s, at - grown.times[0])
+    quarters = means_of_parts([highest], at, known_s / _PARTS, _PARTS)
+    if (
+        not held
+        and len(quarters) == _PARTS
+        and quarters[3] - quarters[2] < 0.75 * (quarters[1] - quarters[0])
+    ):
         return None
     # Growth in bursts shows only over a longer time.
     for window_s in (limits.growth_window_s, 4 * limits.growth_window_s):
-        begin, part_s, means = at - window_s, window_s / _PARTS, _means(measured, at, window_s)
-        rise = _level(highest, at) - _level(highest, begin)
-        growth = (means[-1] - means[0]) / (window_s - part_s) if means else 0.0
-        rate = min(growth, rise / window_s)
-        # The teeth of a saw grow by much, and little beyond the highest before.
-        if not held and rate < 0.75 * growth:
-            continue
+        part_s = window_s / _PARTS
+        begin, means = at - window_s, means_of_parts([highest], at, part_s, _PARTS)
+        rate = (_level(highest, at) - _level(highest, begin)) / window_s
         if rate * window_s <= run.eased(0.01, 0.0, held=held) * size or used < _level(highest, begin):
             continue
-        # A burst grows in one part only; once found, growth may pause.
-        if not held and min(b - a for a, b in pairwise(means)) < _STEADY * rate * part_s:
+        # Once found, growth may pause.
+        is_known = len(means) == _PARTS and grown.times[0] <= begin + part_s / 2
+        is_steady = min((b - a for a, b in pairwise(means)), default=0.0) >= _STEADY * rate * part_s
+        if not held and not (is_known and is_steady):
             continue
         full_in_s = max(0.0, size - used) / rate
         since = begin
         while _level(highest, since) - _level(highest, since - part_s) >= _STEADY * rate * part_s:
             since -= part_s
+        since = max(since, grown.times[0])
         # A cache, a copy of the data, or the first tooth of a saw may end before: the fuller, the surer.
-        lasting_s = 10 * HOUR_S * (0.9 - used / size)
-        matters = held or full_in_s <= 10 * MINUTE_S or at - since >= lasting_s
+        matters = held or full_in_s <= 10 * MINUTE_S or at - since >= 10 * HOUR_S * (0.9 - used / size)
         within_s = run.eased(limits.full_within_s, 2 * limits.full_within_s, held=held)
         if matters and full_in_s <= min(within_s, run.left_s):
-            return Forecast(rate, full_in_s, max(since, times[0]))
+            return Forecast(rate, full_in_s, since)
     return None
 
 
-def _means(series: Series, until: float, span_s: float) -> list[float]:
-    """Return the means of the parts of a time span, oldest first; nothing if the series is shorter."""
-    part_s = span_s / _PARTS
-    is_long = series.times[0] <= until - span_s + part_s / 2
-    return means_of_parts([series], until, part_s, _PARTS) if is_long else []
+def _higher(highest: float, value: float) -> float:
+    return value if value > highest or highest != highest else highest
 
 
 def _level(highest: Series, at: float) -> float:
     return highest.values[max(0, bisect_right(highest.times, at) - 1)]
-
-
-def _slows(highest: Series, at: float, span_s: float) -> bool:
-    """Return True if growth has slowed down, by what is known of a time span."""
-    means = _means(highest, at, min(span_s, at - highest.times[0]))
-    return len(means) == _PARTS and means[3] - means[2] < 0.75 * (means[1] - means[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,27 +177,32 @@ CACHE = Check(
 
 def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
     machine = run.run.job.instance_type
-    gpu_limit = (machine.gpu_memory_limit_mib or 0) * BYTES_PER_MIB
-    host_limit = (machine.memory_limit_mib or 0) * BYTES_PER_MIB
     is_held = bool(run.held_nodes)
-    leaks: list[tuple[str, str, Forecast]] = []
-    for node in run.metrics.nodes:
-        gpus = zip(node.gpus, node.gpu_memory, strict=True)
-        parts = [(f"GPU memory of {node.name} GPU {gpu}", series, gpu_limit) for gpu, series in gpus]
-        for part, series, size in (*parts, (f"memory of {node.name}", node.cpu_memory, host_limit)):
-            ahead = forecast(run, limits, series, size, held=is_held) if size else None
-            if ahead is not None:
-                leaks.append((node.name, part, ahead))
+    leaks = [
+        (ahead.full_in_s, node.name, part, ahead)
+        for node in run.metrics.nodes
+        for part, series, limit_mib in (
+            *((f"GPU memory of {node.name} GPU {gpu}", series, machine.gpu_memory_limit_mib)
+              for gpu, series in zip(node.gpus, node.gpu_memory, strict=True)),
+            (f"memory of {node.name}", node.cpu_memory, machine.memory_limit_mib),
+        )
+        if limit_mib
+        and (ahead := forecast(run, limits, series, limit_mib * BYTES_PER_MIB, held=is_held)) is not None
+    ]  # fmt: skip
     if not leaks:
         return
-    _, part, worst = min(leaks, key=lambda leak: leak[2].full_in_s)
+    full_in_s, _, part, worst = min(leaks)
     more = f" (and {len(leaks) - 1} more)" if len(leaks) > 1 else ""
-    full = duration(worst.full_in_s)
-    names = {name for name, _, _ in leaks}
-    node_name = names.pop() if len(names) == 1 and len(run.metrics.nodes) > 1 else None
+    full = duration(full_in_s)
+    names = {name for _, name, _, _ in leaks}
     text = f"{part}{more} leaks {bytes_iec(worst.rate * 3600)}/h: full in {full}"
-    since = min(ahead.since for _, _, ahead in leaks)
-    yield run.finding("warning", text, short=f"{part} full in {full}", node=node_name, since_s=since)
+    yield run.finding(
+        "warning",
+        text,
+        short=f"{part} full in {full}",
+        node=names.pop() if len(names) == 1 < len(run.metrics.nodes) else None,
+        since_s=min(ahead.since for _, _, _, ahead in leaks),
+    )
 
 
 MEMORY = Check(
@@ -240,30 +237,25 @@ class GpuMemoryLimits:
 
 
 def full_gpu_memory(run: Watched, limits: GpuMemoryLimits) -> Findings:
-    size = (run.run.job.instance_type.gpu_memory_limit_mib or 0) * BYTES_PER_MIB
-    if not size or run.metrics.at is None:
-        return
+    size, at = (run.run.job.instance_type.gpu_memory_limit_mib or 0) * BYTES_PER_MIB, run.metrics.at or 0.0
     # Healthy is a tenth below the limit, the room that PyTorch's caching allocator leaves.
     threshold = size * run.eased(limits.gpu_memory_share, 0.9, held=bool(run.held_nodes))
-    start = run.metrics.at - 2 * MINUTE_S
-    near: list[tuple[float, str, str]] = []
-    since = start
-    for node in run.metrics.nodes:
-        for gpu, series in zip(node.gpus, node.gpu_memory, strict=True):
-            lowest = lowest_since(series, start)
-            if lowest is not None and lowest >= threshold:
-                near.append((lowest / size, node.name, gpu))
-                since = min(since, holds_since(series, lambda value: value >= threshold) or since)
+    near = [
+        (lowest / size, node.name, gpu, holds_since(series, lambda value: value >= threshold) or at)
+        for node in run.metrics.nodes
+        for gpu, series in zip(node.gpus, node.gpu_memory, strict=True)
+        if size and (lowest := lowest_since(series, at - 2 * MINUTE_S) or 0.0) >= threshold
+    ]
     if not near:
         return
-    share, name, gpu = max(near)
+    share, name, gpu, _ = max(near)
     where = f"{name} GPU {gpu}" + (f" and {len(near) - 1} more" if len(near) > 1 else "")
     yield run.finding(
         "warning",
         f"GPU memory at {percent(share)} of {bytes_iec(size)}: {where}",
         short=f"GPU memory {percent(share)} full: {where}",
-        node=name if len(run.metrics.nodes) > 1 and len(near) == 1 else None,
-        since_s=since,
+        node=name if len(near) == 1 < len(run.metrics.nodes) else None,
+        since_s=min(since for _, _, _, since in near),
     )
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass
 
-from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
     MINUTE_S,
     WORKING,
@@ -39,110 +37,79 @@ class Limits:
 
 def find(run: Watched, limits: Limits) -> Findings:
     at = run.metrics.at
-    if at is None:
+    nodes = [node for node in run.metrics.nodes if node.gpus]
+    if at is None or not nodes:
         return
-    nodes = [node for node in run.metrics.nodes if node.mean_utilization]
-    idle = {
-        node.name: since
-        for node in nodes
-        if (since := _idle_since(run, limits, node.mean_utilization, at)) is not None
-    }
-    if idle and len(idle) == len(nodes):
-        since = max(idle.values())
-        if at - since >= _allowed_s(run, limits) and not _has_just_ended(run, since, at):
-            yield _idle_gpus(run, limits, since, at)
+    idle = {node.name: _idle_since(run, limits, node, at) for node in nodes}
+    whole = {node.name for node in nodes if len(idle[node.name]) == len(node.gpus)}
+    below = f" (below {percent(limits.idle_below)})"
+    if len(whole) == len(nodes):
+        since = max(max(gpus.values()) for gpus in idle.values())
+        prepared_s = 4.0 * limits.idle_never_s if _prepares(run, limits) else 0.0
+        if at - since >= max(run.pause_allowed_s(_REST), prepared_s):
+            yield _finding(run, "GPUs idle", since, at, below)
         return
-    busiest_cpu = max((node.cpu_now or 0.0 for node in nodes if node.name not in idle), default=0.0)
+    # Nodes may take turns within a step, and one without work for GPUs may serve the others.
+    step_s = limits.idle_never_s if run.is_reinforcement else _REST * (run.progress.step_interval_s or 0.0)
+    turn_s = max(run.pause_allowed_s(_REST), step_s)
+    busiest_cpu = max(node.cpu_now or 0.0 for node in nodes if node.name not in whole)
     for node in nodes:
-        if node.name not in idle:
-            yield from _idle_among_busy(run, node, limits, at)
+        gpus = idle[node.name]
+        if node.name in whole:
+            since = max(gpus.values())
+            is_server = first_time(node.mean_utilization, WORKING) == math.inf
+            if at - since >= turn_s and not (is_server and (node.cpu_now or 0.0) > busiest_cpu):
+                yield _finding(run, "GPUs idle", since, at, below, node.name)
             continue
-        since, use = idle[node.name], node.mean_utilization
-        worked_from = first_time(use, WORKING)
-        # A node whose GPUs never worked, but its CPUs do, serves the others; so does one that works rarely.
-        serves = worked_from == math.inf and (node.cpu_now or 0.0) > busiest_cpu
-        begin = min(worked_from, run.training_since or worked_from)
-        is_rare = worked_from < since and (mean_between(use, begin, since) or 0.0) < WORKING
-        if not serves and not is_rare and at - since >= _turn_s(run, limits):
-            yield _idle_gpus(run, limits, since, at, node.name)
+        start = at - limits.idle_after_s
+        busy = sum((mean_between(use, start, at) or 0.0) >= WORKING for use in node.gpu_utilization)
+        if gpus and busy:  # a dead rank, or GPUs that are never used
+            which = f"GPU {next(iter(gpus))}"
+            if len(gpus) > 1:
+                which = f"{len(gpus)} of {counted(len(node.gpus), 'GPU')}"
+            beside = f" while {counted(busy, 'other works', 'others work')}"
+            yield _finding(run, f"{which} idle", min(gpus.values()), at, beside, node.name)
 
 
-def _idle_gpus(
-    run: Watched, limits: Limits, since: float, at: float, node: str | None = None
+def _finding(
+    run: Watched, what: str, since: float, at: float, detail: str, node: str | None = None
 ) -> HealthFinding:
-    lasts = duration(at - since)
-    text = f"GPUs idle (below {percent(limits.idle_below)}) for {lasts}"
-    short = f"GPUs idle for {lasts}"
-    if node is not None:
-        text, short = f"{node}: {text}", f"{node} {short}"
+    text = f"{what} for {duration(at - since)}"
+    short = text if node is None else f"{node} {text}"
+    text = f"{text}{detail}" if node is None else f"{node}: {text}{detail}"
     return run.finding("warning", text, short=short, node=node, since_s=since)
 
 
-def _allowed_s(run: Watched, limits: Limits) -> float:
-    """Return how long all GPUs may be idle while the log or the CPUs show why."""
-    progress = run.progress
-    # A count other than the steps moves: data is prepared, or the model is uploaded.
-    is_moving = (progress.moved_at or 0.0) > max(run.last_step_s or 0.0, run.now_s - limits.idle_after_s)
-    prepares = (
-        run.last_step_s is None
-        and run.works_since == math.inf
-        and any((node.cpu_now or 0.0) > _CORES * len(node.gpus) for node in run.metrics.nodes)
-    )
-    return max(
-        run.pause_allowed_s(_REST),
-        4.0 * limits.idle_never_s if is_moving or prepares else 0.0,
-    )
+def _prepares(run: Watched, limits: Limits) -> bool:
+    """Return True if CPUs prepare data before the first step, or a count other than the steps moves."""
+    newest_s = max(run.last_step_s or 0.0, run.now_s - limits.idle_after_s)
+    if run.last_step_s is not None or run.works_since < math.inf:
+        return (run.progress.moved_at or 0.0) > newest_s
+    return any((node.cpu_now or 0.0) > _CORES * len(node.gpus) for node in run.metrics.nodes)
 
 
-def _turn_s(run: Watched, limits: Limits) -> float:
-    """Return how long a node may rest while others work: nodes may take turns, within a step or two."""
-    usual_s = run.progress.step_interval_s
-    takes_turns = run.is_reinforcement or (run.training_since is not None and usual_s is None)
-    return max(
-        run.pause_allowed_s(_REST), _REST * (usual_s or 0.0), limits.idle_never_s if takes_turns else 0.0
-    )
+def _idle_since(run: Watched, limits: Limits, node: NodeSnapshot, at: float) -> dict[str, float]:
+    """Return since when GPUs of a node are idle, of those that are so for too long.
 
-
-def _has_just_ended(run: Watched, since: float, at: float) -> bool:
-    """Return True if the first steps for long are newer than the samples, which do not show them yet."""
-    times = run.progress.step_series.times or run.progress.loss_series.times
-    first = bisect_left(times, since + MINUTE_S)
-    return first < len(times) and times[first] > at - MINUTE_S
-
-
-def _idle_since(run: Watched, limits: Limits, use: Series, at: float) -> float | None:
-    """Return when the GPUs became idle, None if that is too recent; GPUs that never worked need longer."""
-    idle_since = _uninterrupted_since(use, limits.idle_below)
-    if idle_since is None or at - use.times[-1] > 5 * MINUTE_S:
-        return None
-    since = max(idle_since, run.attempt_since)
-    worked = first_time(use, WORKING, run.attempt_since) < since
-    if not worked and run.training_since is not None:
-        # Metrics may cover only the last hour: a run that makes steps has worked, whatever they show.
-        worked = run.works_since == math.inf or use.times[0] > run.training_since
-        since = max(since, run.training_since)
-    allowed_s = limits.idle_after_s if worked and not run.loads_again else limits.idle_never_s
-    if not worked and not run.is_held() and _is_loading(run, since, limits.idle_after_s):
-        allowed_s *= 2.0
-    rest_s = _REST * _longest_rest_s(use, since, run.training_since)
-    return since if at - since >= max(allowed_s, rest_s) else None
-
-
-def _is_loading(run: Watched, since: float, recent_s: float) -> bool:
-    """Return True if the log is written to, or announced loading or compiling before it fell silent."""
-    line_s = (run.progress.last_line_at_ns or 0) / NS_PER_S
-    announced_at = run.progress.announced_at or 0.0
-    return run.now_s - line_s < recent_s or announced_at >= max(since, line_s - recent_s)
-
-
-def _uninterrupted_since(use: Series, idle_below: float) -> float | None:
-    """Return since when the GPUs have been idle without interruption; None if they are not.
-
-    A single slightly higher sample does not count as work: it may be a monitoring tool or a heartbeat.
+    GPUs that have never worked may be so for longer, and others as long as they have rested before.
     """
-    blips = holds_since(use, lambda value: value < idle_below, forgiven=1)
-    steady = holds_since(use, lambda value: value < WORKING)
-    return None if blips is None or steady is None else max(blips, steady)
+    idle: dict[str, float] = {}
+    for gpu, use in zip(node.gpus, node.gpu_utilization, strict=True):
+        # A single slightly higher sample is no work: it may be a monitoring tool.
+        blips = holds_since(use, lambda value: value < limits.idle_below, forgiven=1)
+        steady = holds_since(use, lambda value: value < WORKING)
+        if blips is None or steady is None or at - use.times[-1] > 5 * MINUTE_S:
+            continue
+        since = max(blips, steady, run.attempt_since)
+        worked = first_time(use, WORKING, run.attempt_since) < since
+        if not worked and run.training_since is not None:
+            # Metrics may cover only the last hour: a run that makes steps has worked, whatever they show.
+            worked = run.works_since == math.inf or use.times[0] > run.training_since
+            since = max(since, run.training_since)
+        allowed_s = limits.idle_after_s if worked else limits.idle_never_s
+        if at - since >= max(allowed_s, _REST * _longest_rest_s(use, since, run.training_since)):
+            idle[gpu] = since
+    return idle
 
 
 def _longest_rest_s(use: Series, until: float, training_since: float | None = None) -> float:
@@ -165,30 +132,6 @@ def _longest_rest_s(use: Series, until: float, training_since: float | None = No
     return recurring_pause(rests) or 0.0
 
 
-def _idle_among_busy(run: Watched, node: NodeSnapshot, limits: Limits, at: float) -> Findings:
-    """Report idle GPUs next to busy ones of the same node: a dead rank, or GPUs never used."""
-    gpus = dict(zip(node.gpus, node.gpu_utilization, strict=True))
-    start = at - limits.idle_after_s
-    busy = sum((mean_between(use, start, at) or 0.0) >= WORKING for use in gpus.values())
-    idle: dict[str, float] = {}
-    for gpu, use in gpus.items():
-        since = _uninterrupted_since(use, limits.idle_below)
-        if since is not None and use.times[-1] > start:
-            worked = first_time(use, WORKING) < since
-            allowed_s = limits.idle_after_s if worked else limits.idle_never_s
-            if at - since >= max(allowed_s, _REST * _longest_rest_s(use, since)):
-                idle[gpu] = since
-    if not idle or not busy:
-        return
-    what = f"{len(idle)} of {counted(len(gpus), 'GPU')} idle"
-    text = f"{node.name}: {what}"
-    if len(idle) == 1:
-        what = f"GPU {next(iter(idle))} idle"
-        text = f"{node.name}: {what} while {counted(busy, 'other works', 'others work')}"
-    short = f"{node.name} {what} for {duration(at - min(idle.values()))}"
-    yield run.finding("warning", text, short=short, node=node.name, since_s=min(idle.values()))
-
-
 CHECK = Check(
     FindingKind(
         "gpu-idle",
@@ -206,11 +149,9 @@ CHECK = Check(
     Limits,
     find,
     needs="utilization below `idle_below` for `idle_after_s` on all GPUs, on one node's GPUs, or on some"
-    " GPUs while others work, once they have worked; or for `idle_never_s` on GPUs that have never worked"
-    " (twice as long while the log is written to, or if it announced loading or compiling shortly before"
-    " its last line).",
+    " GPUs while others work, once they have worked; or for `idle_never_s` on GPUs that have never worked.",
     excused="start-up, announced pauses as for stalls, a count of other work that moves, CPUs that prepare"
-    " data before the first step, a node that has always worked rarely, and GPUs that rest in turn: within a"
+    " data before the first step, a node whose CPUs serve the others, and GPUs that rest in turn: within a"
     " step, as long as they have before, or, in reinforcement learning, for `idle_never_s`.",
     ends="with work; a single blip is none",
     costs="the idle GPUs: a node's price, by their share of its GPUs",

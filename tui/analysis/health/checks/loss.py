@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from statistics import median
+from typing import NamedTuple
 
 from tui.analysis.health.check import (
     Check,
     Example,
     FindingKind,
     Findings,
-    HealthFinding,
     NoLimits,
     Watched,
     limit,
@@ -142,8 +142,7 @@ class DivergenceLimits:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Rise:
+class Rise(NamedTuple):
     """A curve above its best level: all values, of which ``risen`` are those since it rose."""
 
     now: float
@@ -152,67 +151,39 @@ class Rise:
     values: Sequence[float]
     risen: Sequence[float]
 
-    @property
-    def is_lasting(self) -> bool:
-        return len(self.risen) >= 10 * NEWEST
-
-    @property
-    def thirds(self) -> list[float]:
-        return level_between(self.risen, 3)
-
-    @property
-    def comes_back(self) -> bool:
-        highest = max(self.thirds)
-        return self.thirds[-1] < highest - _RECOVERED * (highest - self.best)
-
-    @property
-    def grows(self) -> bool:
-        """True if each third is higher than the one before, and the last clearly above the first.
-
-        In fewer losses a jump looks like growth: values from before it are among them.
-        """
-        thirds = self.thirds
-        if len(self.risen) < 3 * NEWEST:
-            return False
-        error = _ERRORS * noise_of(self.values) / math.sqrt(len(self.risen) / 3)
-        least = max(error, _RECOVERED * (thirds[-1] - self.best))
-        return thirds == sorted(thirds) and thirds[-1] > thirds[0] + least
-
 
 def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
-    yield from filter(None, [worse_loss(run, limits)])
-
-
-def worse_loss(run: Watched, limits: DivergenceLimits) -> HealthFinding | None:
-    """Return the finding if the loss got worse and stays so."""
     is_held = run.is_held()
     factor = run.eased(limits.loss_factor, 1.0, held=is_held)
     rise = rise_of(since_start(run.progress.loss_series, run.attempt_since), factor)
     if rise is None or _is_by_design(run, rise):
-        return None
+        return
     is_sure = rise.now > rise.best + (_SURE - 1) * abs(rise.best)
     norms = rise_of(since_start(run.progress.grad_norm_series, run.attempt_since), _SURE)
-    if not is_held and not _is_divergence(rise, is_sure, norms):
-        return None
-    text = f"loss diverging: {number(rise.now)}, was {number(rise.best)}"
-    return run.finding("critical" if is_sure else "warning", text, since_s=rise.since)
+    if is_held or _is_divergence(rise, is_sure, norms):
+        text = f"loss diverging: {number(rise.now)}, was {number(rise.best)}"
+        yield run.finding("critical" if is_sure else "warning", text, since_s=rise.since)
 
 
 def _is_divergence(rise: Rise, sure: bool, norms: Rise | None) -> bool:
     """Return True if a rise is more than harder data, which jumps once and is then learned."""
-    if rise.comes_back or len(rise.risen) < NEWEST:
+    count, thirds = len(rise.risen), level_between(rise.risen, 3)
+    comes_back = thirds[-1] < max(thirds) - _RECOVERED * (max(thirds) - rise.best)
+    if comes_back or count < NEWEST:
         return False
     if rise.now > _SURE**2 * rise.best > 0:
         return True
-    if rise.grows:
-        # A rise within this part of the time before is no slow change of the data.
-        is_fast = 5 * len(rise.risen) < len(rise.values)
-        start = median(rise.values[: 4 * NEWEST])
-        # Data that slowly becomes harder raises a loss less than to its double.
-        is_far = rise.now > start or rise.now > 2.0 * rise.best > 0
-        return sure or norms is not None or is_far or is_fast
-    # A rise that no longer grows may be harder data.
-    return (sure or norms is not None) and rise.is_lasting
+    error = _ERRORS * noise_of(rise.values) / math.sqrt(count / 3)
+    least = max(error, _RECOVERED * (thirds[-1] - rise.best))
+    # In fewer losses a jump looks like growth: values from before it are among them.
+    grows = count >= 3 * NEWEST and thirds == sorted(thirds) and thirds[-1] > thirds[0] + least
+    if not grows:  # This may be harder data.
+        return (sure or norms is not None) and count >= 10 * NEWEST
+    # A rise within this part of the time before is no slow change of the data.
+    is_fast = 5 * count < len(rise.values)
+    # Data that slowly becomes harder raises a loss less than to its double.
+    is_far = rise.now > median(rise.values[: 4 * NEWEST]) or rise.now > 2.0 * rise.best > 0
+    return sure or norms is not None or is_far or is_fast
 
 
 def rise_of(series: Series, factor: float) -> Rise | None:
@@ -239,16 +210,11 @@ def rise_of(series: Series, factor: float) -> Rise | None:
 def _is_by_design(run: Watched, rise: Rise) -> bool:
     """Return True if nothing tells this rise from what the run does by design.
 
-    Rewards and adversaries move the target of a loss, and so does a learning rate that starts again:
-    then only a loss far beyond all that the run has seen counts.
+    Rewards and adversaries move the target of a loss: only one far beyond all that the run has seen counts.
     """
     usual = rise.values[: max(_HISTORY, len(rise.values) // 2)]
     low, top = min(usual), max(usual)
-    if run.is_reinforcement or median(usual) <= 0:
-        return rise.now < top + _SURE * (top - low)
-    rates = values_between(run.progress.learning_rate_series)
-    # A learning rate this many times higher than before raises the loss by design.
-    return bool(rates) and rates[-1] > 2.0 * median(rates) and rise.now < top
+    return (run.is_reinforcement or median(usual) <= 0) and rise.now < top + _SURE * (top - low)
 
 
 DIVERGING = Check(
@@ -270,9 +236,8 @@ DIVERGING = Check(
     " no harder data: it still grows, and does so fast, beyond the first losses, or to twice the best"
     " level; or gradients are three times as large as usual; or it has been three times the best level for"
     " long. Gradients alone are no sign.",
-    excused="a loss that is coming back, a rise of less than 0.1, a learning rate that starts again, and a"
-    " restart. With rewards, an adversary, or losses below zero, only a loss far outside of all that the"
-    " run has seen counts.",
+    excused="a loss that is coming back, a rise of less than 0.1, and a restart. With rewards, an adversary,"
+    " or losses below zero, only a loss far outside of all that the run has seen counts.",
     ends="when the loss is back near its best level",
     costs="all that is computed from then on, unless the loss recovers",
     covered_by=frozenset({"loss-not-finite"}),
@@ -314,37 +279,32 @@ class OverfittingLimits:
 
 
 def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
-    series = run.progress.eval_loss_series
-    pairs = zip(series.times, series.values, strict=True)
-    points = [(time, value) for time, value in pairs if math.isfinite(value) and time >= run.attempt_since]
+    series = since_start(run.progress.eval_loss_series, run.attempt_since)
+    points = [
+        (time, value) for time, value in zip(series.times, series.values, strict=True) if math.isfinite(value)
+    ]
     times, values = [time for time, _ in points], [value for _, value in points]
     levels = [median(values[first : first + 3]) for first in range(len(values) - 2)]
     if run.is_reinforcement or len(levels) <= limits.overfit_evaluations:
         return
-    best = min(levels)
-    position = levels.index(best)
     bends = [abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)]
-    # Its median is this many deviations of the noise.
-    noise = median(bends) / 1.65
-    share = run.eased(limits.overfit_share, 0.0, held=run.is_held())
+    # Their median is this many deviations of the noise.
+    best, noise = min(levels), median(bends) / 1.65
+    since = times[levels.index(best) + 1]
     newest = levels[-limits.overfit_evaluations :]
+    share = run.eased(limits.overfit_share, 0.0, held=run.is_held())
     has_risen = newest[-1] > best + max(share * abs(best), 3.0 * noise)
-    still = newest[-1] >= max(newest) - noise and min(newest) > best + noise
-    if not has_risen or not still or not _falls(run.progress.loss_series, times, position):
-        return
-    steps = run.progress.step_series
-    at = bisect_right(steps.times, times[position + 1]) - 1
-    where = f" at step {steps.values[at]:.0f}" if at >= 0 else ""
-    figures = f"{number(newest[-1])}, was {number(best)}{where}"
-    text = f"evaluation loss rises while the training loss falls: {figures}"
-    yield run.finding("info", text, short=f"eval loss rises: {figures}", since_s=times[position + 1])
-
-
-def _falls(losses: Series, evaluated: Sequence[float], best: int) -> bool:
-    """Return True if the training loss is lower than it was around the best evaluation."""
-    before = values_between(losses, evaluated[best], evaluated[best + 2])
-    newest = values_between(losses, evaluated[-3])
-    return bool(before and newest) and median(before) - median(newest) > (1 - 0.99) * abs(median(before))
+    stays = newest[-1] >= max(newest) - noise and min(newest) > best + noise
+    before = values_between(run.progress.loss_series, times[levels.index(best)], since + 1)
+    after = values_between(run.progress.loss_series, times[-3])
+    falls = before and after and median(before) - median(after) > 0.01 * abs(median(before))
+    if has_risen and stays and falls:
+        steps = run.progress.step_series
+        at = bisect_right(steps.times, since) - 1
+        where = f" at step {steps.values[at]:.0f}" if at >= 0 else ""
+        figures = f"{number(newest[-1])}, was {number(best)}{where}"
+        text = f"evaluation loss rises while the training loss falls: {figures}"
+        yield run.finding("info", text, short=f"eval loss rises: {figures}", since_s=since)
 
 
 OVERFITTING = Check(

@@ -6,83 +6,68 @@ A node is missing if it sends neither metrics nor log lines. While it logs, only
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
 from tui.analysis.node_metrics import LEADER, NodeSnapshot
-from tui.analysis.progress.snapshot import ReplicaLog
 from tui.text.units import counted, duration
 
 STEPS = 4
 """Samples or log lines that may be missed before a node counts as silent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Silence:
-    """A node without samples since ``since`` (epoch s), for ``lasts_s``; usual is one each ``step_s``.
-
-    ``is_logging`` if it writes to the log, ``died`` if it fell silent there, too.
-    """
+class Silence(NamedTuple):
+    """A node without samples since ``since`` (epoch s), for ``lasts_s``; usual is one each ``step_s``."""
 
     node: str
     lasts_s: float
     since: float
     step_s: float
-    is_logging: bool
+    logs: bool
+    """True if it writes to the log."""
     died: bool
+    """True if its log fell silent, too; if the log names no nodes, that of any."""
 
 
 class Presence:
     """The nodes as of the newest data read: no node falls silent while nothing is read."""
 
     def __init__(self, run: Watched, missing_after_s: float) -> None:
-        self.at = run.metrics.at or 0.0
-        self.expected = run.run.job.node_count or 0
+        at = run.metrics.at or 0.0
         # A server may report only the leader: that is no problem.
-        self.nodes = [node for node in run.metrics.nodes if node.name != LEADER]
-        self.replicas = {replica.name: replica for replica in run.progress.replicas}
-        self.log_at = max(self.at, (run.progress.last_line_at_ns or 0) / NS_PER_S)
-        self._after_s = missing_after_s
-        self._spans = {node.name: span for node in self.nodes if (span := _span(node)) is not None}
-        self.first_at = min((first for first, _, _ in self._spans.values()), default=self.at)
+        names = [node.name for node in run.metrics.nodes if node.name != LEADER]
+        spans = {node.name: span for node in run.metrics.nodes if (span := _span(node)) is not None}
+        log_at = max(at, (run.progress.last_line_at_ns or 0) / NS_PER_S)
+        self.quiet_s = {each.name: log_at - each.last_at_ns / NS_PER_S for each in run.progress.replicas}
+        patience = {each.name: STEPS * each.interval_s for each in run.progress.replicas}
+        self.logging = {
+            name for name, quiet_s in self.quiet_s.items() if quiet_s <= max(missing_after_s, patience[name])
+        }
         # Replicas may have other names in the log than nodes in the metrics.
-        self.names_nodes = any(node.name in self.replicas for node in self.nodes)
-        logging = [name for name, replica in self.replicas.items() if self._is_logging(replica)]
-        self.all_log = not self.names_nodes and len(logging) >= max(self.expected, len(self.nodes)) > 0
-        self.logging = frozenset(logging)
-
-    def silences(self) -> list[Silence]:
-        """Return the nodes without samples while others have some; none if they were replaced."""
-        silent = []
-        for name, (_, last, step_s) in self._spans.items():
-            if self.at - last > max(self._after_s, STEPS * step_s):
-                logs = self.all_log or name in self.logging
-                silent.append(Silence(name, self.at - last, last, step_s, logs, self._died(name, last)))
-        return [] if self.expected and len(self.nodes) - len(silent) >= self.expected else silent
-
-    def absent(self) -> tuple[int, list[str]]:
-        """Return how many nodes never sent a sample and are silent, and those that only log."""
-        if len(self.nodes) < 2 or self.at - self.first_at <= 300.0:
-            return 0, []
-        count = max(0, self.expected - len(self.nodes))
-        measured = {node.name for node in self.nodes}
-        logging = [name for name in self.replicas if self.names_nodes and name in self.logging - measured]
-        return 0 if self.all_log else max(0, count - len(logging)), logging[:count]
-
-    def quiet_s(self, replica: ReplicaLog) -> float:
-        return self.log_at - replica.last_at_ns / NS_PER_S
-
-    def _is_logging(self, replica: ReplicaLog) -> bool:
-        return self.quiet_s(replica) <= max(self._after_s, STEPS * replica.interval_s)
-
-    def _died(self, name: str, metrics_until: float) -> bool:
-        """Return True if a node, or any if the log names none, stopped logging at the same time."""
-        own = [replica for replica in self.replicas.values() if replica.name == name or not self.names_nodes]
-        return any(
-            replica.name not in self.logging
-            and abs(replica.last_at_ns / NS_PER_S - metrics_until) <= max(600.0, STEPS * replica.interval_s)
-            for replica in own
-        )
+        is_named = any(name in self.quiet_s for name in names)
+        expected = run.run.job.node_count or 0
+        all_log = not is_named and len(self.logging) >= max(expected, len(names)) > 0
+        self.silences: list[Silence] = []
+        for name in names:
+            _, last, step_s = spans.get(name, (at, at, 0.0))
+            if at - last > max(missing_after_s, STEPS * step_s):
+                died = any(
+                    abs(log_at - quiet_s - last) <= max(600.0, patience[other])
+                    for other, quiet_s in self.quiet_s.items()
+                    if other not in self.logging and (other == name or not is_named)
+                )
+                logs = all_log or name in self.logging
+                self.silences.append(Silence(name, at - last, last, step_s, logs, died))
+        if 0 < expected <= len(names) - len(self.silences):  # They were replaced.
+            self.silences = []
+        self.first_at = min((first for first, _, _ in spans.values()), default=at)
+        unseen = sorted(self.logging.difference(names)) if is_named else []
+        count = max(0, expected - len(names)) if len(names) > 1 and at - self.first_at > 300.0 else 0
+        self.only_logging = unseen[:count]
+        """Nodes that never sent a sample."""
+        self.absent = 0 if all_log else count - len(self.only_logging)
+        """Number of nodes that never showed."""
 
 
 def _span(node: NodeSnapshot) -> tuple[float, float, float] | None:
@@ -105,21 +90,20 @@ class NodeLimits:
 
 def missing_nodes(run: Watched, limits: NodeLimits) -> Findings:
     nodes = Presence(run, limits.missing_after_s)
-    for silence in nodes.silences():
+    for silence in nodes.silences:
         name, lasts = silence.node, duration(silence.lasts_s)
-        if silence.is_logging or (not silence.died and run.makes_progress):
+        if silence.logs or (not silence.died and run.makes_progress):
             continue
         text = f"{name} has sent no metrics for {lasts}, unlike the others"
         if silence.died:
-            replica = nodes.replicas.get(name)
-            quiet_s = silence.lasts_s if replica is None else nodes.quiet_s(replica)
-            text = f"{name} is missing: no metrics for {lasts}, no log line for {duration(quiet_s)}"
+            quiet = duration(nodes.quiet_s.get(name, silence.lasts_s))
+            text = f"{name} is missing: no metrics for {lasts}, no log line for {quiet}"
         short = f"{name} silent for {lasts}"
         yield run.finding("critical", text, short=short, node=name, since_s=silence.since)
-    absent, _ = nodes.absent()
-    if absent:
-        seen, expected = nodes.expected - absent, nodes.expected
-        never = counted(absent, "node has", "nodes have")
+    if nodes.absent:
+        expected = run.run.job.node_count or 0
+        seen = expected - nodes.absent
+        never = counted(nodes.absent, "node has", "nodes have")
         text = f"{never} never sent metrics: {seen} of {expected} reporting"
         short = f"{seen} of {counted(expected, 'node')} reporting"
         yield run.finding("warning", text, short=short, since_s=nodes.first_at)
@@ -170,14 +154,14 @@ def missing_metrics(run: Watched, limits: MetricsLimits) -> Findings:
         text = f"no metrics for {duration(silent_s)}{', still logging' if logs else ''}"
         yield run.finding("warning", text, since_s=at)
     nodes = Presence(run, run.rules.limits(NodeLimits).missing_after_s)
-    for silence in nodes.silences():
+    for silence in nodes.silences:
         # While a run shows life, a short gap in its metrics is nobody's problem.
-        is_alive = silence.is_logging or (not silence.died and run.makes_progress)
+        is_alive = silence.logs or (not silence.died and run.makes_progress)
         if is_alive and silence.lasts_s > max(after_s, STEPS * silence.step_s):
             evidence = ", still logging" if silence.node in nodes.logging else "; the run is still logging"
             text = f"{silence.node}: no metrics for {duration(silence.lasts_s)}{evidence}"
             yield run.finding("warning", text, node=silence.node, since_s=silence.since)
-    for name in nodes.absent()[1]:
+    for name in nodes.only_logging:
         text = f"{name}: no metrics since it started, still logging"
         yield run.finding("warning", text, node=name, since_s=nodes.first_at)
 

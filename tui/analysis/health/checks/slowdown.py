@@ -6,20 +6,16 @@ as busy as before.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
 
 from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
-from tui.analysis.health.speed import mean_speed, paced
-from tui.analysis.health.windows import noise_of
+from tui.analysis.health.windows import binned, fallen, mean_speed, paced
 from tui.analysis.node_metrics import mean_known
 from tui.analysis.series import Series, mean_between
 from tui.text.units import number, percent
 
-_BINS, _EARLIER = 3, 4
-"""A slow time consists of so many bins, each of them slow, after at least so many others."""
+_BINS = 3
+"""A slow time consists of so many bins, each of them slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,47 +30,21 @@ def find(run: Watched, limits: Limits) -> Findings:
     if run.training_since is None or not series.times or run.is_reinforcement:
         return
     bin_s = limits.slowdown_window_s / _BINS
-    speeds = _speeds(series, run.training_since + bin_s, bin_s)
-    if len(speeds) < _BINS + _EARLIER:
-        return
-    earlier, newest = speeds[:-_BINS], [speed for _, speed in speeds[-_BINS:]]
-    usual = sorted(speed for _, speed in earlier)[3 * len(earlier) // 4]
+    speeds = binned(series, run.training_since + bin_s, series.times[-1], bin_s, mean_speed)
     is_held = run.is_held()
-    slow_below = run.eased(limits.slowdown_share, 1.0, held=is_held) * usual
-    now = median(newest)
-    # A speed that rises by this much within the window is coming back.
-    if (now if is_held else max(newest)) >= slow_below or (not is_held and newest[-1] > 1.08 * newest[0]):
+    share = run.eased(limits.slowdown_share, 1.0, held=is_held)
+    earlier = sorted([*speeds.values()][:-_BINS])
+    usual = earlier[3 * len(earlier) // 4] if earlier else 0.0
+    fall = fallen([*speeds.items()], share, _BINS, usual=usual, held=is_held)
+    if fall is None:
         return
-    began = speeds[-_BINS][0]
-    for time, speed in reversed(earlier):
-        if speed >= slow_below:
-            break
-        began = time
-    before = [speed for time, speed in earlier if time < began]
-    # A run that was as slow before, for a while and within its noise, and came back to its speed does so by
-    # design.
-    if not is_held and (
-        len(before) < _EARLIER or now > 0.9 * sorted(before)[_BINS - 1] - 2.0 * noise_of(before)
-    ):
-        return
-    cause = _cause(run, began, limits.slowdown_window_s, series if unit == "tok/s" else None)
+    cause = _cause(run, fall.since, limits.slowdown_window_s, series if unit == "tok/s" else None)
     if cause is not None:
-        short = f"{percent(1 - now / usual)} slower: {number(now)} {unit}, was {number(usual)}"
-        slowed_by = 1 - now / usual
-        yield run.finding("warning", f"{short}; {cause}", short=short, since_s=began, slowed_by=slowed_by)
-
-
-def _speeds(series: Series, start: float, bin_s: float) -> list[tuple[float, float]]:
-    """Return the start and the mean speed of each bin that has values; the last one ends with the series."""
-    end = series.times[-1]
-    count = max(0, int((end - start) // bin_s))
-    starts = [end - number * bin_s for number in range(count, -1, -1)]
-    edges = [bisect_left(series.times, at + 1e-6) for at in starts]
-    return [
-        (at, mean_speed(series.values[first:last]))
-        for at, (first, last) in zip(starts, pairwise(edges), strict=False)
-        if last > first
-    ]
+        slowed_by = 1 - fall.now / fall.usual
+        short = f"{percent(slowed_by)} slower: {number(fall.now)} {unit}, was {number(fall.usual)}"
+        yield run.finding(
+            "warning", f"{short}; {cause}", short=short, since_s=fall.since, slowed_by=slowed_by
+        )
 
 
 def _cause(run: Watched, began: float, window_s: float, counted: Series | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
@@ -14,12 +15,10 @@ from tui.analysis.health.check import (
     Example,
     FindingKind,
     Findings,
-    Severity,
     Watched,
     limit,
 )
-from tui.analysis.health.windows import lowest_since, values_between
-from tui.analysis.series import mean_between
+from tui.analysis.health.windows import values_between
 from tui.text.units import duration, percent
 
 _FULL = 0.99  # Ranks that wait in a collective keep their GPUs busy, without variation.
@@ -34,63 +33,60 @@ class Limits:
 
 
 def find(run: Watched, limits: Limits) -> Findings:
-    progress = run.progress
+    progress, step_s, usual_s = run.progress, run.last_step_s, run.progress.step_interval_s or 0.0
     if progress.last_line_at_ns is None:
         return
     line_s = progress.last_line_at_ns / NS_PER_S
     gap_s = max((end_s for _, end_s in progress.gaps), default=0.0)
     unread_s = _UNREAD * limits.stall_after_s
     # A restart is a start, also when the log does not mention it. A gap may hide lines and steps.
-    quiet_since = max(line_s, gap_s, run.attempt_since)
-    step_s = run.last_step_s
-    if step_s is None:
-        yield from _without_steps(run, line_s, run.now_s - quiet_since, unread_s)
-        return
-    if progress.is_done:
-        if run.now_s - quiet_since > unread_s and not run.are_gpus_idle:
-            lasts = duration(run.now_s - quiet_since)
-            text, short = f"all steps done, but no log line for {lasts}", f"done, but not exiting for {lasts}"
-            yield run.finding("warning", text + _gpu_use(run), short=short, since_s=line_s)
-        return
-    step_s = max(step_s, gap_s)
-    usual_s = progress.step_interval_s or 0.0
-    usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s else ""
-    # One step gives no interval: a reinforcement learning step may take a quarter of an hour. Nor do steps
-    # that are long over, if a count of other work has come to its end since.
-    starting = not usual_s or run.training_since is None or run.loads_again
-    other_work = (progress.finished_at or 0.0) > step_s + _TALKING * limits.stall_after_s
-    least_s = max(run.pause_allowed_s(1.25), unread_s if starting or other_work else 0.0)
-    silent_since = max(step_s, quiet_since)
+    silent_since = max(line_s, gap_s, run.attempt_since, step_s or 0.0)
     silent_s = run.now_s - silent_since
+    # One step gives no interval: a reinforcement learning step may take a quarter of an hour.
     after_s = limits.stall_after_s * _patience(run, silent_since)
-    allowed_s = max(after_s, 5 * usual_s, least_s)
+    is_starting = not usual_s or run.training_since is None
+    least_s = max(run.pause_allowed_s(1.25), unread_s if is_starting else 0.0)
+    if step_s is None:
+        what, allowed_s = "no log line", _allowed_without_steps_s(run, unread_s)
+    elif progress.is_done:
+        what, allowed_s = "all steps done, but no log line", math.inf if run.are_gpus_idle else unread_s
+    else:
+        what, allowed_s = (
+            "no step and no log line",
+            max(after_s, 5 * usual_s, least_s),
+        )
+    is_running = step_s is not None and not progress.is_done
+    usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s and is_running else ""
+    # Ranks that hang in a collective look fully busy.
+    gpus = f"; GPUs {percent(run.gpu_use)} busy" if run.gpu_use is not None else ""
     if silent_s > allowed_s:
-        text = f"no step and no log line for {duration(silent_s)}{usually}{_gpu_use(run)}"
+        lasts = f"{what} for {duration(silent_s)}"
         # A run may evaluate, compile or save for this long without a word.
-        sure = silent_s > max((15 * MINUTE_S), (1 if run.are_gpus_idle else 2) * allowed_s)
-        short = f"no step, no log line for {duration(silent_s)}"
-        severity: Severity = "critical" if sure else "warning"
-        yield run.finding(severity, text, short=short, since_s=silent_since)
+        sure = is_running and silent_s > max(15 * MINUTE_S, (1 if run.are_gpus_idle else 2) * allowed_s)
+        yield run.finding(
+            "critical" if sure else "warning",
+            f"{lasts}{usually}{gpus}",
+            short=lasts.replace(" and", ","),
+            since_s=silent_since,
+        )
         return
-    allowed_s = max(after_s, _TALKING * limits.stall_after_s, 20 * usual_s, least_s)
+    allowed_s = max(allowed_s, _TALKING * limits.stall_after_s, 20 * usual_s)
     # As long as the log shows progress of an evaluation, the run is busy with that.
-    busy_at = max(step_s, progress.run_phase.newest if progress.run_phase is not None else 0.0)
-    if usual_s and run.now_s - max(busy_at, run.attempt_since) > allowed_s:
-        lasts = duration(run.now_s - step_s)
-        text = f"no step for {lasts}{usually}, but still logging{_gpu_use(run)}"
-        yield run.finding("warning", text, short=f"no step for {lasts}, still logging", since_s=step_s)
+    stood_since = max(step_s or 0.0, gap_s)
+    busy_at = max(stood_since, progress.run_phase.newest if progress.run_phase is not None else 0.0)
+    if usual_s and is_running and run.now_s - max(busy_at, run.attempt_since) > allowed_s:
+        lasts = duration(run.now_s - stood_since)
+        text = f"no step for {lasts}{usually}, but still logging{gpus}"
+        yield run.finding("warning", text, short=f"no step for {lasts}, still logging", since_s=stood_since)
 
 
-def _without_steps(run: Watched, line_s: float, silent_s: float, unread_s: float) -> Findings:
-    """Report silence of a run that logs no steps and logged regularly before, or whose first step hangs."""
-    first_ns, pause_s = run.progress.first_line_at_ns, run.progress.line_pause_s
-    allowed_s = max(unread_s, 3 * (pause_s or 0.0))
-    if first_ns is None or silent_s <= allowed_s:
-        return
-    is_regular = line_s - first_ns / NS_PER_S >= unread_s and pause_s is not None
-    if is_regular or _patience(run, run.now_s - allowed_s) < 1:
-        short = f"no log line for {duration(silent_s)}"
-        yield run.finding("warning", short + _gpu_use(run), short=short, since_s=line_s)
+def _allowed_without_steps_s(run: Watched, unread_s: float) -> float:
+    """Return how long a run without steps may be silent; for as long as it wants unless it logs regularly."""
+    first_ns, last_ns = run.progress.first_line_at_ns, run.progress.last_line_at_ns
+    pause_s = run.progress.line_pause_s
+    if first_ns is None or last_ns is None or pause_s is None or (last_ns - first_ns) / NS_PER_S < unread_s:
+        return math.inf
+    return max(unread_s, 3 * pause_s)
 
 
 def _patience(run: Watched, since: float) -> float:
@@ -99,27 +95,21 @@ def _patience(run: Watched, since: float) -> float:
     Half if all have been fully busy since then, unlike before; twice if some work, but less than before, as
     in an evaluation, or go up and down as before: a hang is flat.
     """
-    nodes = [node.mean_utilization for node in run.metrics.nodes]
     begin = max(since - HOUR_S, min(run.works_since, since))
-    before = [(use, mean_between(use, begin, since)) for use in nodes]
-    compared = [(use, usual) for use, usual in before if usual is not None]
+    compared = [
+        (then, values_between(node.mean_utilization, since + MINUTE_S, run.now_s) or [0.0])
+        for node in run.metrics.nodes
+        if (then := values_between(node.mean_utilization, begin, since))
+    ]
     if compared and all(
-        usual < _FULL - 0.02 and (lowest_since(use, since + 2 * MINUTE_S) or 0.0) >= _FULL
-        for use, usual in compared
+        fmean(then) < _FULL - 0.02 and min(now[1:] or [0.0]) >= _FULL for then, now in compared
     ):
         return 0.5
-    for use, usual in compared:
-        spans = ((begin, since), (since + MINUTE_S, run.now_s))
-        earlier, now = (values_between(use, *span) or [0.0] for span in spans)
-        varies = pstdev(now) > pstdev(earlier) / 2
-        if WORKING <= fmean(now) < (_FULL - 0.02 if varies else 0.9 * usual):
+    for then, now in compared:
+        varies = pstdev(now) > pstdev(then) / 2
+        if WORKING <= fmean(now) < (_FULL - 0.02 if varies else 0.9 * fmean(then)):
             return 2.0
     return 1.0
-
-
-def _gpu_use(run: Watched) -> str:
-    """Describe GPU utilization, since a hang in a collective looks like full load."""
-    return f"; GPUs {percent(run.gpu_use)} busy" if run.gpu_use is not None else ""
 
 
 CHECK = Check(
@@ -143,9 +133,8 @@ CHECK = Check(
     " is enough). A run that still logs but makes no steps is a warning, and so is long silence of a run"
     " without steps.",
     excused="start-up, pauses that the run has recovered from, a first evaluation or save that the log"
-    " announces (twice as long while GPUs work) or that begins at a round step or the end of an epoch, a"
-    " count of other work that moves, and, for twice the time, GPUs that work less than before, or go up and"
-    " down like before.",
+    " announces (twice as long while GPUs work) or that begins at a round step, a count of other work that"
+    " moves, and, for twice the time, GPUs that work less than before, or go up and down like before.",
     ends="with the next step or log line",
     costs="all GPUs of the run",
     examples=(

@@ -1,13 +1,12 @@
-"""Nodes that are slower than their peers, by their GPUs or by the step times their ranks print.
+"""Nodes that have become slower than the others, by their GPUs or by the step times their ranks print.
 
 In synchronous training everybody waits for the slowest node. Ranks that wait inside an NCCL collective spin
 and look busy, so the slow node looks less busy: the common case. Ranks that wait otherwise (gloo, a barrier,
 a data loader) are idle, and the slow node is the only busy one. A node with throttled clocks looks like the
 others; only step times show it.
 
-A node is judged against those that have worked like it over the whole run so far. In reinforcement learning
-some nodes train while others generate, and a leader may only serve: such nodes differ from the beginning,
-take turns, or change together.
+Each node is compared with its own usual place among the others, so that roles need no knowledge: a trainer
+beside rollouts keeps its place, and nodes that take turns have been as low before.
 """
 
 from __future__ import annotations
@@ -15,19 +14,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from statistics import median
+from statistics import fmean, median
 
-from tui.analysis.health.check import IDLE, WORKING, Check, Example, FindingKind, Findings, Watched, limit
-from tui.analysis.health.windows import first_time, means_of_parts, values_between
-from tui.analysis.node_metrics import NodeSnapshot
-from tui.analysis.series import Series
+from tui.analysis.health.check import IDLE, Check, Example, FindingKind, Findings, Watched, limit
+from tui.analysis.health.windows import EARLIER, best_level, fallen, first_time, values_between
+from tui.analysis.series import mean_between
 from tui.text.units import MINUTE_S, duration, percent
 
-_HALVES = 2  # The lag must show in each half of the window, otherwise it is a passing dip.
-_CLOSE, _CLOSE_SHARE = 0.05, 0.9
-"""Others that close to each other wait for a node below this share of its use."""
+_BINS = 2
+"""The window consists of so many bins: a lag must show in each, otherwise it is a passing dip."""
+_ALIKE = 0.88
+"""Two nodes are alike if the less busy one has this share of the other's use."""
 _WAITED_FOR = 0.5  # Minimum utilization of a slow node that the idle others wait for.
+_CLOSE = 0.9  # Others that close to each other wait for a node below this share of its use.
+_MAX_BINS = 96
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,103 +43,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """A slow node's use, its peers' median, and since when it lags; ``busier``: they wait for it."""
+    """A slow node's use, the others' median, and since when it lags; ``busier``: they wait for it."""
 
     own: float
     others: float
-    busier: bool
     since: float
-
-
-_BIN_S = 150.0
-"""Length of the bins in which nodes are compared; within it, samples and phases of a step average out."""
-
-_ALIKE = 0.88
-"""Two nodes are alike in a bin if the less busy one has this share of the other's use …"""
-
-_MOSTLY = 0.75
-"""… and work alike if they are so in this share of the bins."""
-
-
-def bins_of(series: Series) -> Mapping[int, float]:
-    """Return the means by bin number."""
-    sums: dict[int, tuple[float, int]] = {}
-    for time, value in zip(series.times, series.values, strict=True):
-        if value == value:
-            total, count = sums.get(number := math.floor(time / _BIN_S), (0.0, 0))
-            sums[number] = (total + value, count + 1)
-    return {number: total / count for number, (total, count) in sums.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """Comparison of two nodes: whether they worked alike, and since when (epoch s) they no longer do."""
-
-    worked_alike: bool
-    apart_since: float | None = None
-
-
-class Groups:
-    """Compares nodes with each other, by their GPU use."""
-
-    def __init__(self, nodes: Sequence[NodeSnapshot]) -> None:
-        self.nodes = {node.name: node for node in nodes}
-        self._bins = {name: bins_of(node.mean_utilization) for name, node in self.nodes.items()}
-        self._memory = {name: bins_of(node.mean_memory) for name, node in self.nodes.items()}
-        self.likeness = cache(self._likeness)
-
-    def peers(self, name: str) -> list[str]:
-        """Return the nodes that have worked like this one, at least until lately."""
-        return [
-            other
-            for other in self.nodes
-            if other != name and self.likeness(*sorted((name, other))).worked_alike
-        ]
-
-    def is_near(self, name: str, others: Sequence[str], share: float) -> bool:
-        """Return True if a node was nearly always this share as busy as the busiest of the others."""
-        pairs = [
-            (own, max(self._bins[other].get(at, 0.0) for other in others))
-            for at, own in self._bins[name].items()
-        ]
-        worked = [own >= share * most for own, most in pairs if most >= WORKING]
-        return sum(worked) >= 0.9 * len(worked)
-
-    def hold_alike(self, names: Iterable[str]) -> bool:
-        """Return True if these nodes have as much in their GPUs' memory, as far as that is known."""
-        levels = [max(self._memory[name].values()) for name in names if self._memory[name]]
-        return not levels or min(levels) >= _ALIKE * max(levels)
-
-    def _likeness(self, one: str, other: str) -> Likeness:
-        own, others = self._bins[one], self._bins[other]
-        common = [at for at in sorted(own.keys() & others.keys()) if max(own[at], others[at]) >= WORKING]
-        alike = [min(own[at], others[at]) >= _ALIKE * max(own[at], others[at]) for at in common]
-        apart = _apart_from(alike)
-        before = alike[:apart]
-        since = common[apart] * _BIN_S if apart < len(common) else None
-        worked_alike = len(before) >= 4 and sum(before) >= _MOSTLY * len(before)
-        return Likeness(worked_alike, since)
-
-
-def _apart_from(alike: Sequence[bool]) -> int:
-    """Return the position from which two nodes are mostly not alike any more; their number if they are."""
-    position, differing = len(alike), 0
-    for count, is_alike in enumerate(reversed(alike), 1):
-        differing += not is_alike
-        if not is_alike and differing >= _MOSTLY * count:
-            position = len(alike) - count
-    return position
+    busier: bool
 
 
 def find(run: Watched, limits: Limits) -> Findings:
-    comparable = _is_comparable(run, limits, run.now_s)
-    at = run.metrics.at
-    if not (comparable or run.held_nodes):
-        # What was so before a pause is so in it: saves and evaluations slow all nodes. The sample at its
-        # beginning has a part of it.
-        paused_at = run.paused_at(run.now_s - limits.straggler_window_s, run.now_s)
-        at = paused_at - MINUTE_S if paused_at and _is_comparable(run, limits, paused_at) else None
-    slow = _lags(run, limits, at)
+    slow = _lags(run, limits)
     for name, lag in slow.items():
         uses = f"GPUs at {percent(lag.own)}, others at {percent(lag.others)}"
         how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
@@ -155,120 +68,105 @@ def find(run: Watched, limits: Limits) -> Findings:
             since_s=lag.since,
             slowed_by=slowed_by if costs else 0.0,
         )
-    if not comparable:  # A pause ends no finding.
-        yield from (
-            finding for finding in run.held.values() if finding.kind == run.kind and finding.node not in slow
-        )
     yield from _by_step_time(run, limits, slow)
 
 
 def may_be_found(run: Watched) -> bool:
-    """Return True if a node looks slow, but nodes can't be compared yet."""
-    run.kind, limits = CHECK.kind, run.rules.limits(Limits)
-    is_judged = bool(run.held_nodes) or _is_comparable(run, limits, run.now_s)
-    return not is_judged and bool(_lags(run, limits, run.metrics.at))
+    """Return True if a node looks slow, but the usual places of the nodes are not known yet."""
+    limits = run.rules.limits(Limits)
+    spans = _spans(run, limits)
+    newest = [use for _, uses in _uses(run, spans[-1:]) for use in uses.values()]
+    is_new = len(spans) < EARLIER + _BINS
+    return is_new and len(newest) > 1 and IDLE <= min(newest) < limits.straggler_share * median(newest)
 
 
-def _is_comparable(run: Watched, limits: Limits, at: float) -> bool:
-    """Return True if the nodes had worked for long enough to know their roles, and had not paused."""
-    # Roles show after so many windows.
+def _spans(run: Watched, limits: Limits) -> list[tuple[float, float]]:
+    """Return the bins (begin, end) since training began in which the run made steps: pauses do not count."""
     since = run.training_since if run.training_since is not None else run.works_since
-    if min(at, run.metrics.at or 0.0) - since < 3 * limits.straggler_window_s:
-        return False
-    if at == run.now_s and run.progress.run_phase is not None:
-        return False
-    return run.paused_at(at - limits.straggler_window_s, at) is None
-
-
-def _lags(run: Watched, limits: Limits, at: float | None) -> dict[str, Lag]:
-    held_nodes = run.held_nodes
-    # Nodes that have not worked yet are still loading.
-    nodes = [node for node in run.metrics.nodes if first_time(node.mean_utilization, IDLE) < math.inf]
-    if at is None or len(nodes) < 2:
-        return {}
-    step_s = run.progress.step_interval_s or 0.0
+    end = run.metrics.at or 0.0
     # In less, nodes that take turns within a step look different by chance.
-    part_s = max(limits.straggler_window_s / _HALVES, (6 if run.is_reinforcement else 2) * step_s)
-    halves = {node.name: means_of_parts([node.mean_utilization], at, part_s, _HALVES) for node in nodes}
-    halves = {name: means for name, means in halves.items() if len(means) == _HALVES}
-    busiest = max(map(max, halves.values()), default=0.0)
-    if all(min(means) >= _CLOSE_SHARE * busiest for means in halves.values()):
-        return {}  # by far the most common case
-    groups = Groups(nodes)
-    lags: dict[str, Lag] = {}
-    for name in halves:
-        peers = [peer for peer in _peers(run, groups, name) if peer in halves]
-        share = run.eased(limits.straggler_share, 1.0, held=name in held_nodes)
-        earlier, newest = (
-            _compare(halves[name][half], [halves[peer][half] for peer in peers], share)
-            for half in range(_HALVES)
+    bin_s = max(limits.straggler_window_s / _BINS, 2 * (run.progress.step_interval_s or 0.0))
+    count = min(_MAX_BINS, int(max(0.0, end - since) // bin_s))
+    spans = ((end - number * bin_s, end - (number - 1) * bin_s) for number in range(count, 0, -1))
+    # A sample has a part of the minute before it.
+    return [(begin, end) for begin, end in spans if run.steps_throughout(begin - MINUTE_S, end)]
+
+
+def _uses(run: Watched, spans: Iterable[tuple[float, float]]) -> list[tuple[float, dict[str, float]]]:
+    """Return the use of each node in each bin; nodes that have not worked yet are still loading."""
+    nodes = [node for node in run.metrics.nodes if first_time(node.mean_utilization, IDLE) < math.inf]
+    return [
+        (
+            begin,
+            {node.name: use for node in nodes if (use := mean_between(node.mean_utilization, begin, end))},
         )
-        if earlier is None or newest is None or earlier[2] != newest[2]:
-            continue
-        use = groups.nodes[name].mean_utilization
-        # A few low samples prove nothing; a node that has been found may wait in bursts.
-        if (
-            name not in held_nodes
-            and not newest[2]
-            and not _is_lasting(use, at - 2 * part_s, share * newest[1])
-        ):
-            continue
-        starts = [groups.likeness(*sorted((name, peer))).apart_since for peer in peers]
-        since = median([start for start in starts if start is not None] or [at])
-        lags[name] = Lag(*newest, max(use.times[0], min(since, at - 2 * part_s)))
-    return {
-        name: lag for name, lag in lags.items() if name in held_nodes or not _is_role(run, groups, name, lags)
-    }
+        for begin, end in spans
+    ]
 
 
-def _is_lasting(use: Series, start: float, below: float) -> bool:
-    """Return True if four of five samples since a time, and both of the newest, are below a level."""
-    values = values_between(use, start)
-    return sum(value < below for value in values) >= 0.8 * len(values) and max(values[-2:]) < below
+def _lags(run: Watched, limits: Limits) -> dict[str, Lag]:
+    spans = _spans(run, limits)
+    newest = [use for _, uses in _uses(run, spans[-_BINS:]) for use in uses.values()]
+    if not newest or (min(newest) >= _CLOSE * max(newest) and not run.held_nodes):
+        return {}  # by far the most common case
+    rows = _uses(run, spans)
+    lags = {name: lag for name in rows[-1][1] if (lag := _lag(run, rows, name, limits)) is not None}
+    # Of nodes that change together, half or more have got other work.
+    if len(lags) > 1 and 2 * len(lags) >= len(rows[-1][1]):
+        return {name: lag for name, lag in lags.items() if run.is_held(name)}
+    return lags
 
 
-def _peers(run: Watched, groups: Groups, name: str) -> list[str]:
-    """Return the nodes that a node is judged against: those that have worked like it.
-
-    Of three or more, a single one that was never like the others is slow, too, if all but its speed is
-    alike. A held one was like them before the samples begin.
-    """
-    peers = groups.peers(name)
-    others = [other for other in groups.nodes if other != name]
-    if peers:
-        return peers
-    if name in run.held_nodes:
-        return [other for other in others if other not in run.held_nodes]
-    is_single = len(others) > 1 and all(len(groups.peers(other)) >= len(others) - 1 for other in others)
-    leads = name == run.metrics.nodes[0].name
-    if not is_single or leads or run.is_reinforcement or not groups.hold_alike(groups.nodes):
-        return []
-    return others if groups.is_near(name, others, _WAITED_FOR) else []
-
-
-def _compare(own: float, others: Sequence[float], share: float) -> tuple[float, float, bool] | None:
-    """Return a node's use, its peers' and if it is the busier one; None if it is not slow."""
-    if not others or min(own, median(others)) < IDLE:  # what does nothing is no slow node
+def _lag(
+    run: Watched, rows: Sequence[tuple[float, Mapping[str, float]]], name: str, limits: Limits
+) -> Lag | None:
+    # What does nothing is no slow node, nor do others that do nothing wait for one.
+    beside = [
+        (begin, uses[name], sorted(use for other, use in uses.items() if other != name))
+        for begin, uses in rows
+        if uses.get(name, 0.0) >= IDLE and len(uses) > 1
+    ]
+    beside = [(begin, own, others) for begin, own, others in beside if median(others) >= IDLE]
+    if len(beside) < _BINS or beside[-1][0] < rows[-1][0]:
         return None
-    usual, apart = median(others), max(others) - min(others)
-    if usual >= WORKING and own < share * usual:
-        return own, usual, False
-    waits_below = max(share, _CLOSE_SHARE) if apart <= _CLOSE else share
-    if len(others) > 2 and apart <= 3 * _CLOSE and own >= _WAITED_FOR and usual < waits_below * own:
-        return own, usual, True
-    return None
+    is_held = run.is_held(name)
+    share = run.eased(limits.straggler_share, 1.0, held=is_held)
+    own, usual = (
+        fmean(values)
+        for values in zip(*((own, median(others)) for _, own, others in beside[-_BINS:]), strict=True)
+    )
+    places = [(begin, own / median(others)) for begin, own, others in beside]
+    best = best_level([place for _, place in places[:-_BINS]])
+    fall = fallen(places, share, _BINS, usual=best, held=is_held)
+    if fall is not None:
+        return Lag(own, usual, fall.since, busier=False)
+    if _is_odd(run, beside, share, name):
+        first_s = min(node.mean_utilization.times[0] for node in run.metrics.nodes if node.name == name)
+        return Lag(own, usual, first_s, busier=False)
+    others, below = beside[-1][2], max(share, _CLOSE)
+    is_group = len(others) > 2 and others[0] >= others[-1] - 0.15 and not run.is_reinforcement
+    if not is_group or own < _WAITED_FOR or usual >= below * own:
+        return None
+    rest = [(begin, median(others)) for begin, _, others in beside]
+    best = best_level([use for _, use in rest[:-_BINS]])
+    wait = fallen(rest, below, _BINS, usual=best, held=is_held)
+    return None if wait is None else Lag(own, usual, wait.since, busier=True)
 
 
-def _is_role(run: Watched, groups: Groups, name: str, lags: Mapping[str, Lag]) -> bool:
-    """Return True if a node does other work: it always did, or another one changed together with it."""
-    lag = lags[name]
-    if lag.busier and (run.is_reinforcement or not groups.peers(name)):
-        return True
-    return any(
-        other != name
-        and abs(other_lag.since - lag.since) <= 2 * _BIN_S
-        and abs(other_lag.own - lag.own) <= 2 * _CLOSE
-        for other, other_lag in lags.items()
+def _is_odd(
+    run: Watched, beside: Sequence[tuple[float, float, Sequence[float]]], share: float, name: str
+) -> bool:
+    """Return True if a node was slow from the beginning, while the others, three or more in all, are alike.
+
+    A leader may do other work, and so may a node that holds something else in memory.
+    """
+    levels = [max(values_between(node.mean_memory), default=0.0) for node in run.metrics.nodes]
+    leads = name == run.metrics.nodes[0].name
+    if leads or run.is_reinforcement or min(levels) < _ALIKE * max(levels):
+        return False
+    return all(
+        len(others) > 1 and others[0] >= _ALIKE * others[-1] and _WAITED_FOR <= own / others[-1] < share
+        for _, own, others in beside
     )
 
 
@@ -308,15 +206,16 @@ CHECK = Check(
     "warning",
     Limits,
     find,
-    needs="a node whose utilization is clearly below the median of its peers throughout the window, or"
-    " throughout four steps if these take longer; or one that is busy while three or more peers wait at the"
-    " same lower level; or ranks that print slower step times, beyond the noise of the others, in both"
-    " halves of their newest 40 steps. Peers are nodes that have worked alike over the run so far; a single"
-    " node that never did is judged if the others are alike and hold as much in memory. A node with"
-    " throttled clocks has normal utilization: only step times show it.",
-    excused="nodes that differ from the beginning, take turns or change together with others (roles), a"
-    " leader, a busier trainer in reinforcement learning, idle nodes, evaluations and saves, and the first 15"
-    " minutes. To a remark (info): a node that lags while steps have not slowed by most of its lag.",
+    needs="a node whose utilization, as a share of the others' median, is clearly below its own usual share"
+    " throughout the window, or throughout four steps if these take longer; or one that works on while"
+    " three or more others come to wait at the same lower level; or ranks that print slower step times,"
+    " beyond the noise of the others, in both halves of their newest 40 steps. A node that was slow from"
+    " the beginning is judged if the others are alike and hold as much in memory. A node with throttled"
+    " clocks has normal utilization: only step times show it.",
+    excused="nodes that keep their share or have been as low before (roles, turns), half of the nodes or more"
+    " that change together, a leader, a busier trainer in reinforcement learning, idle nodes,"
+    " evaluations and saves, and the first 15 minutes. To a remark (info): a node that"
+    " lags while steps have not slowed by most of its lag, or in reinforcement learning.",
     costs="what the others wait: a node at 70% of their speed costs 30% of all nodes",
     covered_by=frozenset({"node-missing", "gpu-idle"}),
     examples=(
