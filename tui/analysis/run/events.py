@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -45,11 +46,12 @@ def run_events(
     ]
     events += listed
     if progress is not None:
-        names = {event.text for event in listed}
+        names, times = {event.text for event in listed}, sorted(event.at_s for event in listed)
         for name, at_ns in progress.saves:
             at_s = at_ns / NS_PER_S
-            near = any(abs(event.at_s - at_s) <= SAME_CHECKPOINT_S for event in listed)
-            if name not in names and not near:
+            following = bisect_left(times, at_s - SAME_CHECKPOINT_S)
+            is_listed = following < len(times) and times[following] <= at_s + SAME_CHECKPOINT_S
+            if name not in names and not is_listed:
                 events.append(RunEvent(at_s, "checkpoint", name))
         events += [RunEvent(at_s, "restart", "step count went back") for at_s in progress.restarts]
         events += [RunEvent(error.at_ns / NS_PER_S, "error", error.text) for error in progress.errors.kept]
