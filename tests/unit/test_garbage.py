@@ -25,17 +25,19 @@ def by_hand() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("by_hand")
-@pytest.mark.parametrize("unused_s", [0.0, IDLE_S])
-def test_old_garbage_is_collected_only_while_nobody_types(unused_s: float) -> None:
+@pytest.mark.parametrize(("unused_s", "lists"), [(0.0, 350_000), (IDLE_S, 350_000), (IDLE_S, 0)])
+def test_old_garbage_is_collected_only_while_nobody_types_and_if_much_is_new(
+    unused_s: float, lists: int
+) -> None:
     thing = Thing()
     gc.collect(1)
     gc.collect(1)  # now it is in the oldest generation
     alive = weakref.ref(thing)
     del thing
-    made = [[[] for _ in range(7_000)] for _ in range(50)]  # Python would search everything
+    made = [[[] for _ in range(7_000)] for _ in range(lists // 7_000)]  # Python would search everything
     collect_if_idle(unused_s)
-    assert made
-    assert (alive() is None) == (unused_s >= IDLE_S)
+    assert len(made) * 7_000 == lists
+    assert (alive() is None) == (unused_s >= IDLE_S and lists > 0)
 
 
 @pytest.mark.usefixtures("by_hand")
