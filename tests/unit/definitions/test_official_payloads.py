@@ -13,10 +13,11 @@ import pytest
 
 from api_client.submission.config_file import load_deploy_checkpoints_config, load_training_project
 from api_client.submission.payload import job_payload, project_payload
+from api_client.version import __version__
 from support.example_configs import NAMES, example_config
 
 GOLDEN = Path(__file__).parent / "golden"
-SENDER = {"truss_client_version": "bt-tui 0.2.0", "git_info": None}
+SENDER = {"truss_client_version": f"bt-tui {__version__}", "git_info": None}
 
 
 def recorded(name: str) -> dict[str, Any]:
