@@ -12,12 +12,13 @@ from textual.geometry import Region
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 
+from tui.widgets.components import ComponentsOfTheme
 from tui.widgets.tones import tone_styles
 
 HEADING_LINES = 1
 
 
-class CursorRows(ScrollView, can_focus=True):
+class CursorRows(ComponentsOfTheme, ScrollView, can_focus=True):
     """Base of ``RowTable``, ``FileTreeView`` and ``GpuMatrix``, which draw the rows.
 
     They implement ``row_count`` and what happens when the cursor moves or a row is chosen, and may handle

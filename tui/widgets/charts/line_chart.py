@@ -22,6 +22,7 @@ from tui.widgets.charts.parts import CROWD, series_of
 from tui.widgets.charts.picture import Picture, picture
 from tui.widgets.charts.raster import AREA, BAND
 from tui.widgets.charts.spec import ChartSpec
+from tui.widgets.components import ComponentsOfTheme
 from tui.widgets.tones import SERIES, SERIES_COLORS
 
 
@@ -76,7 +77,7 @@ ZOOM_STEP = 1.25
 PAN_SHARE = 0.1
 
 
-class LineChart(Widget):
+class LineChart(ComponentsOfTheme, Widget):
     """A chart of one or more series over a time range.
 
     Axes need 20 × 4 cells; smaller charts degrade to a row of blocks with the latest value. Series are
