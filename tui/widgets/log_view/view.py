@@ -26,6 +26,7 @@ from textual.widget import Widget
 from api_client.models.logs import LogGap
 from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
+from tui.widgets.components import ComponentsOfTheme
 from tui.widgets.log_view.gutter import CLOCKS, TimeColumn
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.model import LogModel, ScrollPosition
@@ -67,7 +68,7 @@ class GapRetryRequested(Message):
     from_ns: int | None = None
 
 
-class LogView(Widget, can_focus=True):
+class LogView(ComponentsOfTheme, Widget, can_focus=True):
     """Shows log lines and gap markers in time order.
 
     Follows the end until the user scrolls up. From then on the visible text stays in place and a badge counts
