@@ -39,6 +39,21 @@ async def test_keys_take_effect_in_the_order_in_which_they_are_typed() -> None:
         assert type(app.focused) is Input and app.focused.value == "x"
 
 
+@pytest.mark.parametrize("is_forwarded", [False, True])
+async def test_key_that_arrives_when_all_screens_are_gone_is_dropped(*, is_forwarded: bool) -> None:
+    app = home()
+    async with opened(app, SIZE):
+        key = events.Key("j", "j")
+        if is_forwarded:
+            key._set_forwarded()
+        screens = list(app._screen_stack)
+        app._screen_stack.clear()
+        try:
+            await app.on_event(key)
+        finally:
+            app._screen_stack.extend(screens)
+
+
 async def test_paste_goes_into_the_field_that_a_key_before_it_opens() -> None:
     app = home()
     async with opened(app, SIZE) as pilot:

@@ -397,10 +397,13 @@ class BtTuiApp(App[WelcomeChoice]):
 
     async def on_event(self, event: events.Event) -> None:
         self.alerts.note_event(event)
-        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
-            await self._typed.add(event)
-        else:
-            await super().on_event(event)
+        if isinstance(event, events.Key | events.Paste):
+            if not self.screen_stack:
+                return  # The app is ending; a key that a widget has passed on may still arrive.
+            if not event.is_forwarded:
+                await self._typed.add(event)
+                return
+        await super().on_event(event)
 
     def _copy(self, message: messages.CopyRequested) -> None:
         self.copy_to_clipboard(message.text)
