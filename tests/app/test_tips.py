@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.dashboard import home, text_of
+from support.dashboard import home, settle, text_of
 from support.waiting import until
-from support.worlds import fleet
+from support.worlds import JOBS, fleet
 from tui.actions import ACTIONS
 from tui.app.tips import MAX_TIMES_SHOWN, TIPS
 from tui.settings.loading import Loaded
@@ -37,6 +37,16 @@ async def test_what_was_done_is_not_shown_again(tmp_path: Path) -> None:
         await until(pilot, lambda: len(again.screen.query("TipLine")) == 1)
         again.tips.show()  # type: ignore[attr-defined]
         assert "tip " not in text_of(again)
+
+
+async def test_tip_hides_no_job_above_the_preview() -> None:
+    app = home(fleet(JOBS[:1]), tips=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: OPEN in text_of(app))
+        await settle(pilot)
+        assert app.screen.query_one("#preview").display
+        jobs = app.screen.query_one("#jobs")
+        assert jobs.size.height == jobs.virtual_size.height
 
 
 async def test_one_that_is_never_done_is_shown_a_few_times_only() -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.message import Message
 from textual.reactive import var
 
 from api_client.models import TrainingJob
@@ -64,6 +65,16 @@ MAX_BOOKMARKS = 200
 MAX_FILTER_CHARACTERS = 200
 
 
+class JobsPane(Vertical):
+    """Holds the list and the preview; reports its size, which also a line that appears below changes."""
+
+    class Resized(Message):
+        pass
+
+    def on_resize(self) -> None:
+        self.post_message(self.Resized())
+
+
 class HomeScreen(AppScreen):
     """All jobs of the remote; ``feed_with`` creates the feed that keeps them fresh."""
 
@@ -99,7 +110,7 @@ class HomeScreen(AppScreen):
     def compose_body(self) -> ComposeResult:
         with Horizontal(id="body"):
             yield self._projects
-            with Vertical(id="jobs-pane"):
+            with JobsPane(id="jobs-pane"):
                 yield self._filter
                 yield WrappedText(id="problem")
                 yield self._jobs
@@ -308,7 +319,8 @@ class HomeScreen(AppScreen):
                 keys += [(self.key_for(f"home.{action.id}"), "key"), (f" {action.label}   ", "muted")]
         return keys
 
-    def on_resize(self) -> None:
+    @on(JobsPane.Resized)
+    def _fit_preview(self) -> None:
         self.call_after_refresh(self._show_preview)
 
     def _show_emptiness(self) -> None:
