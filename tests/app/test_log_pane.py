@@ -462,6 +462,7 @@ async def test_bookmarks_survive_a_filter_and_a_line_or_several_are_copied() -> 
         await reader.press("escape")
     assert copied.messages[0].text.startswith("Traceback (most recent call last):")
     assert copied.messages[-1].text == "waiting for node-2, 300 s\nNCCL watchdog: collective timed out"
+    assert [message.what for message in copied.messages] == ["line", "2 lines"]
 
 
 async def test_nodes_side_by_side_where_there_is_room() -> None:

@@ -490,7 +490,7 @@ class LogPane(OpenedWhole, Vertical):
             what = counted(len(entries), "line is", "lines are")
             self.notify(f"{what} too long for the clipboard; W saves lines to a file.")
         else:
-            what = "line" if len(entries) == 1 else f"{counted(len(entries), 'line')}:"
+            what = "line" if len(entries) == 1 else counted(len(entries), "line")
             self.post_message(CopyRequested(text, what, lines=True))
 
     async def _save(self, typed: str) -> None:
