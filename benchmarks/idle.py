@@ -1,4 +1,4 @@
-"""What the dashboard costs while nobody touches it: CPU over 15 s in a terminal, over 60 s for Home.
+"""What the dashboard costs while nobody touches it: CPU over 15 s in a terminal, over 45 s for Home.
 
 Idle Home of the demo world; a watched job of 2 × 8 GPUs; one of 64 × 8 GPUs with charts, matrix and 100 log
 lines a second; and textual alone, an empty app with a clock, as the floor.
@@ -20,8 +20,8 @@ from terminal import Terminal, dashboard, nobody
 
 from api_client.emulator.processes import EmulatorChild
 
-WATCHED_S, SETTLING_S, FLOOR_SETTLING_S = 15.0, 15.0, 3.0
-HOME_SETTLING_S, HOME_WATCHED_S = 35.0, 60.0
+WATCHED_S, SETTLING_S, FLOOR_SETTLING_S = 15.0, 10.0, 3.0
+HOME_SETTLING_S, HOME_WATCHED_S = 35.0, 45.0
 """Once, in the first minute, Home reads the older logs of the running jobs, beside whatever else happens;
 later it looks at each of them about once a minute, all of them within a quarter of it."""
 SMALL_JOB, LINES_PER_S = "qwen3-grpo-7", 100

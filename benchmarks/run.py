@@ -44,7 +44,7 @@ NAMES = (
     "insight",
 )
 """In this order; what takes long (the soaks, ``insight_day``, ``insight`` in full) is run on its own."""
-ARGUMENTS = {"log_requests": ["20"], "insight": ["12"]}
+ARGUMENTS = {"log_requests": ["20"], "insight": ["12"], "recordings": ["150000", "64"]}
 """Shorter than by hand: all together is to take less than ten minutes."""
 TIMEOUT_S = 300
 PACKAGES = ("textual", "httpx", "pydantic", "plotext")
