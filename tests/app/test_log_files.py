@@ -1,5 +1,6 @@
 """Taking lines of a log elsewhere: files of one's own, pagers, editors."""
 
+import asyncio
 import os
 import stat
 from contextlib import nullcontext
@@ -89,6 +90,16 @@ def test_without_one_it_is_what_the_machine_has(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "more").write_text("#!/bin/sh\n")
     (tmp_path / "more").chmod(0o755)
     assert program_of("pager", {}) == ["more"]
+
+
+async def test_save_that_is_canceled_as_it_begins_leaves_no_file(tmp_path: Path) -> None:
+    saving = asyncio.create_task(save_entries(iter(ENTRIES), tmp_path / "log.txt"))
+    await asyncio.sleep(0)
+    saving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await saving
+    await asyncio.get_running_loop().shutdown_default_executor()  # what its threads still do is done
+    assert files_of(tmp_path) == []
 
 
 async def test_a_program_gets_no_key_and_a_private_file_that_is_gone_afterwards(tmp_path: Path) -> None:

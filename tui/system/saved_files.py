@@ -154,7 +154,8 @@ async def save_entries(
     """Write entries to a file that only the user can read, complete or not at all; return their number."""
     render = renderer(path, timezone)
     count = 0
-    saved = await asyncio.to_thread(AtomicFile, path, mode=PRIVATE_FILE_MODE, replace=replace)
+    # Not in a thread: a task canceled meanwhile would leave the file open and its temporary one behind.
+    saved = AtomicFile(path, mode=PRIVATE_FILE_MODE, replace=replace)
     try:
         while part := list(islice(entries, LINES_AT_ONCE)):
             count += len(part)
