@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tui.system.garbage import IDLE_S, collect_if_idle, collect_only_when_idle
+from tui.system.garbage import IDLE_S, WORTHWHILE, IdleCollector, collect_only_when_idle
 
 
 class Thing:
@@ -35,7 +35,7 @@ def test_old_garbage_is_collected_only_while_nobody_types_and_if_much_is_new(
     alive = weakref.ref(thing)
     del thing
     made = [[[] for _ in range(7_000)] for _ in range(lists // 7_000)]  # Python would search everything
-    collect_if_idle(unused_s)
+    IdleCollector().collect_if_idle(unused_s)
     assert len(made) * 7_000 == lists
     assert (alive() is None) == (unused_s >= IDLE_S and lists > 0)
 
@@ -46,3 +46,16 @@ def test_new_garbage_is_collected_at_any_time() -> None:
     made = [[] for _ in range(9_000)]
     assert made
     assert alive() is None
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_search_that_took_long_waits_for_a_longer_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, 0.3, 1.0, 1.0])
+    monkeypatch.setattr("tui.system.garbage.perf_counter", lambda: next(times))
+    collector, searches = IdleCollector(), 0
+    for unused_s in (IDLE_S, IDLE_S, 0.3 * 20):
+        made = [[[] for _ in range(7_000)] for _ in range(50)]
+        collector.collect_if_idle(unused_s)
+        searches += gc.get_count()[2] < WORTHWHILE
+        assert made
+    assert searches == 2

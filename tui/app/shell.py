@@ -71,7 +71,7 @@ from tui.settings.paths import config_path
 from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory, memory_path
 from tui.system.external_programs import copy_through_tmux
-from tui.system.garbage import LOOK_EVERY_S, collect_if_idle, collect_only_when_idle
+from tui.system.garbage import LOOK_EVERY_S, IdleCollector, collect_only_when_idle
 from tui.system.keyboard import TerminalDriver
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import LONGEST_WRAPPED, clip, sanitize, sanitize_multiline
@@ -260,7 +260,8 @@ class BtTuiApp(App[WelcomeChoice]):
         self.navigation.begin(first)
         self.push_screen(first)
         self.set_interval(REMEMBER_EVERY_S, self._memory.save)
-        self.set_interval(LOOK_EVERY_S, lambda: collect_if_idle(self.alerts.unused_s))
+        collector = IdleCollector()
+        self.set_interval(LOOK_EVERY_S, lambda: collector.collect_if_idle(self.alerts.unused_s))
         self.alerts.start()
         self.tips.start()
         if ignored := self._settings.ignored:

@@ -10,21 +10,33 @@ in an hour of keys.
 from __future__ import annotations
 
 import gc
+from time import perf_counter
 
 LOOK_EVERY_S = 10.0
 IDLE_S = 1.0
+IDLE_SEARCHES = 20
+"""Nobody types for as long as so many searches take: six seconds in a large recording."""
 NEVER = 1_000_000
 WORTHWHILE = 20
 """Searches of younger objects, each after about 8,000 new ones, that make a search of all worthwhile."""
 
 
 def collect_only_when_idle() -> None:
-    """Leave the oldest generation to ``collect_if_idle``, and never search what exists now."""
+    """Leave the oldest generation to an ``IdleCollector``, and never search what exists now."""
     gc.freeze()
     gc.set_threshold(700, 10, NEVER)
 
 
-def collect_if_idle(unused_s: float) -> None:
-    """Search all objects if many are new and the last key is a second (``unused_s``) or more ago."""
-    if unused_s >= IDLE_S and gc.get_count()[2] >= WORTHWHILE:
-        gc.collect()
+class IdleCollector:
+    """Searches all objects while nobody types, the longer the last search took, the longer after a key."""
+
+    def __init__(self) -> None:
+        self._took_s = 0.0
+
+    def collect_if_idle(self, unused_s: float) -> None:
+        """Search all objects if many are new and the last key is long enough ago (``unused_s``)."""
+        is_idle = unused_s >= max(IDLE_S, IDLE_SEARCHES * self._took_s)
+        if is_idle and gc.get_count()[2] >= WORTHWHILE:
+            began_s = perf_counter()
+            gc.collect()
+            self._took_s = perf_counter() - began_s
