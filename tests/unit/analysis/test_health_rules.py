@@ -559,6 +559,7 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "a save not due yet": (lambda: run([SETTINGS, *steps(3500)], 3500, checkpoints=()), "checkpoint-overdue",
         lambda: run([SETTINGS, *steps(1500)], 1500, checkpoints=())),
     "evaluations without a new best": (lambda: best_only(1.1), "checkpoint-overdue", lambda: best_only(1.9)),
+    "a save after a long pause": (lambda: paused(6500), "checkpoint-overdue", lambda: paused(5100)),
     "noise": (lambda: slow_rank(1.15), "straggler", lambda: slow_rank(1.05)),
     "a save at a round step": (lambda: run(steps(3665), 4365), "stalled", lambda: run(steps(3500), 4200)),
     "GPUs that do other work": (lambda: pinned(steps(600), 1260), "stalled",
@@ -566,6 +567,7 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "CPUs that prepare data": (lambda: prepared(1.0), "gpu-idle", lambda: prepared(40.0)),
     "a bar at zero": (lambda: run(steps(60), 1440, **STILL), "gpu-idle", lambda: run([BAR], 1440, **STILL)),
     "a count that moves": (lambda: counted(0), "stalled", lambda: counted(1)),
+    "the end of an epoch": (lambda: epochs(1.5), "stalled", lambda: epochs(2)),
     "a few steps that are skipped": (lambda: overflowing(20), "loss-not-finite", lambda: overflowing(5)),
     "longer inputs in the log": (slower, "slowdown", lambda: slower(inputs=2048)),
     "a trainer beside its rollouts": (lambda: nodes(*[WAITS] * 3, BUSY, progress=told(steps(3600))), "straggler",
@@ -600,6 +602,8 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "a small model": (lambda: starved(0.31), "gpu-underused", lambda: starved(0.31, 20)),
     "environments of rewards": (lambda: starved(0.12, 20), "gpu-underused",
         lambda: starved(0.12, 62, " mean_reward=3.1")),
+    "a pause that is over": (resting, "gpu-idle", lambda: resting(*COMPILES, *GOES_ON)),
+    "loading again": (resting, "stalled", lambda: resting((3200.0, "Loading tokenizer"))),
 }  # fmt: skip
 
 

@@ -123,6 +123,14 @@ class Watched:
         uses = (node.mean_utilization for node in self.metrics.nodes)
         return min((first_time(use, WORKING, self.attempt_since) for use in uses), default=math.inf)
 
+    @property
+    def is_loading(self) -> bool:
+        """True if something loads after the last step, as when the run starts again, announced or not.
+
+        In reinforcement learning, weights are loaded in every step.
+        """
+        return not self.is_reinforcement and (self.progress.loading_at or 0.0) > (self.last_step_s or 0.0)
+
     @cached_property
     def growth_since(self) -> float:
         """Since when growing memory means something (epoch s): a while after the first step.
@@ -153,14 +161,18 @@ class Watched:
     # Steps and pauses
 
     @cached_property
+    def steps(self) -> Series:
+        """The steps over time; the number of losses if the log does not count steps."""
+        marks = self.progress.step_series
+        return marks if marks.times else numbered(self.progress.loss_series)
+
+    @cached_property
     def speed(self) -> tuple[Series, str]:
         """The speed between pauses, and its unit: tokens, samples, steps or lines a second."""
         series, unit = self.progress.throughput_series
         if unit != "it/s":
             return series, unit
-        if self.progress.step_series.times:
-            return paced(self.progress.step_series), unit
-        return paced(numbered(self.progress.loss_series)), "lines/s"
+        return paced(self.steps), unit if self.progress.step_series.times else "lines/s"
 
     def keeps_speed(self, since: float, share: float) -> bool:
         """Return True if the run is not slower by that share than in the hour before, as far as is known.
@@ -214,7 +226,7 @@ class Watched:
         if self._is_first_phase:
             # What the log announced goes on as long as GPUs work.
             return max(2 * ASIDE_S if (self.gpu_use or 0.0) >= WORKING else ASIDE_S, learned_s)
-        if not self._is_at_round_step:
+        if not self._is_at_round_step and not self._is_at_end_of_epoch:
             return learned_s
         is_first = (self.progress.step_pause_s or 0.0) <= 2 * (self.progress.step_interval_s or 0.0)
         return max(ASIDE_S if is_first else ASIDE_S / 2, learned_s)
@@ -233,6 +245,14 @@ class Watched:
             return False
         apart = _ROUND_REPORTS * max(1.0, steps[-1] - steps[-2])
         return any(steps[-1] % unit == 0 and unit >= apart for unit in _ROUND_STEPS)
+
+    @property
+    def _is_at_end_of_epoch(self) -> bool:
+        """True if the newest step ends an epoch of many reports, or the one after it begins the next."""
+        epoch, reports = self.progress.epoch, len(self.progress.loss_series)
+        if epoch is None or not round(epoch) or _ROUND_REPORTS * epoch > reports:
+            return False
+        return abs(epoch - round(epoch)) <= epoch / reports
 
     @cached_property
     def stored(self) -> list[tuple[float, str]]:

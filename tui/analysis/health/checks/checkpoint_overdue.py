@@ -11,6 +11,7 @@ from statistics import median
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import MINUTE_S, Check, Example, FindingKind, Findings, Watched, limit
+from tui.analysis.health.windows import values_between
 from tui.text.units import counted, duration
 
 _LISTED_AFTER_S = 15 * MINUTE_S  # A large checkpoint may take this long to be written and listed.
@@ -55,18 +56,30 @@ def _never_came(run: Watched, logged: Sequence[Saved]) -> Findings:
 
 
 def _late(run: Watched, limits: Limits, saved: Sequence[Saved]) -> Findings:
-    """Report a checkpoint overdue by the longest of the newest intervals."""
+    """Report a checkpoint overdue by the longest of the newest intervals, in time and, if known, in steps.
+
+    A run that is slower, pauses or loads makes fewer steps, and so has less to save.
+    """
     times = [at for at, _ in saved[-8:]]
     intervals = [later - at for at, later in pairwise(times) if later > at]
     if len(intervals) < 2:
         return
     factor = run.eased(limits.checkpoint_factor, 1.0, held=run.is_held())
     allowed_s = max(factor * max(intervals), max(intervals) + 5 * MINUTE_S)
-    since_s = run.now_s - max(times[-1], run.attempt_since)
-    if since_s > allowed_s and not _keeps_best_only(times, run):
+    begin_s = max(times[-1], run.attempt_since)
+    since_s = run.now_s - begin_s
+    allowed_steps = factor * max(_steps_between(run, *interval) for interval in pairwise(times))
+    is_due = since_s > allowed_s and _steps_between(run, begin_s, run.now_s) >= allowed_steps
+    if is_due and not _keeps_best_only(times, run):
         usual_s = median(intervals)
         text = f"no checkpoint for {duration(since_s)}, usually every {duration(usual_s)}"
         yield run.finding("warning", text, since_s=times[-1] + usual_s)
+
+
+def _steps_between(run: Watched, start: float, end: float) -> float:
+    """Return the steps made from one time to another; 0 if unknown."""
+    steps = values_between(run.steps, start, end)
+    return max(0.0, steps[-1] - steps[0]) if steps else 0.0
 
 
 def _keeps_best_only(saved: Sequence[float], run: Watched) -> bool:
@@ -84,17 +97,18 @@ def _keeps_best_only(saved: Sequence[float], run: Watched) -> bool:
 
 
 CHECK = Check(
-    FindingKind("checkpoint-overdue", 135, "checkpoint overdue", saves_no_more=True),
+    FindingKind("checkpoint-overdue", 120, "checkpoint overdue", saves_no_more=True),
     "Overdue checkpoint",
     "warning; info if no save of the log was ever stored",
     Limits,
     find,
-    needs="no checkpoint for `checkpoint_factor` times the longest of the newest intervals; or two saves that"
-    " the log announces and that are not stored; or none at twice the interval of the settings.",
-    excused="a run that is slower or stalled, and saves that follow the best evaluation.",
+    needs="no checkpoint for `checkpoint_factor` times the longest of the newest intervals, in time and in"
+    " steps; or two saves that the log announces and that are not stored; or none at twice the interval of"
+    " the settings.",
+    excused="a run that is slower, paused or stalled, and saves that follow the best evaluation.",
     ends="with the next checkpoint",
     costs="nothing until the run fails, then the work since the last checkpoint",
-    covered_by=frozenset({"stalled", "slowdown"}),
+    covered_by=frozenset({"stalled"}),
     examples=(
         Example("saves that end", "no checkpoint for", saved_s=(1200, 2400, 3600)),
         Example("saves that continue", saved_s=(1200, 2400, 3600, 4800, 6000)),

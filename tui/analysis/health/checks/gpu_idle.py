@@ -16,7 +16,7 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.health.windows import first_time, holds_since, means_of_parts
+from tui.analysis.health.windows import first_time, holds_since, means_of_parts, since_start
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.pauses import recurring_pause
 from tui.analysis.series import Series, mean_between
@@ -45,8 +45,11 @@ def find(run: Watched, limits: Limits) -> Findings:
     below = f" (below {percent(limits.idle_below)})"
     if len(whole) == len(nodes):
         since = max(max(gpus.values()) for gpus in idle.values())
-        prepared_s = 4.0 * limits.idle_never_s if _prepares(run, limits) else 0.0
-        if at - since >= max(run.pause_allowed_s(_REST), prepared_s):
+        factor = 4.0 if _prepares(run, limits) else 2.0 if run.is_loading else 0.0
+        allowed_s = max(run.pause_allowed_s(_REST), factor * limits.idle_never_s)
+        # The first step after a pause precedes the samples that show it.
+        resumed_s = next(iter(since_start(run.steps, since + MINUTE_S).times), -math.inf)
+        if at - since >= allowed_s and resumed_s <= at - MINUTE_S:
             yield _finding(run, "GPUs idle", since, at, below)
         return
     # Nodes may take turns within a step, and one without work for GPUs may serve the others.
@@ -150,9 +153,10 @@ CHECK = Check(
     find,
     needs="utilization below `idle_below` for `idle_after_s` on all GPUs, on one node's GPUs, or on some"
     " GPUs while others work, once they have worked; or for `idle_never_s` on GPUs that have never worked.",
-    excused="start-up, announced pauses as for stalls, a count of other work that moves, CPUs that prepare"
-    " data before the first step, a node whose CPUs serve the others, and GPUs that rest in turn: within a"
-    " step, as long as they have before, or, in reinforcement learning, for `idle_never_s`.",
+    excused="start-up, announced pauses as for stalls, loading for twice `idle_never_s`, a count of other"
+    " work that moves, CPUs that prepare data before the first step, a node whose CPUs serve the others, and"
+    " GPUs that rest in turn: within a step, as long as they have before, or, in reinforcement learning, for"
+    " `idle_never_s`.",
     ends="with work; a single blip is none",
     costs="the idle GPUs: a node's price, by their share of its GPUs",
     examples=(

@@ -44,7 +44,7 @@ def find(run: Watched, limits: Limits) -> Findings:
     silent_s = run.now_s - silent_since
     # One step gives no interval: a reinforcement learning step may take a quarter of an hour.
     after_s = limits.stall_after_s * _patience(run, silent_since)
-    is_starting = not usual_s or run.training_since is None
+    is_starting = not usual_s or run.training_since is None or run.is_loading
     least_s = max(run.pause_allowed_s(1.25), unread_s if is_starting else 0.0)
     if step_s is None:
         what, allowed_s = "no log line", _allowed_without_steps_s(run, unread_s)
@@ -133,8 +133,9 @@ CHECK = Check(
     " is enough). A run that still logs but makes no steps is a warning, and so is long silence of a run"
     " without steps.",
     excused="start-up, pauses that the run has recovered from, a first evaluation or save that the log"
-    " announces (twice as long while GPUs work) or that begins at a round step, a count of other work that"
-    " moves, and, for twice the time, GPUs that work less than before, or go up and down like before.",
+    " announces (twice as long while GPUs work) or that begins at a round step or the end of an epoch, a"
+    " count of other work that moves, and, for twice the time, GPUs that work less than before, or go up and"
+    " down like before.",
     ends="with the next step or log line",
     costs="all GPUs of the run",
     examples=(
