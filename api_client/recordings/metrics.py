@@ -16,8 +16,11 @@ from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import METRICS, Blocks
 from api_client.recordings.stamps import moment_at, stamp_of
 
-MAX_NODES, MAX_GPUS, MAX_SAMPLES = 4_096, 64, 500_000
-"""Maximum size of an answer: an hour of 512 nodes with 16 GPUs has fewer samples."""
+MAX_NODES, MAX_GPUS, MAX_SAMPLES = 1_024, 64, 500_000
+"""Maximum size of an answer: an hour of 512 nodes with 16 GPUs has fewer samples.
+
+One sample of each value of each node must fit, or no step is long enough.
+"""
 NODE_VALUES = ("cpu_usage", "cpu_memory_usage_bytes")
 GPU_VALUES = ("gpu_utilization", "gpu_memory_usage_bytes")
 STORAGE, STORAGE_VALUES = "ephemeral_storage", ("usage_bytes", "utilization")

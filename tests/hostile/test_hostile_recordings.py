@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice, pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -294,6 +295,12 @@ BOMBS: dict[str, Any] = {
     "manifest": lambda: {MANIFEST: many("0", 15_000_000)},
     "nodes": lambda: {"metrics.ndjson": "\n".join(rows(100_000, '"cpu_usage":1'))},
     "gpus": lambda: {"metrics.ndjson": "\n".join(rows(40, f'"gpu_utilization":{gpus(4_000)}'))},
+    "nodes with gpus": lambda: {
+        f"metrics/{n:06}_{stamp(n * 20)}_{stamp(n * 20 + 20)}.ndjson": "\n".join(
+            islice(rows(6_000, f'"gpu_utilization":{gpus(64)},"gpu_memory_usage_bytes":{gpus(64)}'), *part)
+        )
+        for n, part in enumerate(pairwise(range(0, 6_001, 2_000)))
+    },
     "lines": lambda: {"logs.ndjson": f'{{"timestamp":"{stamp(5)}"}}\n' * 3_000_000},
     "blank lines": lambda: {"logs.ndjson": "\n" * 200_000_000},
     "long lines": lambda: {block(n): json.dumps(line(n, "x" * 30_000_000)) for n in range(10)},
