@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from api_client.archives import MAX_BYTES, BadArchive, Unpacker
 from api_client.clock import Clock
@@ -55,15 +55,17 @@ def unpack(archive: Path, folder: Path) -> Path:
     with translate_os_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         room_bytes = shutil.disk_usage(folder.parent).free - 64 * 1024**2  # not to fill the disk
-        with TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=folder.parent) as temporary:
-            draft = Path(temporary, folder.name)
-            draft.mkdir()
-            try:
-                with Unpacker(draft, max_bytes=min(MAX_BYTES, room_bytes)) as unpacker:
-                    unpacker.add(archive)
-            except BadArchive as error:
-                raise DownloadError(f"the code could not be unpacked: {error}") from None
+        # Not in a folder of its own: others could put a link in its place, which would be followed.
+        draft = folder.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+        draft.mkdir()
+        try:
+            with Unpacker(draft, max_bytes=min(MAX_BYTES, room_bytes)) as unpacker:
+                unpacker.add(archive)
             draft.rename(folder)
+        except BadArchive as error:
+            raise DownloadError(f"the code could not be unpacked: {error}") from None
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
     return folder
 
 

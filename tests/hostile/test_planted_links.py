@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from api_client.transfers import DownloadReport, Existing, FileState
+from api_client.archives import Unpacker
+from api_client.transfers import DownloadError, DownloadReport, Existing, FileState, downloads
 from api_client.transfers.part_file import part_paths
 from support.fake_object_store import JOB, PROJECT, FakeObjectStore, Stored
 
@@ -95,3 +98,25 @@ async def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(tmp_path: 
     assert [file.state for file in report.files] == [FileState.DONE]
     assert [path.name for path in outside.rglob("*")] == ["deep"]
     assert [path.read_bytes() for path in (tmp_path / "moved").rglob("a.bin")] == [CONTENT]
+
+
+def test_code_is_not_unpacked_below_a_link_in_the_place_of_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside, inside, archive = tmp_path / "outside", tmp_path / "in", tmp_path / "code.tar"
+    (outside / "code").mkdir(parents=True)
+    inside.mkdir()
+    (tmp_path / "train.py").write_text(VICTIM)
+    with tarfile.open(archive, "w") as writer:
+        writer.add(tmp_path / "train.py", "train.py")
+
+    def unpacker_after_swap(folder: Path, **options: Any) -> Unpacker:
+        (draft,) = inside.iterdir()
+        draft.rename(tmp_path / "moved")
+        draft.symlink_to(outside)
+        return Unpacker(folder, **options)
+
+    monkeypatch.setattr(downloads, "Unpacker", unpacker_after_swap)
+    with pytest.raises(DownloadError, match="is a link or a file, not a folder"):
+        downloads.unpack(archive, inside / "code")
+    assert [*outside.rglob("*")] == [outside / "code"]
