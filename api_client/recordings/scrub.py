@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections import defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -19,6 +19,9 @@ from urllib.parse import quote, quote_plus
 REMOVED = "[removed]"
 MIN_SECRET_CHARACTERS = 8
 """Shorter values are not removed as known secrets: they also occur in ordinary text."""
+
+MAX_REPLICAS = 10_000
+"""Replicas that may be printing a private key at the same time; the longest silent are forgotten first."""
 
 _LONGEST = 4_000
 """Maximum number of characters of a secret."""
@@ -166,14 +169,20 @@ class Scrubber:
 
     def stream(self) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
         """Return a function that scrubs log lines in order: each replica may print a key line by line."""
-        left: defaultdict[Any, list[int]] = defaultdict(lambda: [0])
+        left: OrderedDict[Any, list[int]] = OrderedDict()
 
         def scrub(line: Mapping[str, Any]) -> dict[str, Any]:
             rest = dict(line)
             message = rest.pop("message", None)
             scrubbed: dict[str, Any] = self._document(rest, [0])
             if message is not None:
-                scrubbed["message"] = self._document(message, left[line.get("replica")])
+                replica = line.get("replica")
+                key_lines = left.pop(replica, [0])
+                scrubbed["message"] = self._document(message, key_lines)
+                if key_lines[0]:
+                    left[replica] = key_lines
+                if len(left) > MAX_REPLICAS:
+                    left.popitem(last=False)
             return scrubbed
 
         return scrub

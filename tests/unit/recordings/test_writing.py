@@ -275,6 +275,18 @@ def test_private_key_is_removed_however_its_lines_are_printed(form: str) -> None
     assert all(REMOVED in text for text in texts)
 
 
+def test_key_lines_are_remembered_of_few_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api_client.recordings.scrub.MAX_REPLICAS", 3)
+    scrub = Scrubber().stream()
+    for number in range(100):
+        scrub({"replica": f"quiet-{number}", "message": "step 1"})
+    for number in range(5):
+        scrub({"replica": f"node-{number}", "message": PRIVATE_KEY[0]})
+    short = PRIVATE_KEY[1][:40]
+    texts = [scrub({"replica": f"node-{number}", "message": short})["message"] for number in (2, 3, 4, 0, 1)]
+    assert texts == [REMOVED, REMOVED, REMOVED, short, short]
+
+
 def test_thousands_of_private_keys_on_a_line_are_removed() -> None:
     assert Scrubber()(f"{''.join(PRIVATE_KEY)}, " * 5_000) == f"{REMOVED}, " * 5_000
 
