@@ -11,6 +11,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import stat
 import threading
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,8 @@ from api_client.files import (
 from api_client.transfers.records import DownloadError, NoRoom
 
 _NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EACCES})
+
+_DIGEST = re.compile("(sha256:[0-9a-f]{64}|md5:[0-9a-f]{32})?")
 
 
 def part_paths(path: Path) -> tuple[Path, Path]:
@@ -222,7 +225,8 @@ def _unlink(name: str, folder: int) -> None:
 def _recorded(content: bytes, listed: str) -> list[str] | None:
     """Return the recorded version and digest; None if the record is of another file or damaged."""
     lines = content.decode(errors="replace").split("\n", 3)
-    return lines[1:3] if lines[0] == listed and len(lines) == 4 else None
+    is_whole = lines[0] == listed and len(lines) == 4 and _DIGEST.fullmatch(lines[2]) is not None
+    return lines[1:3] if is_whole else None
 
 
 def _is_beyond(done_bytes: int, size_bytes: int | None) -> bool:

@@ -280,6 +280,7 @@ DAMAGE: dict[str, Callable[[str], str | None]] = {
     "another job": lambda record: record.replace(f'"{JOB}"', '"another"'),
     "cut off": lambda record: record.rstrip(),
     "no digest": lambda record: record.rstrip() + "\nmd5:0\n",
+    "unknown digest": lambda record: record.rstrip() + "\nmd0:0\n",
     "gone": lambda _record: None,
 }
 
