@@ -17,6 +17,7 @@ import importlib
 import importlib.util
 import json
 import os
+import stat
 import sys
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -43,12 +44,15 @@ def execute(path: str) -> ModuleType:
     file = Path(path).absolute()
     path = str(file)
     try:
+        mode = file.stat().st_mode
+        # Reading a pipe would wait for a writer; for a folder, the error of reading it is the better message.
+        if not stat.S_ISDIR(mode) and (file.suffix != ".py" or not stat.S_ISREG(mode)):
+            raise ConfigFailure("not a Python file; a config's name ends in .py")
         content = file.read_bytes()
     except OSError as error:
         raise ConfigFailure(f"it can't be read: {error.strerror}") from None
     spec = importlib.util.spec_from_file_location(file.stem, path)
-    if spec is None or file.suffix != ".py":
-        raise ConfigFailure("not a Python file; a config's name ends in .py")
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
     try:
         exec(compile(content, path, "exec", dont_inherit=True), module.__dict__)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from config_writing import EXAMPLES, IMPORTS, PROJECT, write_config
 
 from api_client.errors import ConfigFileError
-from api_client.submission.config_file import load_deploy_checkpoints_config, load_training_project
+from api_client.submission.config_file import load_deploy_checkpoints_config, load_training_project, loading
 
 
 def failure(path: Path) -> ConfigFileError:
@@ -101,3 +102,12 @@ def test_what_is_no_config_file_is_refused(tmp_path: Path) -> None:
     assert "No such file" in failure(tmp_path / "none.py").problem
     assert "Is a directory" in failure(tmp_path).problem
     assert ".py" in failure(write_config(tmp_path, "", name="config.txt")).problem
+
+
+@pytest.mark.parametrize("name", ["pipe", "pipe.py"])
+def test_pipe_is_refused_without_waiting_for_a_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(loading, "LOAD_TIMEOUT_S", 20.0)
+    os.mkfifo(tmp_path / name)
+    assert "not a Python file" in failure(tmp_path / name).problem
