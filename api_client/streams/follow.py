@@ -29,7 +29,7 @@ from api_client.streams.deduplicator import LineDeduplicator
 from api_client.streams.job_poller import CLOCK_MARGIN_MS, JobPoller, ServerTime
 from api_client.streams.logs import LATENESS_MS, read_logs
 from api_client.streams.pages import PageSource
-from api_client.streams.reader import RangeReader, Window, window_of, windows
+from api_client.streams.reader import MAX_WINDOW_MS, RangeReader, Window, window_of
 
 BUSY_INTERVAL_S = 1.0
 QUIET_INTERVAL_S = 2.2
@@ -216,7 +216,8 @@ class Follower:
         self._settled_ms, self._delivered_ns = self._start_ms, self._start_ms * NS_PER_MS
         await self._job_poller.poll()
         # The newest line shows the server's time, and thus which part of the history is settled.
-        newest_ns = await self._pages.newest_stamp_ns(*windows(self._settled_ms, self._end_ms())[-1])
+        end_ms = self._end_ms()
+        newest_ns = await self._pages.newest_stamp_ns(max(self._settled_ms, end_ms - MAX_WINDOW_MS), end_ms)
         if newest_ns is not None:
             self._server_time.observe_line(newest_ns)
 

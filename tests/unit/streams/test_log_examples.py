@@ -98,6 +98,17 @@ async def test_log_is_followed_if_our_clock_is_days_behind() -> None:
     assert multiset(followed.entries) == world(api.lines)
 
 
+@pytest.mark.parametrize("begin_s", [-5 * DAY_S, -6.5 * DAY_S, -13.5 * DAY_S])
+async def test_old_lines_need_no_tracking_however_long_ago_the_log_began(begin_s: float) -> None:
+    api = api_of([*[at(begin_s + n, f"line {n}") for n in range(2000)], at(-1, "newest")])
+    follower = Follower(api.fetch, api.fetch_job, clock=api.clock, start_ms=int(BEGIN_MS + begin_s * 1000))
+    async with aclosing(follower.stream()) as batches:
+        async for batch in batches:
+            if batch.caught_up:
+                break
+    assert follower.tracked_line_count == 1
+
+
 async def assert_nothing_is_missing(api: ModelApi) -> None:
     entries = await both_ways(api)
     assert (multiset(entries), gaps_of(entries)) == (world(api.lines), [])
