@@ -67,15 +67,19 @@ class OpenDefinition(BaseModel):
     model_config = ConfigDict(extra="allow", validate_assignment=True)
 
 
-def unknown_fields(part: Any, place: str = "") -> Iterator[str]:
-    """Yield the paths of set fields that are unknown here but sent, such as ``weights.0.sources``."""
+def unknown_fields(part: Any, kind: type[BaseModel] = BaseModel, place: str = "") -> Iterator[str]:
+    """Yield the paths of set fields that are unknown here but sent, such as ``weights.0.sources``.
+
+    Only those of definitions of a ``kind`` are searched for.
+    """
     if isinstance(part, BaseModel):
-        yield from (f"{place}{name}" for name, value in (part.model_extra or {}).items() if value is not None)
+        extra = (part.model_extra if isinstance(part, kind) else None) or {}
+        yield from (f"{place}{name}" for name, value in extra.items() if value is not None)
         for name in type(part).model_fields:
-            yield from unknown_fields(getattr(part, name), f"{place}{name}.")
+            yield from unknown_fields(getattr(part, name), kind, f"{place}{name}.")
     elif isinstance(part, list):
         for index, item in enumerate(part):
-            yield from unknown_fields(item, f"{place}{index}.")
+            yield from unknown_fields(item, kind, f"{place}{index}.")
 
 
 def members_only(enumeration: type[Enum]) -> BeforeValidator:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from api_client.definitions import DeployCheckpointsConfig, TrainingProject
-from api_client.definitions.base import FROM_SDK, unknown_fields
+from api_client.definitions.base import FROM_SDK, StrictDefinition, unknown_fields
 from api_client.errors import ConfigFileError
 from api_client.submission.config_file import execution
 from api_client.submission.config_file.execution import describe
@@ -49,7 +49,7 @@ def load_deploy_checkpoints_config(
     Raises ConfigFileError.
     """
     config = _load(Path(path), DeployCheckpointsConfig, python, None)
-    unknown = ", ".join(unknown_fields(config))
+    unknown = ", ".join(unknown_fields(config, StrictDefinition))
     if unknown:
         raise ConfigFileError(f"it sets unknown fields: {unknown}", path=Path(path))
     return config

@@ -111,3 +111,12 @@ def test_pipe_is_refused_without_waiting_for_a_writer(
     monkeypatch.setattr(loading, "LOAD_TIMEOUT_S", 20.0)
     os.mkfifo(tmp_path / name)
     assert "not a Python file" in failure(tmp_path / name).problem
+
+
+def test_checkpoint_to_deploy_keeps_fields_of_a_newer_sdk(tmp_path: Path) -> None:
+    checkpoint = 'FullCheckpoint(training_job_id="j", checkpoint_name="c", newer=1)'
+    details = f"CheckpointList(checkpoints=[{checkpoint}])"
+    text = f"from truss_train import *\nconfig = DeployCheckpointsConfig(checkpoint_details={details})"
+    loaded = load_deploy_checkpoints_config(write_config(tmp_path, text)).checkpoint_details
+    assert loaded is not None
+    assert loaded.checkpoints[0].model_extra == {"newer": 1}
