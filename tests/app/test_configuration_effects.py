@@ -21,9 +21,11 @@ from support.remotes import remote_of
 from support.waiting import until
 from support.worlds import ONE_O_CLOCK, StubFleetFeed, StubRunFeed, fleet, job, run
 from tui.app import BtTuiApp
+from tui.screens.base import OpenPage
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.log_pane import LogPane, log_options
+from tui.screens.job.page import JobPage
 from tui.screens.job.screen import JobScreen, first_tab
 from tui.settings.loading import Loaded, load_or_defaults
 from tui.settings.remembered import JobState, Memory
@@ -234,6 +236,20 @@ async def test_home_and_a_job_are_as_they_were_left(tmp_path: Path, feeds: list[
         assert options.time == "utc"
         assert not options.wrap  # the file says so
         assert options.min_level is None  # lines that are silently missing would mislead
+
+
+async def test_job_below_another_one_does_not_replace_what_is_remembered(feeds: list[dict[str, Any]]) -> None:
+    memory = Memory()
+    app = Opened(settings(), memory)
+    async with opened(app, SIZE) as pilot:
+        below = await open_first_job(pilot)
+        assert feeds and below.snapshot is not None
+        app.post_message(OpenPage(JobPage(job("another"))))
+        await settle(pilot)
+        assert memory.state.job.job_id == "another"
+        below.post_message(JobScreen.Published(below.snapshot))
+        await settle(pilot)
+        assert memory.state.job.job_id == "another"
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,7 @@ class JobScreen(AppScreen):
     ) -> None:
         super().__init__()
         self._memory = memory or Memory()
+        self._kept_layout = self._memory.state.job
         self.job = job
         self.set_reactive(JobScreen.tab, tab or first_tab(self._memory.state.job, job))
         self._recorded = recorded
@@ -258,7 +259,8 @@ class JobScreen(AppScreen):
             time=log.time,
             **{name: getattr(log, name) for name in SWITCHES},
         )
-        if layout != self._memory.state.job:
+        if layout != self._kept_layout:  # not what is remembered: another job may be open above this one
+            self._kept_layout = layout
             self._memory.put(job=layout)
 
     @on(TimeBar.Sought)
