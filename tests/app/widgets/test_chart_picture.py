@@ -12,8 +12,9 @@ from widget_text import draw
 
 from tui.analysis.series import Series, logarithmic, smoothed
 from tui.text.units import percent
-from tui.widgets.charts.parts import series_of
-from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, read, value_at
+from tui.widgets.charts import legend
+from tui.widgets.charts.parts import Entry, series_of
+from tui.widgets.charts.spec import ChartSpec, Line, Mark, Readout, Role, read, value_at
 from tui.widgets.charts.ticks import log_ticks
 
 END = 1_700_000_000.0
@@ -61,6 +62,21 @@ def test_all_are_named_while_cut_names_still_differ_and_a_cursor_has_values() ->
     reading = spec("GPU use", unit=percent, cursor=END - 60.0)
     assert text(nodes, reading, 36, 6)[0].rstrip() == "GPU use  ━ 0 50%  ━ 1 40%  +2"
     assert text(nodes, reading, 24, 6)[0].rstrip() == "GPU use  ━ 0 50%  +3"
+
+
+def test_legend_of_many_series_measures_no_more_names_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+
+    def measure(text: str) -> int:
+        measured.append(text)
+        return cell_len(text)
+
+    monkeypatch.setattr(legend, "cell_len", measure)
+    readout = Readout(0.5, 0.0, 1.0)
+    entries = [Entry("━", f"node-{index}", index, lambda: readout) for index in range(400)]
+    line = "".join(piece for piece, _ in legend.header("GPU use", entries, 60, percent, spec()))
+    assert line.startswith("GPU use  ━ 0  ━ 1 ") and line.rstrip().endswith("+391")
+    assert len(measured) < 30 * len(entries)
 
 
 @pytest.mark.parametrize(("width", "height"), [(40, 8), (60, 8), (120, 20)])

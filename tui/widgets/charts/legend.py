@@ -66,7 +66,8 @@ def _legend(entries: Sequence[Entry], room: int, unit: Callable[[float], str], s
         if _cells(_joined(pieces)) <= room and len(set(cut)) == len(set(names)):
             return pieces
     pieces = _pieces(entries, abbreviated_names(short, _NAME_CELLS), shown)
-    for fitting in range(len(pieces) - 1, -1, -1):
+    # A piece takes four cells or more, so most of a thousand never fit.
+    for fitting in range(min(len(pieces) - 1, room // 4), -1, -1):
         counted: list[Line] = [*pieces[:fitting], [(f"+{len(pieces) - fitting}", "legend")]]
         if _cells(_joined(counted)) <= room:
             return counted

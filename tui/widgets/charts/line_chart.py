@@ -80,9 +80,9 @@ PAN_SHARE = 0.1
 class LineChart(ComponentsOfTheme, Widget):
     """A chart of one or more series over a time range.
 
-    Axes need 20 × 4 cells; smaller charts degrade to a row of blocks with the latest value. Series are
-    drawn on top of each other, the last on top, distinguished by color, or by letters on terminals
-    without color. Only lines that changed are repainted.
+    Axes need 20 × 4 cells; smaller charts show only the line above, with the values. Series are drawn on
+    top of each other, the last on top, distinguished by color, or by letters on terminals without color.
+    Only lines that changed are repainted.
 
     Mouse actions are posted as messages for the parent to handle: the wheel posts ``Zoomed``; the wheel
     with shift, horizontal scrolling and dragging post ``Panned``; a click posts ``Pointed``, or
