@@ -300,3 +300,12 @@ def test_a_new_filter_shows_the_newest_lines_first() -> None:
     assert len(model) < 2_500
     finish(model)
     assert len(model) == 2_500
+
+
+def test_progress_bar_stays_one_row_between_many_different_lines() -> None:
+    texts = [f"loaded shard number {number} of the data set" for number in range(1_200)]
+    texts[::100] = [f"epochs: {step:3}%|█         | {step}/100 [00:01<00:09]" for step in range(12)]
+    model = LogModel(LogStore(100_000), LogOptions())
+    model.store.append([line(number, text) for number, text in enumerate(texts)])
+    finish(model)
+    assert sum("epochs" in str(model.store.entry(model.rows.key(row))) for row in range(len(model))) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -36,7 +37,7 @@ class Fold:
 REPEAT_WINDOW_NS = 10_000_000_000
 """Identical lines from several ranks within this time are folded."""
 
-_REMEMBERED = 1_024
+_REMEMBERED = 512
 _BAR_RESTART_SHARE = 0.5
 """A progress bar that falls below this fraction of its last state has restarted. Ranks may differ by less."""
 
@@ -56,8 +57,11 @@ class FoldDetector:
         self._fold_tracebacks, self._fold_progress, self._fold_repeats = options.folds
         self._folds = folds
         self._tracebacks: dict[str | None, TracebackReader] = {}
-        self._open: dict[FoldKey, tuple[Fold | int, float]] = {}
-        """Each with a number to compare with; a single line, known by its serial, is not a fold yet."""
+        self._open: defaultdict[FoldKind, dict[FoldKey, tuple[Fold | int, float]]] = defaultdict(dict)
+        """Each with a number to compare with; a single line, known by its serial, is not a fold yet.
+
+        Each kind is remembered apart: any long line may begin a repeat, and many would evict a progress bar.
+        """
 
     def read(self, lines: Sequence[FoldLine], *, may_move: bool) -> None:
         """Fold the next lines; with ``may_move``, progress bars move to their newest state."""
@@ -80,7 +84,7 @@ class FoldDetector:
         if piece is None:
             return False
         key: FoldKey = ("traceback", replica, piece.lane)
-        if piece.part is TracebackPart.BEGIN or key not in self._open:
+        if piece.part is TracebackPart.BEGIN or key not in self._open["traceback"]:
             self._begin(key, serial, 0)
             return True
         fold = self._grow(key, serial, 0)
@@ -89,7 +93,7 @@ class FoldDetector:
         return True
 
     def _in_bar(self, serial: int, key: FoldKey, done: float, may_move: bool) -> None:
-        bar = self._open.get(key)
+        bar = self._open["progress"].get(key)
         if bar is None or done < bar[1] * _BAR_RESTART_SHARE:
             self._begin(key, serial, done)
             return
@@ -99,24 +103,26 @@ class FoldDetector:
             fold.anchor = serial
 
     def _note_repeat(self, serial: int, time_ns: int, key: FoldKey) -> None:
-        banner = self._open.get(key)
+        banner = self._open["repeat"].get(key)
         if banner is None or time_ns - banner[1] > REPEAT_WINDOW_NS:
             self._begin(key, serial, time_ns)
         else:
             self._grow(key, serial, banner[1])
 
     def _begin(self, key: FoldKey, serial: int, number: float) -> None:
-        self._open.pop(key, None)  # reinsert as the newest entry
-        if len(self._open) >= _REMEMBERED:
-            del self._open[next(iter(self._open))]  # so that memory stays bounded
-        self._open[key] = serial, number
+        remembered = self._open[key[0]]
+        remembered.pop(key, None)  # reinsert as the newest entry
+        if len(remembered) >= _REMEMBERED:
+            del remembered[next(iter(remembered))]  # so that memory stays bounded
+        remembered[key] = serial, number
 
     def _grow(self, key: FoldKey, serial: int, number: float) -> Fold:
         """Add a line to a fold, or make one of two single lines."""
-        known, _ = self._open[key]
+        remembered = self._open[key[0]]
+        known, _ = remembered[key]
         if isinstance(known, int):
             known = Fold(key[0], known, known, array("i", [known]))
             self._folds.append(known)
         known.lines.append(serial)
-        self._open[key] = known, number
+        remembered[key] = known, number
         return known
