@@ -23,6 +23,7 @@ from tui.analysis.health.registry import KINDS
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import SHORT_CHARACTERS, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
@@ -366,6 +367,16 @@ def test_one_gpu_that_does_nothing_beside_others_that_work() -> None:
         "node-0: GPU 1 idle for 1h 00m while 1 other works",
     )
     assert brief(found, moment(HOUR[-1])).startswith("node-0 GPU 1 idle "), "not the whole node"
+
+
+def test_epoch_below_zero_is_no_end_of_an_epoch() -> None:
+    pattern = ProgressPattern("mine", r"S (?P<step>\d+) E (?P<epoch>\S+)")
+    folding = ProgressFold(patterns=[pattern])
+    folding.add(
+        LogLine(round((START_S + 5 * step) * 1e9), f"S {step} E -1", "node-0", None) for step in range(1, 31)
+    )
+    assert folding.snapshot().epoch == -1
+    assert kinds(look(2660, progress=folding.snapshot())) == ["stalled"]
 
 
 def test_answers_that_hold_next_to_nothing_are_judged_too():

@@ -217,6 +217,9 @@ def test_numbers_beyond_reason_are_not_taken_for_steps() -> None:
     assert "step" not in read("step=99999999999999999999 loss=1.0")
     assert "total_steps" not in read("step 1/" + "9" * 400 + " | loss 1.0")
     assert "step" not in read('{"step": ' + "9" * 400 + ', "loss": 1.5, "lr": 0.1}')
+    assert "step" not in read("step " + "9" * 400 + "/100 | loss 1.0")
+    assert "epoch" not in read("Epoch 1e308: 100%|███| 10/10 [00:10<00:00, 1.0it/s]")
+    assert "epoch" not in read("Epoch [1e308/10][5/100] loss: 1.0")
 
 
 PIECES = [

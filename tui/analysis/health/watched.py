@@ -250,7 +250,7 @@ class Watched:
     def _is_at_end_of_epoch(self) -> bool:
         """True if the newest step ends an epoch of many reports, or the one after it begins the next."""
         epoch, reports = self.progress.epoch, len(self.progress.loss_series)
-        if epoch is None or not round(epoch) or _ROUND_REPORTS * epoch > reports:
+        if epoch is None or round(epoch) < 1 or _ROUND_REPORTS * epoch > reports:
             return False
         return abs(epoch - round(epoch)) <= epoch / reports
 

@@ -164,6 +164,8 @@ def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
             if number <= 0:
                 return
             number = 1 / number
+        if field in COUNTS and abs(number) > MAX_STEP:
+            return
         found[field] = number * slot.scale if slot.scale > 0 else number
     if total is not None and field in COUNTS and 0 < (last := to_float(total) or 0.0) <= MAX_STEP:
         found[f"total_{field}s"] = int(last) if field == "step" else last
@@ -172,7 +174,7 @@ def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
 def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
     both = fraction(text)
     done, total = (to_float(both[0]), to_float(both[1])) if both else (to_float(text), None)
-    if done is None or done != int(done) or not 0 <= done <= MAX_STEP or total == 0:
+    if done is None or not 0 <= done <= MAX_STEP or done != int(done) or total == 0:
         return
     if total is None or not done <= total <= MAX_STEP:
         found.setdefault("step", int(done))
