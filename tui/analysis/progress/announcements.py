@@ -134,11 +134,3 @@ class MovingCounts:
             if first[1] < second[1] < third[1]
         )
         return max(times, default=None)
-
-    @property
-    def finished_at(self) -> float | None:
-        """Time a count that had moved last reached its total."""
-        items = self._counts.items()
-        return max(
-            (counts[-1][0] for key, counts in items if counts[0][1] < counts[-1][1] >= key[2]), default=None
-        )

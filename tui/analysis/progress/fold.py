@@ -259,10 +259,8 @@ class ProgressFold:
             save_every=int(intervals.values[0]) if intervals else None,
             skipped_steps=self._times("skipped step")[-MAX_SKIPPED:],
             input_length_series=lengths.series() if lengths else EMPTY,
-            announced_at=max((time for kind in _PHASES for time in self._times(kind)[-1:]), default=None),
             loading_at=next(reversed(self._times("loading")), None),
             moved_at=self._counts.moved_at,
-            finished_at=self._counts.finished_at,
         )
         is_trusted = self._has_patterns
         streams = {key: one for key, one in self._streams.items() if is_trusted or one.is_ordered()}

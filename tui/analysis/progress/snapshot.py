@@ -81,10 +81,9 @@ class ProgressSnapshot:
     times (epoch s) when the run restarted; ``saves`` are the newest checkpoints in the log (name, ns),
     oldest first. ``replicas`` are those that lines name. ``moving_target`` is True if lines with a loss also
     name rewards or an adversary, so that a rising loss means little. ``save_every``
-    are the steps between saves, by the settings. ``announced_at`` and ``loading_at`` are the times (epoch s)
-    at which the log last announced other work, or that something loads; ``moved_at`` is the time at which a
-    count of other work last moved, ``finished_at`` that at which one was complete. ``skipped_steps`` are the
-    newest times at which a step was skipped because its gradients overflowed.
+    are the steps between saves, by the settings. ``loading_at`` is the time (epoch s) at which the log last
+    announced that something loads, ``moved_at`` that at which a count of other work last moved.
+    ``skipped_steps`` are the newest times at which a step was skipped because its gradients overflowed.
     """
 
     step: int | None = None
@@ -133,10 +132,8 @@ class ProgressSnapshot:
     replica: str | None = None
     moving_target: bool = False
     save_every: int | None = None
-    announced_at: float | None = None
     loading_at: float | None = None
     moved_at: float | None = None
-    finished_at: float | None = None
     skipped_steps: tuple[float, ...] = ()
     input_length_series: Series = EMPTY
     metrics: Mapping[str, Series] = field(default_factory=dict, hash=False)
