@@ -9,7 +9,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from importlib import metadata
@@ -94,11 +93,9 @@ async def submit(
     if plan is None:
         plan = await asyncio.to_thread(plan_archive, source_dir, project.job.workspace)
     user_env = await asyncio.to_thread(describe_environment, source_dir)
-    with ExitStack() as stack:
-        with writing_to(Path(tempfile.gettempdir())):
-            # The file has no name, so a kill leaves nothing of it.
-            archive = stack.enter_context(tempfile.TemporaryFile())
-            await _write(plan, archive, report)
+    # The file has no name, so a kill leaves nothing of it.
+    with writing_to(Path(tempfile.gettempdir())), tempfile.TemporaryFile() as archive:
+        await _write(plan, archive, report)
         credentials = await client.blobs.training_credentials()
         await _upload(client.blobs, archive, plan.size_bytes, credentials, report)
     report(SubmissionProgress("creating"))

@@ -225,12 +225,3 @@ async def test_killed_push_would_leave_nothing_of_its_archive(
 
     await platform.push(config(), on_progress=look)
     assert files == {"archiving": [], "uploading": [], "creating": []}
-
-
-async def test_error_while_uploading_is_not_blamed_on_the_archive(platform: Platform) -> None:
-    def show(progress: SubmissionProgress) -> None:
-        if progress.phase == "uploading":
-            raise BrokenPipeError
-
-    with pytest.raises(BrokenPipeError):
-        await platform.push(config(), on_progress=show)
