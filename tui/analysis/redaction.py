@@ -104,12 +104,19 @@ def _configs_and_what_they_read(files: Mapping[str, str], trees: Mapping[str, as
             places[place].append(path)
     rest = [path for path in trees if "truss_train" in files[path]]
     rest += [path for path in files if ".env" in PurePosixPath(path).name]
-    private = set(rest)
+    private, all_names, is_indirect = set(rest), set[str](), False
     while rest:
         path = rest.pop()
         if path not in trees:
             continue
-        modules, names = _read_by(files[path], trees[path])
+        tree = trees[path]
+        modules, names = _read_by(files[path], tree)
+        all_names |= names
+        if is_indirect:
+            modules |= names
+        elif tree is not None and _mentions(tree) & _INDIRECT:
+            is_indirect = True
+            modules |= all_names  # one file may import what another names
         for place in [*(("module", module) for module in modules), *(("name", name) for name in names)]:
             reached = set(places.pop(place, ())) - private
             private |= reached
@@ -139,7 +146,7 @@ def _read_by(text: str, tree: ast.Module | None) -> tuple[set[str], set[str]]:
                 unread.update(map(id, ast.walk(value)))
     read = (literal for literal in _literals(tree) if id(literal) not in shown | unread)
     names = {word for literal in read for word in _words(ast.unparse(literal))}
-    return modules | names if _mentions(tree) & _INDIRECT else modules, names
+    return modules, names
 
 
 def _words(text: str) -> list[str]:

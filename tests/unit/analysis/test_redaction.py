@@ -211,6 +211,20 @@ def test_only_what_a_config_reads_is_treated_like_it() -> None:
     )
 
 
+@pytest.mark.parametrize("named_by", ["config.py", "second.py"])
+def test_module_that_one_file_names_and_another_imports_is_treated_like_a_config(named_by: str) -> None:
+    texts = {
+        "config.py": "import truss_train, loader, second\n",
+        "second.py": "",
+        "loader.py": "import importlib\ndef load(name): return importlib.import_module(name)\n",
+        "values.py": "TOKEN = 'zq1'\n",
+        "net.py": "DEPTH = 'shown'\n",
+    }
+    texts[named_by] += "loader.load('values')\n"
+    shown = everything_shown({}, {path: text.encode() for path, text in texts.items()})
+    assert "zq1" not in shown and "DEPTH = 'shown'" in shown
+
+
 def test_each_module_of_a_long_chain_of_imports_is_read_a_constant_number_of_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
