@@ -289,6 +289,12 @@ def test_duration_of_a_finding_is_said_once() -> None:
     assert "gpu-idle: GPUs idle for 3h\n" in text and "node-0 slow (for 2h 00m)\n" in text
 
 
+def test_checkpoint_without_a_name_is_written_as_text() -> None:
+    saved = {"age_s": 60.0, "where": "stored"}
+    summary = summary_of(run_of()) | {"newest_checkpoint": saved, "best_checkpoint": saved}
+    assert "none stored; newest 1m ago, stored; which is the best" in as_text(summary)
+
+
 @pytest.mark.parametrize("name", ["n" * 200, "node\n-2", "nœud", "-x"])
 def test_name_that_does_not_fit_in_a_command_is_in_none(name: str) -> None:
     finding = replace(many_problems(1)[0], node=name)

@@ -182,7 +182,7 @@ def _checkpoint_text(summary: Document) -> str:
     parts = [count(stored) if stored else "none stored"]
     if newest is not None:
         parts.append(f"newest {_saved_text(newest)}")
-    if best is not None and (newest is None or best["name"] != newest["name"]):
+    if best is not None and (newest is None or best.get("name") != newest.get("name")):
         parts.append(f"best {_saved_text(best)}")
     elif best is not None:
         parts.append("which is the best")
