@@ -132,10 +132,10 @@ CHECK = Check(
     " if the GPUs look busy (ranks that wait in a collective spin at 100%; if they began to, half the time"
     " is enough). A run that still logs but makes no steps is a warning, and so is long silence of a run"
     " without steps.",
-    excused="start-up, pauses that the run has recovered from, a first evaluation or save that the log"
-    " announces (twice as long while GPUs work) or that begins at a round step or the end of an epoch, a"
-    " count of other work that moves, and, for twice the time, GPUs that work less than before, or go up and"
-    " down like before.",
+    excused="start-up, loading again for three times `stall_after_s`, pauses that the run has recovered"
+    " from, a first evaluation or save that the log announces (twice as long while GPUs work) or that begins"
+    " at a round step or the end of an epoch, a count of other work that moves, and, for twice the time, GPUs"
+    " that work less than before, or go up and down like before.",
     ends="with the next step or log line",
     costs="all GPUs of the run",
     examples=(
