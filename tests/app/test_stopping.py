@@ -55,12 +55,12 @@ async def test_a_job_is_stopped_after_its_next_checkpoint_or_not_or_now(
         async with app.run_test(size=(100, 30), notifications=True) as pilot:
             await until(pilot, lambda: "job1" in text_of(app) and app.screen.snapshot.prices)  # type: ignore[attr-defined]
             await to_screen(pilot, StopScreen, "s")
-            assert "since checkpoint-6, ≈ $" in text_of(app)
+            await until(pilot, lambda: "since checkpoint-6, ≈ $" in text_of(app))
             await to_screen(pilot, HomeScreen, "escape")
             await to_screen(pilot, JobScreen, "enter")
             await until(pilot, lambda: "checkpoint-6" in text_of(app) and "≤ $" in text_of(app))
             await to_screen(pilot, StopScreen, "s")
-            assert "since checkpoint-6, ≈ $" in text_of(app)
+            await until(pilot, lambda: "since checkpoint-6, ≈ $" in text_of(app))
             assert "due in about" in text_of(app)
             await pilot.press("c")
             await until(pilot, lambda: "■ stops after next checkpoint" in text_of(app))
@@ -82,6 +82,22 @@ async def test_a_job_is_stopped_after_its_next_checkpoint_or_not_or_now(
             await to_screen(pilot, StopScreen, "s")
             await pilot.press("y")
             await until(pilot, lambda: "STOPPED" in text_of(app))
+
+
+async def test_the_question_does_not_wait_for_checkpoints_that_do_not_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tui.readers.stopping.PATIENCE_S", 60.0)
+    with DeployingServer() as server:
+        server.jobs = []
+        live_run(server, "job1")
+        server.on("GET", ".*/jobs/job1/checkpoints", Answer(hangs=True))
+        app = BtTuiApp(remote_of(server))
+        async with app.run_test(size=(100, 30), notifications=True) as pilot:
+            await until(pilot, lambda: "job1" in text_of(app))
+            await to_screen(pilot, StopScreen, "s")
+            assert "Unsaved work: reading …" in text_of(app)
+            await to_screen(pilot, HomeScreen, "n")
 
 
 @pytest.mark.proves("docs/guard.md", "In the dashboard")

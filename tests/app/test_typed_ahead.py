@@ -15,6 +15,7 @@ from textual.widgets import Input
 from support.dashboard import Dashboard, Heard, home, job_view, opened, settle, text_of
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
+from tui.app.job_changes import JobChanges
 from tui.screens.base import OpenPage
 from tui.screens.dialogs import ConfirmScreen, Dialog, FileConflictScreen
 from tui.screens.help import HelpScreen
@@ -129,8 +130,13 @@ async def test_action_of_a_screen_below_a_dialog_does_nothing() -> None:
 async def test_keys_wait_for_a_dialog_and_are_dropped_when_it_takes_too_long(
     view: Callable[[], Dashboard], key: str, in_time: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lost = asyncio.get_running_loop().create_future()
-    monkeypatch.setattr("tui.app.stopping.JobStopper._unsaved", lambda *_of: lost)
+    may_ask, ask = asyncio.Event(), JobChanges._is_confirmed
+
+    async def ask_late(*of: Any) -> bool:
+        await may_ask.wait()
+        return await ask(*of)
+
+    monkeypatch.setattr(JobChanges, "_is_confirmed", ask_late)
     monkeypatch.setattr("tui.app.typed_keys.LONGEST_WAIT_S", 60.0)
     app, asked = view(), Heard(BatchRequested)
     async with opened(app, SIZE, message_hook=asked) as pilot:
@@ -138,7 +144,7 @@ async def test_keys_wait_for_a_dialog_and_are_dropped_when_it_takes_too_long(
         if not in_time:
             monkeypatch.setattr("tui.app.typed_keys.LONGEST_WAIT_S", 0.0)
             await until(pilot, lambda: not app._typed._keys)
-        lost.set_result("")
+        may_ask.set()
         await until(pilot, lambda: isinstance(app.screen, Dialog) and len(asked.messages) == 1 + in_time)
 
 

@@ -14,7 +14,7 @@ from textual.app import App
 from textual.worker import Worker
 
 from api_client.errors import RequestError
-from api_client.models import TrainingJob
+from api_client.models import JobStatus, TrainingJob
 from tui.analysis.fleet.batches import Batch, name_of
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.session import Session
@@ -53,16 +53,19 @@ class JobStopper:
         Every other answer is handled here.
         """
         (job,) = batch.jobs
-        lost = await self._unsaved(job, run)
         _, later = self._waiting.get(job.id, (None, ""))
         waits = f"It {later}, as long as this dashboard stays open." if later else ""
         stalled = run is not None and any(finding.kind.halts for finding in run.findings)
-        about = [batch.consequence, lost, STALLED if stalled else "", waits]
-        answer: StopAnswer = await self._app.push_screen_wait(
-            StopScreen(
-                batch.question, "\n".join(filter(None, about)), waits=bool(waits), read=self._read_rules
-            )
+        about = filter(None, [batch.consequence, STALLED if stalled else "", waits])
+        may_lose_work = job.current_status == JobStatus.RUNNING and self._session is not None
+        question = StopScreen(
+            batch.question,
+            "\n".join(about),
+            waits=bool(waits),
+            read=self._read_rules,
+            unsaved=partial(self._unsaved, job, run) if may_lose_work else None,
         )
+        answer: StopAnswer = await self._app.push_screen_wait(question)
         if answer == "after checkpoint":
             self._later(job, partial(self._stop_after_checkpoint, job), AFTER_CHECKPOINT)
         elif not isinstance(answer, str):

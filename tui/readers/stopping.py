@@ -19,7 +19,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.watcher import RunWatcher, together
 
 PATIENCE_S = 1.5
-"""The question waits no longer for the checkpoints; keys typed ahead of it wait somewhat longer."""
+"""A question at a terminal waits no longer for the checkpoints."""
 POLL_S = 10.0
 
 

@@ -6,10 +6,11 @@ A dialog is answered only once, even if its keys are pressed twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -24,6 +25,7 @@ from tui.analysis.export import ExportTable
 from tui.system.saved_files import landing, save_tables, typed_path
 from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.text.units import counted
+from tui.widgets.background import run_in_background
 from tui.widgets.opening import OpenedWhole
 from tui.widgets.text_panel import WrappedText
 
@@ -155,13 +157,22 @@ class StopScreen(ChoiceScreen[StopAnswer]):
     """Asks when to stop a running job; ``waits`` is True if it is stopped later already.
 
     Then escape changes nothing, so that opening the question does not cancel the stop.
+
+    ``unsaved`` reads what stopping now would lose, None for a job that has nothing to lose. The question does
+    not wait for it: keys that follow the one that opened it would be lost meanwhile.
     """
 
     ABOUT_ID = "consequence"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-normal")]
 
     def __init__(
-        self, question: str, consequence: str, *, waits: bool, read: Callable[[str], GuardRules]
+        self,
+        question: str,
+        consequence: str,
+        *,
+        waits: bool,
+        read: Callable[[str], GuardRules],
+        unsaved: Callable[[], Coroutine[Any, Any, str]] | None = None,
     ) -> None:
         later: tuple[Choice[StopAnswer], ...] = (
             Choice("after", "c", "After checkpoint", "after checkpoint"),
@@ -173,8 +184,21 @@ class StopScreen(ChoiceScreen[StopAnswer]):
             Choice("keep", "n", "Keep", "keep"),
             Choice("back", "escape,q", "Back" if waits else "", "as before"),
         )
-        super().__init__(question, consequence, choices, safest="back" if waits else "keep", dangerous="now")
+        about = consequence if unsaved is None else f"{consequence}\nUnsaved work: reading …"
+        super().__init__(question, about, choices, safest="back" if waits else "keep", dangerous="now")
+        self._consequence = consequence
         self._read = read
+        self._unsaved = unsaved
+
+    def on_mount(self) -> None:
+        if self._unsaved is not None:
+            run_in_background(self, partial(self._show_unsaved, self._unsaved), "unsaved work")
+
+    async def _show_unsaved(self, read: Callable[[], Coroutine[Any, Any, str]]) -> None:
+        words = await read() or "Unsaved work: not known."
+        self.query_one(f"#{self.ABOUT_ID}", WrappedText).update(
+            sanitize_multiline(f"{self._consequence}\n{words}")
+        )
 
     def action_choose(self, choice_id: str) -> None:
         """Dismiss, or ask for the conditions above this question; without an answer, this one stays."""
