@@ -20,6 +20,11 @@ def listed(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
+def retrying_words(delay_s: float) -> str:
+    """Return ``retrying in 3 s``; without the time if it is shorter than half a second."""
+    return f"retrying in {round(delay_s)} s" if round(delay_s) > 0 else "retrying"
+
+
 def command_line(*arguments: str) -> str:
     """Return a command of this program to suggest, quoted for a shell.
 

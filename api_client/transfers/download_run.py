@@ -27,6 +27,7 @@ from api_client.transfers.records import (
     PlannedFile,
     ProgressMeter,
 )
+from api_client.words import retrying_words
 
 SAVE_BYTES = 1024 * 1024  # written at once
 FILES_AT_ONCE = 4
@@ -197,7 +198,7 @@ class DownloadRun:
                 sleep=self.clock.sleep,
                 random=self.random,
                 on_wait=lambda error, delay_s: self.meter.change(
-                    index, note=f"{error}; retrying in {delay_s:.1f} s"
+                    index, note=f"{error}; {retrying_words(delay_s)}"
                 ),
             )
 

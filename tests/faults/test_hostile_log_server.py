@@ -91,7 +91,7 @@ def test_the_command_follows_to_the_end_and_then_reads_it_all(
         followed, read = logs("--follow", "--drain", f"{DRAIN_S:.0f}"), logs()
     assert (followed.code, read.code) == (3, 0), followed.err + read.err
     assert "job job1 ended: failed, waiting for late lines" in followed.err
-    assert "returned HTML, not JSON (check the API URL); retrying in" in followed.err
+    assert "returned HTML, not JSON (check the API URL); retrying" in followed.err
     for result in (followed, read):
         assert result.out.isascii()
         assert not [record for record in result.ndjson if "gap" in record]

@@ -21,6 +21,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input
 
+from api_client.words import retrying_words
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.transfers import Transfers
 from tui.tables.column import Span
@@ -203,7 +204,7 @@ def connection_label(connection: Connection, now: datetime, *, is_over: bool = F
             return "○ connecting", "muted"
         case ConnectionState.RETRYING:
             left = (connection.retry_at - now).total_seconds() if connection.retry_at else 0.0
-            return f"↻ retrying in {round(left)} s" if round(left) > 0 else "↻ retrying", "warn"
+            return f"↻ {retrying_words(left)}", "warn"
         case ConnectionState.LOST:
             since = connection.failing_since
             return f"✗ offline {age((now - since).total_seconds())}" if since else "✗ offline", "bad"

@@ -37,6 +37,7 @@ from tui.analysis.run.finding import (
 )
 from tui.analysis.series import EMPTY, latest
 from tui.analysis.status import StatusView, status_view
+from tui.text.markdown import code
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
 from tui.text.times import time_key
@@ -302,8 +303,8 @@ def status_line(row: JobRow) -> str:
     problem = f"{row.sign} {row.note}" if row.alarmed else row.note
     done = progress_words(row) if row.running else ""
     facts = (row.status.word, " ".join(problem.split()), done, row.gpu, f"submitted {row.age} ago")
-    texts = filter(None, (*facts, row.project, f"`{sanitize(row.id)}`"))
-    return f"- {row.status.sign} **{row.name}** {' · '.join(texts)}"
+    texts = " · ".join(filter(None, (*facts, row.project, row.id)))
+    return f"- {row.status.sign} **{code(row.name)}** {code(texts)}"
 
 
 def progress_words(row: JobRow) -> str:

@@ -26,7 +26,7 @@ from api_client.remotes import Remote, RemoteNotConfigured, resolve_remote
 from api_client.remotes.remote import remote_at, secret
 from api_client.remotes.resolution import ListedRemote, RemoteListing
 from api_client.remotes.trussrc import read_sections, trussrc_path
-from api_client.words import command_line
+from api_client.words import command_line, retrying_words
 from tui.commands.support.options import CommandSettings, remote_option
 from tui.commands.support.output import ExitCode, Output
 from tui.settings.paths import config_path
@@ -291,6 +291,6 @@ def _wait_reporter(output: Output) -> Callable[[RequestEvent], None]:
             reported.clear()
         elif event.kind == "waiting" and event.reason not in reported:
             reported.add(event.reason)
-            output.remark(f"{event.reason}; retrying in {event.delay_s:.1f} s")
+            output.remark(f"{event.reason}; {retrying_words(event.delay_s)}")
 
     return report

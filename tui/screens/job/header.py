@@ -36,6 +36,7 @@ from tui.analysis.run.verdict import is_stuck, side_activity, verdict
 from tui.analysis.run.waiting import waiting_text
 from tui.analysis.series import latest
 from tui.tables.column import Span
+from tui.text.markdown import code
 from tui.text.names import clip_middle, shortened
 from tui.text.sanitize import sanitize
 from tui.text.units import age, count, duration, hardware, money, number, percent, rate, significant, thin_bar
@@ -375,13 +376,13 @@ def status_markdown(run: RunSnapshot) -> str:
     """Return what the header shows as Markdown, to paste into a chat or an issue."""
     job, status = run.job, run.status
     elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
-    facts = (f"{status.word}{elapsed}", hardware(job), _plain(cost(run)), sanitize(job.project_name))
-    lines = [f"{status.sign} **{sanitize(job.name or job.id)}** {' · '.join(filter(None, facts))}"]
+    facts = (f"{status.word}{elapsed}", hardware(job), _plain(cost(run)), job.project_name)
+    lines = [f"{status.sign} **{code(job.name or job.id)}** {code(' · '.join(filter(None, facts)))}"]
     waits = job.current_status in WAITING_STATUSES
     shown = (pace(run), progress(run), [] if waits else health(run, UNLIMITED_CELLS))
     texts = [" · ".join(filter(None, map(_plain, line))) for line in shown]
-    lines += [f"- {text}" for text in texts if text]
-    lines.append(f"- `{sanitize(job.id)}`, as of {run.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
+    lines += [f"- {code(text)}" for text in texts if text]
+    lines.append(f"- {code(job.id)}, as of {run.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
     return "\n".join(lines)
 
 
