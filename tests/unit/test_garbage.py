@@ -5,6 +5,8 @@ import weakref
 from collections.abc import Iterator
 
 import pytest
+from rich.segment import Segment
+from textual.strip import Strip
 
 from tui.system.garbage import IDLE_S, WORTHWHILE, IdleCollector, collect_only_when_idle
 
@@ -59,3 +61,15 @@ def test_search_that_took_long_waits_for_a_longer_pause(monkeypatch: pytest.Monk
         searches += gc.get_count()[2] < WORTHWHILE
         assert made
     assert searches == 2
+
+
+def test_line_of_the_screen_is_gone_without_a_search() -> None:
+    text = "a line that nothing else has"
+    gc.disable()
+    try:
+        line = Strip([Segment(text)])
+        assert [part.text for part in line.divide([len(text), 99])] == [text]
+        del line
+        assert [each for each in gc.get_objects() if isinstance(each, Strip) and each.text == text] == []
+    finally:
+        gc.enable()

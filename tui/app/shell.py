@@ -71,7 +71,12 @@ from tui.settings.paths import config_path
 from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory, memory_path
 from tui.system.external_programs import copy_through_tmux
-from tui.system.garbage import LOOK_EVERY_S, IdleCollector, collect_only_when_idle
+from tui.system.garbage import (
+    LOOK_EVERY_S,
+    IdleCollector,
+    collect_only_when_idle,
+    make_no_caches_for_lines,
+)
 from tui.system.keyboard import TerminalDriver
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import LONGEST_WRAPPED, clip, sanitize, sanitize_multiline
@@ -579,6 +584,7 @@ def run_dashboard(
     recordings that ``remote`` stands for. A demo and a recording do not remember their state.
     """
     collect_only_when_idle()
+    make_no_caches_for_lines()
     app = BtTuiApp(
         remote,
         job_id=job_id,
