@@ -65,6 +65,13 @@ def test_a_dry_run_creates_nothing(cli: RunCli, baseten: DeployingServer, tmp_pa
     assert (baseten.wet, len(baseten.requests)) == ([], 2)
 
 
+def test_job_is_found_by_its_name(cli: RunCli, baseten: DeployingServer) -> None:
+    baseten.jobs[0]["name"] = "llama-8b-lora"
+    assert cli(f"{ENOUGH} --yes".replace("job1", "8b-lora")).code == 0
+    assert baseten.requests == baseten.wet
+    assert "job1" in str(baseten.requests)
+
+
 def test_missing_answers_are_named(cli: RunCli, baseten: DeployingServer) -> None:
     every_flag = "--job-id --checkpoint --model-name --gpu --yes"
     for command, missing in (("deploy", every_flag), (f"{NAMED} --yes", "--gpu"), (ALL, "--yes")):

@@ -75,6 +75,8 @@ def test_those_of_a_job_are_found_by_what_they_serve(cli: RunCli, baseten: Deplo
     baseten.on("GET", ".*/m2/deployments/[^/]+/config", Answer({"config": None}))
     listed = cli("deployments --job-id job1 -o json").json
     assert [each["id"] for each in listed] == ["live", "spare", "off", "broken"]
+    baseten.jobs[0]["name"] = "llama-8b-lora"
+    assert cli("deployments --job-id llama-8b -o json").json == listed
     nothing = cli("deployments", "--job-id", "job2")
     assert (nothing.code, "no deployments of checkpoints of job job2" in nothing.err) == (0, True)
 

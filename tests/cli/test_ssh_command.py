@@ -96,8 +96,9 @@ def test_ssh_signs_and_goes_through_the_proxy(running: FakeBaseten, ssh_environ:
     (tmp_path / "ssh").write_text(STAND_IN_FOR_SSH)
     (tmp_path / "ssh").chmod(0o755)
     environ = ssh_environ | {"PATH": f"{tmp_path}:{ssh_environ['PATH']}"}
+    running.jobs[0]["name"] = "llama-8b"
     with Proxy(running) as way:
-        done = run(environ, *PROGRAM, "ssh", "job1", "--", "nvidia-smi", "-L")
+        done = run(environ, *PROGRAM, "ssh", "llama", "--", "nvidia-smi", "-L")
     assert done.returncode == 17
     [signed] = [asked for asked in running.asked if asked.path == SIGN_PATH]
     keys = tmp_path / "keys"
@@ -142,9 +143,11 @@ def test_a_token_is_never_sent_readably(cli: RunCli, running: FakeBaseten, ssh_e
 
 
 def test_why_there_is_no_shell_is_said(cli: RunCli, running: FakeBaseten, ssh_environ: Any) -> None:
-    for name in ("../../etc", "-oProxyCommand=evil", "a b", "job1;rm", "a.b"):
-        assert cli("ssh", "--node", "0", "--", name, environ=ssh_environ).code == 2
-    assert running.asked == []
+    for job_id in ("../../etc", "-oProxyCommand=evil", "a b", "job1;rm", "a.b"):
+        running.jobs = [job(job_id, "RUNNING", name="evil")]
+        assert cli("ssh", "evil", environ=ssh_environ).code == 2
+    assert [asked for asked in running.asked if asked.path.endswith("/sign")] == []
+    running.jobs = [job("job1", "RUNNING")]
     running.on("POST", SIGN_PATH, Answer({"error": "SSH is not enabled for this workspace"}, status=400))
     refused = cli("ssh job1", environ=ssh_environ)
     assert (refused.code, "SSH is not enabled" in refused.err) == (1, True)

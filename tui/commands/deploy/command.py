@@ -27,6 +27,7 @@ from tui.commands.support.options import (
     combined,
     examples,
     format_option,
+    job_named,
     project_id_of,
     remote_option,
     selected_project,
@@ -204,6 +205,9 @@ async def _deploy(
     if cli_options.assume_yes and not cli_options.dry_run:
         client.check_may_change("deploying checkpoints")
     deployer = Deployer(client, output, cli_options)
+    if form.answers.job_id is not None:
+        job = await job_named(client, form.answers.job_id)
+        form = replace(form, answers=replace(form.answers, job_id=job.id))
     project = selected_project(cli_options.project, cli_options.project_id)
     facts = await read_facts(client, form, await project_id_of(client, project))
     form = replace(form, facts=facts)

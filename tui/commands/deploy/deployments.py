@@ -10,7 +10,7 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.deployment import deployment_link, follow, serves_nothing
-from api_client.errors import RequestError
+from api_client.errors import NotFound, RequestError
 from api_client.models import Model
 from api_client.models.deployments import SERVING_STATUSES
 from api_client.models.logs import NS_PER_S, stamp_ns
@@ -36,6 +36,7 @@ from tui.commands.support.options import (
     CommandSettings,
     examples,
     format_option,
+    job_named,
     remote_option,
     yes_option,
 )
@@ -152,11 +153,20 @@ def deployments(
         return None
 
     async def show(client: TrainingClient, output: Output) -> None:
-        listed = await list_deployments(client, await _models(client, model), job_id)
-        none = f"no deployments of checkpoints of job {job_id}" if job_id else "no deployments"
+        of_job = None if job_id is None else await _job_id(client, job_id)
+        listed = await list_deployments(client, await _models(client, model), of_job)
+        none = f"no deployments of checkpoints of job {of_job}" if of_job else "no deployments"
         print_list(output, output_format, listed, LISTED, COLUMNS, none)
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
+
+
+async def _job_id(client: TrainingClient, text: str) -> str:
+    """Return the id of the job called so, or else the text: deployments outlive a deleted job."""
+    try:
+        return (await job_named(client, text)).id
+    except NotFound:
+        return text
 
 
 @examples("bt-tui deployments show wxy7890", "bt-tui deployments show wxy7890 -o json | jq -r .curl")

@@ -81,9 +81,16 @@ def ssh(settings: CommandSettings, job_id: str, command: tuple[str, ...], node: 
     program = shutil.which("ssh")
     if program is None:
         raise CommandFailed("ssh not found; install OpenSSH", ExitCode.UNEXPECTED)
-    host = node_host(job_id, node)
     folder = ssh_folder()
-    sign(settings, host, folder)
+    hosts: list[NodeHost] = []
+
+    async def sign_in(client: TrainingClient, _output: Output) -> None:
+        job = await job_named(client, job_id)
+        hosts.append(node_host(job.id, node))
+        await sign(client, job, hosts[0], folder)
+
+    run_on_remote(settings, sign_in)
+    host = hosts[0]
     arguments = [program, *connection_options(folder, host), host.name]
     if command:
         arguments += ["--", shlex.join(command) if len(command) > 1 else command[0]]
@@ -94,25 +101,20 @@ def ssh_folder() -> SshFolder:
     return SshFolder(platformdirs.user_cache_path("bt-tui") / "ssh", os.environ)
 
 
-def sign(settings: CommandSettings, host: NodeHost, folder: SshFolder) -> None:
+async def sign(client: TrainingClient, job: TrainingJob, host: NodeHost, folder: SshFolder) -> None:
     """Request a certificate for one connection to the node and store the result.
 
     Raises CommandFailed for a job that has ended or does not have the node, and the client's errors.
     """
-
-    async def ask(client: TrainingClient, _output: Output) -> None:
-        job = await client.jobs.find(host.job_id)
-        if job.is_finished:
-            raise CommandFailed(f"job {job.id} has ended; its nodes are gone", ExitCode.NOT_FOUND)
-        if job.node_count is not None and host.node >= job.node_count:
-            raise not_in_job(job.id, "node", str(host.node), map(str, range(job.node_count)))
-        public_key = folder.public_key()
-        signed = await client.sessions.sign_ssh(
-            job.project_id, job.id, public_key=public_key, replica_id=str(host.node)
-        )
-        folder.keep(host, signed, client.destinations)
-
-    run_on_remote(settings, ask)
+    if job.is_finished:
+        raise CommandFailed(f"job {job.id} has ended; its nodes are gone", ExitCode.NOT_FOUND)
+    if job.node_count is not None and host.node >= job.node_count:
+        raise not_in_job(job.id, "node", str(host.node), map(str, range(job.node_count)))
+    public_key = folder.public_key()
+    signed = await client.sessions.sign_ssh(
+        job.project_id, job.id, public_key=public_key, replica_id=str(host.node)
+    )
+    folder.keep(host, signed, client.destinations)
 
 
 def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
@@ -209,7 +211,12 @@ def ssh_sign(settings: CommandSettings, host_name: str) -> None:
     host = parse_host(host_name)
     if host.remote_name is not None:
         settings = CommandSettings(remote_name=host.remote_name, output=settings.output)
-    sign(settings, host, ssh_folder())
+    folder = ssh_folder()
+
+    async def sign_in(client: TrainingClient, _output: Output) -> None:
+        await sign(client, await client.jobs.find(host.job_id), host, folder)
+
+    run_on_remote(settings, sign_in)
 
 
 @click.command("ssh-proxy", hidden=True)
