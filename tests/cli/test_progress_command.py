@@ -59,6 +59,9 @@ def test_curve_of_a_metric_has_one_record_a_reading(cli: RunCli, baseten: FakeBa
     document = cli("progress run1 --series -o json").json
     assert document["metrics"] == {"kl": None, "reward": 0.5}
     assert [point["value"] for point in document["series"]["reward"]] == [0.5, 0.5]
+    assert cli("progress run1 --metric ward").out.splitlines() == table
+    unclear = cli("progress run1 --metric r").err
+    assert "no metric 'r' (it has: learning_rate, reward, steps_per_s, tokens_per_s)" in unclear
     missing = cli("progress run1 --metric rewards -o csv")
     assert (missing.code, missing.out) == (7, "")
     assert "job run1 has no metric 'rewards' (it has: kl, learning_rate, loss, reward" in missing.err

@@ -36,13 +36,20 @@ NAME_FIELDS: tuple[Column[Curve], ...] = (
 
 
 def chosen_curves(progress: ProgressSnapshot, names: Sequence[str], source: str) -> list[Curve]:
-    """Return the curves with these names. Raises CommandFailed for a name that the source lacks."""
+    """Return the curves with these names, or whose names are the only ones that contain them.
+
+    Raises CommandFailed for a name that fits no curve, or several.
+    """
     curves = {curve.name: curve for curve in curves_of(progress)}
-    missing = next((name for name in names if name not in curves), None)
-    if missing is not None:
-        message = f"{source} has no metric {sanitize(missing)!r} (it has: {known_names(curves)})"
-        raise CommandFailed(message, ExitCode.NOT_FOUND)
-    return [curves[name] for name in dict.fromkeys(names)]
+    chosen = []
+    for name in names:
+        matching = [name] if name in curves else [curve for curve in curves if name in curve]
+        if len(matching) != 1:
+            known = known_names(matching or curves)
+            message = f"{source} has no metric {sanitize(name)!r} (it has: {known})"
+            raise CommandFailed(message, ExitCode.NOT_FOUND)
+        chosen += matching
+    return [curves[name] for name in dict.fromkeys(chosen)]
 
 
 def points_of(curve: Curve, progress: ProgressSnapshot) -> list[dict[str, Any]]:
