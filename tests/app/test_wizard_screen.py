@@ -252,6 +252,14 @@ async def test_refused_answer_does_not_move_the_question() -> None:
         assert any("✗ 1 is not a LoRA rank" in line for line in refused[12:17])
 
 
+async def test_up_moves_from_the_field_to_the_options_above() -> None:
+    app = deploy_view(to(form_of(lora("checkpoint-1")), "lora_rank"))
+    async with opened(app, (120, 36)) as pilot:
+        await pressed(pilot, "up", "down", "enter")
+        assert app.screen.query_one("#text", Input).value == "32"
+        assert isinstance(app.focused, Input)
+
+
 async def test_list_of_questions_is_drawn_in_the_colors_of_a_theme_chosen_later() -> None:
     app = deploy_view(form_of(lora("checkpoint-100")))
     async with opened(app, SIZE) as pilot:

@@ -92,6 +92,8 @@ class CheckboxList(ChoiceList):
 class QuestionPane(Vertical):
     """Asks one question and posts ``Answered`` when the user is done; it does not validate the answer."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("up", "options", "options", show=False)]
+
     @dataclass
     class Answered(Message):
         """The user's answer, as typed."""
@@ -151,6 +153,11 @@ class QuestionPane(Vertical):
     def on_show(self) -> None:
         # The field loses the focus when it learns that it was hidden, which may be after it is shown again.
         self._field.call_later(self._field.focus)
+
+    def action_options(self) -> None:
+        """Move from the text field to the options above it."""
+        for options in self.query(ChoiceList):
+            options.focus()
 
     @on(CheckboxList.Complete)
     @on(Input.Submitted)
