@@ -63,8 +63,8 @@ class DownloadRun:
         needed_bytes = sum(plan.files[index].missing_bytes for index in todo)
         if plan.free_bytes is not None and needed_bytes > plan.free_bytes:
             raise NoRoom(
-                f"{plan.folder} has {plan.free_bytes / 2**20:,.0f} MiB free, but the download needs "
-                f"{needed_bytes / 2**20:,.0f} MiB; nothing was downloaded"
+                f"the disk of {plan.folder} has {plan.free_bytes / 2**20:,.0f} MiB free, but the download "
+                f"needs {needed_bytes / 2**20:,.0f} MiB; nothing was downloaded"
             )
         meter = self.meter = ProgressMeter(begun, self.clock.monotonic)
         waiting = iter(todo)

@@ -148,7 +148,8 @@ def status(settings: CommandSettings, data_dir: Path | None, output_format: str)
     addresses = [address for folder in _folders(data_dir) if (address := running_address(folder)) is not None]
     output.answer(output_format, addresses, rows_of(RUNNING, addresses, output))
     if not addresses:
-        output.remark("no emulator is running; --remote local starts one when needed")
+        where = "" if data_dir else " in your user data folder (--data DIR looks in another)"
+        output.remark(f"no emulator is running{where}; --remote local starts one when needed")
     return ExitCode.OK if addresses else ExitCode.NOT_FOUND
 
 
