@@ -43,7 +43,7 @@ _Bytes = Annotated[int, FastPath(core_schema.int_schema(strict=True, gt=-(2**63)
 
 @dataclass(slots=True)
 class ListedPath:
-    """File or directory of the cache, as the server sends it; other values than text and sizes are empty."""
+    """File or directory of the cache, as the server sends it; a value of the wrong type is left empty."""
 
     path: str
     size_bytes: _Bytes = 0

@@ -23,7 +23,7 @@ MAX_FILE_BYTES = 512 * 1024
 MAX_TEXT_BYTES = 2 * 1024**2
 """Text of all files of a job that are shown line by line."""
 MAX_LINES = 200
-"""Lines shown of each file, and files shown line by line."""
+"""How many lines are shown of each file, and how many files are shown line by line."""
 _MAX_COMPARED_LINES = 4_000
 """Lines of both files, without those at both ends that are equal: comparing more takes seconds."""
 _CONTEXT_LINES = 3
@@ -111,10 +111,10 @@ class _Marks:
     def shown(self, line: str, before: set[str]) -> str:
         """Return a line of a diff with words instead of marks; the marks of the file ``before`` are known."""
 
-        def words(mark: re.Match[str]) -> str:
+        def placeholder(mark: re.Match[str]) -> str:
             return "<new value>" if line[0] == "+" and mark[0] not in before else "<hidden>"
 
-        return sanitize(self._MARK.sub(words, line))
+        return sanitize(self._MARK.sub(placeholder, line))
 
     def within(self, lines: Iterable[str]) -> set[str]:
         return {mark[0] for line in lines for mark in self._MARK.finditer(line)}

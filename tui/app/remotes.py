@@ -76,13 +76,13 @@ class Remotes:
         for listed in listing.remotes:
             if listed.remote is None:
                 continue
-            about = f"{listed.remote.app_url} · from {listed.remote.key_origin}"
+            description = f"{listed.remote.app_url} · from {listed.remote.key_origin}"
             switch = partial(self.switch_to, self._named(listed.remote))
-            commands.append((escape(sanitize(listed.name)), switch, escape(sanitize(about))))
+            commands.append((escape(sanitize(listed.name)), switch, escape(sanitize(description))))
         if self._own_emulator is not None and LOCAL not in {listed.name for listed in listing.remotes}:
             start = partial(self._start_and_switch, self._own_emulator)
-            about = "the emulator on this machine; started if needed, keeps its data"
-            commands.append((LOCAL, partial(self._run, start, "start emulator"), about))
+            description = "the emulator on this machine; started if needed, keeps its data"
+            commands.append((LOCAL, partial(self._run, start, "start emulator"), description))
         if commands:
             open_palette(self._app, commands, "Switch to which remote?")
         else:

@@ -61,7 +61,7 @@ class RunMemory(State):
     blind_since_s: float | None = None
     blind_reported: bool = False
     sighted_s: float = 0.0
-    """When it was seen again after that was reported."""
+    """When the run was seen again after its outage was reported."""
     stop: Stop | None = None
     reported: list[str] = []
     """What else is reported only once."""

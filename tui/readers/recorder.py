@@ -243,7 +243,7 @@ class Recorder:
         await asyncio.to_thread(self._writer.documents, await self._documents())
 
     async def _record_small_files(self) -> None:
-        """Record the small files of checkpoints that say how it was trained, the newest first."""
+        """Record the small files in checkpoints, such as trainer states, newest first, up to a total size."""
         left = SMALL_FILES_BYTES
         for file in sorted(self._files, key=lambda one: one.last_modified, reverse=True):
             is_small = 0 < file.size_bytes <= min(SMALL_FILE_BYTES, left)

@@ -150,14 +150,14 @@ class KeyHints(Widget):
 
     def _placed(self) -> list[tuple[int, KeyHint]]:
         placed = []
-        at = MARGIN
+        x = MARGIN
         for hint in fitting(self._hints, self.size.width):
-            placed.append((at, hint))
-            at += hint.cells + BETWEEN
+            placed.append((x, hint))
+            x += hint.cells + BETWEEN
         return placed
 
     def _hint_at(self, x: int) -> KeyHint | None:
-        return next((hint for at, hint in self._placed() if at <= x < at + hint.cells), None)
+        return next((hint for start, hint in self._placed() if start <= x < start + hint.cells), None)
 
     def render_line(self, y: int) -> Strip:
         base = self.rich_style

@@ -229,14 +229,16 @@ def _item(
     price = PRICES_USD_PER_MINUTE.get(machine.id, 0.0)
     changes = [(event.status, event.created) for event in events if event.created is not None]
     runs = [
-        (began, ended)
-        for (status, began), (_, ended) in pairwise([*changes, ("", end)])
+        (run_start, run_end)
+        for (status, run_start), (_, run_end) in pairwise([*changes, ("", end)])
         if status == JobStatus.RUNNING
     ]
     daily, day = [], start.replace(hour=0, minute=0, second=0, microsecond=0)
     while day < end:
         first, last = max(start, day), min(end, day + timedelta(days=1))
-        shares_s = ((min(ended, last) - max(began, first)).total_seconds() for began, ended in runs)
+        shares_s = (
+            (min(run_end, last) - max(run_start, first)).total_seconds() for run_start, run_end in runs
+        )
         if minutes := int(sum(max(0.0, share_s) for share_s in shares_s) // 60) * (job.node_count or 1):
             daily.append(DailyUsage(date=day.date(), subtotal=round(minutes * price, 4), minutes=minutes))
         day += timedelta(days=1)

@@ -44,7 +44,7 @@ _HEADLINES = (
     ({"kl"}, _ANY | {"actor", "policy", "approx", "loss", "ppo"}),
     ({"length", "len"}, _ANY | {"response", "completion", "completions", "gen", "generation"}),
 )
-"""What reinforcement learning is judged by, and the other words of its names: whose it is, how averaged."""
+"""Quantities by which reinforcement learning is judged, each with the other words its name may have."""
 
 
 def headline_metrics(metrics: Collection[str]) -> list[str]:

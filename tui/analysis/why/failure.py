@@ -108,7 +108,7 @@ def _trace(lines: Sequence[LogLine], cause: LogLine) -> list[LogLine]:
 
 
 def _following(errors: Sequence[LogLine], cause: LogLine | None) -> tuple[Clue, ...]:
-    """Return the other errors, once for all nodes that report the same."""
+    """Return the errors other than the cause: each once, with how many nodes or lines report it."""
     own = shape(_error(cause)) if cause is not None else ""
     clues = [Clue(_error(line), line.timestamp_ns, line.replica, is_warning=True) for line in errors]
     counts = Counter(shape(clue.text) for clue in clues)

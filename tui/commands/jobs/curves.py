@@ -36,7 +36,7 @@ NAME_FIELDS: tuple[Column[Curve], ...] = (
 
 
 def chosen_curves(progress: ProgressSnapshot, names: Sequence[str], source: str) -> list[Curve]:
-    """Return the curves with these names, or whose names are the only ones that contain them.
+    """Return the curves with these names; a part of a name is enough if no other curve has it.
 
     Raises CommandFailed for a name that fits no curve, or several.
     """

@@ -359,7 +359,7 @@ def show_lines(
 
 
 def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
-    """Return what each line came to mean in the end, by its number: later belief is taken over."""
+    """Return what was read in each line, by line number, including what only later lines confirmed."""
     readings: dict[int, ParsedMetrics] = {}
     for index, line in enumerate(_shown_while_read(lines)):
         for at, _, reading in reader.read(line.message, line.replica or "", index):

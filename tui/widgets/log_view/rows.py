@@ -267,9 +267,9 @@ class LogRows:
 
     def find(self, key: LineKey) -> tuple[BlockRows, int] | None:
         """Return the block of a line that passes the filter, folded or not, and the index there."""
-        at, index = self.store.position(key)
-        if at < len(self.parts):
-            part = self.parts[at]
+        number, index = self.store.position(key)
+        if number < len(self.parts):
+            part = self.parts[number]
             position = bisect_left(part.passing, index)
             if (
                 position < len(part.passing)

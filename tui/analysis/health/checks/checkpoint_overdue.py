@@ -36,7 +36,7 @@ def _never_came(run: Watched, logged: Sequence[Saved]) -> Findings:
     """Report saves that the log announced, or its settings, and that did not become checkpoints."""
     progress, steps = run.progress, run.progress.step_series
     newest = run.stored[-1][0] if run.stored else -math.inf
-    lost = [at for at, _ in logged if at > newest + _LISTED_AFTER_S]
+    lost = [at_s for at_s, _ in logged if at_s > newest + _LISTED_AFTER_S]
     # A single save may be another kind of file, and some runs keep their checkpoints elsewhere.
     if run.run.checkpoints is not None and len(lost) > 1 and run.now_s - lost[1] > _LISTED_AFTER_S:
         count = counted(len(lost), "save")

@@ -59,7 +59,10 @@ def mentions_save(text: str) -> bool:
 
 
 def read(text: str) -> ParsedMetrics | None:
-    """Parse a line about saving a checkpoint, and the step that it names; the name may be empty."""
+    """Return the name and the step of the checkpoint that a line says was saved; None for other lines.
+
+    The name may be empty.
+    """
     lowered = text.lower()
     paths = _PATH.findall(text)
     own = _PATH.sub(lambda path: f"/{PurePosixPath(path[0]).suffix}", lowered)

@@ -192,16 +192,16 @@ def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
         found |= {"step": int(done), "total_steps": int(total)}
         return
     if counter.is_lightning:
-        whole, epochs = int(epoch), epochs and epochs + 1
+        finished_epochs, epochs = int(epoch), epochs and epochs + 1
     else:
-        whole = max(0, int(epoch) - 1)
+        finished_epochs = max(0, int(epoch) - 1)
     found |= {
-        "step": int(whole * total + done),
+        "step": int(finished_epochs * total + done),
         "total_steps": int(epochs * total) if epochs else None,
-        "epoch": whole + done / total,
+        "epoch": finished_epochs + done / total,
         "epoch_step": int(done),
         "epoch_steps": int(total),
-        "whole_epochs": whole,
+        "whole_epochs": finished_epochs,
     }
 
 
