@@ -89,6 +89,16 @@ async def test_back_and_forward_are_those_of_a_browser(server: FakeBaseten) -> N
         assert app.screen.query_text == "F"
 
 
+async def test_job_header_has_a_way_back_for_the_mouse_on_a_narrow_terminal(server: FakeBaseten) -> None:
+    server.jobs[0]["name"] = "a-long-name-of-a-run-with-its-settings-and-seeds"
+    app = dashboard(server)
+    async with app.run_test(size=(60, 20)) as pilot:
+        await is_shown(pilot, HomeScreen, "a-long-name")
+        await is_shown(pilot, JobScreen, "COMPLETED", after="enter")
+        await pilot.click(offset=(1, 0))
+        await is_shown(pilot, HomeScreen)
+
+
 async def choose(pilot: Pilot[Any], letters: str, words: str) -> None:
     await pilot.press("0")
     await until(pilot, lambda: "Which team or project?" in text_of(pilot.app))  # type: ignore[arg-type]

@@ -173,7 +173,7 @@ def identity(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
     job, status = run.job, run.status
     elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
     facts: list[Fact] = [
-        [(f"{status.sign} ", status.tone), (sanitize(job.name or job.id), "strong")],
+        [("‹ ", "muted"), (f"{status.sign} ", status.tone), (sanitize(job.name or job.id), "strong")],
         [(status.word.upper(), status.tone), (elapsed, "plain")],
         [(hardware(job), "plain")],
     ]
@@ -184,7 +184,7 @@ def identity(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
     spent = cost(run)
     room = width - sum(_cells(fact) + len(IDENTITY_SEPARATOR) for fact in facts)
     facts.append(spent if _cells(spent) <= room else spent[-1:])
-    facts.append([(f"‹ {sanitize(job.project_name)}", "muted")])
+    facts.append([(sanitize(job.project_name), "muted")])
     if job.is_spot:
         facts.append([("spot", "caution")])
     return [fact for fact in facts if fact]
