@@ -188,8 +188,6 @@ class JobRun(Thread):
             self._log(f"[emulator] INFO fetching weights {weights.source}")
             mirror.mkdir(parents=True, exist_ok=True)
             name = (weights.auth and weights.auth.auth_secret_name) or weights.auth_secret_name
-            variable = "STORAGE_EMULATOR_HOST" if weights.scheme == "gs" else "AWS_ENDPOINT_URL"
-            endpoint = services.environ.get(variable, "")
             order = weights_program.WeightsOrder(
                 scheme=weights.scheme,
                 location=weights.source.partition("://")[2],
@@ -197,18 +195,18 @@ class JobRun(Thread):
                 ignore_patterns=weights.ignore_patterns,
                 mirror=str(mirror),
                 destination=str(self._folders.weights / str(index)),
-                endpoint=endpoint if "://" in endpoint or not endpoint else f"http://{endpoint}",
+                endpoint=services.environ.get("AWS_ENDPOINT_URL", ""),
             )
             secret = self._secret(name, f"weights {weights.source}") if name else ""
             command = [sys.executable, "-P", weights_program.__file__, json.dumps(asdict(order))]
             variables = {**ambient, weights_program.SECRET_VARIABLE: secret}
             process = self._start(command, mirror, variables, grace_s=0)
-            reason = ""
+            summary = ""
             for _, lines, code in output_of([process]):
-                self._job_log.write(0, [line for line in lines if line.startswith("[emulator]")])
-                reason = lines[-1] if lines else reason
+                summary = lines[-1] if lines else summary
                 if code and not self._requested_end:
-                    raise CannotStart(f"can't fetch the weights {weights.source}: {reason}")
+                    raise CannotStart(f"can't fetch the weights {weights.source}: {summary}")
+            self._log(f"[emulator] INFO delivered {summary}")
             self._processes.remove(process)
             process.close()
 

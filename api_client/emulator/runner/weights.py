@@ -2,8 +2,8 @@
 
 It is a process so that it can be ended: a library's threads can't. It imports nothing of this package, so
 that it starts at once, and sees no variable that chooses an account. The secret comes in a variable; the
-rest is a JSON object in the first argument, the fields of ``WeightsOrder``. Its output consists of log lines,
-the last one of a failure is the reason.
+rest is a JSON object in the first argument, the fields of ``WeightsOrder``. The last line of its output is a
+summary or, if it fails, the reason.
 
 Sources are listed each time with the job's own credentials; files that are in the mirror already are not
 fetched again. A job gets complete, write-protected files, inside its destination only.
@@ -18,10 +18,9 @@ import hashlib
 import importlib
 import json
 import os
-import secrets
 import shlex
 import sys
-import time
+import tempfile
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,10 +29,10 @@ from typing import Any
 from urllib.parse import unquote
 
 import obstore
-from obstore.store import GCSStore, LocalStore, S3Store
+from obstore.store import LocalStore, S3Store
 
 SECRET_VARIABLE = "BT_EMULATOR_WEIGHTS_SECRET"
-SCHEMES = ("hf", "s3", "gs", "r2", "file")
+SCHEMES = ("hf", "s3", "file")
 
 PIECE_BYTES = 32 * 1024 * 1024
 """Bytes per request: short enough that no request takes long."""
@@ -78,40 +77,26 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     return False
 
 
-def _log(order: WeightsOrder, level: str, text: str) -> None:
-    print(f"[emulator] {level} weights {order.scheme}://{order.location}: {text}", flush=True)  # noqa: T201
-
-
 def _chosen(order: WeightsOrder, names: Iterable[str]) -> list[str]:
-    """Return the names that the patterns let through; log a warning if ``*`` leaves out subfolders."""
-    names, allow, ignore = list(names), order.allow_patterns or [], order.ignore_patterns
-    chosen = [name for name in names if passes(name, allow, ignore)]
-    nested = [f"**/{pattern}" for pattern in allow]
-    everywhere = [name for name in names if nested and passes(name, nested, ignore)]
-    left_out = sorted({*everywhere} - {*chosen})
-    if left_out:
-        files = f"{len(left_out):,} file{'s' * (len(left_out) != 1)} in subfolders, such as {left_out[0]}"
-        _log(order, "WARNING", f"allow_patterns leave out {files}; use **/ to include them")
+    """Return the names that the patterns let through; fail if there is none."""
+    chosen = [name for name in names if passes(name, order.allow_patterns, order.ignore_patterns)]
     if not chosen:
         raise FetchFailed("no file matches the patterns")
     return chosen
 
 
-def fetch(order: WeightsOrder, secret: str) -> None:
-    """Fill the destination with write-protected hard links to files of the mirror."""
-    start_s = time.monotonic()
+def fetch(order: WeightsOrder, secret: str) -> str:
+    """Fill the destination with write-protected hard links to files of the mirror; return a summary."""
     files = _from_hub(order, secret) if order.scheme == "hf" else _from_store(order, secret)
-    size_bytes = 0
     for name, path in files.items():
         target = Path(order.destination, name)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.hardlink_to(path)
         target.chmod(0o444)
-        size_bytes += target.stat().st_size
     for folder, _, _ in os.walk(order.destination, topdown=False):
         Path(folder).chmod(0o555)
-    count = f"{len(files):,} file{'s' * (len(files) != 1)}, {size_bytes / 1e6:,.1f} MB"
-    _log(order, "INFO", f"{count}, delivered in {time.monotonic() - start_s:.1f} s")
+    size_bytes = sum(path.stat().st_size for path in files.values())
+    return f"{len(files):,} file{'s' * (len(files) != 1)}, {size_bytes / 1e6:,.1f} MB"
 
 
 def _from_hub(order: WeightsOrder, secret: str) -> dict[str, Path]:
@@ -129,12 +114,10 @@ def _from_hub(order: WeightsOrder, secret: str) -> dict[str, Path]:
         # Without a token of the job, False: never use the user's own login.
         "token": secret or False,
     }
-    names = None
-    if order.allow_patterns or order.ignore_patterns:
-        names = [glob.escape(name) for name in _chosen(order, hub.list_repo_files(**options))]
-    root = Path(hub.snapshot_download(**options, allow_patterns=names, cache_dir=f"{order.mirror}/hub"))
-    files = {path.relative_to(root).as_posix(): path.resolve() for path in root.rglob("*") if path.is_file()}
-    return {name: files[name] for name in files if passes(name, order.allow_patterns, order.ignore_patterns)}
+    names = _chosen(order, hub.list_repo_files(**options))
+    exact = [glob.escape(name) for name in names]
+    root = Path(hub.snapshot_download(**options, allow_patterns=exact, cache_dir=f"{order.mirror}/hub"))
+    return {name: (root / name).resolve(strict=True) for name in names}
 
 
 def _from_store(order: WeightsOrder, secret: str) -> dict[str, Path]:
@@ -159,28 +142,9 @@ def _open_store(order: WeightsOrder, secret: str) -> tuple[Any, str]:
             raise FetchFailed(f"{path} does not exist on this machine")
         return LocalStore(), str(path).strip("/")
     if not secret:
-        raise FetchFailed(f"{order.scheme}:// needs auth with a secret, as on Baseten")
+        raise FetchFailed("s3:// needs auth with a secret, as on Baseten")
     bucket, _, prefix = order.location.partition("/")
-    client: Any = {"timeout": "120s", "connect_timeout": "10s", "allow_http": True}
-    if order.scheme == "gs":
-        if not _json_object(secret):
-            raise FetchFailed("the secret must be a service account key (a JSON object)")
-        other = {"base_url": order.endpoint, "skip_signature": True}
-        config: Any = other if order.endpoint else {"service_account_key": secret}
-        return GCSStore(bucket, config=config, client_options=client), prefix.strip("/")
-    config = _key_pair(secret)
-    if order.endpoint:
-        config["endpoint"] = order.endpoint
-    if order.scheme == "r2":
-        account, _, bucket = bucket.partition(".")
-        if not account or not bucket:
-            raise FetchFailed("an r2:// source must be r2://account_id.bucket/path")
-        config.setdefault("endpoint", f"https://{account}.r2.cloudflarestorage.com")
-    return S3Store(bucket, config=config, client_options=client), prefix.strip("/")
-
-
-def _key_pair(secret: str) -> dict[str, str]:
-    """Read the documented fields only: the platform refuses a secret without the prefix, too."""
+    # Only the documented fields: the platform refuses a secret without the prefix, too.
     content = _json_object(secret)
     if not (content.get("aws_access_key_id") and content.get("aws_secret_access_key")):
         raise FetchFailed(
@@ -188,7 +152,12 @@ def _key_pair(secret: str) -> dict[str, str]:
             ' "aws_region" and "aws_session_token" are optional'
         )
     fields = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_region")
-    return {"aws_region": "us-east-1"} | {name: str(content[name]) for name in fields if content.get(name)}
+    config: Any = {"aws_region": "us-east-1"}
+    config |= {name: str(content[name]) for name in fields if content.get(name)}
+    if order.endpoint:
+        config["endpoint"] = order.endpoint
+    client: Any = {"timeout": "120s", "connect_timeout": "10s", "allow_http": True}
+    return S3Store(bucket, config=config, client_options=client), prefix.strip("/")
 
 
 def _json_object(secret: str) -> Mapping[str, Any]:
@@ -219,18 +188,16 @@ def _download(order: WeightsOrder, store: Any, meta: Mapping[str, Any]) -> Path:
     bucket = order.location.partition("/")[0]
     subject = "\0".join((order.scheme, bucket, meta["path"], version, str(meta["size"])))
     path = Path(order.mirror, hashlib.sha256(subject.encode(errors="surrogatepass")).hexdigest())
-    if path.exists():
-        return path
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    options: Any = {"if_match": meta["e_tag"]} if meta["e_tag"] else {}
-    try:
-        with partial.open("xb") as file:
+    if not path.exists():
+        options: Any = {"if_match": meta["e_tag"]} if meta["e_tag"] else {}
+        with tempfile.NamedTemporaryFile(dir=order.mirror, prefix=".") as file:
             for start in range(0, meta["size"], PIECE_BYTES):
                 span = (start, min(start + PIECE_BYTES, meta["size"]))
                 file.write(obstore.get(store, meta["path"], options=options | {"range": span}).bytes())
-        return partial.rename(path)
-    finally:
-        partial.unlink(missing_ok=True)
+            file.flush()
+            with contextlib.suppress(FileExistsError):  # another job fetched it meanwhile
+                path.hardlink_to(file.name)
+    return path
 
 
 def _reason(error: Exception, secret: str) -> str:
@@ -248,10 +215,11 @@ def _reason(error: Exception, secret: str) -> str:
 def main() -> int:
     secret = os.environ.pop(SECRET_VARIABLE, "")
     try:
-        fetch(WeightsOrder(**json.loads(sys.argv[1])), secret)
+        summary = fetch(WeightsOrder(**json.loads(sys.argv[1])), secret)
     except Exception as error:  # noqa: BLE001 - libraries may fail in any way, and name secrets
         print(_reason(error, secret), flush=True)  # noqa: T201
         return 1
+    print(summary, flush=True)  # noqa: T201
     return 0
 
 
