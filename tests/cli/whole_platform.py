@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.store.blobs import BUCKET
-from api_client.emulator.store.deployments import Change, DeploymentPlan, StoredDeployment, StoredModel
+from api_client.emulator.store.deployments import StoredDeployment, StoredModel
 from api_client.models import CachedFile, JobStatus
 from support.archives import packed
 from support.every_command import BROKEN, ENDED, INACTIVE, JOB, SERVING, SPARE, WAITING
@@ -66,6 +65,8 @@ def furnish(served: Served) -> None:
 
 TRUSS_CONFIG = {
     "model_name": "tuned\x1b[31m",
+    "model_metadata": {"example_model_input": {"model": "checkpoint-100"}},
+    "resources": {"use_gpu": True},
     "base_image": {"image": "vllm"},
     "environment_variables": {},
     "secrets": {},
@@ -81,17 +82,19 @@ TRUSS_CONFIG = {
 
 
 def furnish_deployments(served: Served, created: datetime) -> None:
-    plan = DeploymentPlan("h100-2-52x468", json.dumps(TRUSS_CONFIG), ("checkpoint-100",))
-    stopped = (Change(created, "deactivate"),)
+    serving = StoredDeployment(
+        SERVING, "model001", 1, created, "H100:2 52x468", TRUSS_CONFIG, (), ((created, None),)
+    )
+    broken = {"config": {**TRUSS_CONFIG, "resources": {"use_gpu": False}}, "machine_name": "no\x1b[2Jspace"}
     deployments = (
-        StoredDeployment(SERVING, "model001", 1, created, True, plan),
-        StoredDeployment(SPARE, "model001", 2, created, False, plan),
-        StoredDeployment(INACTIVE, "model001", 3, created, False, plan, stopped),
-        StoredDeployment(BROKEN, "model001", 4, created, False, replace(plan, failure="no\x1b[2Jspace")),
+        serving,
+        replace(serving, id=SPARE, number=2),
+        replace(serving, id=INACTIVE, number=3, starts=((created, created),)),
+        replace(serving, id=BROKEN, number=4, **broken),
     )
     (team,) = served.platform.stores.teams.all()
-    model = StoredModel("model001", team.id, "tuned\x1b[31m\nmodel", created, deployments, 4)
-    served.platform.stores.deployments.models.put(model.id, model)
+    model = StoredModel("model001", team.id, "tuned\x1b[31m\nmodel", created, deployments, 4, SERVING)
+    served.platform.stores.models.put(model.id, model)
 
 
 @contextmanager

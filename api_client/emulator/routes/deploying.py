@@ -1,6 +1,6 @@
 """Create a deployment from a request: check it, look up its checkpoints and machine, render the config.
 
-The render also shows if the server could start: the weights must fit the machine's GPUs.
+The config shows if the server could start: it needs a GPU.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -19,12 +20,13 @@ from api_client.definitions.deployment import DEPLOYED_CHECKPOINTS_FOLDER
 from api_client.definitions.job_request import normal_gpu_type
 from api_client.emulator.answers import ApiFault, first_problem, invalid, not_found, not_served
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE, instance
+from api_client.emulator.formats import new_id
 from api_client.emulator.platform import Platform
 from api_client.emulator.routes.calls import TEXT, Call, api_route, served
-from api_client.emulator.store.deployments import DeploymentPlan
-from api_client.models import Checkpoint, CheckpointFile, InstanceType
+from api_client.emulator.store.deployments import StoredDeployment, StoredModel
+from api_client.models import Checkpoint, InstanceType
 from api_client.models.account import EMULATOR_USER_EMAIL
-from api_client.servable import adapter_ranks, check_selection, kind_of, rank_for, verdict
+from api_client.servable import adapter_ranks, check_selection, kind_of, rank_for
 
 _Text = Annotated[str, StringConstraints(min_length=0)]
 """Text without lone surrogates, which JSON can contain but no file or database can store."""
@@ -107,35 +109,6 @@ def _look_up(platform: Platform, job_id: str, name: str) -> Checkpoint:
         if checkpoint.checkpoint_id == name:
             return checkpoint.model_copy(update={"training_job_id": job.id})
     raise ApiFault(404, "NOT_FOUND", f"Checkpoint {name!r} of training job {job.id!r} not found")
-
-
-def startup_error(platform: Platform, machine: InstanceType, checkpoints: Sequence[Checkpoint]) -> str | None:
-    """Return the error with which the server would exit, or None if it would start."""
-    if machine.gpu_count == 0:
-        return f"RuntimeError: Failed to infer device type: {machine.name} has no GPU"
-    weight_bytes = 0
-    for checkpoint in checkpoints:
-        name, job_id = checkpoint.checkpoint_id, checkpoint.training_job_id
-        files = [
-            CheckpointFile(relative_file_name=file.relative_name, size_bytes=file.size_bytes)
-            for file in platform.backend_of(job_id).checkpoint_files(job_id)
-            if file.node_rank == 0
-        ]
-        if files and verdict(name, files) != "weights":
-            return (
-                f"RuntimeError: Cannot find any model weights in checkpoint {name!r}:"
-                " shards of a distributed trainer must be merged before they can be served"
-            )
-        if kind_of(checkpoint) != "lora":
-            weight_bytes += sum(file.size_bytes for file in files if verdict(name, [file]) == "weights")
-    memory_bytes = (machine.gpu_memory_limit_mib or 0) * 2**20 * machine.gpu_count
-    # 0.9 is vLLM's default for gpu_memory_utilization.
-    if memory_bytes and weight_bytes > memory_bytes * 0.9:
-        return (
-            f"torch.OutOfMemoryError: CUDA out of memory: the weights take {weight_bytes / 2**30:.0f}"
-            f" GiB, {machine.name} has {memory_bytes / 2**30:.0f} GiB"
-        )
-    return None
 
 
 def render(
@@ -235,23 +208,35 @@ def deploy(platform: Platform, fields: Any) -> dict[str, Any]:
         machine = instance(request.instance_type_id)
     except LookupError:
         raise not_found("Instance type", request.instance_type_id) from None
-    model_name, environment = request.metadata.oracle_name, request.inference_stack.environment_variables
+    name, environment = request.metadata.oracle_name, request.inference_stack.environment_variables
     sources = (source.b10_training_checkpoint_weights_source for source in request.weights_sources)
     checkpoints = choose(platform, [source.checkpoint for source in sources])
-    team_id = platform.stored_project(platform.job_by_id(checkpoints[0].training_job_id).project_id).team_id
-    config = json.dumps(render(model_name, machine, checkpoints, environment))
+    team_id = platform.stores.team_of(platform.job_by_id(checkpoints[0].training_job_id).project_id)
+    config = render(name, machine, checkpoints, environment)
     if request.dry_run:
-        return {"model_version": None, "truss_config": config}
-    plan = DeploymentPlan(
-        instance_type_id=machine.id,
-        truss_config=config,
-        served_names=tuple(checkpoint.checkpoint_id for checkpoint in checkpoints),
+        return {"model_version": None, "truss_config": json.dumps(config)}
+    now, models = platform.now(), platform.stores.models
+    existing = (model for model in models.all() if (model.team_id, model.name) == (team_id, name))
+    model = next(existing, None) or StoredModel(new_id(), team_id, name, created_at=now)
+    deployment = StoredDeployment(
+        id=new_id(),
+        model_id=model.id,
+        number=model.deployments_made + 1,
+        created_at=now,
+        machine_name=machine.name,
+        config=config,
         warnings=tuple(_missing_secrets(platform, team_id, environment)),
-        failure=startup_error(platform, machine, checkpoints),
+        starts=((now, None),),
     )
-    version = platform.stores.deployments.add(model_name, team_id, plan, platform.now())
-    fields = {"id": version.id, "name": version.name, "model_id": version.model_id}
-    return {"model_version": fields, "truss_config": config}
+    changed = replace(
+        model,
+        deployments=(deployment, *model.deployments),
+        deployments_made=deployment.number,
+        production_id=(model.production or deployment).id,
+    )
+    models.put(model.id, changed)
+    fields = {"id": deployment.id, "name": deployment.name, "model_id": model.id}
+    return {"model_version": fields, "truss_config": json.dumps(config)}
 
 
 def _missing_secrets(
@@ -301,7 +286,7 @@ def _listed_instance(machine: InstanceType) -> dict[str, Any]:
     return fields | {re.sub(r"_(\w)", lambda match: match[1].upper(), name): fields[name] for name in fields}
 
 
-def _answer(call: Call) -> Any:
+async def _answer(call: Call) -> Any:
     document, platform = call.parameters.required("query", TEXT), call.platform
     variables = call.parameters.values.get("variables")
     try:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from api_client import routes
 from api_client.emulator.answers import invalid, not_found, not_served
-from api_client.emulator.formats import iso
 from api_client.emulator.routes.calls import (
     MS_PER_S,
     NS_PER_MS,
@@ -20,26 +19,20 @@ from api_client.emulator.routes.calls import (
     served,
 )
 from api_client.emulator.store.deployments import (
-    Change,
-    DeploymentStore,
     StoredDeployment,
     StoredModel,
     deployment_fields,
     log_lines,
+    model_fields,
     startup_fields,
-    status_at,
 )
 
 FAILED, STOPPED = "DEPLOY_FAILED", ("DEACTIVATING", "INACTIVE")
 
 
-def _store(call: Call) -> DeploymentStore:
-    return call.platform.stores.deployments
-
-
 def _model_of(call: Call) -> StoredModel:
     model_id = call.path["model_id"]
-    model = _store(call).models.get(model_id)
+    model = call.platform.stores.models.get(model_id)
     if model is None:
         raise not_found("Model", model_id)
     return model
@@ -47,25 +40,22 @@ def _model_of(call: Call) -> StoredModel:
 
 def _deployment_of(call: Call) -> StoredDeployment:
     """Return the deployment in the path, by id or as ``production``; raise a 404 if its model has none."""
-    deployment_id = call.path["deployment_id"]
-    for deployment in _model_of(call).deployments:
-        if deployment_id == deployment.id or (deployment_id == "production" and deployment.is_production):
+    deployment_id, model = call.path["deployment_id"], _model_of(call)
+    if deployment_id == "production":
+        deployment_id = model.production_id or deployment_id
+    for deployment in model.deployments:
+        if deployment_id == deployment.id:
             return deployment
     raise not_found("Deployment", deployment_id)
 
 
 def _model_fields(call: Call, model: StoredModel) -> dict[str, Any]:
-    production, team = model.production, call.platform.stores.teams.get(model.team_id)
-    return {
-        "id": model.id,
-        "created_at": iso(model.created_at),
-        "name": model.name,
-        "deployments_count": len(model.deployments),
-        "production_deployment_id": production.id if production else None,
-        "development_deployment_id": None,
-        "instance_type_name": production.machine_name if production else "",
-        "team_name": team.name if team else "",
-    }
+    team = call.platform.stores.teams.get(model.team_id)
+    return model_fields(model, team.name if team else "")
+
+
+def _fields(call: Call, deployment: StoredDeployment) -> dict[str, Any]:
+    return deployment_fields(_model_of(call), deployment, call.platform.now())
 
 
 def _models(call: Call) -> Any:
@@ -73,73 +63,78 @@ def _models(call: Call) -> Any:
     name = call.parameters.get("name", TEXT)
     models = [
         _model_fields(call, model)
-        for model in reversed(_store(call).models.all())
-        if team_id in (None, model.team_id) and (not name or name == model.name)
+        for model in reversed(call.platform.stores.models.all())
+        if team_id in (None, model.team_id) and name in (None, model.name)
     ]
     return {"models": models}
 
 
-def _delete_model(call: Call) -> Any:
+async def _delete_model(call: Call) -> Any:
     model = _model_of(call)
-    _store(call).models.delete(model.id)
+    call.platform.stores.models.delete(model.id)
     return {"id": model.id, "deleted": True}
 
 
 def _deployments(call: Call) -> Any:
-    name, now = call.parameters.get("name", TEXT), call.platform.now()
-    deployments = [
-        deployment for deployment in _model_of(call).deployments if name in (None, "", deployment.name)
-    ]
-    return {"deployments": [deployment_fields(deployment, now) for deployment in deployments]}
+    name, deployments = call.parameters.get("name", TEXT), _model_of(call).deployments
+    return {"deployments": [_fields(call, each) for each in deployments if name in (None, each.name)]}
 
 
-def _delete_deployment(call: Call) -> Any:
-    deployment = _deployment_of(call)
-    _store(call).change(deployment.model_id, lambda other: None if other.id == deployment.id else other)
-    return {"id": deployment.id, "deleted": True, "model_id": deployment.model_id}
+async def _delete_deployment(call: Call) -> Any:
+    model, deployment = _model_of(call), _deployment_of(call)
+    kept = tuple(each for each in model.deployments if each.id != deployment.id)
+    call.platform.stores.models.put(model.id, replace(model, deployments=kept))
+    return {"id": deployment.id, "deleted": True, "model_id": model.id}
 
 
-def _promote(call: Call) -> Any:
-    deployment = _deployment_of(call)
+async def _promote(call: Call) -> Any:
+    model, deployment = _model_of(call), _deployment_of(call)
     if _status(call) == FAILED:
         raise invalid("a deployment that failed cannot be promoted")
-    _store(call).change(
-        deployment.model_id, lambda other: replace(other, is_production=other.id == deployment.id)
-    )
-    return deployment_fields(_deployment_of(call), call.platform.now())
+    call.platform.stores.models.put(model.id, replace(model, production_id=deployment.id))
+    return _fields(call, deployment)
 
 
-def _activate(call: Call) -> Any:
+async def _activate(call: Call) -> Any:
     status = _status(call)
     if status == FAILED:
         raise invalid("a deployment that failed cannot be activated; retry it")
-    return {"success": True, "no_op": not _change(call, "activate", status in STOPPED)}
+    if status in STOPPED:
+        _start(call)
+    return {"success": True, "no_op": status not in STOPPED}
 
 
-def _deactivate(call: Call) -> Any:
-    return {"success": True, "no_op": not _change(call, "deactivate", _status(call) not in STOPPED)}
+async def _deactivate(call: Call) -> Any:
+    status = _status(call)
+    if status not in STOPPED:
+        _change_starts(call, lambda starts, now: (*starts[:-1], (starts[-1][0], now)))
+    return {"success": True, "no_op": status in STOPPED}
 
 
-def _retry(call: Call) -> Any:
-    retried = _change(call, "retry", _status(call) == FAILED)
+async def _retry(call: Call) -> Any:
+    retried = _status(call) == FAILED
+    if retried:
+        _start(call)
     return {
         "retried": retried,
         "reason": None if retried else "only a deployment that failed can be retried",
-        "deployment": deployment_fields(_deployment_of(call), call.platform.now()),
+        "deployment": _fields(call, _deployment_of(call)),
     }
 
 
 def _status(call: Call) -> str:
-    return status_at(_deployment_of(call), call.platform.now())
+    return _deployment_of(call).status_at(call.platform.now())
 
 
-def _change(call: Call, kind: Literal["retry", "activate", "deactivate"], is_possible: bool) -> bool:
-    """Add a change to the deployment in the path if it is possible, and return whether it is."""
-    deployment, change = _deployment_of(call), Change(call.platform.now(), kind)
-    if is_possible:
-        changed = replace(deployment, changes=(*deployment.changes, change))
-        _store(call).change(deployment.model_id, lambda other: changed if other.id == changed.id else other)
-    return is_possible
+def _start(call: Call) -> None:
+    _change_starts(call, lambda starts, now: (*starts, (now, None)))
+
+
+def _change_starts(call: Call, change: Callable[[Any, Any], Any]) -> None:
+    """Replace the starts of the deployment in the path; ``change`` gets them and the time."""
+    model, deployment = _model_of(call), _deployment_of(call)
+    changed = replace(deployment, starts=change(deployment.starts, call.platform.now()))
+    call.platform.stores.models.put(model.id, model.with_deployment(changed))
 
 
 def _startups(call: Call) -> Any:
@@ -180,10 +175,10 @@ ROUTES = [
             routes.MODELS: _models,
             routes.MODEL: lambda call: _model_fields(call, _model_of(call)),
             routes.DEPLOYMENTS: _deployments,
-            routes.DEPLOYMENT: lambda call: deployment_fields(_deployment_of(call), call.platform.now()),
+            routes.DEPLOYMENT: lambda call: _fields(call, _deployment_of(call)),
             # Nobody wrote the configuration as text.
             routes.DEPLOYMENT_CONFIG: lambda call: {
-                "config": json.loads(_deployment_of(call).plan.truss_config),
+                "config": _deployment_of(call).config,
                 "raw_config": None,
             },
             routes.DEPLOYMENT_LOGS: _logs,

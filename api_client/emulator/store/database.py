@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from api_client.emulator.data_folder import EmulatorStartError
 
-FORMAT = 6
+FORMAT = 7
 """Version of the tables; raise it when they change."""
 
 

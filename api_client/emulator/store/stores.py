@@ -18,7 +18,7 @@ from api_client.emulator.formats import new_id
 from api_client.emulator.job_spec import CheckedJobSpec
 from api_client.emulator.store.blobs import BlobStore
 from api_client.emulator.store.database import Database, Records
-from api_client.emulator.store.deployments import DeploymentStore
+from api_client.emulator.store.deployments import StoredModel
 from api_client.emulator.store.job_streams import JobLogStore, MetricStore
 from api_client.files import make_private_folder, write_private
 from api_client.models import InteractiveSession, JobStatus, QueueEvent, Secret, Team, TrainingJob
@@ -211,7 +211,7 @@ class Stores:
         self.secrets = SecretStore(database, data_dir / "secrets")
         self.sessions: Records[Sessions] = Records(database, "interactive_sessions", Sessions)
         self.blobs = BlobStore(data_dir / "blobs")
-        self.deployments = DeploymentStore(database)
+        self.models = Records(database, "served_models", StoredModel)
         self.jobs = Records(database, "local_jobs", StoredJob)
         self.logs = JobLogStore(database)
         self.metrics = MetricStore(database)
