@@ -17,7 +17,7 @@ from api_client.emulator import catalog
 from api_client.emulator.backend import LogQuery, StoredFile, default_step_s, job_metrics
 from api_client.emulator.fleet.clock import SimClock
 from api_client.emulator.fleet.files import FAMILIES, FileSpec, cached_files
-from api_client.emulator.fleet.logs import closing_lines, deploy_lines, stop_lines, window
+from api_client.emulator.fleet.logs import stop_lines, window
 from api_client.emulator.fleet.plans import JobPlan, LineSource, Load, Phase, Scenario, SimRun, moment_of
 from api_client.emulator.fleet.training import NS_PER_S, StepSchedule, TrainingCurves, mix, track
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, demo_id
@@ -282,14 +282,13 @@ class SimJob:
             outcome=last.status if ends else None,
             wall=self._sim_clock.stamp,
         )
-        sources = deploy_lines(run)
+        sources: list[LineSource] = []
         if run.run_ns is not None:
             # A failing run stops logging normally shortly before its last error.
             errors_ns = min(int(6.5 * NS_PER_S), (last.at_ns - run.start_ns) // 2)
             quiet_ns = last.at_ns - errors_ns if run.outcome == JobStatus.FAILED else last.at_ns + 1
             sources += [source.until(quiet_ns) if ends else source for source in scenario.log(run)]
         sources += [source for incident in scenario.incidents for source in incident(run)]
-        sources += closing_lines(run)
         stopped_ns = self._entry.stopped_ns
         if stopped_ns is not None:
             return [*(source.until(stopped_ns) for source in sources), *stop_lines(run, stopped_ns)]

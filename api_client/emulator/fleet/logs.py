@@ -1,4 +1,4 @@
-"""Logs of the simulated runs: the trainers' formats as templates, what all runs log, and incidents.
+"""Logs of the simulated runs: templates of lines (``demo.toml``), and when a run logs them.
 
 Lines come from sources that can be read at any time range. A source can count its lines before a moment
 without iterating over them, so the cost of a page of logs does not depend on the length of the run.
@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from api_client.emulator.fleet.plans import LineSource, SimRun
-from api_client.emulator.fleet.training import NS_PER_S, StepSchedule, mix, smooth, uniform
-from api_client.models import JobStatus
+from api_client.emulator.fleet.training import NS_PER_MS, NS_PER_S, StepSchedule, mix, smooth, uniform
+from api_client.models import InstanceType, JobStatus
 
 
 def fixed_lines(
@@ -98,14 +98,14 @@ def _keys(source: LineSource, number: int, indexes: range) -> Iterator[tuple[int
 
 
 RunLog = Callable[[SimRun], Sequence[LineSource]]
-"""Lines of a run: those of its trainer, or of an incident."""
+"""Returns lines of a run."""
 
 
 class Values(dict[str, Any]):
-    """Values for the template of a step's line, as in ``{loss:.4f}``; computed when it names them."""
+    """Values for the template of a line, as in ``{loss:.4f}``; computed when it names them."""
 
-    def __init__(self, run: SimRun, step: int) -> None:
-        super().__init__(run=run, step=step)
+    def __init__(self, run: SimRun, step: int, node: int = 0) -> None:
+        super().__init__(run=run, step=step, node=node)
         self.run, self.pace = run, run.curves.pace
         self.step = step
 
@@ -145,7 +145,16 @@ def _duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"
 
 
+def _gpus(machine: InstanceType) -> str:
+    return f"{machine.gpu_count}x {machine.gpu_type}" if machine.gpu_count else "CPU only"
+
+
 VALUES: Mapping[str, Callable[[Values], Any]] = {
+    "job": lambda of: of.run.plan.name,
+    "scenario": lambda of: of.run.plan.scenario,
+    "model": lambda of: of.run.plan.scenario.model,
+    "machine": lambda of: of.run.machine.name,
+    "gpus": lambda of: _gpus(of.run.machine),
     "total": lambda of: of.pace.total_steps,
     "nodes": lambda of: of.run.plan.nodes,
     "ranks": lambda of: of.run.plan.nodes * max(1, of.run.machine.gpu_count),
@@ -172,59 +181,85 @@ VALUES: Mapping[str, Callable[[Values], Any]] = {
     "kl": lambda of: 0.0004 * of.step**0.5,
     "drift": lambda of: 0.03 * smooth(of.run.seed + 2, of.step / 3),
     "bar": _bar,
+    "clipping": lambda of: (
+        f"gradient norm {of['grad_norm']:.2f}, limit 1.0"
+        if of.step < of.run.curves.nan_from
+        else "WARNING: found inf/nan in gradients, optimizer step skipped"
+    ),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class TrainerLog:
-    """The log format of a trainer as templates (see ``VALUES``); calling it gives the lines of a run."""
+class Lines:
+    """Lines that belong together: when a run logs them, on which nodes, and their templates (see ``VALUES``).
 
-    opening: Sequence[tuple[float, str]]
-    """First lines, each with its share of the warm-up."""
-    steps: Sequence[str]
-    """Lines after every ``every``-th step."""
-    background: Sequence[tuple[str, float, Sequence[str]]]
-    """Level, period in seconds, and templates of the lines that every node logs beside the training."""
+    Calling it gives those of a run.
+    """
+
+    when: Literal["deploying", "ready", "warming up", "starting", "step", "save", "noise", "ending"]
+    """After a step or a checkpoint, now and then while it trains, or once, relative to a part of its life."""
+    texts: Sequence[str] = ()
+    """Templates: one line each after a step, one of them as noise."""
+    at: Sequence[tuple[float, str]] = ()
+    """Templates of single lines, each with its place: its share of the deployment or of the warm-up, or its
+    seconds after the start or the end of the run."""
+    level: str = "INFO"
+    """Level, empty for lines without one."""
+    node: int = 0
+    is_everywhere: bool = False
+    """True for the lines of all nodes, False for those of ``node``."""
     every: int = 1
-    model: str = ""
-    level: str | None = None
-    saving: str | None = None
-    """Line after a checkpoint."""
-    evaluation: str | None = None
-    """Line after the evaluation that follows a checkpoint."""
-    closing: str | None = None
+    """Steps from one line to the next."""
+    delay_ms: int = 40
+    period_s: float = 5.0
+    salt: int = 0
+    """Tells the noise of one node from its other noise."""
+    outcome: JobStatus | None = None
+    """The end that they belong to; None is any."""
 
     def __call__(self, run: SimRun) -> Sequence[LineSource]:
-        pace, start_ns, saves = run.curves.pace, run.start_ns, run.plan.scenario.saves
+        nodes = run.nodes if self.is_everywhere else [self.node]
+        if self.when in ("step", "save"):
+            return [*self._after_steps(run)]
+        if self.when == "noise":
+            return [
+                noise_lines(run, node, self.level, self.period_s, self.texts, self.salt) for node in nodes
+            ]
+        place = self._place(run)
+        return [] if place is None else [self._single_lines(run, node, *place) for node in nodes]
 
-        def after_steps(template: str, level: str | None, every: int, delay_ns: int) -> LineSource:
-            def text(step: int) -> str:
+    def _after_steps(self, run: SimRun) -> Iterator[LineSource]:
+        saves, every, until_ns = run.plan.scenario.saves, self.every, None
+        if self.when == "save":
+            if saves is None:
+                return
+            every = saves.every
+            until_ns = None if saves.until_s is None else run.start_ns + int(saves.until_s * NS_PER_S)
+        for number, template in enumerate(self.texts):
+            delay_ns = (self.delay_ms + 15 * number) * NS_PER_MS
+
+            def text(step: int, template: str = template) -> str:
                 return template.format_map(Values(run, step))
 
-            return step_lines(level, start_ns, pace, text, every, delay_ns)
+            source = step_lines(self.level or None, run.start_ns, run.curves.pace, text, every, delay_ns)
+            yield source if until_ns is None else source.until(until_ns)
 
-        values = Values(run, 0)
-        values["model"] = self.model
-        opening = [(share * pace.warmup_s, text.format_map(values)) for share, text in self.opening]
-        sources = [fixed_lines(0, self.level or "INFO", start_ns, opening)]
-        for number, template in enumerate(self.steps):
-            # Delays of the lines after their step: of the first format, and of each further one.
-            delay_ns = 40_000_000 + number * 15_000_000
-            sources.append(after_steps(template, self.level, self.every, delay_ns))
-        if saves is not None and self.saving is not None:
-            source = after_steps(self.saving, "INFO", saves.every, 300_000_000)
-            until_s = saves.until_s
-            sources.append(source if until_s is None else source.until(start_ns + int(until_s * NS_PER_S)))
-        if saves is not None and self.evaluation is not None:
-            sources.append(after_steps(self.evaluation, None, saves.every, 900_000_000))
-        for salt, (level, period_s, templates) in enumerate(self.background):
-            sources += [noise_lines(run, node, level, period_s, templates, salt) for node in run.nodes]
-        if self.closing is not None and run.outcome == JobStatus.COMPLETED and run.end_ns is not None:
-            summary = self.closing.format_map(Values(run, pace.total_steps))
-            sources.append(
-                fixed_lines(0, None, run.end_ns, [(-12.0, "Training completed."), (-11.9, summary)])
-            )
-        return sources
+    def _place(self, run: SimRun) -> tuple[int, float] | None:
+        """Return the moment and the seconds that ``at`` counts from and in; None if the run has no such."""
+        if self.when == "ending":
+            is_this = self.outcome in (None, run.outcome)
+            return (run.end_ns, 1.0) if run.end_ns is not None and is_this else None
+        if self.when == "deploying":
+            return run.deploy_ns, 0.25 if run.run_ns is None else run.ready_s
+        if self.when == "ready":
+            return None if run.run_ns is None else (run.deploy_ns, run.ready_s)
+        return run.start_ns, run.curves.pace.warmup_s if self.when == "warming up" else 1.0
+
+    def _single_lines(self, run: SimRun, node: int, start_ns: int, unit_s: float) -> LineSource:
+        values = Values(run, run.curves.pace.total_steps if self.when == "ending" else 0, node)
+        late = 0.003 * node  # nodes are never at the same point at the same moment
+        lines = [((share + late) * unit_s, template.format_map(values)) for share, template in self.at]
+        return fixed_lines(node, self.level or None, start_ns, lines)
 
 
 def noise_lines(
@@ -254,92 +289,9 @@ def noise_lines(
     return periodic_lines(node, level, start_ns, run.last_line_ns, int(period_s * NS_PER_S), seed, message_of)
 
 
-def deploy_lines(run: SimRun) -> list[LineSource]:
-    """Return the first lines of every job: the demo notice and the start of its nodes."""
-    plan, machine = run.plan, run.machine
-    gpus = f"{machine.gpu_count}x {machine.gpu_type}" if machine.gpu_count else "CPU only"
-    mark = f"{'[demo data]'} simulated run '{plan.scenario.key}' of {plan.name}: nothing is really computed"
-    ready_s = 0.25 if run.run_ns is None else (run.run_ns - run.deploy_ns) / NS_PER_S
-    sources = [fixed_lines(0, "INFO", run.deploy_ns, [(0.0, mark)])]
-    for node in run.nodes:
-        steps = [
-            (0.02, f"Provisioning {machine.name} ({gpus})"),
-            (0.1, "Pulling image pytorch/pytorch:2.7.0-cuda12.8-cudnn9-runtime"),
-        ]
-        if run.run_ns is not None:
-            steps += [
-                (0.6, "Image pulled"),
-                (0.8, "Weights placed at /app/models from the node-local cache"),
-                (0.97, f"Node {node} of {plan.nodes} ready, leader is node-0"),
-            ]
-        late = 0.02 * uniform(run.seed, node)
-        lines = [(ready_s * (share + late), text) for share, text in steps]
-        sources.append(fixed_lines(node, "INFO", run.deploy_ns, lines))
-    return sources
-
-
-def closing_lines(run: SimRun) -> list[LineSource]:
-    if run.run_ns is None or run.end_ns is None:
-        return []
-    if run.outcome == JobStatus.COMPLETED:
-        message = "start_commands exited with code 0"
-        return [fixed_lines(node, "INFO", run.end_ns, [(-2.0 + 0.1 * node, message)]) for node in run.nodes]
-    if run.outcome == JobStatus.PREEMPTED:
-        lines = [(-30.0, "Spot capacity is being reclaimed: 30 s to save"), (-1.0, SIGTERM)]
-        return [fixed_lines(node, "WARNING", run.end_ns, lines) for node in run.nodes]
-    return []
-
-
-SIGTERM = "Received SIGTERM, exiting"
-
-
 def stop_lines(run: SimRun, stopped_ns: int) -> list[LineSource]:
-    return [fixed_lines(node, "WARNING", stopped_ns, [(0.05 + 0.01 * node, SIGTERM)]) for node in run.nodes]
-
-
-def warns(period_s: float, lines: Sequence[str], node: int = 0) -> RunLog:
-    """Return an incident: warnings of one node every few seconds while it trains."""
-    return lambda run: [noise_lines(run, node, "WARNING", period_s, lines, salt=9)]
-
-
-def fails(before_end_s: float, text: str, node: int = 0) -> RunLog:
-    """Return an incident: an error shortly before the script ends the run."""
-    return lambda run: (
-        [] if run.end_ns is None else [fixed_lines(node, "ERROR", run.end_ns, [(-before_end_s, text)])]
-    )
-
-
-def errs(lines: Sequence[tuple[float, str]]) -> RunLog:
-    """Return an incident: errors of the leader, as seconds after the start."""
-    return lambda run: [fixed_lines(0, "ERROR", run.start_ns, lines)]
-
-
-_OUT_OF_MEMORY = (
-    "Traceback (most recent call last):\n"
-    '  File "/b10/workspace/train.py", line 214, in <module>\n'
-    "    trainer.train()\n"
-    '  File "/usr/local/lib/python3.11/site-packages/transformers/trainer.py", line 2241, in train\n'
-    "    return inner_training_loop(\n"
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.91 GiB. GPU 5 has a total capacity "
-    "of 79.10 GiB of which 2.44 GiB is free."
-)
-
-
-def out_of_memory(run: SimRun) -> list[LineSource]:
-    after = "torch.distributed.elastic: worker 5 failed with exit code 1, stopping the others"
-    sources = [*fails(6.0, _OUT_OF_MEMORY)(run)]
-    return [*sources, *(line for node in run.nodes for line in fails(4.0, after, node=node)(run))]
-
-
-def nan_loss(run: SimRun) -> list[LineSource]:
-    """Return warnings about clipped gradients, then about inf/nan gradients once the loss is NaN."""
-
-    def message_of(step: int) -> str:
-        if step < run.curves.nan_from:
-            return f"gradient norm {run.curves.grad_norm(step):.2f}, limit 1.0"
-        return "WARNING: found inf/nan in gradients, optimizer step skipped"
-
-    return [step_lines("WARNING", run.start_ns, run.curves.pace, message_of, every=25, delay_ns=10**8)]
+    text = "Received SIGTERM, exiting"
+    return [fixed_lines(node, "WARNING", stopped_ns, [(0.05 + 0.01 * node, text)]) for node in run.nodes]
 
 
 def restarting(log: RunLog, *, attempt_s: float, break_s: float, save_every: int) -> RunLog:

@@ -64,8 +64,9 @@ class Saves:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A run: its curves, log, load, checkpoints and incidents (extra log lines).
+    """A run: its curves, the log of its trainer, load, checkpoints, base model and incidents.
 
+    Incidents are log lines besides those of the trainer, also after it has ended.
     ``cache_share`` is the used fraction of the cache at the start, ``cache_growth`` its growth per second.
     """
 
@@ -74,6 +75,7 @@ class Scenario:
     log: Callable[[SimRun], Sequence[LineSource]]
     load: Load = field(default_factory=Load)
     saves: Saves | None = None
+    model: str = ""
     incidents: tuple[Callable[[SimRun], Sequence[LineSource]], ...] = ()
     cache_share: float | None = None
     cache_growth: float = 1e-7
@@ -192,6 +194,11 @@ class SimRun:
     def start_ns(self) -> int:
         """Start of the run, or of the deployment if the job never runs."""
         return self.deploy_ns if self.run_ns is None else self.run_ns
+
+    @property
+    def ready_s(self) -> float:
+        """Duration of the deployment."""
+        return (self.start_ns - self.deploy_ns) / NS_PER_S
 
     @property
     def last_line_ns(self) -> int:

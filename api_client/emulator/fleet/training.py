@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import cos, inf, nan, pi
 
-NS_PER_S = 1_000_000_000
+NS_PER_S, NS_PER_MS = 1_000_000_000, 1_000_000
 _MASK = (1 << 64) - 1
 
 TABLE_SIZE = 4096

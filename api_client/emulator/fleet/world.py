@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -12,17 +12,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from api_client.emulator.fleet.files import CACHES, CacheTree
-from api_client.emulator.fleet.logs import (
-    RunLog,
-    TrainerLog,
-    errs,
-    fails,
-    nan_loss,
-    out_of_memory,
-    restarting,
-    warns,
-)
-from api_client.emulator.fleet.plans import End, JobPlan, Load, Saves, Scenario, Stage
+from api_client.emulator.fleet.logs import Lines, RunLog, restarting
+from api_client.emulator.fleet.plans import End, JobPlan, LineSource, Load, Saves, Scenario, SimRun, Stage
 from api_client.emulator.fleet.training import NS_PER_S, curves
 from api_client.emulator.formats import ID_ALPHABET, ID_LENGTH
 from api_client.models import JobStatus
@@ -79,31 +70,27 @@ def _resolved(tables: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str,
     return {name: value for name, value in resolved.items() if name != "like"}
 
 
-def _incident(kind: str, **fields: Any) -> RunLog:
-    kinds: dict[str, Callable[..., RunLog]] = {
-        "warns": warns,
-        "fails": fails,
-        "errs": errs,
-        "nan_loss": lambda: nan_loss,
-        "out_of_memory": lambda: out_of_memory,
-    }
-    return kinds[kind](**fields)
+def _lines(data: Mapping[str, Any], groups: Mapping[str, Any]) -> list[Lines]:
+    return [_LINES.validate_python(_resolved(data["lines"], fields)) for fields in groups.values()]
 
 
 def _scenario(data: Mapping[str, Any], name: str) -> Scenario:
     fields = _resolved(data["scenarios"], data["scenarios"][name])
-    trainer = _resolved(data["trainers"], fields.pop("log"))
-    background = [(level, period_s, data["noise"][lines]) for level, period_s, lines in trainer["background"]]
-    log: RunLog = TrainerLog(**trainer | {"background": background})
+    trainer = _lines(data, _resolved(data["trainers"], fields.pop("log")))
+
+    def log(run: SimRun) -> Sequence[LineSource]:
+        return [source for lines in trainer for source in lines(run)]
+
+    run_log: RunLog = log
     if restarts := fields.pop("restarts", None):
-        log = restarting(log, **restarts)
-    saves, incidents = fields.pop("saves", None), fields.pop("incidents", ())
+        run_log = restarting(log, **restarts)
+    saves, incidents = fields.pop("saves", None), fields.pop("incidents", {})
     return Scenario(
         curves=curves(**fields.pop("curves")),
-        log=log,
+        log=run_log,
         load=TypeAdapter(Load).validate_python(fields.pop("load", {})),
         saves=Saves(**saves) if saves else None,
-        incidents=tuple(_incident(**incident) for incident in incidents),
+        incidents=tuple(_lines(data, data["always"] | incidents)),
         **fields,
     )
 
@@ -142,4 +129,5 @@ def _demo_script() -> DemoScript:
     )
 
 
+_LINES = TypeAdapter(Lines)
 DEMO_SCRIPT = _demo_script()
