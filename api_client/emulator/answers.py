@@ -30,10 +30,9 @@ def xml_fault(
     message: str,
     *,
     headers: Mapping[str, str] | None = None,
-    details: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return an S3 error; ``details`` become additional elements."""
-    return xml_answer("Error", {"Code": code, "Message": message, **(details or {})}, status, headers)
+    """Return an S3 error."""
+    return xml_answer("Error", {"Code": code, "Message": message}, status, headers)
 
 
 class JsonAnswer(Response):

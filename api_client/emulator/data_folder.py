@@ -12,9 +12,11 @@ import os
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+
+from pydantic import PositiveInt, TypeAdapter
 
 from api_client.errors import ApiClientError
 from api_client.files import (
@@ -65,6 +67,17 @@ def _unusable(folder: Path, reason: str) -> EmulatorStartError:
     return EmulatorStartError(
         f"cannot use the data folder {folder} ({reason}); choose another data folder, or move {folder} away"
     )
+
+
+@dataclass(frozen=True)
+class EmulatorAddress:
+    """Address of a running emulator: the API at ``url``, presigned objects at ``objects_url``."""
+
+    url: str
+    key_file: str
+    data_dir: str
+    pid: PositiveInt
+    objects_url: str = ""
 
 
 class DataFolder:
@@ -122,8 +135,8 @@ class DataFolder:
             write_private(path, key)
         return key
 
-    def publish(self, address: Mapping[str, Any]) -> None:
-        write_private(self._address_path, json.dumps(address).encode())
+    def publish(self, address: EmulatorAddress) -> None:
+        write_private(self._address_path, json.dumps(asdict(address)).encode())
 
     def close(self) -> None:
         self._address_path.unlink(missing_ok=True)
@@ -142,7 +155,7 @@ class DataFolder:
             )
 
 
-def running_address(path: Path) -> dict[str, Any] | None:
+def running_address(path: Path) -> EmulatorAddress | None:
     """Return the address of the emulator running on that folder, or None if there is none."""
     try:
         lock = os.open(path / LOCK_NAME, os.O_RDWR)
@@ -157,11 +170,9 @@ def running_address(path: Path) -> dict[str, Any] | None:
         os.close(lock)
 
 
-def published_address(path: Path) -> dict[str, Any] | None:
+def published_address(path: Path) -> EmulatorAddress | None:
     """Return the address of the emulator that used the folder last, unless it has ended in good order."""
     try:
-        address: dict[str, Any] = json.loads(read_small_file(path / ADDRESS_NAME))
-        is_whole = all(isinstance(address[name], str) for name in ("url", "key_file", "data_dir"))
-        return address if is_whole and isinstance(address["pid"], int) and address["pid"] > 0 else None
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return TypeAdapter(EmulatorAddress).validate_json(read_small_file(path / ADDRESS_NAME))
+    except (OSError, ValueError):
         return None

@@ -13,11 +13,11 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import psutil
 
-from api_client.emulator.data_folder import published_address, remove_tree, running_address
+from api_client.emulator.data_folder import EmulatorAddress, published_address, remove_tree, running_address
 from api_client.errors import ApiClientError
 
 
@@ -31,8 +31,7 @@ class EmulatorChild:
     The child's standard input is its lifeline: a pipe whose other end only this process holds. When this
     process ends, even by ``kill -9``, the pipe closes and the child ends itself and its jobs. Without a
     ``data_dir`` the child uses a temporary folder, which is deleted when it stops. ``program`` are Python's
-    arguments for another program that takes the emulator's options. All properties are available once it
-    is ready.
+    arguments for another program that takes the emulator's options. The attributes are set once it is ready.
     """
 
     def __init__(
@@ -52,27 +51,9 @@ class EmulatorChild:
         self._data_dir = data_dir
         self._temporary: Path | None = None
         self._process: _Process | None = None
-        self._address: dict[str, Any] = {}
-
-    @property
-    def url(self) -> str:
-        return str(self._address["url"])
-
-    @property
-    def objects_url(self) -> str:
-        return str(self._address["objects_url"])
-
-    @property
-    def pid(self) -> int:
-        return int(self._address["pid"])
-
-    @property
-    def data_dir(self) -> Path:
-        return Path(self._address["data_dir"])
-
-    @property
-    def key_file(self) -> Path:
-        return Path(self._address["key_file"])
+        self.url = self.objects_url = ""
+        self.pid = 0
+        self.data_dir = self.key_file = Path()
 
     @property
     def key(self) -> str:
@@ -95,7 +76,9 @@ class EmulatorChild:
     def wait_ready(self) -> None:
         """Block until the emulator answers; raise ``EmulatorFailed`` if it exits or times out."""
         assert self._process is not None
-        self._address = self._process.address()
+        address = self._process.address()
+        self.url, self.objects_url, self.pid = address.url, address.objects_url, address.pid
+        self.data_dir, self.key_file = Path(address.data_dir), Path(address.key_file)
 
     def shut_down(self) -> None:
         """Stop the emulator and wait for it to exit; do nothing if it is not running."""
@@ -142,12 +125,12 @@ class _Process:
             start_new_session=True,
         )
 
-    def address(self) -> dict[str, Any]:
+    def address(self) -> EmulatorAddress:
         """Wait for the address; raise ``EmulatorFailed`` with the emulator's own error output."""
         deadline = time.monotonic() + 30.0
         while self.popen.poll() is None and time.monotonic() < deadline:
             address = published_address(self._data_dir)
-            if address is not None and address["pid"] == self.popen.pid:
+            if address is not None and address.pid == self.popen.pid:
                 return address
             time.sleep(0.02)
         self._errors.seek(0)
@@ -174,7 +157,7 @@ def child_environment() -> dict[str, str]:
     return environment
 
 
-def ensure_running(data_dir: Path, *, world: str = "empty", port: int = 0) -> dict[str, Any]:
+def ensure_running(data_dir: Path, *, world: str = "empty", port: int = 0) -> EmulatorAddress:
     """Return the address of the emulator on that folder, starting it if necessary.
 
     Raises EmulatorFailed with the emulator's own error output.
@@ -208,7 +191,7 @@ def stop_running(data_dir: Path) -> bool:
     if address is None:
         return False
     try:
-        process = psutil.Process(int(address["pid"]))
+        process = psutil.Process(address.pid)
         process.terminate()
         deadline = time.monotonic() + 15.0
         # A zombie has exited: it stays in the list as long as the dashboard that started it runs.
@@ -219,5 +202,5 @@ def stop_running(data_dir: Path) -> bool:
     except psutil.NoSuchProcess:
         pass
     except psutil.AccessDenied:
-        raise EmulatorFailed(f"the emulator (process {address['pid']}) belongs to another user") from None
+        raise EmulatorFailed(f"the emulator (process {address.pid}) belongs to another user") from None
     return True

@@ -13,7 +13,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +24,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from api_client.clock import Clock, SystemClock
 from api_client.emulator.app import build_app, build_objects_app
 from api_client.emulator.backend import Backend
-from api_client.emulator.data_folder import DataFolder, EmulatorStartError, remove_tree, usable
+from api_client.emulator.data_folder import (
+    DataFolder,
+    EmulatorAddress,
+    EmulatorStartError,
+    remove_tree,
+    usable,
+)
 from api_client.emulator.demo_job import demo_job_spec
 from api_client.emulator.fleet.backend import FleetBackend
 from api_client.emulator.fleet.clock import open_sim_clock
@@ -111,17 +117,6 @@ class EmulatorOptions:
     script: DemoScript | None = None
 
 
-@dataclass(frozen=True)
-class EmulatorAddress:
-    """Address of a running emulator: the API at ``url``, presigned objects at ``objects_url``."""
-
-    url: str
-    key_file: str
-    data_dir: str
-    pid: int
-    objects_url: str = ""
-
-
 def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], None] | None = None) -> None:
     """Serve in this process until SIGINT, SIGTERM, SIGHUP or the end of the lifeline.
 
@@ -186,7 +181,7 @@ async def _serve(
         )
 
         def announce() -> None:
-            folder.publish(asdict(address))
+            folder.publish(address)
             if on_ready is not None:
                 on_ready(address)
 

@@ -22,7 +22,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
-from api_client.emulator.data_folder import published_address
+from api_client.emulator.data_folder import EmulatorAddress, published_address
 from api_client.emulator.processes import child_environment
 from api_client.emulator.server import EmulatorServer, listen
 from api_client.listening import ConnectionLimit
@@ -37,14 +37,14 @@ PIECE = b"x" * 65_536
 class SmallEmulator:
     """An emulator that may open few files."""
 
-    def __init__(self, process: subprocess.Popen[bytes], ready: dict[str, Any]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], ready: EmulatorAddress) -> None:
         self.process = process
-        self.address = ("127.0.0.1", urlsplit(ready["url"]).port)
-        self.objects_address = ("127.0.0.1", urlsplit(ready["objects_url"]).port)
-        self.log = Path(ready["data_dir"], "emulator.log")
-        key = Path(ready["key_file"]).read_text().strip()
+        self.address = ("127.0.0.1", urlsplit(ready.url).port)
+        self.objects_address = ("127.0.0.1", urlsplit(ready.objects_url).port)
+        self.log = Path(ready.data_dir, "emulator.log")
+        key = Path(ready.key_file).read_text().strip()
         self._headers = {"Authorization": f"Bearer {key}"}
-        self._url = ready["url"]
+        self._url = ready.url
 
     def client(self) -> httpx.Client:
         return httpx.Client(base_url=self._url, headers=self._headers, trust_env=False, timeout=PATIENCE_S)

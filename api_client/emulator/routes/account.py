@@ -82,10 +82,6 @@ async def _set_limit(call: Call) -> Any:
     return {"team_gpu_capacity": changed}
 
 
-async def _preempt(call: Call) -> Any:
-    return {"training_job": await call.platform.preempt_job(call.path["job_id"])}
-
-
 def training_capacity(platform: Platform) -> TrainingCapacity:
     used: Counter[tuple[str, str, bool]] = Counter()
     for job in platform.jobs():
@@ -130,64 +126,51 @@ def training_capacity(platform: Platform) -> TrainingCapacity:
 
 
 def queue_context(platform: Platform, job_id: str) -> QueueContext:
-    """Build the queue context: jobs active and pending ahead at submission, and their status changes.
+    """Build the queue context: jobs active and pending ahead at submission, and the job's status changes.
 
-    The changes of other jobs are limited to the time from the submission to the release of this one.
+    Its changes are the only source of exit codes.
     """
     target = platform.job_by_id(job_id)
     now = platform.now()
     submitted_at = target.created_at or now
-    gpu_type = target.instance_type.gpu_type
-    histories = {
-        job.id: (job, platform.backend_of(job.id).events(job.id))
-        for job in platform.jobs()
-        if job.instance_type.gpu_type == gpu_type or job.id == job_id
-    }
-    own_events = histories[job_id][1]
+    gpu_type = target.instance_type.gpu_type or ""
+    own_events = platform.backend_of(job_id).events(job_id)
     released_at = next((event.created for event in own_events if event.status == JobStatus.CREATED), None)
-    window_end = released_at or now
     active, ahead = [], []
-    for other, events in histories.values():
-        past = [event for event in events if event.created is not None and event.created <= submitted_at]
-        if other.id == job_id or not past:
+    for other in platform.jobs():
+        if other.id == job_id or (other.instance_type.gpu_type or "") != gpu_type:
             continue
+        events = platform.backend_of(other.id).events(other.id)
+        past = [event for event in events if event.created is not None and event.created <= submitted_at]
         fields: dict[str, Any] = {
             "training_job_id": other.id,
             "training_job_name": other.name,
             "instance_type_name": other.instance_type.name,
         }
-        if past[-1].status in HOLDING_STATUSES:
+        if past and past[-1].status in HOLDING_STATUSES:
             fields |= {"status_at_submit": past[-1].status, "status_set_at": past[-1].created}
             fields |= {"total_gpus": other.total_gpus, "workload_plane_name": "emulator"}
             active.append(ActiveJobAtSubmit(**fields))
-        elif past[-1].status == JobStatus.PENDING and _is_ahead(other, target):
+        elif past and past[-1].status == JobStatus.PENDING and _is_ahead(other, target):
             fields |= {"requested_gpus": other.total_gpus, "priority": other.priority or 0}
             ahead.append(PendingJobAhead(**fields, submitted_at=other.created_at or submitted_at))
-    shown = {job_id, *(job.training_job_id for job in active), *(job.training_job_id for job in ahead)}
-    # Return the target's whole history: it is the only source of exit codes.
-    events = [
-        event
-        for shown_id in shown
-        for event in histories[shown_id][1]
-        if shown_id == job_id or (event.created and submitted_at <= event.created <= window_end)
-    ]
     pending_s = None if released_at is None else int((released_at - submitted_at).total_seconds())
     limit = TeamGpuLimit(GPU_LIMITS[gpu_type][1], submitted_at) if gpu_type in GPU_LIMITS else None
-    team_limit = platform.stores.teams.gpu_limit(platform.stores.team_of(target.project_id), gpu_type or "")
+    team_limit = platform.stores.teams.gpu_limit(platform.stores.team_of(target.project_id), gpu_type)
     return QueueContext(
         target_job_id=job_id,
         target_job_name=target.name,
-        gpu_type=gpu_type or "",
+        gpu_type=gpu_type,
         requested_gpus=target.total_gpus,
         submitted_at=submitted_at,
         released_at=released_at,
         pending_seconds=pending_s,
-        org_capacity=limit and _at_submit(gpu_type or "", limit),
-        team_capacity=team_limit and _at_submit(gpu_type or "", team_limit),
+        org_capacity=limit and _at_submit(gpu_type, limit),
+        team_capacity=team_limit and _at_submit(gpu_type, team_limit),
         active_at_submit=active,
         pending_ahead_at_submit=sorted(ahead, key=lambda job: -job.priority),
-        events=sorted(events, key=lambda event: event.created or submitted_at),
-        events_window_end=window_end,
+        events=own_events,
+        events_window_end=released_at or now,
     )
 
 
@@ -282,5 +265,4 @@ ROUTES = [
         }
     ),
     api_route("GET", "/v1/teams/{team_id}", lambda call: call.team),
-    api_route("POST", "/emulator/jobs/{job_id}/preempt", _preempt),
 ]

@@ -28,7 +28,7 @@ from starlette.routing import Route
 from api_client import routes
 from api_client.emulator.answers import ApiFault, xml_answer, xml_fault
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.formats import iso, new_id
+from api_client.emulator.formats import new_id
 from api_client.emulator.platform import Platform
 from api_client.emulator.presign import EXPIRES_PARAMETER, SIGNATURE_PARAMETER
 from api_client.emulator.routes.calls import Call, base_url_of, body_of, platform_of, served
@@ -175,12 +175,7 @@ def refusal(request: Request, platform: Platform) -> Response | None:
     if platform.signer.is_ours("GET", path, expires, signature):
         if int(expires) >= platform.now_s():
             return None
-        details = {
-            "X-Amz-Expires": str(platform.signer.lifetime_s),
-            "Expires": iso(datetime.fromtimestamp(int(expires), UTC)),
-            "ServerTime": iso(platform.now()),
-        }
-        return xml_fault(403, "AccessDenied", "Request has expired", details=details)
+        return xml_fault(403, "AccessDenied", "Request has expired")
     if not signature:
         return xml_fault(403, "AccessDenied", "Access Denied")
     return xml_fault(403, "SignatureDoesNotMatch", "The request signature does not match the one we made")

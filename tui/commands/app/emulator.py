@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from api_client.emulator.data_folder import running_address
+from api_client.emulator.data_folder import EmulatorAddress, running_address
 from api_client.emulator.processes import EmulatorChild, stop_running
 from tui.commands.support.options import (
     JSON,
@@ -37,10 +35,6 @@ from tui.commands.support.tables import rows_of
 from tui.commands.support.terminal import need_terminal
 from tui.settings.loading import load_or_defaults
 from tui.tables.column import Column, text_column
-
-if TYPE_CHECKING:
-    from api_client.emulator.server import EmulatorAddress
-
 
 world_option = click.option(
     "--world",
@@ -123,10 +117,10 @@ def emulator(
     return ExitCode.OK
 
 
-RUNNING: tuple[Column[Mapping[str, Any]], ...] = (
-    text_column("ADDRESS", lambda each: each["url"], "strong"),
-    text_column("PROCESS", lambda each: str(each["pid"]), right=True),
-    text_column("DATA", lambda each: each["data_dir"]),
+RUNNING: tuple[Column[EmulatorAddress], ...] = (
+    text_column("ADDRESS", lambda each: each.url, "strong"),
+    text_column("PROCESS", lambda each: str(each.pid), right=True),
+    text_column("DATA", lambda each: each.data_dir),
 )
 running_data_option = click.option(
     "--data",
@@ -146,7 +140,9 @@ def status(settings: CommandSettings, data_dir: Path | None, output_format: str)
     """Show which emulators run on this machine; the exit code is 7 if there are none."""
     output = settings.output
     addresses = [address for folder in _folders(data_dir) if (address := running_address(folder)) is not None]
-    output.answer(output_format, addresses, rows_of(RUNNING, addresses, output))
+    output.answer(
+        output_format, [asdict(address) for address in addresses], rows_of(RUNNING, addresses, output)
+    )
     if not addresses:
         where = "" if data_dir else " in your user data folder (--data DIR looks in another)"
         output.remark(f"no emulator is running{where}; --remote local starts one when needed")

@@ -18,7 +18,7 @@ import click
 import platformdirs
 
 from api_client.client import TrainingClient
-from api_client.emulator.data_folder import running_address
+from api_client.emulator.data_folder import EmulatorAddress, running_address
 from api_client.errors import ConfigurationError
 from api_client.events import RequestEvent
 from api_client.files import read_small_file
@@ -69,8 +69,8 @@ def running_local_remote() -> Remote | None:
         return None
 
 
-def _local(address: Mapping[str, Any]) -> Remote:
-    return emulator_remote(LOCAL_REMOTE, address["url"], Path(address["key_file"]))
+def _local(address: EmulatorAddress) -> Remote:
+    return emulator_remote(LOCAL_REMOTE, address.url, Path(address.key_file))
 
 
 def emulator_remote(name: str, url: str, key_file: Path) -> Remote:
