@@ -1,4 +1,4 @@
-"""The emulator's ASGI applications, one for the API and one for the object store, and their access control.
+"""The emulator's ASGI application and its access control.
 
 A page in the user's browser can send requests to loopback too, so there are two guards besides the key: the
 ``Host`` must name this machine (a rebound DNS name does not), and a request with the ``Origin`` of another
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Callable, Sequence
-from functools import partial
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
@@ -22,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api_client.emulator.answers import ApiFault, fault_answer, xml_fault
+from api_client.emulator.answers import ApiFault, fault_answer
 from api_client.emulator.platform import Platform
 from api_client.emulator.routes import account, deploying, deployments, files, jobs
 
@@ -33,28 +31,24 @@ KEYED_PREFIXES = ("/v1/", "/graphql")
 """Paths that require the key. Uploads and presigned URLs carry their own credentials."""
 
 
-Check = Callable[[str, Headers], Response | None]
-"""Returns the refusal of a request with this path and these headers, or None."""
-
-
-class RequestChecks:
-    """Answers requests that one of the checks refuses, and accepts proxy-style ones.
+class RequestGuard:
+    """Answers requests that are refused, and accepts proxy-style ones.
 
     In ``GET http://host/path HTTP/1.1`` the host in the target replaces the Host header.
     """
 
-    def __init__(self, app: ASGIApp, checks: Sequence[Check]) -> None:
+    def __init__(self, app: ASGIApp, key: str) -> None:
         self._app = app
-        self._checks = checks
+        self._key = key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             scope = _with_relative_target(scope)
-            for check in self._checks:
-                refusal = check(scope["path"], Headers(scope=scope))
-                if refusal is not None:
-                    await refusal(scope, receive, send)
-                    return
+            headers = Headers(scope=scope)
+            refusal = refused_host(headers) or refused_key(self._key, scope["path"], headers)
+            if refusal is not None:
+                await fault_answer(refusal)(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
 
@@ -73,8 +67,8 @@ def _with_relative_target(scope: Scope) -> Scope:
     }
 
 
-def require_local_host(_path: str, headers: Headers) -> Response | None:
-    """Refuse requests for another host name and requests from another site's page."""
+def refused_host(headers: Headers) -> ApiFault | None:
+    """Return the refusal of a request for another host name, or from another site's page."""
     host, origin = headers.get("host", ""), headers.get("origin")
     try:
         is_local = urlsplit(f"//{host}").hostname in LOCAL_HOSTS
@@ -86,11 +80,11 @@ def require_local_host(_path: str, headers: Headers) -> Response | None:
         problem = "the emulator refuses web pages of other origins"
     else:
         return None
-    return fault_answer(ApiFault(403, "FORBIDDEN", problem))
+    return ApiFault(403, "FORBIDDEN", problem)
 
 
-def require_key(key: str, path: str, headers: Headers) -> Response | None:
-    """Answer 401 unless the request carries the emulator's key as Bearer or Api-Key."""
+def refused_key(key: str, path: str, headers: Headers) -> ApiFault | None:
+    """Return a 401 unless the request carries the emulator's key as Bearer or Api-Key."""
     if not path.startswith(KEYED_PREFIXES):
         return None
     scheme, _, sent_key = headers.get("authorization", "").partition(" ")
@@ -102,40 +96,12 @@ def require_key(key: str, path: str, headers: Headers) -> Response | None:
         problem = "invalid API key"
     else:
         return None
-    return fault_answer(ApiFault(401, "UNAUTHORIZED", problem))
-
-
-def reject_second_credentials(_path: str, headers: Headers) -> Response | None:
-    """Refuse requests that carry both a key and a signed URL, with the error that S3 returns.
-
-    This catches clients that send their key to every URL.
-    """
-    if "authorization" not in headers:
-        return None
-    problem = "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature "
-    problem += "query string parameter or the Authorization header should be specified"
-    return xml_fault(400, "InvalidArgument", problem)
+    return ApiFault(401, "UNAUTHORIZED", problem)
 
 
 logger = logging.getLogger(__name__)
 
-FAULT_CODES = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 500: "INTERNAL_ERROR"}
-OBJECT_ERRORS = {
-    404: ("NoSuchBucket", "The specified bucket does not exist"),
-    405: ("MethodNotAllowed", "The specified method is not allowed here."),
-    500: ("InternalError", "We encountered an internal error. Please try again."),
-}
-ErrorAnswer = Callable[[int, str], Response]
-"""Returns the answer for an HTTP status and a message for humans."""
-
-
-def build_objects_app(platform: Platform) -> Starlette:
-    return _app(
-        platform,
-        files.READING_ROUTES,
-        [require_local_host, reject_second_credentials],
-        lambda status, _: xml_fault(status, *OBJECT_ERRORS.get(status, OBJECT_ERRORS[405])),
-    )
+FAULT_CODES = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
 
 
 def build_app(platform: Platform, *, key: str) -> Starlette:
@@ -146,32 +112,24 @@ def build_app(platform: Platform, *, key: str) -> Starlette:
 
 def api_app(platform: Platform, routes: list[Route], *, key: str) -> Starlette:
     """Build an application with these routes for clients that have the key."""
-    return _app(
-        platform,
-        routes,
-        [require_local_host, partial(require_key, key)],
-        lambda status, message: fault_answer(ApiFault(status, FAULT_CODES.get(status, "ERROR"), message)),
-    )
-
-
-def _app(platform: Platform, routes: list[Route], checks: Sequence[Check], answer: ErrorAnswer) -> Starlette:
-    async def answer_error(request: Request, error: Exception) -> Response:
-        if isinstance(error, ApiFault):
-            return fault_answer(error)
-        if isinstance(error, ClientDisconnect):
-            return Response()  # which nobody receives
-        if isinstance(error, HTTPException):
-            return answer(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
-        logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return answer(500, "the emulator failed; see its log")
-
+    faults = (ApiFault, ClientDisconnect, HTTPException, Exception)
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(RequestChecks, checks)],
-        exception_handlers=dict.fromkeys(
-            (ApiFault, ClientDisconnect, HTTPException, Exception), answer_error
-        ),
+        middleware=[Middleware(RequestGuard, key)],
+        exception_handlers=dict.fromkeys(faults, _answer_error),
     )
     app.router.redirect_slashes = False
     app.state.platform = platform
     return app
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, ApiFault):
+        return fault_answer(error)
+    if isinstance(error, ClientDisconnect):
+        return Response()  # which nobody receives
+    if isinstance(error, HTTPException):
+        message = f"{request.method} {request.url.path}: {error.detail}"
+        return fault_answer(ApiFault(error.status_code, FAULT_CODES.get(error.status_code, "ERROR"), message))
+    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return fault_answer(ApiFault(500, "INTERNAL_ERROR", "the emulator failed; see its log"))

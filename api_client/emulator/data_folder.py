@@ -71,13 +71,12 @@ def _unusable(folder: Path, reason: str) -> EmulatorStartError:
 
 @dataclass(frozen=True)
 class EmulatorAddress:
-    """Address of a running emulator: the API at ``url``, presigned objects at ``objects_url``."""
+    """Address of a running emulator."""
 
     url: str
     key_file: str
     data_dir: str
     pid: PositiveInt
-    objects_url: str = ""
 
 
 class DataFolder:

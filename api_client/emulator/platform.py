@@ -61,7 +61,6 @@ class Platform:
         backends: Sequence[Backend] = (),
         workspace_name: str = "Emulator",
     ) -> None:
-        self.objects_port: int | None = None  # set by a server that serves objects on a separate port
         self.stores = stores
         self.data_dir = data_dir
         self.signer = signer

@@ -51,8 +51,7 @@ class EmulatorChild:
         self._data_dir = data_dir
         self._temporary: Path | None = None
         self._process: _Process | None = None
-        self.url = self.objects_url = ""
-        self.pid = 0
+        self.url, self.pid = "", 0
         self.data_dir = self.key_file = Path()
 
     @property
@@ -77,7 +76,7 @@ class EmulatorChild:
         """Block until the emulator answers; raise ``EmulatorFailed`` if it exits or times out."""
         assert self._process is not None
         address = self._process.address()
-        self.url, self.objects_url, self.pid = address.url, address.objects_url, address.pid
+        self.url, self.pid = address.url, address.pid
         self.data_dir, self.key_file = Path(address.data_dir), Path(address.key_file)
 
     def shut_down(self) -> None:

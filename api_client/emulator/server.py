@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from api_client.clock import Clock, SystemClock
-from api_client.emulator.app import build_app, build_objects_app
+from api_client.emulator.app import build_app
 from api_client.emulator.backend import Backend
 from api_client.emulator.data_folder import (
     DataFolder,
@@ -125,8 +125,8 @@ def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], Non
     folder = DataFolder(options.data_dir)
     try:
         listener = listen(8765 if options.port is None else options.port)
-        with listener, listen(0) as objects_listener, _logging_to(folder.log_path):
-            asyncio.run(_serve(options, folder, listener, objects_listener, on_ready))
+        with listener, _logging_to(folder.log_path):
+            asyncio.run(_serve(options, folder, listener, on_ready))
     finally:
         folder.close()
         if options.ephemeral:
@@ -154,7 +154,6 @@ async def _serve(
     options: EmulatorOptions,
     folder: DataFolder,
     listener: socket.socket,
-    objects_listener: socket.socket,
     on_ready: Callable[[EmulatorAddress], None] | None,
 ) -> None:
     with usable(folder.path):
@@ -171,13 +170,11 @@ async def _serve(
                 speed=options.speed,
                 script=options.script,
             )
-        platform.objects_port = objects_listener.getsockname()[1]
         address = EmulatorAddress(
             url=f"http://{LOOPBACK}:{listener.getsockname()[1]}",
             key_file=str(folder.key_path),
             data_dir=str(folder.path),
             pid=os.getpid(),
-            objects_url=f"http://{LOOPBACK}:{platform.objects_port}",
         )
 
         def announce() -> None:
@@ -186,17 +183,13 @@ async def _serve(
                 on_ready(address)
 
         server = EmulatorServer(build_app(platform, key=key), on_started=announce)
-        objects_server = EmulatorServer(build_objects_app(platform), on_started=lambda: None)
         with _endings(server, options.lifeline_fd):
             try:
                 with usable(folder.path):
                     await platform.local.start()
                     if options.world == "demo":
                         await start_real_job(platform)
-                objects = asyncio.create_task(objects_server.serve(sockets=[objects_listener]))
                 await server.serve(sockets=[listener])
-                objects_server.should_exit = True
-                await objects
             finally:
                 await platform.local.close()
 
@@ -230,7 +223,7 @@ class EmulatorServer(uvicorn.Server):
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                # h11 passes on absolute-form targets, which ``RequestChecks`` needs
+                # h11 passes on absolute-form targets, which ``RequestGuard`` needs
                 http=cast(type[asyncio.Protocol], protocol),
                 ws="none",
                 lifespan="off",
