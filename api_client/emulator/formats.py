@@ -20,11 +20,6 @@ def new_id() -> str:
     return "".join(secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH))
 
 
-def iso(moment: datetime) -> str:
-    """Format a time as ``2026-01-31T12:00:00.123456Z``."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
 def epoch_ns(moment: datetime) -> int:
     """Convert to nanoseconds since the epoch, exact to the microsecond."""
     return (moment - _EPOCH) // timedelta(microseconds=1) * _NS_PER_US

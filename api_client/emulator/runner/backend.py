@@ -7,7 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -104,7 +104,6 @@ class LocalBackend:
                 await asyncio.to_thread(folders.wipe)
                 restarted = "the emulator was restarted while this job ran"
                 self._enter(row.job.id, Outcome(JobStatus.FAILED, restarted))
-        self._shared.stores.metrics.forget_before((self._shared.clock.now() - timedelta(days=30)).timestamp())
         self._admit()
 
     async def close(self) -> None:

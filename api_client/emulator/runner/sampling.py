@@ -91,7 +91,7 @@ _logger = logging.getLogger(__name__)
 class SampledNode:
     """A node to sample; its processes are the descendants of ``supervisor_pid``.
 
-    Pass ``cache`` for one node of a job only, because its nodes share it.
+    ``volumes`` are the folders whose use of the disk is measured, by the series' name.
     """
 
     def __init__(
@@ -99,14 +99,13 @@ class SampledNode:
         job_id: str,
         rank: int,
         supervisor_pid: int,
-        folder: Path,
-        cache: Path | None,
-        gpu_names: list[str],
+        volumes: Mapping[str, Path],
+        gpu_names: Sequence[str],
     ) -> None:
         self._job_id = job_id
         self._rank = rank
         self._supervisor_pid = supervisor_pid
-        self._volumes = {"ephemeral_storage": folder} | ({"cache": cache} if cache else {})
+        self._volumes = volumes
         self._gpu_names = gpu_names
         self._sampled_at_s: float | None = None
         self._cpu_s: dict[psutil.Process, float] = {}
@@ -125,8 +124,7 @@ class SampledNode:
                     used_bytes, share = disk_usage(folder)
                     self._storage |= {f"{name}.usage_bytes": used_bytes, f"{name}.utilization": share}
             # Scans are slower than a sample: they take at most a twentieth of the time.
-            pause_s = 20 * (clock.monotonic() - now_s)
-            self._next_disk_scan_s = now_s + max(10.0, pause_s)
+            self._next_disk_scan_s = now_s + max(10.0, 20 * (clock.monotonic() - now_s))
         values = {"cpu_usage": cores, "cpu_memory_usage_bytes": resident_bytes, **self._storage}
         values |= gpus.read(self._gpu_names)
         return [(self._job_id, at_ms, self._rank, metric, value) for metric, value in values.items()]
@@ -136,7 +134,7 @@ class SampledNode:
 
         Shared pages count once per process.
         """
-        used_s, resident_bytes = 0.0, 0
+        resident_bytes = 0
         cpu_s: dict[psutil.Process, float] = {}
         with contextlib.suppress(psutil.Error):
             for process in psutil.Process(self._supervisor_pid).children(recursive=True):
@@ -144,8 +142,8 @@ class SampledNode:
                     times = process.cpu_times()
                     resident_bytes += process.memory_info().rss
                     cpu_s[process] = times.user + times.system
-                    # A new process started after the last call, so all of its time counts.
-                    used_s += max(0.0, cpu_s[process] - self._cpu_s.get(process, 0.0))
+        # A new process started after the last call, so all of its time counts.
+        used_s = sum(max(0.0, each_s - self._cpu_s.get(process, 0.0)) for process, each_s in cpu_s.items())
         elapsed_s = now_s - (self._sampled_at_s or now_s - SAMPLE_INTERVAL_S)
         self._sampled_at_s, self._cpu_s = now_s, cpu_s
         return (used_s / elapsed_s if elapsed_s > 0 else 0.0), resident_bytes

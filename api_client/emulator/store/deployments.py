@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from api_client.clock import epoch_ms
-from api_client.emulator.formats import epoch_ns, iso
+from api_client.emulator.formats import epoch_ns
 from api_client.models import LogRecord
 
 
@@ -138,7 +138,7 @@ def model_fields(model: StoredModel, team_name: str) -> dict[str, Any]:
     production = model.production
     return {
         "id": model.id,
-        "created_at": iso(model.created_at),
+        "created_at": model.created_at,
         "name": model.name,
         "deployments_count": len(model.deployments),
         "production_deployment_id": production.id if production else None,
@@ -161,7 +161,7 @@ def deployment_fields(model: StoredModel, deployment: StoredDeployment, now: dat
     }
     return {
         "id": deployment.id,
-        "created_at": iso(deployment.created_at),
+        "created_at": deployment.created_at,
         "name": deployment.name,
         "model_id": model.id,
         "is_production": is_production,

@@ -135,8 +135,5 @@ CREATE TABLE IF NOT EXISTS local_samples (
         ((first_ms, last_ms),) = self._database.rows(sql, (job_id,))
         return None if first_ms is None else (first_ms / _MS_PER_S, last_ms / _MS_PER_S)
 
-    def forget_before(self, moment_s: float) -> None:
-        self._database.write("DELETE FROM local_samples WHERE at_ms < ?", (int(moment_s * _MS_PER_S),))
-
     def delete(self, job_id: str) -> None:
         self._database.write("DELETE FROM local_samples WHERE job_id = ?", (job_id,))
