@@ -17,7 +17,7 @@ MAX_CONNECTIONS = 256
 """Connections that a server keeps if the limit of open files allows; more pages or clients are refused."""
 
 DESCRIPTORS_PER_CONNECTION = 6
-"""Two listeners accept this many connections again before the first are refused; a third is for the rest."""
+"""A listener accepts as many again before the first are refused; the rest is for jobs and files."""
 
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Errors after which asyncio accepts again a second later."""

@@ -11,11 +11,11 @@ import json
 import math
 import os
 import random
-import shutil
 import sys
 import time
 import zlib
 from array import array
+from datetime import timedelta
 from multiprocessing.connection import Client, Connection, Listener
 from operator import mul
 from pathlib import Path
@@ -101,14 +101,12 @@ class Group:
 
 
 def _connected(address: tuple[str, int]) -> Connection:
-    deadline = time.monotonic() + 120
-    while True:
+    for _ in range(1200):
         try:
             return Client(address)
         except ConnectionError:
-            if time.monotonic() > deadline:
-                raise
             time.sleep(0.1)
+    return Client(address)
 
 
 def safetensors_bytes(parameters: array[float]) -> bytes:
@@ -124,11 +122,8 @@ def safetensors_bytes(parameters: array[float]) -> bytes:
 
 
 def learning_rate(step: int, steps: int) -> float:
-    """Return the learning rate: a short warm-up, then half a cosine from 0.5 down to a tenth."""
-    warmup = min(60, max(1, steps // 10))
-    if step <= warmup:
-        return 0.5 * step / warmup
-    return 0.275 + 0.225 * math.cos(math.pi * (step - warmup) / max(1, steps - warmup))
+    """Return the learning rate: half a cosine from 0.5 down to a tenth."""
+    return 0.275 + 0.225 * math.cos(math.pi * step / steps)
 
 
 class Trainer:
@@ -174,10 +169,9 @@ class Trainer:
         return math.sqrt(sum(map(mul, mean, mean)))
 
     def _report(self, step: int, norm: float) -> None:
-        steps, elapsed_s = self._steps, time.monotonic() - self._began
-        bar, left_s = "█" * round(10 * step / steps), elapsed_s / step * (steps - step)
-        times = f"{clock(elapsed_s)}<{clock(left_s)}, {step / max(elapsed_s, 1e-9):.2f}it/s"
-        say(f"{step / steps:4.0%}|{bar:10}| {step}/{steps} [{times}]")
+        steps, elapsed = self._steps, timedelta(seconds=int(time.monotonic() - self._began))
+        bar, left = "█" * round(10 * step / steps), elapsed / step * (steps - step)
+        say(f"{step / steps:4.0%}|{bar:10}| {step}/{steps} [{elapsed}<{left - left % timedelta(seconds=1)}]")
         entry = {
             "loss": round(sum(self._losses) / len(self._losses), 4),
             "grad_norm": round(norm, 4),
@@ -195,28 +189,18 @@ class Trainer:
         epoch = round(step / self._steps_per_epoch, 2)
         say({"eval_loss": round(loss, 4), "eval_accuracy": round(right, 4), "epoch": epoch})
 
-    def _save(self, final: Path, step: int) -> None:
-        """Write a checkpoint and rename it into place: rank 0 the model, every rank its own state."""
-        growing = final.with_name(f".{final.name}.tmp")
-        shutil.rmtree(growing, ignore_errors=True)
-        growing.mkdir(parents=True)
+    def _save(self, folder: Path, step: int) -> None:
+        """Write a checkpoint: rank 0 the model, every rank its own state."""
+        folder.mkdir(parents=True)
         files: dict[str, Any] = {f"rank_state_{self._rank}.json": {"rank": self._rank, "step": step}}
         if self._rank == 0:
-            (growing / "model.safetensors").write_bytes(safetensors_bytes(self._parameters))
+            (folder / "model.safetensors").write_bytes(safetensors_bytes(self._parameters))
             files["config.json"] = {"model_type": "digits", "input_size": PIXELS, "num_labels": CLASSES}
             state = {"global_step": step, "max_steps": self._steps, "log_history": self._history}
             files["trainer_state.json"] = state
+            say(f"INFO Saving model checkpoint to {folder}")
         for name, content in files.items():
-            (growing / name).write_text(json.dumps(content, indent=2) + "\n")
-        growing.replace(final)
-        if self._rank == 0:
-            say(f"INFO Saving model checkpoint to {final}")
-
-
-def clock(seconds: float) -> str:
-    """Format as ``mm:ss``."""
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes:02}:{rest:02}"
+            (folder / name).write_text(json.dumps(content, indent=2) + "\n")
 
 
 def say(text: Any) -> None:

@@ -13,7 +13,6 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -118,24 +117,19 @@ def bytes_of_file(path: Path) -> StoredBytes:
         with path.open("rb", buffering=0) as file:
             return os.pread(file.fileno(), end - start, start)
 
-    return StoredBytes(status.st_size, read, _tag_of_file(path, status.st_size, status.st_mtime_ns))
+    return stored_bytes(f"{path}:{status.st_mtime_ns}", status.st_size, read)
 
 
-@lru_cache(maxsize=4096)
-def _tag_of_file(path: Path, size_bytes: int, modified_ns: int) -> str:
+def stored_bytes(identity: str, size_bytes: int, read: ReadBytes) -> StoredBytes:
+    """Return content with its entity tag: that of a large object depends on ``identity``."""
     if size_bytes <= SINGLE_PART_BYTES:
-        return tag_of_content(path.read_bytes())
-    return tag_of_parts(f"{path}:{size_bytes}:{modified_ns}", size_bytes)
+        return StoredBytes(size_bytes, read, _md5(read(0, size_bytes)))
+    parts = -(-size_bytes // SINGLE_PART_BYTES)
+    tag = f"{_md5(f'{identity}:{size_bytes}'.encode(errors='surrogateescape'))}-{parts}"
+    return StoredBytes(size_bytes, read, tag)
 
 
-def tag_of_parts(identity: str, size_bytes: int) -> str:
-    """Return the tag of a large object: it depends on ``identity`` and ends with the number of parts."""
-    return (
-        f"{tag_of_content(identity.encode(errors='surrogateescape'))}-{-(-size_bytes // SINGLE_PART_BYTES)}"
-    )
-
-
-def tag_of_content(content: bytes) -> str:
+def _md5(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
@@ -207,11 +201,7 @@ def _content(platform: Platform, file: StoredFile) -> StoredBytes | None:
             return bytes_of_file(real) if is_inside else None
     if file.generate is None:
         return None
-    if file.size_bytes <= SINGLE_PART_BYTES:
-        etag = tag_of_content(file.generate(0, file.size_bytes))
-    else:
-        etag = tag_of_parts(f"{file.relative_name}:{file.modified}", file.size_bytes)
-    return StoredBytes(file.size_bytes, file.generate, etag)
+    return stored_bytes(f"{file.relative_name}:{file.modified}", file.size_bytes, file.generate)
 
 
 OBJECT = "/" + BUCKET + "/{key:path}"
