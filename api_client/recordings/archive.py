@@ -1,4 +1,4 @@
-"""The members of a recording: those of a zip file, or the files of a folder with the same content.
+"""The members of a recording, a zip file.
 
 Nothing is ever extracted, so that the name of a member leads nowhere: members are only looked up by the names
 that bt-tui gives them, and read in memory, within limits. ``zipfile`` reads and writes them; only a file
@@ -15,9 +15,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from api_client.errors import ConfigurationError
@@ -49,21 +47,15 @@ class DamagedMember(Exception):
     """A member of a recording cannot be read."""
 
 
-class _Member(NamedTuple):
-    size: int
-    stored_bytes: int
-    """Size in the file, compressed."""
-    open: Callable[[], IO[bytes]]
-
-
 class Members:
     """The named members of a recording. Reads are safe from any thread.
 
     Raises RecordingError if it has too many.
     """
 
-    def __init__(self, members: Mapping[str, _Member], close: Callable[[], object]) -> None:
-        _check_total(member.size for member in members.values())
+    def __init__(self, archive: ZipFile, members: Mapping[str, ZipInfo], close: Callable[[], object]) -> None:
+        _check_total(member.file_size for member in members.values())
+        self._archive = archive
         self._members = members
         self.close = close
 
@@ -71,19 +63,21 @@ class Members:
         return self._members.keys()
 
     def size(self, name: str) -> int:
-        return self._members[name].size
+        return self._members[name].file_size
 
     def stored_bytes(self, name: str) -> int:
         """Return the size in the file, compressed."""
-        return self._members[name].stored_bytes
+        return self._members[name].compress_size
 
     def pieces(self, name: str) -> Iterator[bytes]:
         """Yield the content piece by piece. Raises DamagedMember."""
         member = self._members[name]
-        if member.size > max_bytes(member.stored_bytes):
+        if member.file_size > max_bytes(member.compress_size):
             raise DamagedMember(f"{name} is compressed more than {MAX_RATIO} times")
+        if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):  # others have no limit of memory
+            raise DamagedMember(f"{name} is damaged")
         try:
-            with member.open() as file:
+            with self._archive.open(member) as file:
                 while piece := file.read(READ_BYTES):
                     yield piece
         except _NOT_READABLE as error:
@@ -91,17 +85,29 @@ class Members:
 
 
 def open_members(path: Path, *, complete_only: bool = False) -> Members:
-    """Open a zip file or a folder. Raises RecordingError.
+    """Open a recording. Raises RecordingError.
 
     A last member that is cut off is listed, too, unless it replaces another or ``complete_only`` is true;
     reading it raises DamagedMember.
     """
     try:
-        return _members_of_folder(path) if path.is_dir() else _members_of_zip(path, complete_only)
+        return _members(_LimitedReader(path.open("rb", buffering=0)), complete_only)
     except OSError as error:
         raise RecordingError(f"can't read {path}: {error.strerror}") from error
     except RecordingError as error:
         raise RecordingError(f"{path}: {error}") from None
+
+
+def _members(file: _LimitedReader, complete_only: bool) -> Members:
+    """Return the members of a file, which it closes if it raises an error."""
+    try:
+        archive, directory, cut_off = _read_zip(file)
+        if cut_off is not None and not complete_only:
+            directory.setdefault(cut_off.filename, cut_off)
+        return Members(archive, directory, file.close)
+    except BaseException:
+        file.close()
+        raise
 
 
 def read_member(members: Members, name: str, most_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
@@ -139,40 +145,6 @@ def _check_total(sizes: Iterable[int]) -> None:
         raise RecordingError(f"refused: it has more than {MAX_TOTAL_BYTES:,} bytes")
 
 
-def _members_of_folder(folder: Path) -> Members:
-    """Return the regular files below a folder; links are not followed."""
-    members = {}
-    for directory, _, files in os.walk(folder):
-        for path in (Path(directory, name) for name in files):
-            if path.is_file() and not path.is_symlink():
-                size = path.stat().st_size
-                members[path.relative_to(folder).as_posix()] = _Member(size, size, partial(io.FileIO, path))
-        _check_count(len(members))
-    return Members(members, close=lambda: None)
-
-
-def _members_of_zip(path: Path, complete_only: bool) -> Members:
-    file = _LimitedReader(path.open("rb", buffering=0))
-    try:
-        archive, directory, cut_off = _read_zip(file)
-        if cut_off is not None and not complete_only:
-            directory.setdefault(cut_off.filename, cut_off)
-        members = {
-            name: _Member(info.file_size, info.compress_size, partial(_opened, archive, info))
-            for name, info in directory.items()
-        }
-        return Members(members, file.close)
-    except BaseException:
-        file.close()
-        raise
-
-
-def _opened(archive: ZipFile, info: ZipInfo) -> IO[bytes]:
-    if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-        raise ValueError("others have no limit of memory")
-    return archive.open(info)
-
-
 class _LimitedReader(io.BufferedReader):
     """A zip file whose directory has at most ``MAX_DIRECTORY_BYTES``: ``zipfile`` reads it at once."""
 
@@ -200,7 +172,7 @@ def _read_zip(file: _LimitedReader) -> tuple[ZipFile, _Directory, ZipInfo | None
         archive.fp = file
         directory, cut_off, archive.start_dir = _scanned(file)
     if not directory:
-        raise RecordingError("not a recording: neither a zip file nor a folder")
+        raise RecordingError("not a recording: it is not a zip file")
     if sum(info.compress_size for info in directory.values()) > file.seek(0, os.SEEK_END):
         raise RecordingError("refused: its members overlap")
     return archive, directory, cut_off

@@ -291,10 +291,8 @@ def _is_known(name: str) -> bool:
 
 
 def is_recording(path: Path) -> bool:
-    """Return True if the path is a folder or begins like a zip file."""
+    """Return True if the path begins like a zip file."""
     try:
-        if path.is_dir():
-            return True
         with path.open("rb") as file:
             return file.read(4) == b"PK\3\4"
     except OSError:

@@ -38,18 +38,6 @@ def test_the_lines_of_the_documentation_make_a_recording(
         assert recording.problems == []
 
 
-def test_a_folder_opens_like_the_zip_file(tmp_path: Path) -> None:
-    path = by_hand(tmp_path / "run.btrun", {"logs.ndjson": ndjson(line(1, "one"), line(2, "two"))})
-    with zipfile.ZipFile(path) as file:
-        file.extractall(tmp_path / "folder")
-    (tmp_path / "secret").write_text("{}")
-    (tmp_path / "folder" / "project.json").symlink_to(tmp_path / "secret")
-    with Recording(tmp_path / "folder") as recording:
-        assert messages(recording) == ["one", "two"]
-        assert recording.job.id == "job1"
-        assert "project.json" not in recording.member_names()
-
-
 def test_lines_are_shown_from_their_arrival_and_gaps_are_kept(tmp_path: Path) -> None:
     gap = {"gap": {"start": iso(30), "end": iso(40), "reason": "refused"}}
     log = ndjson(line(10, "first"), gap, line(50, "newer"), line(20, "late", late=True), line(60, "last"))
@@ -225,12 +213,11 @@ def test_members_that_overlap_are_refused(tmp_path: Path) -> None:
 def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = by_hand(tmp_path / "run.btrun", {f"{number}": "" for number in range(30)})
     with zipfile.ZipFile(path) as file:
-        file.extractall(tmp_path / "folder")
         directory = file.start_dir
     without_directory = tmp_path / "killed.btrun"
     without_directory.write_bytes(path.read_bytes()[:directory])
     monkeypatch.setattr("api_client.recordings.archive.MAX_MEMBERS", 20)
-    for one in (path, without_directory, tmp_path / "folder"):
+    for one in (path, without_directory):
         with pytest.raises(RecordingError, match="more than 20 members"):
             Recording(one)
     monkeypatch.setattr("api_client.recordings.archive.MAX_DIRECTORY_BYTES", 1_000)

@@ -27,7 +27,6 @@ class Stored(Members):
     """Members in memory, which counts how often each is read."""
 
     def __init__(self, contents: Mapping[str, str]) -> None:
-        super().__init__({}, close=lambda: None)
         self.contents = contents
         self.reads: Counter[str] = Counter()
 
