@@ -27,7 +27,7 @@ from api_client.emulator.routes import account, deploying, deployments, files, j
 LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost", "api.localhost"})
 """The official command line turns ``http://localhost:8000`` into ``api.localhost``."""
 
-KEYED_PREFIXES = ("/v1/", "/graphql")
+KEYED_PREFIXES = ("/v1/", "/graphql", "/emulator/")
 """Paths that require the key. Uploads and presigned URLs carry their own credentials."""
 
 

@@ -41,6 +41,8 @@ class JobRunner(Backend, Protocol):
 
     async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob: ...
 
+    async def preempt(self, job_id: str) -> TrainingJob: ...
+
     async def forget_project(self, project_id: str) -> None: ...
 
 
@@ -185,6 +187,17 @@ class Platform:
         if job.current_status not in WAITING_STATUSES:
             raise invalid(f"only a pending job can be updated; this one is {job.current_status}")
         return await self.backend_of(job_id).update(job_id, changes)
+
+    async def preempt_job(self, job_id: str) -> TrainingJob:
+        """Take the machine away from a local spot job; raise a 400 for any other job."""
+        job = self.job_by_id(job_id)
+        if not self.local.owns(job_id):
+            raise invalid("only jobs that run on this machine can be preempted; this one is simulated")
+        if (job.availability_model or "").lower() != SPOT:
+            raise invalid("only spot jobs can be preempted; this one is dedicated")
+        if job.current_status not in HOLDING_STATUSES:
+            raise invalid(f"only a running job can be preempted; this one is {job.current_status}")
+        return await self.local.preempt(job_id)
 
     def _open_sessions(self, job_id: str, spec: CheckedJobSpec) -> None:
         if sessions := new_sessions(job_id, spec, self.now()):

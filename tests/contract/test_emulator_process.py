@@ -216,3 +216,22 @@ def test_a_secret_is_in_no_answer_and_in_no_file_but_its_own(lab: EmulatorChild,
     (holding,) = (file for file in files if value.encode() in file.read_bytes())
     assert holding.parent.name == "secrets"
     assert holding.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.proves("docs/emulator.md", "Preempting a spot job")
+def test_a_spot_job_is_preempted_on_request(lab: EmulatorChild, client: httpx.Client) -> None:
+    path = submit(client, "spot", "sleep 1000", availability_model="spot")
+    dedicated = submit(client, "dedicated", "sleep 1000")
+    for each in (path, dedicated):
+        eventually(has_status(client, each, "RUNNING"))
+    job_id, dedicated_id = path.rpartition("/")[2], dedicated.rpartition("/")[2]
+    assert client.post(f"/emulator/jobs/{job_id}/preempt").status_code == 200
+    eventually(has_status(client, path, "PREEMPTED"))
+    assert "reclaimed" in job_at(client, path)["error_message"]
+    for refused, word in ((job_id, "PREEMPTED"), (dedicated_id, "dedicated")):
+        answer = client.post(f"/emulator/jobs/{refused}/preempt")
+        assert (answer.status_code, word in answer.json()["message"]) == (400, True)
+    assert client.post("/emulator/jobs/nobody/preempt").status_code == 404
+    assert httpx.post(f"{lab.url}/emulator/jobs/{dedicated_id}/preempt", trust_env=False).status_code == 401
+    events = client.get(f"/v1/training/jobs/{job_id}/queue_context").json()["events"]
+    assert events[-1]["status"] == "TRAINING_JOB_PREEMPTED"

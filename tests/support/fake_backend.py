@@ -169,6 +169,9 @@ class FakeBackend:
     async def delete(self, job_id: str) -> None:
         del self.by_id[job_id]
 
+    async def preempt(self, job_id: str) -> TrainingJob:
+        return self.set_status(job_id, JobStatus.PREEMPTED)
+
     async def forget_project(self, project_id: str) -> None:
         self.caches.pop(project_id, None)
 

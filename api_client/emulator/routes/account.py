@@ -82,6 +82,10 @@ async def _set_limit(call: Call) -> Any:
     return {"team_gpu_capacity": changed}
 
 
+async def _preempt(call: Call) -> Any:
+    return {"training_job": await call.platform.preempt_job(call.path["job_id"])}
+
+
 def training_capacity(platform: Platform) -> TrainingCapacity:
     used: Counter[tuple[str, str, bool]] = Counter()
     for job in platform.jobs():
@@ -265,4 +269,5 @@ ROUTES = [
         }
     ),
     api_route("GET", "/v1/teams/{team_id}", lambda call: call.team),
+    api_route("POST", "/emulator/jobs/{job_id}/preempt", _preempt),
 ]

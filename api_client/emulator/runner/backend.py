@@ -212,6 +212,12 @@ class LocalBackend:
         await self._end(job_id, STOPPED, timeout_s=STOP_ANSWER_S)
         return self.job(job_id)
 
+    async def preempt(self, job_id: str) -> TrainingJob:
+        """Preempt a job, as the platform may do with spot jobs; its processes get a grace period."""
+        reclaimed = Outcome(JobStatus.PREEMPTED, "the spot machine was reclaimed")
+        await self._end(job_id, reclaimed, timeout_s=STOP_ANSWER_S)
+        return self.job(job_id)
+
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
         """Change ``priority`` or ``availability_model`` of a waiting job; leave other jobs unchanged."""
         with self._lock:

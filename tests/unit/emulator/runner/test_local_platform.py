@@ -1,4 +1,4 @@
-"""What the platform promises around a job: queues, caches, checkpoints."""
+"""What the platform promises around a job: queues, preemption, caches, checkpoints."""
 
 from __future__ import annotations
 
@@ -32,6 +32,17 @@ async def test_waiting_jobs_start_by_priority_and_none_overtakes(tmp_path: Path)
         too_large = await world.run("too-large", job_spec("true", nodes=3))
         assert too_large.current_status == JobStatus.DEPLOY_FAILED
         assert "node_count is 3" in (too_large.error_message or "")
+
+
+async def test_a_preempted_job_may_save_and_says_what_happened(world: LocalWorld) -> None:
+    command = 'trap "echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
+    await world.create("job1", job_spec(command))
+    await world.said("job1", "ready")
+    job = await world.backend.preempt("job1")
+    assert job.current_status == JobStatus.PREEMPTED
+    assert "reclaimed" in (job.error_message or "")
+    assert world.messages("job1")[-1] == "saved"
+    assert world.statuses("job1")[-1] == JobStatus.PREEMPTED
 
 
 @pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
