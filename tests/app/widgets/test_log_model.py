@@ -55,22 +55,7 @@ def passes(entry: LogEntry, wanted: LogOptions) -> bool:
 
 
 def kept(entries: list[LogEntry], wanted: LogOptions) -> list[LogEntry]:
-    """What passes, with the context around what matches."""
-    passing = [passes(entry, wanted) for entry in entries]
-    if not wanted.pattern or not wanted.context_lines:
-        return [entry for entry, passed in zip(entries, passing, strict=True) if passed]
-    bare = replace(wanted, pattern=None)
-    asked = [(entry, passed) for entry, passed in zip(entries, passing, strict=True) if passes(entry, bare)]
-    around = wanted.context_lines
-    return [
-        entry
-        for at, (entry, _) in enumerate(asked)
-        if isinstance(entry, LogGap)
-        or any(
-            passed and isinstance(other, LogLine)
-            for other, passed in asked[max(0, at - around) : at + around + 1]
-        )
-    ]
+    return [entry for entry in entries if passes(entry, wanted)]
 
 
 filters = st.builds(
@@ -80,7 +65,6 @@ filters = st.builds(
     min_level=st.sampled_from([None, None, "WARNING", "ERROR"]),
     pattern=st.sampled_from([None, LogPattern("1"), LogPattern("ERROR"), LogPattern("an|語", regex=True)]),
     invert=st.booleans(),
-    context_lines=st.sampled_from([0, 0, 1, 3]),
 )
 
 

@@ -43,7 +43,7 @@ def without_last_filter(options: LogOptions) -> LogOptions | None:
     The order is pattern, level, hidden nodes. Node and time range stay, because the screen owns them.
     """
     if options.pattern:
-        return replace(options, pattern=None, invert=False, context_lines=0)
+        return replace(options, pattern=None, invert=False)
     if options.min_level is not None:
         return replace(options, min_level=None)
     return replace(options, hidden=frozenset()) if options.hidden else None
@@ -59,8 +59,6 @@ def filter_spans(options: LogOptions) -> list[list[Span]]:
         facts.append(
             [("without " if options.invert else "only ", "muted"), (pattern_text(options.pattern), "accent")]
         )
-        if options.context_lines:
-            facts[-1].append((f" ±{options.context_lines}", "accent"))
     if options.min_level is not None:
         facts.append([(f"≥ {options.min_level}", "accent")])
     if options.hidden:

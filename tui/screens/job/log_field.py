@@ -42,7 +42,6 @@ class FieldSwitches:
     regex: bool = False
     case: bool | None = None
     invert: bool = False
-    context_lines: int = 0
     everything: bool = False
 
 
@@ -61,7 +60,6 @@ SWITCHES = {
     "regex": Switch("^r", "regex ", ("find", "filter"), ON_OFF),
     "case": Switch("^t", "case ", ("find", "filter"), {None: "smart", True: "Aa", False: "aa"}),
     "invert": Switch("^n", "invert ", ("filter",), ON_OFF),
-    "context_lines": Switch("^o", "context ", ("filter",), {0: "0", 1: "1", 3: "3", 10: "10"}),
     "everything": Switch("^l", "", ("save",), {False: "shown lines only", True: "whole log"}),
 }
 
@@ -84,7 +82,6 @@ class LogField(Vertical):
         Binding("ctrl+r", "switch('regex')", show=False, id="log_field.regex"),
         Binding("ctrl+t", "switch('case')", show=False, id="log_field.case"),
         Binding("ctrl+n", "switch('invert')", show=False, id="log_field.invert"),
-        Binding("ctrl+o", "switch('context_lines')", show=False, id="log_field.context"),
         Binding("ctrl+l", "switch('everything')", show=False, id="log_field.everything"),
         Binding("up", "recall(1)", show=False, id="log_field.earlier"),
         Binding("down", "recall(-1)", show=False, id="log_field.later"),
@@ -139,14 +136,11 @@ class LogField(Vertical):
         pattern, switches = options.pattern, self.switches
         if pattern:
             switches = replace(switches, regex=pattern.regex, case=pattern.case)
-        switches = replace(switches, invert=options.invert, context_lines=options.context_lines)
-        self.open("filter", pattern.text if pattern else "", switches)
+        self.open("filter", pattern.text if pattern else "", replace(switches, invert=options.invert))
 
     def filtered(self, options: LogOptions) -> LogOptions:
-        pattern, switches = self.pattern, self.switches
-        if not pattern:
-            return replace(options, pattern=None, invert=False, context_lines=0)
-        return replace(options, pattern=pattern, invert=switches.invert, context_lines=switches.context_lines)
+        pattern = self.pattern or None
+        return replace(options, pattern=pattern, invert=pattern is not None and self.switches.invert)
 
     def open(
         self,

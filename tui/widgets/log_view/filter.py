@@ -71,14 +71,18 @@ def _whole_block(pattern: LogPattern) -> Any:
 
 
 class LogFilter:
-    """Selects lines by the filters of `options`, except for context, which depends on other blocks."""
+    """Selects lines by the filters of `options`."""
 
     def __init__(self, table: AttributeTable, options: LogOptions) -> None:
         self._table = table
         self._options = options
         self._scanner = PatternScanner(options.pattern) if options.pattern else None
 
-    def candidates(self, block: Block) -> Sequence[int]:
+    def passing(self, block: Block) -> Sequence[int]:
+        """Return the lines that pass; gaps pass all rules but the time range."""
+        return self._matching(block, self._candidates(block))
+
+    def _candidates(self, block: Block) -> Sequence[int]:
         """Return the lines that pass all rules but the pattern."""
         since_ns, until_ns = self._options.since_ns, self._options.until_ns
         low = 0 if since_ns is None else bisect_left(block.stamps, since_ns)
@@ -91,14 +95,13 @@ class LogFilter:
         codes = block.codes
         return [index for index in range(low, high) if codes[index] in passing]
 
-    def matching(self, block: Block, candidates: Sequence[int]) -> Sequence[int]:
-        """Return the lines among `candidates` that pass the pattern; gaps always do."""
+    def _matching(self, block: Block, candidates: Sequence[int]) -> Sequence[int]:
         if self._scanner is None or not candidates:
             return candidates
-        hits, invert, gaps = set(self._scanner.hits(block)), self._options.invert, self._table
-        if not hits and not invert and block.code_set.isdisjoint(gaps.gap_codes):
+        hits, invert = set(self._scanner.hits(block)), self._options.invert
+        codes, gap_codes = block.codes, self._table.gap_codes
+        if not hits and not invert and block.code_set.isdisjoint(gap_codes):
             return ()
-        codes, gap_codes = block.codes, gaps.gap_codes
         return [at for at in candidates if (at in hits) is not invert or codes[at] in gap_codes]
 
     def _passes(self, code: int) -> bool:
@@ -110,23 +113,3 @@ class LogFilter:
         if attributes.replica in options.hidden:
             return False
         return options.min_level is None or attributes.rank >= RANKS[options.min_level]
-
-
-def with_context(
-    candidates: Sequence[int],
-    matches: Sequence[int],
-    gaps: Sequence[int],
-    lines: int,
-    beyond: tuple[int, int],
-) -> list[int]:
-    """Return the candidates within `lines` of a match, and all gaps, which have no context.
-
-    ``beyond`` counts the first and the last candidates that are context of matches in other blocks.
-    """
-    shown = {
-        *range(min(beyond[0], len(candidates))),
-        *range(max(0, len(candidates) - beyond[1]), len(candidates)),
-    }
-    for match in matches:
-        shown.update(range(max(0, match - lines), min(len(candidates), match + lines + 1)))
-    return sorted({candidates[at] for at in shown}.union(gaps))

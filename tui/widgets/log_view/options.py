@@ -36,7 +36,6 @@ class LogOptions:
     min_level: LogLevel | None = None
     pattern: LogPattern | None = None
     invert: bool = False
-    context_lines: int = 0
     since_ns: int | None = None
     until_ns: int | None = None
     max_lines: int = DEFAULT_MAX_LINES
@@ -46,7 +45,7 @@ class LogOptions:
         """Everything that decides which lines pass."""
         return (
             *(self.nodes, self.hidden, self.min_level, self.since_ns, self.until_ns),
-            *((self.pattern, self.invert, self.context_lines) if self.pattern else ()),
+            *((self.pattern, self.invert) if self.pattern else ()),
         )
 
     @property

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from tui.widgets.log_view.filter import LogFilter, with_context
+from tui.widgets.log_view.filter import LogFilter
 from tui.widgets.log_view.folds import Fold, FoldDetector, FoldLine
 from tui.widgets.log_view.line import Block, LineKey
 from tui.widgets.log_view.options import LogOptions
@@ -31,8 +31,8 @@ class BlockRows:
     """
 
     __slots__ = (
-        *("_anchors", "_candidates", "_count", "_detector", "_gaps", "_matches", "_serials", "_version"),
-        *("block", "context", "folds", "hits", "passing", "rows"),
+        *("_anchors", "_count", "_detector", "_serials", "_version"),
+        *("block", "folds", "hits", "passing", "rows"),
     )
 
     def __init__(self, block: Block) -> None:
@@ -41,11 +41,7 @@ class BlockRows:
         self.rows: Sequence[int] = ()
         self.folds: list[Fold] = []
         self.hits: array[int] | None = None
-        self.context = (0, 0)
         self._anchors: dict[int, Fold] = {}
-        self._candidates: Sequence[int] = ()
-        self._matches: Sequence[int] = ()  # places among the candidates
-        self._gaps: Sequence[int] = ()
         self._detector: FoldDetector | None = None
         self._version = _NEVER
         self._count = 0
@@ -59,44 +55,12 @@ class BlockRows:
     def is_current(self) -> bool:
         return self._version == self.block.version and self._count == len(self.block)
 
-    # Filter
-
     def scan(self, view: LogRows, *, may_move: bool) -> None:
+        """Set the lines that pass the filter, and fold those that have arrived since the last time."""
         block = self.block
         appended = self._version == block.version
         self._version, self._count = block.version, len(block)
-        candidates = view.line_filter.candidates(block)
-        passing = view.line_filter.matching(block, candidates)
-        if not view.has_context:
-            self._show(view, passing, appended=appended, may_move=may_move)
-            return
-        gap_codes = view.store.attribute_table.gap_codes
-        self._candidates = candidates
-        self._gaps = [at for at in candidates if block.codes[at] in gap_codes]
-        matches = set(passing).difference(self._gaps)
-        self._matches = [position for position, at in enumerate(candidates) if at in matches]
-        self.show_context(view, self.context, appended=appended, may_move=may_move)
-
-    def show_context(
-        self, view: LogRows, context: tuple[int, int], *, appended: bool = False, may_move: bool = True
-    ) -> None:
-        """Show the context of matches; see ``with_context`` about `context`."""
-        self.context = context
-        lines = view.options.context_lines
-        passing = with_context(self._candidates, self._matches, self._gaps, lines, context)
-        self._show(view, passing, appended=appended, may_move=may_move)
-
-    def reach(self, lines: int, before: int, after: int) -> tuple[int, int]:
-        """Return how many candidates after and before this block are context of matches in or beyond it."""
-        line_count = len(self._candidates)
-        if self._matches:
-            return max(0, lines - line_count + 1 + self._matches[-1]), max(0, lines - self._matches[0])
-        return max(0, before - line_count), max(0, after - line_count)
-
-    # Folds
-
-    def _show(self, view: LogRows, passing: Sequence[int], *, appended: bool, may_move: bool) -> None:
-        """Set the lines that pass, and fold those that have arrived since the last time."""
+        passing = view.line_filter.passing(block)
         self.passing = passing if isinstance(passing, range) else array("H", passing)
         self.hits = None
         low, high = self._serials or (0, 0)
@@ -186,7 +150,6 @@ class LogRows:
         """Change filter and folds; call ``build`` until it returns True."""
         self.options = options
         self.line_filter = LogFilter(self.store.attribute_table, options)
-        self.has_context = bool(options.pattern) and options.context_lines > 0
         self.parts = []
         self.sync(may_move=True)
 
@@ -212,21 +175,8 @@ class LogRows:
         return self.is_complete
 
     def _settle(self) -> None:
-        if self.has_context:
-            self._show_context()
         self._starts = None
         self.is_complete = all(part.is_scanned for part in self.parts)
-
-    def _show_context(self) -> None:
-        """Let matches have context in other blocks."""
-        lines, parts, afters, before, after = self.options.context_lines, self.parts, [], 0, 0
-        for part in reversed(parts):
-            afters.append(after)
-            after = part.reach(lines, 0, after)[1]
-        for part, beyond in zip(parts, reversed(afters), strict=True):
-            if part.is_scanned and part.context != (before, beyond):
-                part.show_context(self, (before, beyond))
-            before = part.reach(lines, before, 0)[0]
 
     # Queries
 
