@@ -134,7 +134,7 @@ def sights() -> dict[str, tuple[RunSnapshot, list[str], list[str]]]:
         ),
         "no GPUs": (
             run(job("cpu", gpus=(None, 0), node_count=1), metrics=cpu),
-            ["cores", "1.86 GiB", "4.66 GiB"],
+            ["nodes", "cores", "1.86 GiB"],
             ["GPU use"],
         ),
         "waits": (

@@ -23,7 +23,6 @@ from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.gpu_matrix import GpuMatrix
-from tui.widgets.row_table import RowTable
 from tui.widgets.tones import SERIES
 
 WIDE = (120, 40)
@@ -318,14 +317,13 @@ def highlighted(app: Dashboard) -> list[int]:
 async def test_one_node_alone_is_the_same_node_in_the_same_colour_everywhere() -> None:
     app = metrics_tab()
     async with opened(app, WIDE) as pilot:
-        chart, table = deck(app).widget_of("cpu"), app.screen.query_one("#node-table", RowTable)
-        matrix = app.screen.query_one(GpuMatrix)
+        chart, matrix = deck(app).widget_of("cpu"), app.screen.query_one(GpuMatrix)
         assert chart is not None
         assert highlighted(app) == []
         everyone, seen = colours(chart), []
         for number in range(4):
             assert f"GPU use, node-{number}" in await pressed(pilot, "right_square_bracket")
-            assert screen(app).node == table.cursor_key == matrix.selected == f"node-{number}"
+            assert screen(app).node == matrix.selected == f"node-{number}"
             assert highlighted(app) == [number]
             seen += colours(chart)
         assert len(set(seen)) == 4
@@ -335,7 +333,7 @@ async def test_one_node_alone_is_the_same_node_in_the_same_colour_everywhere() -
         while deck(app).shown[0].id != "cpu":
             await press(pilot, "m")
         await pressed(pilot, "j", "j", "j", "i")
-        assert table.cursor_key == matrix.selected == "node-2"
+        assert matrix.selected == "node-2"
         assert highlighted(app) == [2]
 
 

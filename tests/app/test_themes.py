@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.theme import Theme
 from textual.widgets import Input, OptionList
 
-from support.dashboard import Dashboard, home, job_view, pressed, settle, text_of
+from support.dashboard import Dashboard, home, pressed, settle, text_of
 from support.waiting import until
 from tui.app.theme import THEMES
 from tui.settings.loading import Loaded, load
@@ -25,13 +25,13 @@ LEAST_DIFFERENCE = 0.3
 
 
 async def test_headings_and_the_row_under_the_cursor_stand_out() -> None:
-    app = job_view()
+    app = home()
     async with app.run_test(size=(80, 24)) as pilot:
         for name in ("bt-light", "textual-light", "solarized-light", "nord"):
             assert name in get_args(ThemeName)
             app.theme = name
             await settle(pilot)
-            table = app.screen.query_one("#node-table", RowTable)
+            table = app.screen.query_one("#jobs", RowTable)
             heading = table.get_component_rich_style("rows--heading").color
             cursor = table.get_component_rich_style("rows--cursor").bgcolor
             assert heading is not None and cursor is not None

@@ -143,7 +143,7 @@ class NodeList:
         rows, frame, width = self._rows, self._frame, self._width
         names = [sanitize(row.name) for row in rows]
         name = min(MAX_NAME_CELLS, max(map(cell_len, names), default=0))
-        note = max([NOTE_CELLS, *(cell_len(sanitize(row.label_note)) for row in rows)])
+        note = max([NOTE_CELLS if self._gpus else 0, *(cell_len(sanitize(row.label_note)) for row in rows)])
         left = name + 1 + VALUE_CELLS + 1 + note + 2
         columns = zip(frame.facts, *(row.facts for row in rows), strict=False)
         self._fact_widths = [2 + max(cell_len(sanitize(text)) for text in column) for column in columns]
@@ -154,8 +154,8 @@ class NodeList:
         least = _MIN_HISTORY_CELLS if frame.over_time else self._gpus * _CELL_STEP - 1
         self._left_cells = max(0, min(left, width - least))
         cells = 2 * _MIN_HISTORY_CELLS if frame.over_time else self._gpus * self._cell_step
-        if self._left_cells + cells + facts > width:
-            self._fact_widths = []
+        while self._fact_widths and self._left_cells + cells + sum(self._fact_widths) > width:
+            self._fact_widths.pop()
         name_room = self._left_cells - VALUE_CELLS - 2
         # A sign next to a node is more useful than a few more letters of its name.
         name_room -= 2 if name_room > 6 else 0

@@ -34,7 +34,6 @@ from tui.screens.job.node_tables import MatrixOptions, NodesPane
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.ticks import Window
 from tui.widgets.gpu_matrix import GpuMatrix
-from tui.widgets.row_table import RowTable
 
 DEBOUNCE_S = 0.3
 """Delay after dragging or zooming before the samples of the new time range are requested."""
@@ -149,7 +148,7 @@ class MetricsPane(ChartControls, Horizontal):
             options = replace(self.matrix, over_time=self.matrix.over_time and self.nodes_large)
             if self.nodes_large:
                 options = replace(options, node=self.view.node)
-            elif self._tab == "live" and len(self._machines) == 1:
+            elif self._tab == "live" and len(self._machines) == 1 and self._machines[0].gpus:
                 options = replace(options, node=self._machines[0].name)
             self._nodes_pane.show(run, options, time_range(run, self.view))
 
@@ -157,7 +156,8 @@ class MetricsPane(ChartControls, Horizontal):
         if self.snapshot is not None and self._tab in ("live", "metrics"):
             charts = run_charts(self.snapshot, self.view)
             others = [chart for chart in charts if chart.id != self.grid.front]
-            self._below_nodes = self._nodes_pane.show_chart(others)
+            # On Metrics, the nodes may be hidden, or are about to get another size.
+            self._below_nodes = self._nodes_pane.show_chart(others if self._tab == "live" else ())
             self.grid.set_charts([chart for chart in charts if chart is not self._below_nodes], at_s=at_s)
 
     @on(NodesPane.Fitted)
@@ -165,7 +165,7 @@ class MetricsPane(ChartControls, Horizontal):
         self._show_charts()
 
     def watch_view(self, view: ChartView) -> None:
-        self._nodes_pane.point_at(view.node or view.selected)
+        self._nodes_pane.matrix.point_at(view.node or view.selected)
         self._show_charts()
         if self.nodes_large:
             self._place_nodes()
@@ -186,16 +186,16 @@ class MetricsPane(ChartControls, Horizontal):
     @property
     def picks_node(self) -> bool:
         """True while the nodes have the focus beside the charts."""
-        return self._nodes_pane.main.has_focus and not (self._tab == "metrics" and self.nodes_large)
+        return self._nodes_pane.matrix.has_focus and not (self._tab == "metrics" and self.nodes_large)
 
     def take_focus(self) -> None:
-        self.screen.set_focus(self._nodes_pane.main if self.nodes_large else self.grid)
+        self.screen.set_focus(self._nodes_pane.matrix if self.nodes_large else self.grid)
 
     def action_pick_node(self) -> None:
         if self.picks_node:
             self.post_message(self.NodesLeft())
         else:
-            self.screen.set_focus(self._nodes_pane.main)
+            self.screen.set_focus(self._nodes_pane.matrix)
 
     @on(GpuMatrix.NodeSelected)
     def _node_chosen(self, message: GpuMatrix.NodeSelected) -> None:
@@ -203,10 +203,6 @@ class MetricsPane(ChartControls, Horizontal):
         # the rows of a single node are its GPUs
         name = next((node.name for node in self._machines if len(self._machines) == 1), message.name)
         self.post_message(NodeChosen(None if inside or self.view.node == name else name))
-
-    @on(RowTable.Selected)
-    def _node_row_chosen(self, message: RowTable.Selected) -> None:
-        self.post_message(NodeChosen(None if self.view.node == message.key else message.key))
 
     def leave(self) -> bool:
         if self.view.cursor is not None and not self._follows_log:

@@ -1,67 +1,29 @@
-"""The nodes of a run: a GPU matrix, and a table of CPU, memory and disk."""
+"""The nodes of a run: a matrix of their GPUs, with CPU, memory and disk beside it, and a chart below."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.widget import Widget
 
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.run.finding import SIGNS
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY
 from tui.screens.charts.builder import ChartData
-from tui.tables.column import Span, chosen, fitted_columns
-from tui.tables.nodes import node_columns
-from tui.text.names import abbreviated_names
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, cores, percent
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.gpu_matrix import Frame, GpuMatrix, MatrixRow
-from tui.widgets.row_table import RowTable
 
 NODE_CHARTS = ("util", "cpu")
-NODE_CHART_LINES = 6
+NODE_CHART_LINES = 5
 """Minimum height of the chart below the nodes."""
 DENSE_NODES = 24
 """With more nodes than this, the matrix gets the full width to keep its cells readable."""
-
-
-class NodeTable(RowTable[NodeSnapshot]):
-    """The nodes, with names shortened so that they stay distinguishable."""
-
-    def __init__(self, *, id: str | None = None) -> None:
-        name, *others = chosen(node_columns(), "node cpu memory disk")
-        self._columns = (replace(name, cell=self._short_name), *others)
-        self._short: dict[str, str] = {}
-        super().__init__(self._columns, lambda node: node.name, id=id)
-        self.set_reactive(RowTable.blurred_cursor, False)
-
-    def point_at(self, name: str | None) -> None:
-        self.blurred_cursor = any(node.name == name for node in self.rows)
-        if self.blurred_cursor and name is not None:
-            self.move_to(name)
-
-    def set_rows(self, rows: Sequence[NodeSnapshot]) -> None:
-        self._cut_names(rows)
-        super().set_rows(rows)
-
-    def on_resize(self) -> None:
-        self._cut_names(self.rows)
-        self.refresh()
-
-    def _cut_names(self, rows: Sequence[NodeSnapshot]) -> None:
-        names = [sanitize(node.name) for node in rows]
-        _, cells = fitted_columns(self._columns, self.scrollable_content_region.width)[0]
-        self._short = dict(zip(names, abbreviated_names(names, cells), strict=True))
-
-    def _short_name(self, node: NodeSnapshot) -> Sequence[Span]:
-        name = sanitize(node.name)
-        return [(self._short.get(name, name), "plain")]
 
 
 FACTS = ("cores", "memory", "disk")
@@ -78,50 +40,32 @@ class MatrixOptions:
 
 
 class NodesPane(Vertical):
-    """The GPU matrix above the node table, or only the matrix if both do not fit, and a chart if it fits."""
+    """The list of nodes, and a chart below if it fits."""
 
     class Fitted(Message):
         """The room for a chart may have changed."""
 
     def compose(self) -> ComposeResult:
         yield GpuMatrix(id="matrix")
-        yield NodeTable(id="node-table")
         yield LineChart(id="node-chart")
 
     @property
-    def main(self) -> Widget:
-        """The widget that lists the nodes; the matrix is hidden if there are no GPUs."""
-        return self.query_one(GpuMatrix if self.has_class("-gpus") else NodeTable)
+    def matrix(self) -> GpuMatrix:
+        return self.query_one(GpuMatrix)
 
     def show(self, run: RunSnapshot, options: MatrixOptions, time_range: tuple[float, float]) -> None:
-        nodes = run.metrics.nodes if run.metrics else ()
-        self.query_one(GpuMatrix).set_data(matrix_rows(run, options), matrix_frame(run, time_range, options))
-        self._make_room(nodes)
-        self.query_one(NodeTable).set_rows(nodes)
+        self.set_class(len(run.metrics.nodes if run.metrics else ()) > DENSE_NODES, "-dense-nodes")
+        self.matrix.set_data(matrix_rows(run, options), matrix_frame(run, time_range, options))
 
     def show_chart(self, charts: Sequence[ChartData]) -> ChartData | None:
         """Show the chart of the nodes' GPUs, or else CPUs, below them and return it; None without room."""
         shown = next((one for name in NODE_CHARTS for one in charts if one.id == name and one.has_data), None)
-        table, chart = self.query_one(NodeTable), self.query_one(LineChart)
-        lines = (len(table.rows) + 1) * table.display + self.query_one(GpuMatrix).virtual_size.height
-        chart.display = shown is not None and self.size.height - lines >= NODE_CHART_LINES
-        table.styles.height = len(table.rows) + 1 if chart.display else None
+        chart, room = self.query_one(LineChart), self.size.height - self.matrix.virtual_size.height
+        chart.display = shown is not None and room >= NODE_CHART_LINES
         if shown is None or not chart.display:
             return None
         chart.show(shown.series, shown.spec)
         return shown
-
-    def point_at(self, name: str | None) -> None:
-        self.query_one(NodeTable).point_at(name)
-        self.query_one(GpuMatrix).point_at(name)
-
-    def _make_room(self, nodes: Sequence[NodeSnapshot]) -> None:
-        is_many = self.query_one(GpuMatrix).row_count + len(nodes) + 2 > self.size.height
-        has_gpus = any(node.gpus for node in nodes)
-        self.update_classes(
-            {"-gpus": has_gpus, "-dense-nodes": len(nodes) > DENSE_NODES, "-many-nodes": is_many}
-        )
-        self.query_one(GpuMatrix).fit()
 
     def on_resize(self) -> None:
         """Fit the nodes after the layout, which determines the space."""
@@ -129,7 +73,7 @@ class NodesPane(Vertical):
 
     def _fit(self) -> None:
         if not self._pruning:  # closed before the layout; the parts are gone
-            self._make_room(self.query_one(NodeTable).rows)
+            self.matrix.fit()
             self.post_message(self.Fitted())
 
 
@@ -154,13 +98,15 @@ def matrix_frame(run: RunSnapshot, time_range: tuple[float, float], options: Mat
     memory = options.memory
     last = ", last" if run.job.is_finished else ""
     of = f", {sanitize(options.node)}" if options.node else last
+    has_gpus = run.metrics is not None and any(node.gpus for node in run.metrics.nodes)
+    what = ("GPU memory" if memory else "GPU use") if has_gpus else "nodes"
     cache = run.metrics.cache_usage_now if run.metrics else None
     share = run.metrics.cache_utilization_now if run.metrics else None
     remark = ""
     if cache is not None:
         remark = f"cache {bytes_iec(cache)}" + (f" {percent(share)}" if share is not None else "")
     return Frame(
-        title=f"{'GPU memory' if memory else 'GPU use'}{of}",
+        title=f"{what}{of}",
         over_time=options.over_time,
         start=time_range[0],
         end=time_range[1],
