@@ -93,7 +93,7 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
         await to_file(pilot, "adapter_config.json")
         await sees(pilot, "rank r", "16", "target modules", "q_proj")
         await to_file(pilot, "trainer_state.json")
-        await sees(pilot, "loss", "┤")
+        await sees(pilot, "eval loss", "learning rate")
         await to_file(pilot, "adapter_model.safetensors")
         await sees(pilot, "33,619,968 parameters", "456 tensors", "BF16")
         await to_screen(pilot, DownloadFolderScreen, "D")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 from rich.text import Text
 from textual.pilot import Pilot
 
-from api_client.checkpoints import ReadShard, SafetensorsHeader, Tensor, Weights
+from api_client.checkpoints import SafetensorsHeader, Tensor
 from api_client.models import Checkpoint, CheckpointFile
 from support.dashboard import Dashboard, Heard, StubFeed, opened, pressed, screen_view, settle, text_of
 from support.waiting import at_rest, until
@@ -51,19 +51,11 @@ FILES = (
 FULL = FilesSnapshot(False, FILES)
 
 
-def header(parameters: int) -> SafetensorsHeader:
-    tensor = Tensor("w", "BF16", (parameters,), parameters * 2)
-    return SafetensorsHeader((tensor,), {}, 96, parameters * 2)
-
-
 class StubFilesFeed(StubFeed):
     async def preview(self, file: CheckpointFile) -> FilePreview:
         if file.relative_file_name.endswith(".json"):
             return FilePreview(file, len(CONFIG), text=CONFIG)
         return FilePreview(file, error="HTTP 403: the link has \x1b[31mexpired")
-
-    async def read_weights(self, files: Sequence[CheckpointFile]) -> Weights | str:
-        return Weights(tuple(ReadShard(file, header(1_500_000_000)) for file in files), ("[b]model-3",))
 
 
 def files_view(*said: FilesSnapshot) -> Dashboard:
@@ -73,15 +65,12 @@ def files_view(*said: FilesSnapshot) -> Dashboard:
 
 
 @pytest.mark.proves("README.md", "What is in this checkpoint?")
-async def test_a_directory_tells_of_its_shards_a_file_what_is_wrong_and_the_marked_are_downloaded() -> None:
+async def test_directory_shows_its_size_a_file_why_it_is_unreadable_and_marks_are_downloaded() -> None:
     app, heard = files_view(FULL), Heard(DownloadRequested)
     async with app.run_test(size=(100, 30), message_hook=heard) as pilot:
         await at_rest(pilot)
         await pilot.press("G")
-        await until(pilot, lambda: "3,000,000,000 parameters in 2 tensors in 2 files" in text_of(app))
-        text = text_of(app)
-        assert "BF16 3,000,000,000" in text and "192 B (headers only)" in text
-        assert "[b]model-3 is in the index but missing" in text
+        await until(pilot, lambda: "2 files, 4.00 GiB" in text_of(app))
         assert "✓ 1 marked" in await pressed(pilot, "space", "D")
         await pilot.press("enter")
         await at_rest(pilot)
@@ -101,6 +90,8 @@ def test_names_of_tensors_are_whole_and_columns_aligned() -> None:
     names = ["w", "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight", "模型.权重"]
     tensors = tuple(Tensor(name, "BF16", (8, 16), 256) for name in names)
     lines = weights_lines(SafetensorsHeader(tensors, {}, 96, 768))
+    text = "".join(text for line in lines for text, _ in line)  # type: ignore[misc]
+    assert "384 parameters in 3 tensors" in text and "BF16 384" in text and "96 B (header only)" in text
     rows = ["".join(text for text, _ in line) for line in lines[-3:] if not isinstance(line, str | Text)]
     assert [row.split()[0] for row in rows] == names
     assert len({cell_width(row[: row.index(" BF16")]) for row in rows}) == 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeVar
 
-from api_client.checkpoints import SafetensorsHeader, TrainerState, UnreadableFile, Weights, is_safetensors
+from api_client.checkpoints import SafetensorsHeader, TrainerState, UnreadableFile, is_safetensors
 from api_client.checkpoints.reading import preview
 from api_client.checkpoints.trainer_state import FILE_NAME as TRAINER_STATE
 from api_client.checkpoints.trainer_state import parse_trainer_state
@@ -172,15 +172,6 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
     async def preview(self, file: CheckpointFile) -> FilePreview:
         """Read a little of a file to preview it; errors are returned in ``error``."""
         return await preview_file(self._session.client, self._job, file)
-
-    async def read_weights(self, files: Sequence[CheckpointFile]) -> Weights | str:
-        """Return the combined headers of these weight files, or the sanitized error of reading them."""
-        try:
-            return await self._session.client.checkpoint_contents.weights(
-                self._job.project_id, self._job.id, files
-            )
-        except RequestError as error:
-            return sanitize(str(error))
 
     async def _list(self) -> None:
         first = self.snapshot.files is None

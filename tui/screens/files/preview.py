@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
@@ -14,10 +14,9 @@ from rich.style import Style
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from api_client.checkpoints import SafetensorsHeader, TrainerState, Weights
+from api_client.checkpoints import SafetensorsHeader, TrainerState
 from api_client.models import CheckpointFile
 from tui.analysis.checkpoints.facts import epoch_s
-from tui.analysis.series import Series
 from tui.feeds.files import FilePreview
 from tui.screens.base import key_on
 from tui.screens.highlighting import text_lines
@@ -25,14 +24,11 @@ from tui.tables.column import Span
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import UNKNOWN, age, bytes_iec, count, counted, number
 from tui.widgets.background import run_in_background
-from tui.widgets.charts.line_chart import LineChart
-from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import Line, TextPanel
 from tui.widgets.tones import tone_styles
 
 LONGEST_VALUE_CELLS = 300
-MAX_SHOWN_PROBLEMS = 5
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_FACTS = (
     ("r", "rank r"),
@@ -87,19 +83,14 @@ def _fact(label: str, value: str) -> Line:
     return [(f"{label:<{_LABEL_CELLS}}", "muted"), (clip(sanitize(value), LONGEST_VALUE_CELLS), "plain")]
 
 
-def _parameters(weights: SafetensorsHeader | Weights, stored: str) -> list[Line]:
-    by_dtype = ", ".join(
-        f"{sanitize(dtype)} {count(parameters)}" for dtype, parameters in weights.parameters_by_dtype.items()
-    )
-    return [
-        [(counted(weights.parameter_count, "parameter"), "strong"), (stored, "plain")],
-        _fact("by type", by_dtype or UNKNOWN),
-    ]
-
-
 def weights_lines(header: SafetensorsHeader) -> list[Line]:
+    by_dtype = ", ".join(
+        f"{sanitize(dtype)} {count(parameters)}" for dtype, parameters in header.parameters_by_dtype.items()
+    )
+    parameters, tensors = counted(header.parameter_count, "parameter"), counted(len(header.tensors), "tensor")
     lines: list[Line] = [
-        *_parameters(header, f" in {counted(len(header.tensors), 'tensor')}"),
+        [(parameters, "strong"), (f" in {tensors}", "plain")],
+        _fact("by type", by_dtype or UNKNOWN),
         _fact("weights", bytes_iec(header.data_bytes)),
         _fact("read", f"{bytes_iec(header.header_bytes)} (header only)"),
     ]
@@ -117,19 +108,6 @@ def weights_lines(header: SafetensorsHeader) -> list[Line]:
         for name, tensor in zip(names, header.tensors, strict=True)
     ]
     return lines
-
-
-def directory_lines(weights: Weights | str) -> list[Line]:
-    """Return the combined weights of a directory, or the reason why they are unknown."""
-    if isinstance(weights, str):
-        return [[(f"✗ {weights}", "bad")]]
-    shards, tensors = len(weights.shards), len(weights.tensors)
-    stored = f" in {counted(tensors, 'tensor')} in {counted(shards, 'file')}"
-    lines: list[Line] = [
-        *_parameters(weights, stored),
-        _fact("read", f"{bytes_iec(weights.bytes_read)} (headers only)"),
-    ]
-    return lines + [[(f"✗ {sanitize(problem)}", "warn")] for problem in weights.problems[:MAX_SHOWN_PROBLEMS]]
 
 
 def adapter_lines(text: str) -> list[Line]:
@@ -169,12 +147,9 @@ def state_lines(state: TrainerState) -> list[Line]:
 
 HOVER_DELAY_S = 0.15
 """Time that the cursor must rest on a file before it is read, so that passing over files costs nothing."""
-RETRY_DELAY_S = 10.0
-"""Delay before a file that could not be read is retried, while it is still shown."""
 REMEMBERED = 64
 
 ReadPreview = Callable[[CheckpointFile], Awaitable[FilePreview]]
-ReadWeights = Callable[[Sequence[CheckpointFile]], Awaitable[Weights | str]]
 
 
 class PreviewPane(Vertical):
@@ -183,22 +158,18 @@ class PreviewPane(Vertical):
     def __init__(
         self,
         read_preview: ReadPreview,
-        read_weights: ReadWeights,
         *,
         now_s: Callable[[], float] = time.time,
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
         self._read_preview = read_preview
-        self._weigh = read_weights
         self._now_s = now_s
-        self._weights: dict[tuple[tuple[int, str], ...], list[Line]] = {}
         self._previews: dict[tuple[int, str], tuple[FilePreview, list[Line]]] = {}
         self._shown: CheckpointFile | None = None
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="preview-head")
-        yield LineChart(id="preview-chart")
         yield TextPanel(id="preview-lines")
 
     def focus_lines(self) -> None:
@@ -206,7 +177,6 @@ class PreviewPane(Vertical):
 
     def forget(self) -> None:
         self._previews.clear()
-        self._weights.clear()
         self._shown = None
 
     def notify_style_update(self) -> None:
@@ -218,15 +188,8 @@ class PreviewPane(Vertical):
         self._stop()
         self._show([], [])
 
-    def show_directory(
-        self,
-        name: str,
-        files: int,
-        size_bytes: int,
-        newest_s: float | None,
-        weights: tuple[CheckpointFile, ...] = (),
-    ) -> None:
-        """Show a directory's totals, and the number of parameters in its ``weights`` files."""
+    def show_directory(self, name: str, files: int, size_bytes: int, newest_s: float | None) -> None:
+        """Show a directory's totals."""
         self._stop()
         lines: list[Line] = [[(f"{counted(files, 'file')}, {bytes_iec(size_bytes)}", "plain")]]
         if newest_s is not None:
@@ -235,18 +198,7 @@ class PreviewPane(Vertical):
             key_on(self, f"files.{name}") for name in ("open_node", "download", "open_below")
         )
         hint: Line = [(f"{into} opens, {fetch} downloads, {below} expands all", "muted")]
-        key = tuple(map(_key, weights))
-
-        def show() -> None:
-            self._show([[(name + "/", "strong")]], [*lines, *self._weights.get(key, ()), "", hint])
-
-        async def read() -> None:
-            self._weights[key] = directory_lines(await self._weigh(weights))
-            show()
-
-        show()
-        if weights and key not in self._weights:
-            self._begin(read)
+        self._show([[(name + "/", "strong")]], [*lines, "", hint])
 
     def show_file(self, file: CheckpointFile) -> None:
         if file == self._shown:
@@ -254,45 +206,28 @@ class PreviewPane(Vertical):
         self._stop()
         self._shown = file
         if _key(file) in self._previews:
-            self._show_preview(*self._previews[_key(file)])
+            preview, lines = self._previews[_key(file)]
+            self._show(self._head(file, preview), lines)
         else:
             self._show(self._head(file, None), [[("reading…", "muted")]])
-            self._begin(partial(self._read, file))
+            run_in_background(self, partial(self._read, file), "preview", exclusive=True)
 
     def _stop(self) -> None:
         self._shown = None
         self.workers.cancel_group(self, "preview")
 
-    def _begin(self, reading: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        async def read() -> None:
-            await asyncio.sleep(HOVER_DELAY_S)
-            await reading()
-
-        run_in_background(self, read, "preview", exclusive=True)
-
     async def _read(self, file: CheckpointFile) -> None:
+        await asyncio.sleep(HOVER_DELAY_S)
         again, download = key_on(self, "screen.refresh"), key_on(self, "files.download")
-        while True:
-            preview = await self._read_preview(file)
-            lines = await asyncio.to_thread(
-                preview_lines, preview, tone_styles(self.app), again=again, download=download
-            )
-            self._show_preview(preview, lines)
-            if not preview.error:
-                break
-            await asyncio.sleep(RETRY_DELAY_S)
-        while len(self._previews) >= REMEMBERED:
-            del self._previews[next(iter(self._previews))]
-        self._previews[_key(file)] = (preview, lines)
-
-    def _show_preview(self, preview: FilePreview, lines: list[Line]) -> None:
-        self._show(self._head(preview.file, preview), lines)
-        curves = loss_curves(preview)
-        self.set_class(bool(curves), "-chart")
-        if curves:
-            places = [step for curve in curves for step in curve.times]
-            start, end = min(places), max(*places, min(places) + 1)
-            self.query_one(LineChart).show(curves, ChartSpec("loss", start, end, x_axis="step", leads=True))
+        preview = await self._read_preview(file)
+        lines = await asyncio.to_thread(
+            preview_lines, preview, tone_styles(self.app), again=again, download=download
+        )
+        self._show(self._head(file, preview), lines)
+        if not preview.error:
+            while len(self._previews) >= REMEMBERED:
+                del self._previews[next(iter(self._previews))]
+            self._previews[_key(file)] = (preview, lines)
 
     def _head(self, file: CheckpointFile, preview: FilePreview | None) -> list[list[Span]]:
         name = sanitize(file.relative_file_name.rpartition("/")[2] or file.relative_file_name)
@@ -305,20 +240,8 @@ class PreviewPane(Vertical):
         return head
 
     def _show(self, head: list[list[Span]], lines: list[Line]) -> None:
-        self.remove_class("-chart")
         self.query_one(StatusLine).set_facts(head)
         self.query_one(TextPanel).set_lines(lines)
-
-
-def loss_curves(preview: FilePreview) -> list[Series]:
-    if preview.state is None:
-        return []
-    named = (("loss", "loss"), ("eval_loss", "eval loss"))
-    return [
-        Series(label, tuple(float(step) for step, _ in curve), tuple(value for _, value in curve))
-        for name, label in named
-        if (curve := preview.state.curve(name))
-    ]
 
 
 def _key(file: CheckpointFile) -> tuple[int, str]:

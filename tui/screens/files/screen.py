@@ -12,7 +12,6 @@ from textual.containers import Vertical
 from textual.reactive import var
 
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
-from api_client.models.checkpoints import is_safetensors
 from tui.actions import Scope
 from tui.analysis.checkpoints.facts import checkpoint_entries
 from tui.analysis.transfers import DownloadRequest
@@ -29,8 +28,6 @@ from tui.widgets.file_tree import FileTreeView
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
-MAX_FILES_SCANNED = 2000
-MAX_SHARDS_READ = 100
 FILTER_HINT = "text or pattern: adapter, *.json"
 NO_FILES = "No files stored for this checkpoint.\n\nThey appear as they are uploaded; press {key} to refresh."
 
@@ -57,7 +54,7 @@ class FilesScreen(TreeScreen):
         self._now_s = now_s
         self._job = job
         self._checkpoint = checkpoint
-        self._preview = PreviewPane(self._feed.preview, self._feed.read_weights, now_s=now_s, id="preview")
+        self._preview = PreviewPane(self._feed.preview, now_s=now_s, id="preview")
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
@@ -159,17 +156,7 @@ class FilesScreen(TreeScreen):
                 tree.file_counts[node],
                 tree.sizes[node],
                 tree.newest_s[node],
-                self._weights_below(node),
             )
-
-    def _weights_below(self, node: int) -> tuple[CheckpointFile, ...]:
-        """Return the safetensors files in and below a directory; empty if there are too many to read."""
-        tree = self.tree_view.file_tree
-        if tree is None or tree.file_counts[node] > MAX_FILES_SCANNED:
-            return ()
-        files = self._files_of(tree.files_below(node))
-        shards = tuple(file for file in files if is_safetensors(file.relative_file_name) and file.size_bytes)
-        return shards if len(shards) <= MAX_SHARDS_READ else ()
 
     @on(FileTreeView.FileChosen)
     def _file_chosen(self) -> None:
