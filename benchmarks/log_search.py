@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -109,7 +110,7 @@ async def used(view: LogView) -> None:
     await timed("last line", view.action_newest_line)
     await timed("find a rare text", lambda: view.find(LogPattern(RARE)))
     await timed("find on every line", lambda: view.find(LogPattern(DENSE)))
-    await timed("next match", view.action_next_match)
+    await timed("next match", partial(view.action_go_to_match, 1))
     await timed("end the search", lambda: view.find(None))
     await timed("filter: one node", lambda: show(LogOptions(nodes=frozenset({"node-1"}))))
     await timed("filter: rare text", lambda: show(LogOptions(pattern=LogPattern(RARE))))
@@ -118,7 +119,7 @@ async def used(view: LogView) -> None:
     await timed("jump a minute back", lambda: view.viewport.jump(-60))
     await timed("wrapped", lambda: show(LogOptions(wrap=True)))
     await timed("not wrapped", lambda: show(LogOptions()))
-    await timed("find backwards from the end", view.action_previous_match)
+    await timed("find backwards from the end", partial(view.action_go_to_match, -1))
     await timed("first error", lambda: view.viewport.go_to(view.store.first_error))
     await timed("next error", view.viewport.next_error)
     await timed("bars unfolded", lambda: show(LogOptions(collapse_progress=False)))

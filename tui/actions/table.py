@@ -89,7 +89,11 @@ class Action:
 
 FOOTER, DANGEROUS, FIELD, RARE = ActionFlag.FOOTER, ActionFlag.DANGEROUS, ActionFlag.FIELD, ActionFlag.RARE
 
-READOUT = {
+OF_CHARTS = {
+    "zoom_in": "zoom(1)",
+    "zoom_out": "zoom(-1)",
+    "log_scale": "toggle_in_view('log')",
+    "band": "toggle_in_view('lines')",
     "cursor_left": "move_cursor(-1)",
     "cursor_right": "move_cursor(1)",
     "cursor_far_left": "move_cursor(-10)",
@@ -97,7 +101,7 @@ READOUT = {
     "pan_back": "pan(-0.5)",
     "pan_forward": "pan(0.5)",
 }
-"""Cells that the readout of charts moves, and the share of the range by which they are panned."""
+"""What the actions of charts do, such as move the readout by a cell, or the range by half of it."""
 
 Row = tuple[str, str, str, str] | tuple[str, str, str, str, ActionFlag]
 
@@ -449,6 +453,14 @@ DOES = {
         "open_browser": "messages.BrowserRequested",
     },
     Scope.LOGS: {
+        "next_match": "go_to_match(1)",
+        "previous_match": "go_to_match(-1)",
+        "next_error": "go_to_error(1)",
+        "previous_error": "go_to_error(-1)",
+        "next_bookmark": "go_to_bookmark(1)",
+        "previous_bookmark": "go_to_bookmark(-1)",
+        "extend_down": "extend(1)",
+        "extend_up": "extend(-1)",
         "next_column": "focus_column(1)",
         "previous_column": "focus_column(-1)",
         "minute_back": "jump(-60)",
@@ -465,12 +477,11 @@ DOES = {
         "edit_log": "open_outside('editor')",
     },
     Scope.CHARTS: {
-        "zoom_in": "zoom(1)",
-        "zoom_out": "zoom(-1)",
+        **OF_CHARTS,
         "matrix_metric": "toggle_in_matrix('memory')",
     },
     Scope.METRICS: {
-        **READOUT,
+        **OF_CHARTS,
         "next_series": "select_series(1)",
         "previous_series": "select_series(-1)",
         "sort_nodes": "toggle_in_matrix('worst_first')",
@@ -484,7 +495,7 @@ DOES = {
         "faster": "change_speed(1)",
         "slower": "change_speed(-1)",
     },
-    Scope.COMPARE: {**READOUT, "zoom_in": "zoom(1)", "zoom_out": "zoom(-1)"},
+    Scope.COMPARE: OF_CHARTS,
     Scope.WHY: {"resume": "messages.ResumeRequested"},
 }
 """What carries out actions that have no method of their own.

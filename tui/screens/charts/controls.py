@@ -90,8 +90,8 @@ class ChartControls(MessagePump):
     def action_smoothing(self) -> None:
         self.view = replace(self.view, smoothing=next_smoothing(self.view.smoothing))
 
-    def action_log_scale(self) -> None:
-        self.view = replace(self.view, log=not self.view.log)
+    def action_toggle_in_view(self, option: str) -> None:
+        self.view = replace(self.view, **{option: not getattr(self.view, option)})
 
     def action_zoom(self, by: int) -> None:
         reach = self.reach()

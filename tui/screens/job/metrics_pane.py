@@ -326,9 +326,6 @@ class MetricsPane(ChartControls, Horizontal):
         place = X_AXES.index(self.view.x_axis)
         self.view = replace(self.view, x_axis=X_AXES[(place + 1) % len(X_AXES)])
 
-    def action_band(self) -> None:
-        self.view = replace(self.view, lines=not self.view.lines)
-
     def _lay_out_charts(self, layout: Layout) -> None:
         self.grid.arrangement = layout
         self.set_class(layout == "one", "-one-chart")

@@ -46,7 +46,6 @@ _STYLES = (
     *("bar", "path", "name", "number"),
     *("match", "current-match", "badge", "empty", "thumb", "track", "cursor", "selected", "bookmark", "fold"),
 )
-NO_BOOKMARK = "No bookmarks yet."
 
 
 class StatusChanged(Message):
@@ -122,8 +121,6 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move_cursor(1)", "Down", show=False, id="log.down"),
         Binding("up,k", "move_cursor(-1)", "Up", show=False, id="log.up"),
-        Binding("shift+down", "extend_down", "Select down", show=False, id="log.select_down"),
-        Binding("shift+up", "extend_up", "Select up", show=False, id="log.select_up"),
         Binding("pagedown,space,ctrl+f", "scroll_pages(1)", "Page down", show=False, id="log.page_down"),
         Binding("pageup,ctrl+b", "scroll_pages(-1)", "Page up", show=False, id="log.page_up"),
         Binding("ctrl+d", "scroll_pages(0.5)", "Half a page down", show=False, id="log.half_page_down"),
@@ -318,11 +315,8 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
         self.model.clear_selection()
         self.viewport.move_cursor(rows)
 
-    def action_extend_down(self) -> None:
-        self.viewport.move_cursor(1, extend=True)
-
-    def action_extend_up(self) -> None:
-        self.viewport.move_cursor(-1, extend=True)
+    def action_extend(self, rows: int) -> None:
+        self.viewport.move_cursor(rows, extend=True)
 
     def action_toggle_fold(self) -> None:
         """Retry the lines of a gap, toggle a fold, or expand an object."""
@@ -347,30 +341,19 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
     def action_toggle_follow(self) -> None:
         self.viewport.follow = not self.viewport.follow
 
-    def action_next_error(self) -> None:
-        self._notify_unless(self.viewport.next_error(), "No more errors below.")
-
-    def action_previous_error(self) -> None:
-        self._notify_unless(self.viewport.next_error(backwards=True), "No more errors above.")
+    def action_go_to_error(self, by: int) -> None:
+        if not self.viewport.next_error(backwards=by < 0):
+            self.notify(f"No more errors {'above' if by < 0 else 'below'}.")
 
     def action_toggle_bookmark(self) -> None:
         self.viewport.toggle_bookmark()
 
-    def action_next_bookmark(self) -> None:
-        self._notify_unless(self.viewport.next_bookmark(), NO_BOOKMARK)
+    def action_go_to_bookmark(self, by: int) -> None:
+        if not self.viewport.next_bookmark(backwards=by < 0):
+            self.notify("No bookmarks yet.")
 
-    def action_previous_bookmark(self) -> None:
-        self._notify_unless(self.viewport.next_bookmark(backwards=True), NO_BOOKMARK)
-
-    def _notify_unless(self, went: bool, words: str) -> None:
-        if not went:
-            self.notify(words)
-
-    def action_next_match(self) -> None:
-        self.finder.next()
-
-    def action_previous_match(self) -> None:
-        self.finder.next(backwards=True)
+    def action_go_to_match(self, by: int) -> None:
+        self.finder.next(backwards=by < 0)
 
     def action_pan(self, steps: int) -> None:
         if not self.options.wrap:
