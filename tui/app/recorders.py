@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from tui.readers.session import Session
 from tui.screens import messages
 from tui.system.saved_files import landing, safe_name
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec, counted, percent
+from tui.text.units import bytes_iec, counted
 from tui.widgets.background import run_in_background
 
 if TYPE_CHECKING:
@@ -63,20 +62,13 @@ class Recorders:
         from tui.readers.recorder import Recorder
 
         path = landing(self._app, Path.cwd() / f"{safe_name(job.id)}{SUFFIX}")
-        notified_at_s = time.monotonic()
-
-        def show(part: float | None, lines: int) -> None:
-            nonlocal notified_at_s
-            if part is not None and part < 1 and time.monotonic() - notified_at_s >= 10.0:
-                notified_at_s = time.monotonic()
-                self._app.notify(f"Recording {path.name}: {percent(part)}, {counted(lines, 'line')}.")
 
         def begin() -> None:
             until = "" if job.is_finished else " until the job ends"
             self._app.notify(f"Recording to {path.name}{until}; record again to stop.")
             self._show_recording(self._recording | {job.id})
 
-        recorder = Recorder(session.client, job, path, on_begin=begin, on_lines=show)
+        recorder = Recorder(session.client, job, path, on_begin=begin)
         try:
             await recorder.run(follow=not job.is_finished)
         except (RequestError, RecordingError) as error:

@@ -14,7 +14,7 @@ from widget_text import draw
 from tui.analysis.series import Series
 from tui.text.units import bytes_iec, cores, number, percent
 from tui.widgets.charts.spec import ChartSpec
-from tui.widgets.charts.ticks import duration_label, exact_duration, time_ticks, value_ticks
+from tui.widgets.charts.ticks import duration_label, time_ticks, value_ticks
 
 HOUR_S = 3600.0
 
@@ -71,15 +71,6 @@ def test_times_have_round_ticks(start: float, hours: float, width: int, how: Any
 def test_durations_leave_out_what_is_zero() -> None:
     labels = [duration_label(seconds) for seconds in (30, 90, 300, 5400, 7200, 172800, 9065)]
     assert labels == ["30s", "1m30s", "5m", "1h30m", "2h", "2d", "2h31m5s"]
-
-
-def test_duration_at_the_cursor_has_all_its_parts() -> None:
-    assert [exact_duration(seconds) for seconds in (10858, 9065, 249, 12)] == [
-        "3h00m58s",
-        "2h31m05s",
-        "4m09s",
-        "12s",
-    ]
 
 
 def is_distinct(labels: list[str]) -> bool:

@@ -224,18 +224,9 @@ def place_label(x: float, axis: XAxis, *, origin: float = 0.0) -> str:
     if axis == "step":
         return f"step {round(x):,}"
     if axis == "elapsed":
-        return exact_duration(max(0.0, x - origin))
+        return duration_label(max(0.0, x - origin))
     # On a relative axis too: "13:04:05" can be found in the log, "-12m3s" cannot.
     return f"{datetime.fromtimestamp(x, UTC).astimezone():%H:%M:%S}"
-
-
-def exact_duration(seconds: float) -> str:
-    """Format hours, minutes and seconds: "2h31m05s", "4m09s", "12s"."""
-    minutes, rest_s = divmod(round(seconds), _MINUTE_S)
-    hours, rest_m = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{rest_m:02}m{rest_s:02}s"
-    return f"{minutes}m{rest_s:02}s" if minutes else f"{rest_s}s"
 
 
 def log_ticks(low: float, high: float, most: int, *, fixed_high: float | None = None) -> tuple[float, ...]:
