@@ -16,6 +16,7 @@ from textual import on, work
 from textual.app import App, SystemCommand
 from textual.await_complete import AwaitComplete
 from textual.command import (
+    Command,
     CommandList,
     CommandListItem,
     CommandPalette,
@@ -28,6 +29,7 @@ from textual.command import (
 from textual.content import Content
 from textual.css.query import NoMatches
 from textual.system_commands import SystemCommandsProvider
+from textual.theme import Theme
 from textual.widget import AwaitMount
 from textual.widgets import Button, Input, OptionList
 
@@ -155,6 +157,31 @@ class Palette(CommandPalette):
         return super().dismiss(result)
 
 
+class ThemePalette(Palette):
+    """The themes beside the dashboard, the current one first and marked; highlighting a theme previews it."""
+
+    _current = ""
+
+    def on_mount(self) -> None:
+        self._current = self.app.theme
+        self.app.theme_changed_signal.subscribe(self, self._follow)
+
+    def _follow(self, _theme: Theme) -> None:
+        """Take on the theme, too: Textual applies a new one only to the screens below a palette."""
+        self.app.stylesheet.update(self)
+
+    @on(OptionList.OptionHighlighted)
+    def _preview(self, event: OptionList.OptionHighlighted) -> None:
+        if isinstance(event.option, Command):
+            self.app.theme = (event.option.hit.text or "").removeprefix(MARK)
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close, and restore the previous theme unless one was chosen."""
+        if self._selected_command is None:
+            self.app.theme = self._current
+        return super().dismiss(result)
+
+
 class Themes:
     """The theme: from the settings if they name one, else the one chosen last."""
 
@@ -178,7 +205,7 @@ class Themes:
         )
         themes = [(f"{MARK}{current}", partial(self._choose, current))]
         themes += [(name, partial(self._choose, name)) for name in others]
-        open_palette(self._app, themes, "Search themes…")
+        open_palette(self._app, themes, "Search themes…", ThemePalette)
 
     def _choose(self, name: str) -> None:
         """Switch to a theme; later starts use it too, unless the settings name one."""
@@ -206,7 +233,9 @@ def action_commands(
         yield SystemCommand(title, sentence, partial(run, f"{owner}.{action.id}"))
 
 
-def open_palette(app: App[Any], commands: Sequence[CommandListItem], placeholder: str) -> AwaitMount:
+def open_palette(
+    app: App[Any], commands: Sequence[CommandListItem], placeholder: str, palette: type[Palette] = Palette
+) -> AwaitMount:
     provider = SimpleProvider(app.screen, list(commands))
     # A provider instance works as well as a class; Textual makes the same call.
-    return app.push_screen(Palette(providers=[cast(Any, provider)], placeholder=placeholder))
+    return app.push_screen(palette(providers=[cast(Any, provider)], placeholder=placeholder))
