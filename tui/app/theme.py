@@ -1,6 +1,7 @@
 """Two calm themes of our own, and the theme for terminals without color.
 
-Series and node colors come from the Okabe–Ito set, which people with common color-vision deficiencies can
+Color means state: the accent, which shows what you chose, has a hue that no state has. Series and node colors
+come from the Okabe–Ito set, which people with common color-vision deficiencies can
 tell apart.
 """
 
@@ -15,7 +16,7 @@ DARK = Theme(
     name="bt-dark",
     primary="#56b4e9",
     secondary="#9db4c0",
-    accent="#f0b44c",
+    accent="#b9a7f5",
     success="#3fb68b",
     warning="#e6a13c",
     error="#e8705f",
@@ -52,7 +53,7 @@ LIGHT = Theme(
     name="bt-light",
     primary="#0a66a2",
     secondary="#4a5b68",
-    accent="#8f5600",
+    accent="#5b45c9",
     success="#07704c",
     warning="#8f5600",
     error="#b8321f",

@@ -109,7 +109,7 @@ class CacheScreen(TreeScreen):
         biggest = tree.largest_directories(BIGGEST) if tree is not None else []
         facts: list[list[Span]] = [
             [
-                (f"{percent(tree.share_of_total(node))} ", "accent"),
+                (f"{percent(tree.share_of_total(node))} ", "strong"),
                 (middle_cut(sanitize(_descriptive_name(tree, node)), BIGGEST_CELLS), "plain"),
                 (f" {bytes_iec(tree.sizes[node])}", "muted"),
             ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from textual import on
 from textual.app import ComposeResult
@@ -18,7 +17,7 @@ from tui.screens.messages import ExportRequested
 from tui.tables.capacity import GPUS, QUEUE, CapacityLine, capacity_table, queue_table
 from tui.tables.column import Span, chosen
 from tui.text.sanitize import sanitize
-from tui.text.units import age, counted
+from tui.text.units import counted
 from tui.widgets.row_table import RowTable
 from tui.widgets.text_panel import WrappedText
 
@@ -59,7 +58,6 @@ class CapacityScreen(AppScreen):
 
     def on_mount(self) -> None:
         self.watch_snapshot()
-        self.set_interval(5.0, self._show_header)  # the header shows an age
         self.run_feed("capacity feed")
 
     def watch_snapshot(self) -> None:
@@ -90,9 +88,6 @@ class CapacityScreen(AppScreen):
             facts.append([(f"◌ {len(view.waiting)} waiting for {counted(gpus, 'GPU')}", "caution")])
         elif view.jobs_known:
             facts.append([("queue empty", "good")])
-        if view.at is not None and view.state != "loading":
-            seconds = (datetime.now(UTC) - view.at).total_seconds()
-            facts.append([(f"data {age(seconds)} old", "muted")])
         self.set_header("Capacity", self._place, facts, 2)
 
     @on(RowTable.Highlighted, "#gpus")

@@ -135,7 +135,7 @@ class CompareCheckpointsScreen(ReadOnceScreen):
     def compose_body(self) -> ComposeResult:
         columns = (
             Column[ComparedLine](
-                "mark", "", lambda line: [("≠" if line.differs else "", "accent")], 1, keep=3
+                "mark", "", lambda line: [("≠" if line.differs else "", "muted")], 1, keep=3
             ),
             Column[ComparedLine]("what", "", lambda line: [(line.what, "muted")], 24, keep=3),
             _column("left", self._left.name, lambda line: line.left),

@@ -207,7 +207,7 @@ def _spec(figure: Figure, explanation: Explanation | None, begin: datetime | Non
         unit=UNITS.get(figure.unit, number),
         tick_base=2 if figure.unit == "B" else 10,
         x_axis="clock",
-        selected=figure.series[-1].name if finding is not None and finding.node else None,
+        emphasis=frozenset({figure.series[-1].name}) if finding is not None and finding.node else frozenset(),
         band=len(figure.series) >= BAND_FROM,
         marks=marks,
     )

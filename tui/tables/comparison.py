@@ -39,7 +39,7 @@ def comparison_columns(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...
 
 
 def _differs(row: ComparisonRow) -> list[Span]:
-    return [("≠", "caution")] if row.differs else []
+    return [("≠", "muted")] if row.differs else []
 
 
 def _value(index: int, row: ComparisonRow) -> list[Span]:

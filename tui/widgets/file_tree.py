@@ -263,7 +263,7 @@ class FileTreeView(RowTable[int]):
 
     def _share_cell(self, node: int) -> list[Span]:
         bar, _ = thin_bar(self._drawn.share_of_parent(node), SHARE_CELLS)
-        return [(bar, "accent" if self._drawn.tree.is_directory(node) else "running")]
+        return [(bar, "bar")]
 
     def _percent_cell(self, node: int) -> list[Span]:
         share = self._drawn.share_of_parent(node)

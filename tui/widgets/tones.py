@@ -41,13 +41,14 @@ class ColorScale:
 
 
 SERIES = ColorScale(
-    dark=("#4FB3F6", "#F0A83C", "#3CC9A0", "#E88BC4", "#E9D94F", "#FF8163", "#AEA1FF", "#B9C0CA"),
-    light=("#0B6FB8", "#A85A00", "#00785C", "#A33A80", "#756500", "#C23B12", "#5B45C9", "#50565F"),
+    dark=("#4FB3F6", "#E88BC4", "#E9D94F", "#AEA1FF", "#3CC9A0", "#B9C0CA", "#F0A83C", "#FF8163"),
+    light=("#0B6FB8", "#A33A80", "#756500", "#5B45C9", "#00785C", "#50565F", "#A85A00", "#C23B12"),
     ansi=(
-        *("ansi_cyan", "ansi_yellow", "ansi_green", "ansi_magenta", "ansi_blue", "ansi_red"),
-        *("ansi_bright_magenta", "ansi_default"),
+        *("ansi_cyan", "ansi_magenta", "ansi_blue", "ansi_bright_magenta", "ansi_green", "ansi_default"),
+        *("ansi_yellow", "ansi_red"),
     ),
 )
+"""Those that look like a state come last."""
 SERIES_COLORS = len(SERIES)
 
 HEAT = ColorScale(

@@ -49,8 +49,8 @@ _FORMS: tuple[Form, ...] = ("long", "short", "brief")
 CENT = 0.01
 THOUSAND = 1000
 IDENTITY_SEPARATOR = "  "
-IDENTITY_PRIORITY_COUNT = 4
-"""Name, status, hardware and the age of the data are always visible."""
+IDENTITY_PRIORITY_COUNT = 3
+"""Name, status and hardware are always visible."""
 HEALTH_PRIORITY_COUNT = 4
 """The worst finding, the number of further ones, the cost and the last checkpoint are always visible."""
 ROOMY_CELLS = 60
@@ -179,8 +179,6 @@ def identity(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
     ]
     if stopping and not job.is_finished:
         facts.insert(2, [(f"■ {stopping}", "caution")])
-    if not job.is_finished:
-        facts.append([(f"data {age((run.at - run.seen_at).total_seconds())} old", "muted")])
     spent = cost(run)
     room = width - sum(_cells(fact) + len(IDENTITY_SEPARATOR) for fact in facts)
     facts.append(spent if _cells(spent) <= room else spent[-1:])

@@ -68,7 +68,7 @@ class SeriesClicked(ChartMessage):
 
 
 _ROLES = (
-    *("title", "axis", "legend", "note", "empty", "blank", "off", "faint", "cursor", "median"),
+    *("title", "axis", "legend", "note", "empty", "blank", "off", "faint", "cursor", "emphasis", "median"),
     *("mark-good", "mark-caution", "mark-bad"),
 )
 STRENGTHS = {AREA: 0.2, BAND: 0.45}
@@ -111,6 +111,7 @@ class LineChart(ComponentsOfTheme, Widget):
         & > .line-chart--faint { color: $foreground 30%; }
         & > .line-chart--median { color: $foreground; }
         & > .line-chart--cursor { color: $accent; text-style: bold; }
+        & > .line-chart--emphasis { color: $warning; }
         & > .line-chart--mark-good { color: $text-muted; }
         & > .line-chart--mark-caution { color: $warning; text-style: bold; }
         & > .line-chart--mark-bad { color: $error; text-style: bold; }
@@ -132,9 +133,10 @@ class LineChart(ComponentsOfTheme, Widget):
             self._hovered = None
         shown = tuple(series)
         if (shown, spec) != (self._series, self.spec):
-            has_other_colors = spec.first_color != self.spec.first_color
-            self._series, self.spec = shown, spec
-            self._redraw(whole=has_other_colors)
+            before, self.spec = self.spec, spec
+            self._series = shown
+            same_colors = (before.first_color, before.emphasis) == (spec.first_color, spec.emphasis)
+            self._redraw(whole=not same_colors)
 
     def _on_resize(self, event: events.Resize) -> None:
         self._redraw(whole=True)
@@ -259,6 +261,8 @@ class LineChart(ComponentsOfTheme, Widget):
             return self._tint(role)
         if isinstance(role, str) and role.startswith(CROWD):
             role = "faint"
+        if isinstance(role, int) and role >= 0 and self._series[role].name in self.spec.emphasis:
+            role = "emphasis"
         if isinstance(role, int):
             role = "off" if role < 0 else f"series-{(role + self.spec.first_color) % SERIES_COLORS}"
         return self.get_component_rich_style(f"line-chart--{role}")

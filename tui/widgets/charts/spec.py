@@ -117,7 +117,7 @@ class ChartSpec:
         smoothing: Weight (0 ≤ w < 1) of the exponential mean drawn over the faint samples; 0 disables it.
         raw: False to leave out the faint samples below smoothed lines, which would cover other lines.
         band: True to draw series without emphasis as a band from lowest to highest, with their median.
-        emphasis: Names of the series to highlight in a band, or if there are too many for colors.
+        emphasis: Names of the series that findings are about; they have the color of a warning.
         baseline: Name of the series that the others are compared with at the cursor.
         first_color: Color index of the first series, for a chart of a subset of many series.
         leads: True if the lines after the first belong to it, such as the evaluations of a loss.
