@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui.alerts.alert import Alert
     from tui.guard.rules import GuardRules
 
-AFTER_CHECKPOINT = "stops after next checkpoint"
+AFTER_CHECKPOINT = "stops after its next checkpoint"
 GUARD_EVENTS = frozenset({"stop-planned", "stop-withdrawn", "stopped", "not-stopped", "blind", "sighted"})
 """Events of a guard that the dashboard does not report already."""
 STALLED = "The run has stalled: it may never save its next checkpoint."

@@ -168,7 +168,7 @@ class JobRow:
     marked: bool = False
     bookmarked: bool = False
     stopping: str = ""
-    """The condition on which it will be stopped, in words: ``stops after next checkpoint``."""
+    """The condition on which it will be stopped, in words: ``stops after its next checkpoint``."""
 
     @property
     def need(self) -> Need:
