@@ -141,8 +141,9 @@ def _lost(row: JobRow) -> list[Span]:
 
 
 def _note_and_lost(draw: Drawer, row: JobRow) -> list[Span]:
-    """Return the note, and what the problem has cost, where neither that nor the loss has a column."""
-    return [*_note_or_loss(draw, row), (" ", "plain"), *_lost(row)]
+    """Return what the problem has cost, which no long note cuts, and the note, where neither has a column."""
+    lost = [*_lost(row), (" ", "plain")] if _lost(row) else []
+    return [*lost, *_note_or_loss(draw, row)]
 
 
 def _progress(row: JobRow) -> list[Span]:
