@@ -285,6 +285,21 @@ async def test_cursor_stays_on_the_costliest_job_until_it_is_moved() -> None:
         assert table_of(app).cursor_key == "whisper"
 
 
+async def test_narrow_screens_show_the_lost_money_before_the_problem() -> None:
+    app = home(costly_fleet())
+    async with opened(app, (80, 24)):
+        assert "−$60 stalled" in text_of(app)
+
+
+async def test_a_notice_goes_with_the_next_key_but_an_error_stays() -> None:
+    app = home(costly_fleet())
+    async with opened(app, (80, 24)) as pilot:
+        app.notify("Copied the job id")
+        app.notify("Not stopped", severity="error")
+        await pressed(pilot, "j")
+        assert [notice.message for notice in app._notifications] == ["Not stopped"]
+
+
 async def test_tall_screens_show_what_is_wrong_with_the_selected_job() -> None:
     app = home(costly_fleet())
     async with opened(app, (120, 40)) as pilot:

@@ -462,13 +462,15 @@ class BtTuiApp(App[WelcomeChoice]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Run the action as Textual does, and mark its tip as followed.
+        """Run the action as Textual does, mark its tip as followed, and drop notices that cover the screen.
 
         Do nothing if it is an action of a screen that is not on top, or whose widgets are being mounted or
         removed: it might act on what the user does not see, or on a widget that is not there.
         """
         if not self._can_act(action, default_namespace, namespaces):
             return False
+        for read in [notice for notice in self._notifications if notice.severity == "information"]:
+            self._unnotify(read)
         scopes = self._scopes(self.screen) if self.screen_stack else (Scope.APP,)
         done = await super().run_action(action, default_namespace, namespaces)
         if done and isinstance(action, str):
