@@ -137,6 +137,13 @@ async def test_the_grid_has_its_first_chart_widest_flat_ones_low_at_its_end_and_
             assert len(deck(app).shown) > 3
 
 
+async def test_the_log_of_a_past_range_does_not_claim_to_follow() -> None:
+    app = metrics_tab("healthy")
+    async with opened(app, WIDE) as pilot:
+        await press(pilot, "plus", "plus", "less_than_sign", "2")
+        await until(pilot, lambda: "end of the range" in text_of(app))
+
+
 async def test_the_window_is_panned_and_zoomed_by_key_wheel_and_drag_and_the_pointer_reads() -> None:
     app = metrics_tab("healthy")
     async with opened(app, WIDE) as pilot:

@@ -187,7 +187,7 @@ class LogBar(StatusLine):
 
     def show(self, options: LogOptions, columns: Sequence[str], view: LogView, state: LogState) -> None:
         """Show the state of a log, of which `view` shows a part, perhaps one of several `columns`."""
-        facts = [_node_label(options, columns), _follows(view, state)]
+        facts = [_node_label(options, columns), _follows(options, view, state)]
         if state.pattern is not None:
             facts.append(match_spans(state.pattern, state.match))
         facts += filter_spans(options)
@@ -215,10 +215,12 @@ def _node_label(options: LogOptions, columns: Sequence[str]) -> list[Span]:
     return [("Log ", "title"), (label, "plain")]
 
 
-def _follows(view: LogView, state: LogState) -> list[Span]:
+def _follows(options: LogOptions, view: LogView, state: LogState) -> list[Span]:
     following, unseen = view.viewport.follow, view.model.unseen
     if state.ended and (following or not unseen):
         return [("complete" if state.is_complete else "job ended", "muted")]
+    if following and options.until_ns is not None:
+        return [("end of the range", "muted")]
     if following:
         return [("following", "good") if state.caught_up else ("reading", "muted")]
     spans: list[Span] = [("paused", "warn")]
