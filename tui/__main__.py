@@ -7,7 +7,7 @@ from typing import NoReturn
 
 def run() -> NoReturn:
     """Run the process's command line and exit with the command's exit code."""
-    gc.set_threshold(50_000)  # a start makes many objects and no garbage; looking for it takes a tenth of it
+    gc.set_threshold(200_000)  # a start makes many objects and no garbage; looking for it takes a tenth of it
     try:
         from tui.cli import main  # takes long enough for a ctrl-c
     except KeyboardInterrupt:
