@@ -25,14 +25,14 @@ from tui.text.times import time_key
 
 PREVIEW_POINTS = 2000
 """Maximum number of points per curve: Home draws none, but checks the loss."""
-PREVIEW_INTERVAL_S = 2.5
+PREVIEW_INTERVAL_S = 5.0
 """Minimum average interval between polls of any two jobs, which limits the rate with many jobs."""
 FAILED_PREVIEW_AGE_S = 5.0
 """Retry interval after a failed poll."""
 MAX_PREVIEWED_JOBS = 24
 """Maximum number of running jobs to poll, and of ended ones to read once, the newest first."""
 MAX_CONCURRENT_READS = 3
-PAUSE_S, IDLE_S = 0.05, 1.0
+PAUSE_S, IDLE_S = 0.02, 1.0
 """Pause after a read, which leaves time for keys, and while there is nothing to read."""
 CURVE_POINTS = 16
 """Points of the small curve of a job's loss."""
@@ -45,7 +45,8 @@ Read: TypeAlias = Callable[[TrainingJob], Awaitable[None]]
 class PreviewFeed:
     """Polls the running jobs of a list in turn, then reads their older logs and the ends of ended jobs once.
 
-    Nothing is read unless ``is_shown`` is set. ``on_change`` is called after every read.
+    Nothing is read unless ``is_shown`` is set. ``on_change`` is called after a read of a job whose log is not
+    read yet; what later polls find is shown when the list is.
     """
 
     def __init__(
@@ -100,11 +101,13 @@ class PreviewFeed:
             if (upcoming := self._next()) is not None:
                 job, read = upcoming
                 self._busy.add(job.id)
+                was_read = self.previews.get(job.id, NO_PREVIEW).log_read
                 with suppress(RequestError):
                     await read(job)
                     pause_s = PAUSE_S
                 self._busy.discard(job.id)
-                self._on_change()
+                if not was_read:
+                    self._on_change()
             await self._session.clock.sleep(pause_s)
 
     def _next(self) -> tuple[TrainingJob, Read] | None:

@@ -23,7 +23,7 @@ LINES_AT_ONCE = 250
 """Lines to fold per turn of the event loop: some milliseconds, since a key takes several turns."""
 MAX_OLDER_LINES = 50_000
 """Home and guards read at most this many of the lines before the newest page, since they have many jobs."""
-FLOOD_LINES = 5_000
+FLOOD_LINES = 2_000
 """If more lines than this arrived since the last poll, they skip to the newest page."""
 FULL_PAGE_LINES = 500
 """A first batch with more lines than this is a page of a longer log."""
