@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from textual import on
@@ -39,6 +39,8 @@ DEBOUNCE_S = 0.3
 """Delay after dragging or zooming before the samples of the new time range are requested."""
 NODES_SHARE, LARGE_NODES_SHARE = 3, 2
 """Nodes above the charts take at most one line in this many; the second if every GPU is shown."""
+CHART_INTERVAL = timedelta(seconds=5)
+"""Charts of a run whose log is read are drawn again this often: a column of the usual range lasts longer."""
 LOG_STEPS = 20
 """While a range follows, the start of the log moves in steps of this fraction of its length (1/n)."""
 
@@ -81,6 +83,7 @@ class MetricsPane(ChartControls, Horizontal):
         self._nodes_pane = NodesPane(id="nodes")
         self._tab = ""
         self._lines_above = 0
+        self._charts_drawn_at: datetime | None = None
         self._below_nodes: ChartData | None = None
         self._settle_timer: Timer | None = None
         self._follows_log = True
@@ -100,7 +103,10 @@ class MetricsPane(ChartControls, Horizontal):
         if before is None or before.metrics is not run.metrics or before.findings != run.findings:
             self._show_nodes()
             self._place_nodes()
-        self._show_charts(at_s=run.at.timestamp())
+        drawn_at = self._charts_drawn_at
+        is_live = before is not None and before.log_read and run.log_read
+        if not is_live or drawn_at is None or not timedelta() < run.at - drawn_at < CHART_INTERVAL:
+            self._show_charts(at_s=run.at.timestamp())
 
     def show_tab(self, tab: str) -> None:
         """Adapt to the job screen's tab: on Metrics, every metric of the trainer has a chart."""
@@ -154,6 +160,7 @@ class MetricsPane(ChartControls, Horizontal):
 
     def _show_charts(self, at_s: float | None = None) -> None:
         if self.snapshot is not None and self._tab in ("live", "metrics"):
+            self._charts_drawn_at = self.snapshot.at
             charts = run_charts(self.snapshot, self.view)
             others = [chart for chart in charts if chart.id != self.grid.front]
             # On Metrics, the nodes may be hidden, or are about to get another size.
