@@ -26,7 +26,7 @@ OVERLAP_S = 120.0
 It is used once in ``WHOLE_OVERLAP_EVERY_S`` seconds, ``SHORT_OVERLAP_S`` otherwise.
 """
 
-WHOLE_OVERLAP_EVERY_S = 20.0  # for 64 nodes, the samples of the whole overlap are megabytes
+WHOLE_OVERLAP_EVERY_S = 40.0  # for 64 nodes, the samples of the whole overlap are megabytes
 SHORT_OVERLAP_S = 15.0
 """Overlap of all other increments, before the newest sample of the series that lags most.
 

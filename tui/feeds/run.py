@@ -255,8 +255,8 @@ NEW_POINTS = int(REREAD_S / MIN_METRIC_STEP_S)
 class RunMetrics:
     """The samples of the last ``span``, or of the whole run; ``take`` is called after every answer.
 
-    ``interval_s`` is the minimum polling interval; it is longer for slow sampling: half its interval, or all
-    of it with many nodes.
+    ``interval_s`` is the minimum polling interval; it is longer for slow sampling: half its interval, or
+    two of them with many nodes, whose samples take long to read.
     """
 
     def __init__(
@@ -304,7 +304,7 @@ class RunMetrics:
             start=since,
             step_s=step_s,
             new_step_s=new_step_s,
-            interval_s=max(self._interval_s, new_step_s if is_large else new_step_s / 2),
+            interval_s=max(self._interval_s, new_step_s * (2 if is_large else 0.5)),
         )
         async for answer in stream:
             await asyncio.to_thread(fold.fold, answer, step_s)
