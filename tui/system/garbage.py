@@ -15,7 +15,7 @@ from typing import Any
 
 import textual.strip
 
-LOOK_EVERY_S = 10.0
+LOOK_EVERY_S = 30.0
 IDLE_S = 1.0
 IDLE_SEARCHES = 20
 """Nobody types for as long as so many searches take: six seconds in a large recording."""
