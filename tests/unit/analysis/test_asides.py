@@ -20,7 +20,7 @@ AGAIN = [*steps(600), (601.0, EVALUATION), *((2e3 + at, one) for at, one in step
 BAR = "{}%|█ | {}/1000 [00:10<01:00,  5.00s/it]\r{{'loss': 1.0, 'epoch': 0.1}}"
 EVALUATING = [(600 + n * 20.0, f" {n // 4}%|█ | {n}/400 [10:00<20:00, 20.00s/it]") for n in range(1, 100)]
 RUNS = {
-    **{line: ([*steps(600), (601.0, line)], 1500, 1860) for line in ANNOUNCED},
+    **{line: ([*steps(600), (601.0, line)], 2300, 2460) for line in ANNOUNCED},
     "the next one is measured by the first": (AGAIN, 4330, 4370),
     # Transformers' bar of an evaluation has no title: it is no training, for it counts something else.
     "one that tells how it goes on": (

@@ -23,7 +23,6 @@ from tui.analysis.health.registry import KINDS
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import SHORT_CHARACTERS, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
@@ -256,21 +255,21 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
         "gpu-memory warning run 0: GPU memory at 99% of 80.0 GiB: node-1 GPU 1 and 1 more"),
     "a peak": (lambda: nodes(series(gpu_memory=lambda at: (79.2 if at == 3600 else 60) * GIB)), ""),
     "a leak and when it is full": (lambda: look(health_metrics=LEAK),
-        "memory-leak warning run 0: GPU memory of node-0 GPU 0 (and 1 more) leaks 10.0 GiB/h: full in 36m"),
+        "memory-leak info run 0: GPU memory of node-0 GPU 0 (and 1 more) leaks 10.0 GiB/h: full in 36m"),
     "of the machine": (lambda: nodes(series(memory=lambda at: (310 + at / 3600 * 60) * GIB)),
-        "memory-leak warning run 0: memory of node-0 leaks 60.0 GiB/h: full in 30m"),
+        "memory-leak info run 0: memory of node-0 leaks 60.0 GiB/h: full in 30m"),
     "whatever the charts show": (
         lambda: look(metrics=metrics(series(range(3540, 3660, 5))), health_metrics=LEAK),
-        "memory-leak warning run 0"),
+        "memory-leak info run 0"),
     "the end of the run comes before": (lambda: run(steps(3600, total=800), 3600, health_metrics=LEAK), ""),
     "a saw": (lambda: nodes(series(gpu_memory=lambda at: 60.0 * GIB + (at % 600) * GIB / 100)), ""),
     "grown and settled": (lambda: nodes(series(gpu_memory=lambda at: (40 + min(at, 2700) / 180) * GIB)), ""),
     "a cache of the system": (
         lambda: nodes(series(memory=lambda at: (120 + 200 * (1 - 2.72 ** (-at / 2400))) * GIB)), ""),
     "a disk that fills": (lambda: nodes(WELL, FILLING),
-        "disk-filling warning node-1 0: disk of node-1 is 91% full, will be full in 2"),
+        "disk-filling info node-1 0: disk of node-1 is 91% full, will be full in 2"),
     "a cache": (lambda: look(health_metrics=metrics(WELL, cache=FILLING["ephemeral_storage"])),
-        "cache-filling warning run 0"),
+        "cache-filling info run 0"),
     "a full disk": (lambda: nodes(series(disk=0.97)), "disk-filling warning run 0: disk is 97% full"),
     "a checkpoint every twenty minutes": (lambda: nodes(series(disk=lambda at: 0.5 + (at // 1200) * 0.14)),
         "disk-filling warning run 0"),
@@ -369,14 +368,10 @@ def test_one_gpu_that_does_nothing_beside_others_that_work() -> None:
     assert brief(found, moment(HOUR[-1])).startswith("node-0 GPU 1 idle "), "not the whole node"
 
 
-def test_epoch_below_zero_is_no_end_of_an_epoch() -> None:
-    pattern = ProgressPattern("mine", r"S (?P<step>\d+) E (?P<epoch>\S+)")
-    folding = ProgressFold(patterns=[pattern])
-    folding.add(
-        LogLine(round((START_S + 5 * step) * 1e9), f"S {step} E -1", "node-0", None) for step in range(1, 31)
-    )
-    assert folding.snapshot().epoch == -1
-    assert kinds(look(2660, progress=folding.snapshot())) == ["stalled"]
+@pytest.mark.parametrize(("loss", "severity"), [(1.1, "warning"), (1.9, "info")])
+def test_overdue_save_is_a_remark_if_no_evaluation_is_better(loss: float, severity: str) -> None:
+    overdue = [found.severity for found in best_only(loss) if str(found.kind) == "checkpoint-overdue"]
+    assert overdue == [severity]
 
 
 def test_answers_that_hold_next_to_nothing_are_judged_too():
@@ -475,6 +470,10 @@ def best_only(after: float) -> tuple[HealthFinding, ...]:
     return run(sorted([*steps(9000), *lines]), 9000, checkpoints=saved)
 
 
+def saving(*at_steps: int, until: int) -> tuple[HealthFinding, ...]:
+    return run(steps(until * 5), until * 5, checkpoints=[checkpoint(step * 5 + 9, step) for step in at_steps])
+
+
 def paused(at_s: float) -> tuple[HealthFinding, ...]:
     moved = [(at + (at > 4100) * 2000, text) for at, text in steps(at_s)]
     return run(moved, at_s + 2000, checkpoints=[checkpoint(n * 1000, n) for n in range(1, 5)])
@@ -486,13 +485,9 @@ def slow_rank(factor: float) -> tuple[HealthFinding, ...]:
     return look(601, progress=ranks(*taken))
 
 
-def counted(by: int, at_s: float = 2110) -> tuple[HealthFinding, ...]:
+def counted(by: int, at_s: float = 2410) -> tuple[HealthFinding, ...]:
     other = [(600 + 20.0 * n, f"03/04 21:13:{n % 60:02} - Scored: {7 + by * n}/900") for n in range(1, 76)]
     return run([*steps(600), *other], at_s)
-
-
-def epochs(last: float) -> tuple[HealthFinding, ...]:
-    return run([(n * 5.0, f"{{'loss': 1.0, 'epoch': {n * last / 400}}}") for n in range(1, 401)], 2660)
 
 
 def overflowing(count: int) -> tuple[HealthFinding, ...]:
@@ -546,16 +541,15 @@ def pinned(lines: Lines, at_s: int, use: float = 1.0) -> tuple[HealthFinding, ..
     return run(lines, at_s, health_metrics=metrics(gpu))
 
 
-def prepared(cpu: float) -> tuple[HealthFinding, ...]:
-    times = range(0, 2400, 60)
-    return run(BEGUN, 2400, health_metrics=metrics(series(times, gpu=0.0, cpu=cpu)))
+def prepared(until_s: int) -> tuple[HealthFinding, ...]:
+    lines = [(at, f"shard {at} is ready") for at in range(0, until_s, 60)]
+    return run(lines, 2400, health_metrics=metrics(series(range(0, 2400, 60), gpu=0.0)))
 
 
 BAR = (60.0, "  0%|          | 0/5000 [00:00<?, ?it/s]")
 COMPILES = [(3060.0 + 60 * n, f"[inductor] compiling graph {n}/9") for n in range(10)]
 GOES_ON = [(3605.0 + 5 * n, f"step={604 + n}/90000 loss=1.0") for n in range(9)]
 SETTINGS = (1.0, "TrainingArguments(save_strategy=steps, save_steps=200)")
-BEGUN = [(60.0, "training begins")]
 STILL = {"health_metrics": metrics(series(range(0, 1440, 60), gpu=0.0))}
 Look = Callable[[], tuple[HealthFinding, ...]]
 WAITS, BUSY = series(gpu=lambda at: 0.97 if at < 1800 else 0.83), series(gpu=0.97)
@@ -569,16 +563,18 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "saves that come": (lambda: saved_until(5), "checkpoint-overdue", lambda: saved_until(8)),
     "a save not due yet": (lambda: run([SETTINGS, *steps(3500)], 3500, checkpoints=()), "checkpoint-overdue",
         lambda: run([SETTINGS, *steps(1500)], 1500, checkpoints=())),
-    "evaluations without a new best": (lambda: best_only(1.1), "checkpoint-overdue", lambda: best_only(1.9)),
+    "saves at powers of two": (lambda: saving(100, 200, 300, 400, until=700), "checkpoint-overdue",
+        lambda: saving(64, 128, 256, until=500)),
     "a save after a long pause": (lambda: paused(6500), "checkpoint-overdue", lambda: paused(5100)),
     "noise": (lambda: slow_rank(1.15), "straggler", lambda: slow_rank(1.05)),
     "a save at a round step": (lambda: run(steps(3665), 4365), "stalled", lambda: run(steps(3500), 4200)),
     "GPUs that do other work": (lambda: pinned(steps(600), 1260), "stalled",
         lambda: pinned(steps(600), 1260, 0.6)),
-    "CPUs that prepare data": (lambda: prepared(1.0), "gpu-idle", lambda: prepared(40.0)),
+    "a start that is logged": (lambda: prepared(600), "gpu-idle", lambda: prepared(2400)),
     "a bar at zero": (lambda: run(steps(60), 1440, **STILL), "gpu-idle", lambda: run([BAR], 1440, **STILL)),
     "a count that moves": (lambda: counted(0), "stalled", lambda: counted(1)),
-    "the end of an epoch": (lambda: epochs(1.5), "stalled", lambda: epochs(2)),
+    "words that the run has never logged": (lambda: run(steps(2660), 3400), "stalled",
+        lambda: run([*steps(2660), (2661.0, "Merging shards")], 3400)),
     "a few steps that are skipped": (lambda: overflowing(20), "loss-not-finite", lambda: overflowing(5)),
     "longer inputs in the log": (slower, "slowdown", lambda: slower(inputs=2048)),
     "a trainer beside its rollouts": (lambda: nodes(*[WAITS] * 3, BUSY, progress=told(steps(3600))), "straggler",

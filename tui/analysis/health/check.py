@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from tui.analysis.health.rules import LimitsT, NoLimits, limit
-from tui.analysis.health.watched import ASIDE_S, IDLE, WORKING, Watched
+from tui.analysis.health.watched import ASIDE_S, IDLE, LONGER, WORKING, Watched
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.text.units import HOUR_S, MINUTE_S
 
@@ -15,6 +15,7 @@ __all__ = [
     "ASIDE_S",
     "HOUR_S",
     "IDLE",
+    "LONGER",
     "MINUTE_S",
     "WORKING",
     "Check",

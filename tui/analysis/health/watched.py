@@ -25,8 +25,11 @@ from tui.text.units import HOUR_S, MINUTE_S
 IDLE, WORKING = 0.05, 0.2
 """GPU utilization below which nothing works, and from which something does."""
 
-ASIDE_S = 20 * MINUTE_S
-"""A first evaluation or save may take this long: there is no earlier one to compare it with."""
+ASIDE_S = 30 * MINUTE_S
+"""Work other than steps may take this long: if it is new, there is nothing to compare it with."""
+
+LONGER = 1.25
+"""A pause may be this many times as long as one that the run has survived."""
 
 _WARM_UP_S = 15 * MINUTE_S  # Allocators and caches fill during the first steps.
 _ROUND_REPORTS = 25  # Only so many reports apart is a round number of steps no coincidence.
@@ -214,29 +217,36 @@ class Watched:
         index = bisect_left(self._pauses, (end, 0.0))
         return not any(until > start for _, until in self._pauses[max(0, index - 2) : index])
 
-    def pause_allowed_s(self, factor: float) -> float:
-        """Return the seconds that the run may pause: ``factor`` times its own, or for what may happen now.
-
-        A first evaluation or save that the log announces, or that begins at a round step, has no earlier
-        one to compare with.
-        """
+    @property
+    def pause_allowed_s(self) -> float:
+        """Seconds that the run may pause: a bit longer than it has before, or half an hour for new work."""
         # An announced activity may take as long as the last one, whatever else was logged meanwhile.
         step_pause_s = self.progress.step_pause_s if self.progress.run_phase is not None else None
-        learned_s = factor * max(self.progress.line_pause_s or 0.0, step_pause_s or 0.0)
-        if self._is_first_phase:
-            # What the log announced goes on as long as GPUs work.
-            return max(2 * ASIDE_S if (self.gpu_use or 0.0) >= WORKING else ASIDE_S, learned_s)
-        if not self._is_at_round_step and not self._is_at_end_of_epoch:
-            return learned_s
-        is_first = (self.progress.step_pause_s or 0.0) <= 2 * (self.progress.step_interval_s or 0.0)
-        return max(ASIDE_S if is_first else ASIDE_S / 2, learned_s)
+        survived_s = max(self.progress.line_pause_s or 0.0, step_pause_s or 0.0)
+        return max(LONGER * survived_s, ASIDE_S if self.is_aside else 0.0)
 
-    @property
-    def _is_first_phase(self) -> bool:
-        """True if the log announced a first evaluation or save, or a first checkpoint is listed."""
-        phase, first_saved_s = self.progress.run_phase, min(self.stored, default=(0.0, ""))[0]
+    @cached_property
+    def is_aside(self) -> bool:
+        """True if the run may be at work other than steps that it has not done before.
+
+        It starts, loads, has done all steps, or has logged since the last one what it never had before. Of
+        those that log nothing before a first evaluation or save, the round step is a sign.
+        """
+        progress, last_step_s = self.progress, self.last_step_s
+        if last_step_s is None:
+            return False
+        if progress.step_interval_s is None or self.training_since is None or progress.is_done:
+            return True
+        has_paused = (progress.step_pause_s or 0.0) > 2 * progress.step_interval_s
         # The timestamp of a listed checkpoint may precede its step's log line by this much.
-        return (phase is not None and phase.first) or first_saved_s >= (self.last_step_s or math.inf) - 60.0
+        saves_first = min(self.stored, default=(0.0, ""))[0] >= last_step_s - 60.0
+        return (
+            progress.new_words_at > last_step_s
+            or self.is_loading
+            or (progress.run_phase is not None and progress.run_phase.first)
+            or (saves_first and bool(self.stored))
+            or (not has_paused and self._is_at_round_step)
+        )
 
     @property
     def _is_at_round_step(self) -> bool:
@@ -245,14 +255,6 @@ class Watched:
             return False
         apart = _ROUND_REPORTS * max(1.0, steps[-1] - steps[-2])
         return any(steps[-1] % unit == 0 and unit >= apart for unit in _ROUND_STEPS)
-
-    @property
-    def _is_at_end_of_epoch(self) -> bool:
-        """True if the newest step ends an epoch of many reports, or the one after it begins the next."""
-        epoch, reports = self.progress.epoch, len(self.progress.loss_series)
-        if epoch is None or round(epoch) < 1 or _ROUND_REPORTS * epoch > reports:
-            return False
-        return abs(epoch - round(epoch)) <= epoch / reports
 
     @cached_property
     def stored(self) -> list[tuple[float, str]]:

@@ -69,13 +69,6 @@ def holds_since(series: Series, holds: Callable[[float], bool], *, forgiven: int
     return first
 
 
-def lowest_since(series: Series, start: float) -> float | None:
-    """Return the lowest value since a time, None if the samples do not reach back to it."""
-    first = bisect_right(series.times, start) - 1
-    values = [value for value in series.values[first:] if value == value] if first >= 0 else []
-    return min(values, default=None)
-
-
 def first_time(series: Series, level: float, since: float = -math.inf) -> float:
     """Return when a series first reached a level (epoch s); infinite if it never did."""
     first = bisect_left(series.times, since)

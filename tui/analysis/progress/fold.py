@@ -147,6 +147,8 @@ class ProgressFold:
             readings = self._reader.read(message, replica, stamp, shape)
             own = [told.reading for told in readings if told.at_ns == stamp] if readings else ()
             if not own or own[-1].is_epoch:
+                if not shape.can_fail and entry.level in _ORDINARY and time < shape.aside_at:
+                    shape.aside_at = time
                 self._counts.read(time, replica, message)
                 if shape.can_announce and (announcement := announced(excerpt(message))) is not None:
                     self._event(announcement.kind, time, announcement.value)
@@ -261,6 +263,7 @@ class ProgressFold:
             input_length_series=lengths.series() if lengths else EMPTY,
             loading_at=next(reversed(self._times("loading")), None),
             moved_at=self._counts.moved_at,
+            new_words_at=self._reader.new_words_at,
         )
         is_trusted = self._has_patterns
         streams = {key: one for key, one in self._streams.items() if is_trusted or one.is_ordered()}

@@ -6,11 +6,20 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from statistics import median
 
 from api_client.models.logs import NS_PER_S
-from tui.analysis.health.check import MINUTE_S, Check, Example, FindingKind, Findings, Watched, limit
+from tui.analysis.health.check import (
+    MINUTE_S,
+    Check,
+    Example,
+    FindingKind,
+    Findings,
+    Severity,
+    Watched,
+    limit,
+)
 from tui.analysis.health.windows import values_between
 from tui.text.units import counted, duration
 
@@ -56,44 +65,36 @@ def _never_came(run: Watched, logged: Sequence[Saved]) -> Findings:
 
 
 def _late(run: Watched, limits: Limits, saved: Sequence[Saved]) -> Findings:
-    """Report a checkpoint overdue by the longest of the newest intervals, in time and, if known, in steps.
+    """Report a checkpoint overdue by the newest intervals, in time and, if known, in steps.
 
-    A run that is slower, pauses or loads makes fewer steps, and so has less to save.
+    A run that is slower, pauses or loads makes fewer steps, and so has less to save. One whose intervals have
+    grown may let the next one grow as much.
     """
     times = [at for at, _ in saved[-8:]]
     intervals = [later - at for at, later in pairwise(times) if later > at]
     if len(intervals) < 2:
         return
     factor = run.eased(limits.checkpoint_factor, 1.0, held=run.is_held())
-    allowed_s = max(factor * max(intervals), max(intervals) + 5 * MINUTE_S)
+    steps = [_steps_between(run, *interval) for interval in pairwise(times)]
+    growth = max((after / before for before, after in pairwise(steps) if before), default=1.0)
     begin_s = max(times[-1], run.attempt_since)
     since_s = run.now_s - begin_s
-    allowed_steps = factor * max(_steps_between(run, *interval) for interval in pairwise(times))
-    is_due = since_s > allowed_s and _steps_between(run, begin_s, run.now_s) >= allowed_steps
-    if is_due and not _keeps_best_only(times, run):
+    allowed_s = max(factor * max(intervals), max(intervals) + 5 * MINUTE_S)
+    allowed_steps = factor * max(growth, 1.0) * max(steps)
+    if since_s > allowed_s and _steps_between(run, begin_s, run.now_s) >= allowed_steps:
         usual_s = median(intervals)
+        losses = run.progress.eval_loss_series
+        before, after = values_between(losses, end=times[-1]), values_between(losses, times[-1])
+        # Some runs save only what evaluates best.
+        severity: Severity = "info" if before and after and min(after) >= min(before) else "warning"
         text = f"no checkpoint for {duration(since_s)}, usually every {duration(usual_s)}"
-        yield run.finding("warning", text, since_s=times[-1] + usual_s)
+        yield run.finding(severity, text, since_s=times[-1] + usual_s)
 
 
 def _steps_between(run: Watched, start: float, end: float) -> float:
     """Return the steps made from one time to another; 0 if unknown."""
     steps = values_between(run.steps, start, end)
     return max(0.0, steps[-1] - steps[0]) if steps else 0.0
-
-
-def _keeps_best_only(saved: Sequence[float], run: Watched) -> bool:
-    """Return True if saves follow an evaluation loss that is the lowest so far, and none has come since."""
-    losses = run.progress.eval_loss_series
-    lowest = [math.inf, *accumulate(losses.values, min)]
-    best_at = [
-        at for at, loss, least in zip(losses.times, losses.values, lowest, strict=False) if loss < least
-    ]
-    if not best_at or losses.times[-1] <= saved[-1]:
-        return False
-    if saved[-1] + MINUTE_S < best_at[-1] < run.now_s - _LISTED_AFTER_S:
-        return False
-    return all(any(-MINUTE_S <= save - at <= _LISTED_AFTER_S for at in best_at) for save in saved)
 
 
 CHECK = Check(
@@ -103,9 +104,10 @@ CHECK = Check(
     Limits,
     find,
     needs="no checkpoint for `checkpoint_factor` times the longest of the newest intervals, in time and in"
-    " steps; or two saves that the log announces and that are not stored; or none at twice the interval of"
-    " the settings.",
-    excused="a run that is slower, paused or stalled, and saves that follow the best evaluation.",
+    " steps, or longer still if these have grown from one to the next; or two saves that the log announces"
+    " and that are not stored; or none at twice the interval of the settings.",
+    excused="a run that is slower, paused or stalled, and saves whose intervals vary or grow. To a remark"
+    " (info): no evaluation since the last one was better, as if only the best is saved.",
     ends="with the next checkpoint",
     costs="nothing until the run fails, then the work since the last checkpoint",
     covered_by=frozenset({"stalled"}),

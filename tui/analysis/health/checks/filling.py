@@ -22,12 +22,15 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.health.windows import holds_since, lowest_since, means_of_parts, since_start
+from tui.analysis.health.windows import holds_since, means_of_parts, since_start, values_between
 from tui.analysis.series import Series, latest
 from tui.text.units import BYTES_PER_MIB, bytes_iec, duration, percent
 
 _PARTS, _STEADY = 4, 0.4
 """Steady growth has this share of its mean in each part of the window."""
+
+_NEARLY_FULL, _TOOTH_S = 0.95, 3 * HOUR_S
+"""A cache, a copy of the data, or the first tooth of a saw ends before: by this share or this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class Forecast(NamedTuple):
     rate: float
     full_in_s: float
     since: float
+    severity: Severity
 
 
 def forecast(
@@ -57,16 +61,13 @@ def forecast(
     """
     used, at = latest(series), run.metrics.at
     grown = since_start(series, run.growth_since)
-    if used is None or at is None or used < 0.5 * size or not grown.times:
+    if used is None or at is None or used < 0.7 * size or not grown.times:
         return None
     highest = Series("", grown.times, tuple(accumulate(grown.values, _higher)))
     known_s = min(8 * limits.growth_window_s, at - grown.times[0])
     quarters = means_of_parts([highest], at, known_s / _PARTS, _PARTS)
-    if (
-        not held
-        and len(quarters) == _PARTS
-        and quarters[3] - quarters[2] < 0.75 * (quarters[1] - quarters[0])
-    ):
+    slows = len(quarters) == _PARTS and quarters[3] - quarters[2] < 0.75 * (quarters[1] - quarters[0])
+    if slows and not held:
         return None
     # Growth in bursts shows only over a longer time.
     for window_s in (limits.growth_window_s, 4 * limits.growth_window_s):
@@ -85,11 +86,11 @@ def forecast(
         while _level(highest, since) - _level(highest, since - part_s) >= _STEADY * rate * part_s:
             since -= part_s
         since = max(since, grown.times[0])
-        # A cache, a copy of the data, or the first tooth of a saw may end before: the fuller, the surer.
-        matters = held or full_in_s <= 10 * MINUTE_S or at - since >= 10 * HOUR_S * (0.9 - used / size)
         within_s = run.eased(limits.full_within_s, 2 * limits.full_within_s, held=held)
-        if matters and full_in_s <= min(within_s, run.left_s):
-            return Forecast(rate, full_in_s, since)
+        if full_in_s <= min(within_s, run.left_s):
+            is_near = full_in_s <= limits.growth_window_s or used >= _NEARLY_FULL * size
+            is_sure = is_near or (at - since >= _TOOTH_S and not slows)
+            return Forecast(rate, full_in_s, since, "warning" if is_sure else "info")
     return None
 
 
@@ -122,8 +123,9 @@ def filling(
             short += f" in {duration(ahead.full_in_s)}"
         # A run's first checkpoints may be pruned in time: only what is nearly full is sure to fill.
         is_urgent = ahead.full_in_s < HOUR_S and used >= limits.disk_share
-        severity: Severity = "critical" if is_urgent else "warning"
-        yield run.finding(severity, text, short=short, node=node, since_s=ahead.since)
+        yield run.finding(
+            "critical" if is_urgent else ahead.severity, text, short=short, node=node, since_s=ahead.since
+        )
     elif used >= nearly_full:
         since = holds_since(utilization, lambda value: value >= nearly_full)
         yield run.finding("warning", text, node=node, since_s=since)
@@ -139,13 +141,12 @@ def filling_disks(run: Watched, limits: StorageLimits) -> Findings:
 DISK = Check(
     FindingKind("disk-filling", 100, "disk filling up", note="▤ disk", figures=("disk",)),
     "Disk filling up",
-    "warning; critical if it is nearly full and will be within an hour",
+    "info; warning if it is nearly full; critical if it will also be full within an hour",
     StorageLimits,
     filling_disks,
-    needs="usage that has grown in each quarter of the window (or of four times that window), will be full"
-    " before the run ends, and is above 90%, or full within 10 minutes, or has grown for an hour"
-    " for each 10% below; or usage"
-    " above `disk_share`.",
+    needs="usage above 70% that has grown in each quarter of the window (or of four times that window) and"
+    " will be full before the run ends; or usage above `disk_share`. A warning from 95% on, one window"
+    " before it is full, or after three hours of growth: before, a saw may show its first tooth.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth up to its highest level"
     " so far.",
     costs="nothing until it is full, then the work since the last checkpoint",
@@ -163,7 +164,7 @@ def filling_cache(run: Watched, limits: StorageLimits) -> Findings:
 CACHE = Check(
     FindingKind("cache-filling", 110, "cache filling up", figures=("cache",)),
     "Cache filling up",
-    "warning; critical if it is nearly full and will be within an hour",
+    "info; warning if it is nearly full; critical if it will also be full within an hour",
     StorageLimits,
     filling_cache,
     needs="the same as a disk, with the same thresholds.",
@@ -197,7 +198,7 @@ def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
     names = {name for _, name, _, _ in leaks}
     text = f"{part}{more} leaks {bytes_iec(worst.rate * 3600)}/h: full in {full}"
     yield run.finding(
-        "warning",
+        worst.severity,
         text,
         short=f"{part} full in {full}",
         node=names.pop() if len(names) == 1 < len(run.metrics.nodes) else None,
@@ -208,12 +209,12 @@ def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
 MEMORY = Check(
     FindingKind("memory-leak", 90, "memory leak", note="↗ leak", figures=("memory", "GPU memory")),
     "Memory leak",
-    "warning",
+    "info; warning if it is nearly full",
     GrowthLimits,
     leaking_memory,
-    needs="memory of a GPU or node that has grown in each quarter of the window, that will be full before the"
-    " run ends, and that is above 90% of its limit, or full within 10 minutes, or has grown for an"
-    " hour for each 10% below.",
+    needs="memory of a GPU or node above 70% that has grown in each quarter of the window and will be full"
+    " before the run ends. A warning from 95% of its limit on, one window before it is full, or after three"
+    " hours of growth: before, a saw may show its first tooth.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth, up to its highest"
     " level since the last restart.",
     costs="nothing until memory is full, then the work since the last checkpoint",
@@ -244,7 +245,7 @@ def full_gpu_memory(run: Watched, limits: GpuMemoryLimits) -> Findings:
         (lowest / size, node.name, gpu, holds_since(series, lambda value: value >= threshold) or at)
         for node in run.metrics.nodes
         for gpu, series in zip(node.gpus, node.gpu_memory, strict=True)
-        if size and (lowest := lowest_since(series, at - 2 * MINUTE_S) or 0.0) >= threshold
+        if size and (lowest := min(values_between(series, at - 2 * MINUTE_S), default=0.0)) >= threshold
     ]
     if not near:
         return

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
+    ASIDE_S,
+    LONGER,
     MINUTE_S,
     WORKING,
     Check,
@@ -13,6 +16,7 @@ from tui.analysis.health.check import (
     FindingKind,
     Findings,
     HealthFinding,
+    Severity,
     Watched,
     limit,
 )
@@ -21,9 +25,6 @@ from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.pauses import recurring_pause
 from tui.analysis.series import Series, mean_between
 from tui.text.units import counted, duration, percent
-
-_REST = 1.25  # A rest may be this many times as long as those before it.
-_CORES = 2  # A node that uses more CPU cores per GPU than this before the first step prepares data.
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +46,15 @@ def find(run: Watched, limits: Limits) -> Findings:
     below = f" (below {percent(limits.idle_below)})"
     if len(whole) == len(nodes):
         since = max(max(gpus.values()) for gpus in idle.values())
-        factor = 4.0 if _prepares(run, limits) else 2.0 if run.is_loading else 0.0
-        allowed_s = max(run.pause_allowed_s(_REST), factor * limits.idle_never_s)
+        allowed_s = 4.0 * limits.idle_never_s if _prepares(run, limits) else run.pause_allowed_s
         # The first step after a pause precedes the samples that show it.
         resumed_s = next(iter(since_start(run.steps, since + MINUTE_S).times), -math.inf)
         if at - since >= allowed_s and resumed_s <= at - MINUTE_S:
             yield _finding(run, "GPUs idle", since, at, below)
         return
     # Nodes may take turns within a step, and one without work for GPUs may serve the others.
-    step_s = limits.idle_never_s if run.is_reinforcement else _REST * (run.progress.step_interval_s or 0.0)
-    turn_s = max(run.pause_allowed_s(_REST), step_s)
+    step_s = limits.idle_never_s if run.is_reinforcement else LONGER * (run.progress.step_interval_s or 0.0)
+    turn_s = max(run.pause_allowed_s, step_s)
     busiest_cpu = max(node.cpu_now or 0.0 for node in nodes if node.name not in whole)
     for node in nodes:
         gpus = idle[node.name]
@@ -62,7 +62,11 @@ def find(run: Watched, limits: Limits) -> Findings:
             since = max(gpus.values())
             is_server = first_time(node.mean_utilization, WORKING) == math.inf
             if at - since >= turn_s and not (is_server and (node.cpu_now or 0.0) > busiest_cpu):
-                yield _finding(run, "GPUs idle", since, at, below, node.name)
+                # Nodes with work of their own end at different times, and no other waits for them.
+                line_s = (run.progress.last_line_at_ns or 0) / NS_PER_S
+                is_waited_for = run.has("stalled") or line_s < since + MINUTE_S
+                severity: Severity = "warning" if is_waited_for else "info"
+                yield _finding(run, "GPUs idle", since, at, below, node.name, severity)
             continue
         start = at - limits.idle_after_s
         busy = sum((mean_between(use, start, at) or 0.0) >= WORKING for use in node.gpu_utilization)
@@ -75,20 +79,27 @@ def find(run: Watched, limits: Limits) -> Findings:
 
 
 def _finding(
-    run: Watched, what: str, since: float, at: float, detail: str, node: str | None = None
+    run: Watched,
+    what: str,
+    since: float,
+    at: float,
+    detail: str,
+    node: str | None = None,
+    severity: Severity = "warning",
 ) -> HealthFinding:
     text = f"{what} for {duration(at - since)}"
     short = text if node is None else f"{node} {text}"
     text = f"{text}{detail}" if node is None else f"{node}: {text}{detail}"
-    return run.finding("warning", text, short=short, node=node, since_s=since)
+    return run.finding(severity, text, short=short, node=node, since_s=since)
 
 
 def _prepares(run: Watched, limits: Limits) -> bool:
-    """Return True if CPUs prepare data before the first step, or a count other than the steps moves."""
-    newest_s = max(run.last_step_s or 0.0, run.now_s - limits.idle_after_s)
-    if run.last_step_s is not None or run.works_since < math.inf:
-        return (run.progress.moved_at or 0.0) > newest_s
-    return any((node.cpu_now or 0.0) > _CORES * len(node.gpus) for node in run.metrics.nodes)
+    """Return True if a count other than the steps moves, or, before GPUs work, if anything is logged."""
+    progress = run.progress
+    has_begun = run.last_step_s is not None or run.works_since < math.inf
+    at_ns = None if has_begun else progress.last_line_at_ns
+    newest_s = max(progress.moved_at or 0.0, (at_ns or 0) / NS_PER_S)
+    return newest_s > max(run.last_step_s or 0.0, run.now_s - ASIDE_S)
 
 
 def _idle_since(run: Watched, limits: Limits, node: NodeSnapshot, at: float) -> dict[str, float]:
@@ -110,7 +121,7 @@ def _idle_since(run: Watched, limits: Limits, node: NodeSnapshot, at: float) -> 
             worked = run.works_since == math.inf or use.times[0] > run.training_since
             since = max(since, run.training_since)
         allowed_s = limits.idle_after_s if worked else limits.idle_never_s
-        if at - since >= max(allowed_s, _REST * _longest_rest_s(use, since, run.training_since)):
+        if at - since >= max(allowed_s, LONGER * _longest_rest_s(use, since, run.training_since)):
             idle[gpu] = since
     return idle
 
@@ -153,10 +164,10 @@ CHECK = Check(
     find,
     needs="utilization below `idle_below` for `idle_after_s` on all GPUs, on one node's GPUs, or on some"
     " GPUs while others work, once they have worked; or for `idle_never_s` on GPUs that have never worked.",
-    excused="start-up, announced pauses as for stalls, loading for twice `idle_never_s`, a count of other"
-    " work that moves, CPUs that prepare data before the first step, a node whose CPUs serve the others, and"
-    " GPUs that rest in turn: within a step, as long as they have before, or, in reinforcement learning, for"
-    " `idle_never_s`.",
+    excused="pauses and new work as for stalls; a count of other work that moves, and a log that goes on"
+    " before GPUs have worked; a node whose CPUs serve the others; and GPUs that rest in turn: within a step,"
+    " as long as they have before, or, in reinforcement learning, for `idle_never_s`. To a remark (info): a"
+    " node that is idle while the run goes on, which may have done its share.",
     ends="with work; a single blip is none",
     costs="the idle GPUs: a node's price, by their share of its GPUs",
     examples=(

@@ -8,6 +8,7 @@ from statistics import fmean, pstdev
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
+    ASIDE_S,
     HOUR_S,
     MINUTE_S,
     WORKING,
@@ -22,7 +23,7 @@ from tui.analysis.health.windows import values_between
 from tui.text.units import duration, percent
 
 _FULL = 0.99  # Ranks that wait in a collective keep their GPUs busy, without variation.
-_TALKING, _UNREAD = 1.5, 3.0  # A run that logs on, or shows no steps, is given this many times as long.
+_TALKING = 1.5  # A run that logs on is given this many times as long.
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +39,15 @@ def find(run: Watched, limits: Limits) -> Findings:
         return
     line_s = progress.last_line_at_ns / NS_PER_S
     gap_s = max((end_s for _, end_s in progress.gaps), default=0.0)
-    unread_s = _UNREAD * limits.stall_after_s
     # A restart is a start, also when the log does not mention it. A gap may hide lines and steps.
     silent_since = max(line_s, gap_s, run.attempt_since, step_s or 0.0)
     silent_s = run.now_s - silent_since
-    # One step gives no interval: a reinforcement learning step may take a quarter of an hour.
-    after_s = limits.stall_after_s * _patience(run, silent_since)
-    is_starting = not usual_s or run.training_since is None or run.is_loading
-    least_s = max(run.pause_allowed_s(1.25), unread_s if is_starting else 0.0)
+    after_s = (ASIDE_S if run.is_aside else limits.stall_after_s) * _patience(run, silent_since)
+    what, allowed_s = "no step and no log line", max(after_s, 5 * usual_s, run.pause_allowed_s)
     if step_s is None:
-        what, allowed_s = "no log line", _allowed_without_steps_s(run, unread_s)
+        what, allowed_s = "no log line", _allowed_without_steps_s(run)
     elif progress.is_done:
-        what, allowed_s = "all steps done, but no log line", math.inf if run.are_gpus_idle else unread_s
-    else:
-        what, allowed_s = (
-            "no step and no log line",
-            max(after_s, 5 * usual_s, least_s),
-        )
+        what = "all steps done, but no log line"
     is_running = step_s is not None and not progress.is_done
     usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s and is_running else ""
     # Ranks that hang in a collective look fully busy.
@@ -62,7 +55,7 @@ def find(run: Watched, limits: Limits) -> Findings:
     if silent_s > allowed_s:
         lasts = f"{what} for {duration(silent_s)}"
         # A run may evaluate, compile or save for this long without a word.
-        sure = is_running and silent_s > max(15 * MINUTE_S, (1 if run.are_gpus_idle else 2) * allowed_s)
+        sure = is_running and silent_s > max(15 * MINUTE_S, 2 * allowed_s)
         yield run.finding(
             "critical" if sure else "warning",
             f"{lasts}{usually}{gpus}",
@@ -80,13 +73,13 @@ def find(run: Watched, limits: Limits) -> Findings:
         yield run.finding("warning", text, short=f"no step for {lasts}, still logging", since_s=stood_since)
 
 
-def _allowed_without_steps_s(run: Watched, unread_s: float) -> float:
+def _allowed_without_steps_s(run: Watched) -> float:
     """Return how long a run without steps may be silent; for as long as it wants unless it logs regularly."""
     first_ns, last_ns = run.progress.first_line_at_ns, run.progress.last_line_at_ns
     pause_s = run.progress.line_pause_s
-    if first_ns is None or last_ns is None or pause_s is None or (last_ns - first_ns) / NS_PER_S < unread_s:
+    if first_ns is None or last_ns is None or pause_s is None or (last_ns - first_ns) / NS_PER_S < ASIDE_S:
         return math.inf
-    return max(unread_s, 3 * pause_s)
+    return max(ASIDE_S, 3 * pause_s)
 
 
 def _patience(run: Watched, since: float) -> float:
@@ -125,17 +118,18 @@ CHECK = Check(
         figures=("GPU use",),
     ),
     "Stalled",
-    "warning; critical after 15 minutes, and twice what the run may pause unless the GPUs are idle as well",
+    "warning; critical after 15 minutes, and twice what the run may pause",
     Limits,
     find,
     needs="steps in the log: no step and no log line for longer than the run's usual intervals allow, even"
     " if the GPUs look busy (ranks that wait in a collective spin at 100%; if they began to, half the time"
     " is enough). A run that still logs but makes no steps is a warning, and so is long silence of a run"
     " without steps.",
-    excused="start-up, loading again for three times `stall_after_s`, pauses that the run has recovered"
-    " from, a first evaluation or save that the log announces (twice as long while GPUs work) or that begins"
-    " at a round step or the end of an epoch, a count of other work that moves, and, for twice the time, GPUs"
-    " that work less than before, or go up and down like before.",
+    excused="pauses that the run has survived before, and a quarter more; for half an hour, work that it has"
+    " not done before: start-up, loading, a first evaluation or save that the log announces or that begins at"
+    " a round step, whatever else follows words that it has never logged, and what comes after the last step;"
+    " a count of other work that moves; and, for twice the time, GPUs that work less than before, or go up"
+    " and down like before.",
     ends="with the next step or log line",
     costs="all GPUs of the run",
     examples=(
@@ -143,8 +137,8 @@ CHECK = Check(
         Example("a line each 25 minutes", step_s=1500.0, stops_s=6500),
         Example("a start of 20 minutes", minutes=20, stops_s=0),
         Example(
-            "a first evaluation of more than half an hour that is announced, while the GPUs work",
-            minutes=95,
+            "a first evaluation of 25 minutes that is announced",
+            minutes=85,
             stops_s=3605,
             others=((3602, "***** Running Evaluation *****"),),
         ),

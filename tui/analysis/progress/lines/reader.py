@@ -6,6 +6,7 @@ remembered. What a template's numbers do over several lines decides whether they
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -118,6 +119,12 @@ class Reader:
             if len(key) <= 1024:
                 self._remember(self._shapes, key, shape)
         return shape
+
+    @property
+    def new_words_at(self) -> float:
+        """Time (epoch s) of the newest line that says what none before it did; -inf if there is none."""
+        times = (shape.aside_at for shape in self._shapes.values())
+        return max(filter(math.isfinite, times), default=-math.inf)
 
     def _read_text(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:
         self._belief.hear(replica, at_ns, is_speech=shape.is_speech)

@@ -6,6 +6,7 @@ without them. Digits that could change how a line splits, or what its numbers ar
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -84,3 +85,5 @@ class Shape:
     layouts: list[Layout] = field(default_factory=list)
     is_known: bool = False
     """True from the second line on: an expression for a text that appears once would be wasted."""
+    aside_at: float = math.inf
+    """Time (epoch s) of its first line that reports neither progress nor an error."""
