@@ -26,7 +26,7 @@ from tui.text.times import time_key
 PREVIEW_POINTS = 2000
 """Maximum number of points per curve: Home draws none, but checks the loss."""
 PREVIEW_INTERVAL_S = 5.0
-"""Minimum average interval between polls of any two jobs, which limits the rate with many jobs."""
+"""Minimum interval between polls of any two jobs that were polled before, which limits the rate."""
 FAILED_PREVIEW_AGE_S = 5.0
 """Retry interval after a failed poll."""
 MAX_PREVIEWED_JOBS = 24
@@ -65,6 +65,7 @@ class PreviewFeed:
         self._runs: dict[str, RunWatcher] = {}
         self._due_s: dict[str, float] = {}
         """When to poll each of them next (monotonic)."""
+        self._next_poll_s = -math.inf
         self._running: list[TrainingJob] = []
         self._ended: list[TrainingJob] = []
         self._busy: set[str] = set()
@@ -114,7 +115,8 @@ class PreviewFeed:
         """Return what to read: of the job due longest, of the one silent longest, or of an ended one."""
         now_s = self._session.clock.monotonic()
         free = [job for job in self._running if job.id not in self._busy]
-        if due := [job for job in free if self._due_at(job) <= now_s]:
+        until_s = now_s if now_s >= self._next_poll_s else -math.inf
+        if due := [job for job in free if self._due_at(job) <= until_s]:
             return min(due, key=self._due_at), self.poll
         if unread := [job for job in free if job.id in self._runs and not self._runs[job.id].log.is_read]:
             return min(unread, key=self._last_line_ns), self.read_older
@@ -149,11 +151,11 @@ class PreviewFeed:
             self._runs[job.id] = self._watcher(job)
         watcher = self._runs[job.id]
         self._due_s[job.id] = clock.monotonic() + FAILED_PREVIEW_AGE_S  # unless every request succeeds
+        self._next_poll_s = clock.monotonic() + PREVIEW_INTERVAL_S
         watcher.change(job=job, seen_at=clock.now())
         await watcher.poll(watcher.log.read_newest, checkpoints_age_s=CHECKPOINTS_AGE_S)
         await watcher.check()
-        apart_s = max(POLL_EVERY_S, PREVIEW_INTERVAL_S * len(self._running))
-        self._due_s[job.id] = clock.monotonic() + apart_s
+        self._due_s[job.id] = clock.monotonic() + POLL_EVERY_S
         run, log = watcher.snapshot, watcher.log
         curve: tuple[float | None, ...] = ()
         if run.progress is not None and log.is_read:
