@@ -74,7 +74,7 @@ def headless(report: Report, emulator: EmulatorChild, environ: dict[str, str]) -
                 at_most=most,
                 cause="bare Python with httpx and json alone takes a fifth of the official CLI's time",
             )
-            most = 0.5 if name.startswith("truss") else None
+            most = 1.2 if name.startswith("truss") else None
             report.compare(
                 "jobs -o json, memory",
                 mib["ours"],

@@ -1,6 +1,6 @@
 """Search, filters and keys in a long log, in one run: ``python benchmarks/log_search.py``.
 
-A million lines are held by the view, and looked through as plain loops over a list of them do. Then
+Half a million lines are held by the view, and looked through as plain loops over a list of them do. Then
 lines come at 5,000 a second while the reader moves about. Wanted: a plain search in the loop's
 time, the first match at once, and no stall over 50 ms.
 """
@@ -32,7 +32,7 @@ from tui.widgets.log_view.rows import LogRows
 from tui.widgets.log_view.search import LogSearch
 from tui.widgets.log_view.view import LogView
 
-LINES = 1_000_000
+LINES = 500_000
 """As many as are kept: the oldest leave as soon as lines come."""
 ROUNDS = 5
 LINES_PER_S = 5_000
@@ -80,7 +80,7 @@ def searches(view: LogView, texts: list[str]) -> None:
 
 
 async def used(view: LogView) -> None:
-    """The worst stall of each thing that a reader does with a million lines, and how soon it is seen."""
+    """The worst stall of each thing that a reader does with so many lines, and how soon it is seen."""
 
     async def timed(what: str, act: Callable[[], object]) -> None:
         stalls = Stalls()
@@ -186,7 +186,7 @@ async def gone_through(make: MakeLines) -> None:
             await asyncio.sleep(0)
         if make is make_lines:
             searches(view, texts)
-        texts.clear()  # a list of a million is no part of what is measured
+        texts.clear()  # that list is no part of what is measured
         await used(view)
         await live(view, make)
 

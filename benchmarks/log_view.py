@@ -36,7 +36,7 @@ BATCH_LINES = 1_000
 LINES = 100_000
 RICH_LOG_LINES = 5_000  # it is too slow for more
 JUMPS = 20
-ROUNDS = 3
+ROUNDS = 2
 
 
 async def measure(

@@ -47,7 +47,7 @@ HOURS = 12
 GPUS = 8
 LARGE, SMALL = (300_000, 64), (1_000, 1)
 STEP_FORWARD = "ctrl+right"
-MOMENTS = (0.5, 0.1, 0.9, 0.3, 0.7)
+MOMENTS = (0.5, 0.1, 0.9)
 ROUNDS = 5
 
 
