@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from itertools import product
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -78,10 +78,11 @@ def server(request: pytest.FixtureRequest) -> Iterator[HostileServer]:
 
 
 def cases() -> Iterator[tuple[Values, tuple[str, ...]]]:
-    """All lines with large values, and one format with the others."""
+    """All lines with large values, one format with extreme ones, and with one that no model lets in."""
     in_default_format = {line[:-2]: line for line in reversed([*lines()])}.values()
     yield from product([LARGE], lines())
-    yield from product((*EXTREME, *OUT_OF_RANGE), in_default_format)
+    yield from product(EXTREME, in_default_format)
+    yield from zip(cycle(OUT_OF_RANGE), in_default_format, strict=False)
 
 
 @pytest.mark.parametrize(

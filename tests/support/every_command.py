@@ -10,7 +10,7 @@ import click
 
 from tui.cli import cli as program
 from tui.commands.support.catalogue import walk
-from tui.commands.support.options import OFFICIAL_TABLES
+from tui.commands.support.options import JSONL, OFFICIAL_TABLES
 
 MACHINE_FORMATS = frozenset({"json", "csv", "ndjson"})
 JOB, ENDED, WAITING = "job00001", "job00002", "job00003"
@@ -77,13 +77,16 @@ def format_option_of(command: click.Command) -> click.Option | None:
 
 
 def formats_of(command: click.Command) -> tuple[str, ...]:
-    """What its ``-o`` may be, without other names of the default; a file for ``logs`` is none of them."""
+    """What its ``-o`` may be, without other names of the default and of JSON, and without files.
+
+    One option for all commands makes ``jsonl`` JSON by the line: ``test_official_clis`` reads it.
+    """
     option = format_option_of(command)
     if option is None:
         return ()
     if not isinstance(option.type, click.Choice):
         return ("text", "ndjson", "raw")
-    names = [each for each in map(str, option.type.choices) if each not in OFFICIAL_TABLES]
+    names = [each for each in map(str, option.type.choices) if each not in (*OFFICIAL_TABLES, JSONL)]
     return tuple(dict.fromkeys((option.default, *names)))
 
 
