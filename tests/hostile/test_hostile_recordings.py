@@ -286,15 +286,12 @@ def rows(count: int, values: str) -> Iterator[str]:
 
 
 BOMBS: dict[str, Any] = {
-    "events": lambda: {EVENTS: many("{}", 10_000_000)},
     "events of one kind": lambda: {EVENTS: many('{"training_job_id":"job1","status":"x"}', 600_000)},
-    "checkpoints": lambda: {CHECKPOINTS: many('{"checkpoint_id":"x"}', 1_000_000)},
     "files": lambda: {CHECKPOINT_FILES: many("{}", 10_000_000)},
     "files with errors": lambda: {CHECKPOINT_FILES: ",".join(f"[{n}" for n in range(200_000))},
     "job": lambda: {JOB: json.dumps(DOCUMENTS[JOB])[:-1] + ',"x":' + many("[]", 10_000_000) + "}"},
     "manifest": lambda: {MANIFEST: many("0", 15_000_000)},
     "nodes": lambda: {"metrics.ndjson": "\n".join(rows(100_000, '"cpu_usage":1'))},
-    "gpus": lambda: {"metrics.ndjson": "\n".join(rows(40, f'"gpu_utilization":{gpus(4_000)}'))},
     "nodes with gpus": lambda: {
         f"metrics/{n:06}_{stamp(n * 20)}_{stamp(n * 20 + 20)}.ndjson": "\n".join(
             islice(rows(6_000, f'"gpu_utilization":{gpus(64)},"gpu_memory_usage_bytes":{gpus(64)}'), *part)

@@ -48,16 +48,9 @@ def last_words(*command: str) -> str:
     return (done.stdout.splitlines() or [done.stderr])[-1]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        f"{2**18} tui.analysis.progress",
-        f"{2**18} tui.analysis tui.text.sanitize tui.widgets.log_view -tui.analysis.progress",
-        f"{2**18} api_client.recordings.scrub",
-    ],
-)
-def test_no_expression_over_log_text_takes_more_than_linear_time(arguments: str) -> None:
-    assert last_words("-m", "support.expressions", *arguments.split()) == "all are linear"
+def test_no_expression_over_log_text_takes_more_than_linear_time() -> None:
+    packages = ("tui.analysis", "tui.text.sanitize", "tui.widgets.log_view", "api_client.recordings.scrub")
+    assert last_words("-m", "support.expressions", *packages) == "all are linear"
 
 
 def test_no_entrance_of_the_analysis_is_slow_on_a_long_line() -> None:
