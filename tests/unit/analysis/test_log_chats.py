@@ -111,6 +111,10 @@ SPEECHES = (
     "<|im_start|>assistant",
     "```",
     "Human: is that healthy?",
+    "The curve is flat, so the rate has to change.",
+    "• Next, lower the rate and start a run.",
+    "def train(model):",
+    "    for batch in loader:",
 )
 
 
@@ -144,3 +148,8 @@ def test_log_minutes_after_a_remark_is_no_quotation() -> None:
     reader = Reader()
     assert reader.read("Let me begin.") == reader.read(CLEAR, at_ns=100 * NS_PER_S) == []
     assert len(reader.read(CLEAR, at_ns=130 * NS_PER_S)) == 2
+
+
+def test_results_of_several_runs_in_one_object_report_nothing() -> None:
+    line = "{'add': {'train_loss': 0.31, 'val_loss': 0.42}, 'mul': {'train_loss': 0.29, 'val_loss': 0.4}}"
+    assert Reader().read(line) == []

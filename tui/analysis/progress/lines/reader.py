@@ -46,11 +46,17 @@ _MOVING_TARGET = re2.compile(
 )
 """Losses beside these may rise while a model improves."""
 
+_FUNCTION_WORD = (
+    rb"\b(?:the|a|an|is|are|was|were|we|you|that|this|so|to|and|with|for|be|has|have|its|but|if)\b"
+)
+_SENTENCE = rb"^[^\w\[|\x{2502}]{0,6}(?:[A-Za-z'-]+,? )*" + _FUNCTION_WORD + rb".*" + _FUNCTION_WORD
+_CODE = rb"^\W{0,8}(?:def \w+\(|for \w.* in |return |import \w|from \w+ import|assert |if .*:$|\w+ = .*\()"
 _SPEAKS = re2.compile(
     rb"(?:^|[\s(\"'>:])(?:I(?:'(?:m|ll|ve|d))?|[Ll]et (?:me|us)|[Ll]et's) [a-z]"
     rb"|<\|\w+\|>|</?(?:think|answer|tool\w*)>|^\s*(?:```|\W{0,3}(?:[Hh]uman|[Uu]ser|[Aa]ssistant)\W{0,2}:)"
+    rb"|" + _SENTENCE + rb"|" + _CODE
 )
-"""Words that a trainer does not print, but an agent or a model that is trained does."""
+"""Sentences and code: a trainer prints few, an agent or a model that is trained many."""
 
 _RANK = re.compile(
     r"(?:.{0,60}?[-\s])??\W{0,3}?\[(?:rank|default|local_rank)[ :=]?\s?(\d{1,5})\]:?"
@@ -114,7 +120,7 @@ class Reader:
                 can_announce=_ANNOUNCES.search(key) is not None,
                 can_fail=MAY_FAIL.search(key) is not None,
                 has_moving_target=_MOVING_TARGET.search(key) is not None,
-                is_speech=_SPEAKS.search(key) is not None,
+                is_speech=_SPEAKS.search(key) is not None and not saves.mentions_save(message),
             )
             if len(key) <= 1024:
                 self._remember(self._shapes, key, shape)

@@ -336,6 +336,7 @@ def _form(line: _Line, is_bar: bool, has_metrics: bool) -> Form:
         len(counted) > len(set(counted)) or _LANGUAGE.search("\0".join(line.texts)) is not None
     )
     is_object = "{" in line.texts[0] and ending.rstrip().endswith("}")
+    is_of_runs = is_object and not counts and "".join(line.texts).count("{") > 1  # the results of each
     is_of_total = with_total or any(one.is_fraction and not one.name for one in numbers)
     is_known_object = is_object and measures > 1
     shows = (
@@ -345,7 +346,9 @@ def _form(line: _Line, is_bar: bool, has_metrics: bool) -> Form:
         or (is_object and {"step", "total_steps"} <= fields)
         or (is_of_total and measures > 0)
     )
-    is_clear = not is_prose and ((bool(counts) and shows) or (is_known_object and bool(fields & LOSSES)))
+    is_clear = not is_prose and (
+        (bool(counts) and shows) or (is_known_object and not is_of_runs and bool(fields & LOSSES))
+    )
     is_heading = bool(counts) and not (is_clear or measures or is_prose or _WORD.search(ending))
     if is_heading:
         others = [one for index, one in enumerate(numbers) if index >= first and index != line.counter]
