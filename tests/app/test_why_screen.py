@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from support.worlds import JOBS, job, run
 from tui.analysis.fleet.batches import Verb
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.why.explain import explain
+from tui.analysis.why.explanation import Clue, Section
 from tui.app import BtTuiApp
 from tui.cli import main
 from tui.feeds.why import WhyView
@@ -29,6 +31,7 @@ from tui.screens.messages import BatchRequested, ResumeRequested
 from tui.screens.why import WhyScreen
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
+from tui.widgets.text_panel import TextPanel
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +109,19 @@ async def test_keys_lead_from_why_to_the_log_and_to_stopping_the_job() -> None:
         assert [(request.verb, request.jobs) for request in requests.messages] == [(Verb.STOP, [shown.job])]
         await pressed(pilot, "enter")
     assert log_times == [shown.findings[0].since]
+
+
+async def test_only_the_finding_has_its_color_not_the_warnings_that_prove_it() -> None:
+    clue = Clue("WARNING reads are slow", 0, "node-2", is_warning=True)
+    shown = sick_run("straggler")
+    explained = replace(explain(shown, shown.findings[0], ()), sections=(Section("Evidence", (clue,)),))
+    feed: Any = partial(StubFeed, WhyView((None,), explanation=explained))
+    app = screen_view(lambda: WhyScreen(lambda: shown, feed, print))
+    async with opened(app):
+        finding, *others = app.screen.query_one(TextPanel).lines
+        assert ("WARNING reads are slow", "plain") in others[-1]
+        assert "caution" in {tone for _, tone in finding}
+        assert not {"warn", "caution", "bad"} & {tone for line in others for _, tone in line}
 
 
 async def test_an_ended_job_with_a_checkpoint_is_resumed_by_a_copied_command() -> None:

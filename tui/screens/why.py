@@ -184,9 +184,8 @@ def _clue(clue: Clue) -> Iterator[Line]:
     node = f"{sanitize(clue.node)} " if clue.node else ""
     times = f"{clue.count}× " if clue.count > 1 else ""
     first, *others = clue.text.splitlines() or [""]
-    tone = "warn" if clue.is_warning else "plain"
-    yield [(f"{time} {node}", "muted"), (times, "strong"), (sanitize_beginning(first), tone)]
-    yield from ([("    ", "plain"), (sanitize_beginning(line), tone)] for line in others)
+    yield [(f"{time} {node}", "muted"), (times, "strong"), (sanitize_beginning(first), "plain")]
+    yield from ([("    ", "plain"), (sanitize_beginning(line), "plain")] for line in others)
 
 
 def _spec(figure: Figure, explanation: Explanation | None, begin: datetime | None) -> ChartSpec:
