@@ -61,7 +61,8 @@ class Frame:
 
     ``over_time`` shows each node's history, from ``start`` to ``end`` (epoch seconds), instead of its GPUs:
     the lowest value of each cell if ``low_is_bad``, else the highest. A value of ``full`` is a share of 1.
-    ``facts`` are the headings of the columns beside the cells, ``remark`` a note on all nodes.
+    ``facts`` are the headings of the columns beside the cells, ``remark`` a note on all nodes. ``live`` is
+    False for an ended run, whose cells all have the color of a busy GPU: nothing needs attention.
     """
 
     title: str = ""
@@ -69,7 +70,7 @@ class Frame:
     start: float = 0.0
     end: float = 0.0
     full: float = 1.0
-    end_label: str = "now"
+    live: bool = True
     low_is_bad: bool = True
     facts: tuple[str, ...] = ()
     remark: str = ""
@@ -185,9 +186,8 @@ class NodeList:
         """Return the time axis."""
         frame = self._frame
         begin = f"-{duration_label(frame.end - frame.start, units=2)}"
-        return [
-            (" " * self._left_cells + begin + frame.end_label.rjust(self._line_cells - len(begin)), "header")
-        ]
+        end = "now" if frame.live else "end"
+        return [(" " * self._left_cells + begin + end.rjust(self._line_cells - len(begin)), "header")]
 
     def _facts(self, texts: Sequence[str]) -> str:
         facts = zip(self._fact_widths, map(sanitize, texts), strict=False)
@@ -450,7 +450,9 @@ class GpuMatrix(CursorRows):
         """Return the style of a run; several names separated by spaces are combined."""
         style = Style.null()
         for part in name.split(" "):
-            style += self.get_component_rich_style(f"gpu-matrix--{part}", partial=part == "cursor")
+            is_past = part.startswith("heat-") and not self._frame.live
+            shown = heat(1.0) if is_past else part
+            style += self.get_component_rich_style(f"gpu-matrix--{shown}", partial=shown == "cursor")
         return style
 
     def render_line(self, y: int) -> Strip:

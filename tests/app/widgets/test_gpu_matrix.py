@@ -51,3 +51,14 @@ async def test_64_nodes_of_8_fit_and_their_cursor_goes_both_ways() -> None:
         await pilot.click(app.matrix, offset=(3 + 5 * 5, 8))
         await pilot.pause()
         assert app.picked == ["node-2", "node-63", "node-61"]
+
+
+async def test_idle_gpus_of_an_ended_run_have_the_color_of_busy_ones() -> None:
+    nodes = [*cluster(1), MatrixRow("node-1", "", (0.1,) * 8, 0.1)]
+    for live, colors in ((True, 2), (False, 1)):
+        app = MatrixApp(nodes, Frame(live=live))
+        async with app.run_test(size=(40, 6)):
+            drawn = [cell for y in (1, 2) for cell in app.matrix.render_line(y)]
+            cells = [cell for cell in drawn if cell.text.strip() in ("▁", "▇")]
+            assert len(cells) == 16
+            assert len({cell.style.color for cell in cells if cell.style}) == colors

@@ -111,7 +111,7 @@ def matrix_frame(run: RunSnapshot, time_range: tuple[float, float], options: Mat
         start=time_range[0],
         end=time_range[1],
         full=_gpu_memory_bytes(run) if memory else 1.0,
-        end_label="end" if run.job.is_finished else "now",
+        live=not run.job.is_finished,
         low_is_bad=not memory,
         facts=FACTS if options.node is None else ("use" if memory else "memory",),
         remark=remark,
