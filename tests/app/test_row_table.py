@@ -29,6 +29,7 @@ COLUMNS = (
         width=5,
         align="right",
         keep=1,
+        needed_by=lambda row: row.moons,
         value=lambda row: row.moons,
     ),
 )
@@ -117,3 +118,11 @@ def test_every_column_of_a_job_with_a_title_has_room_on_a_screen() -> None:
         column.id: width for column, width in fitted_columns(chosen(shown, "status name project age"), 80)
     }
     assert widths["status"] >= len("✓ completed") and widths["name"] >= 20
+
+
+async def test_a_column_that_no_row_needs_gives_its_room_away() -> None:
+    app = TableApp([Planet("venus", 0)])
+    async with app.run_test(size=(40, 4)):
+        assert "moons" not in app.lines()[0]
+        app.table.set_rows([Planet("venus", 0), Planet("earth", 1)])
+        assert "moons" in app.lines()[0]

@@ -79,6 +79,7 @@ GPUS: tuple[Column[CapacityLine], ...] = (
         flex=1,
         most=24,
         keep=9,
+        needed_by=lambda line: line.row.team,
         shrinks=True,
         export=lambda line: line.row.team or None,
     ),

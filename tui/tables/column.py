@@ -26,6 +26,10 @@ ARROW_CELLS = 1
 """Cells of the arrow behind the title of the column that a table is sorted by."""
 
 
+PER_ROW = ("cell", "value", "export", "needed_by")
+"""The parts of a column that are functions of a row."""
+
+
 @dataclass(frozen=True)
 class Column(Generic[Row]):
     """A table column: cell contents, and behavior when space is limited.
@@ -33,7 +37,8 @@ class Column(Generic[Row]):
     ``width`` is the minimum width in cells, apart from the room that a column's title and sort arrow need.
     ``flex`` is the column's share of spare width, up to ``most`` cells in all (0: no limit). ``clip`` is
     where a text that is too long is cut. Columns with the lowest ``keep`` are dropped first when the table
-    is too narrow. ``without`` maps IDs of other columns to the cell to use while that column is left out.
+    is too narrow; a column whose ``needed_by`` is true of no row is always left out. ``without`` maps IDs of
+    other columns to the cell to use while that column is left out.
 
     ``value`` is what rows are sorted by, None for a row without a value; without it, the column cannot be
     sorted by. ``descending`` is the direction of the first sort by it.
@@ -56,6 +61,7 @@ class Column(Generic[Row]):
     align: Literal["left", "right"] = "left"
     clip: Literal["end", "middle"] = "end"
     keep: int = 0
+    needed_by: Callable[[Row], Any] | None = None
     without: Mapping[str, Callable[[Row], Sequence[Span]]] = field(default_factory=dict)
     heading: str = ""
     shrinks: bool = False
@@ -70,7 +76,7 @@ class Column(Generic[Row]):
         def applied(function: Callable[[Row], Any] | None) -> Callable[[Whole], Any] | None:
             return None if function is None else lambda whole: function(part(whole))
 
-        changes: dict[str, Any] = {name: applied(getattr(self, name)) for name in ("cell", "value", "export")}
+        changes: dict[str, Any] = {name: applied(getattr(self, name)) for name in PER_ROW}
         return cast("Column[Whole]", replace(self, **changes))
 
     @property
@@ -100,6 +106,11 @@ def exported(name: str, columns: Iterable[Column[Row]], rows: Iterable[Row]) -> 
     fields = {column.field or column.id: column.export for column in columns if column.export is not None}
     values = tuple(tuple(export(row) for export in fields.values()) for row in rows)
     return ExportTable(name, tuple(fields), values)
+
+
+def needed_columns(columns: Iterable[Column[Row]], rows: Sequence[Row]) -> tuple[Column[Row], ...]:
+    """Leave out columns that no row needs."""
+    return tuple(column for column in columns if column.needed_by is None or any(map(column.needed_by, rows)))
 
 
 def sized_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> list[Column[Row]]:

@@ -24,6 +24,7 @@ from tui.tables.column import (
     Sort,
     Span,
     fitted_columns,
+    needed_columns,
     sized_columns,
 )
 from tui.text.names import clip_middle
@@ -89,6 +90,7 @@ class RowTable(CursorRows, Generic[Row]):
         """
         super().__init__(id=id)
         self._all_columns = tuple(columns)
+        self._needed_columns = needed_columns(columns, ())
         self._key = key
         self._opens = opens
         self._sized = sized
@@ -134,8 +136,9 @@ class RowTable(CursorRows, Generic[Row]):
         before, top = self.cursor_key, self._line_of(self._cursor) - self.scroll_offset.y
         (seen, *where), cursor = self._seen, self._cursor
         self._rows, self._headings = rows, self.headings_of(rows)
-        if self._sized:
-            self._layout_width = -1
+        needed = needed_columns(self._all_columns, rows)
+        if self._sized or needed != self._needed_columns:
+            self._needed_columns, self._layout_width = needed, -1
             self.refresh()
         self.set_class(not rows, "-empty")
         number = self._index_of(self._chosen)
@@ -211,7 +214,7 @@ class RowTable(CursorRows, Generic[Row]):
     def _fit(self, width: int) -> None:
         if width == self._layout_width:
             return
-        columns: Sequence[Column[Row]] = self._all_columns
+        columns: Sequence[Column[Row]] = self._needed_columns
         if self._sized:
             columns = sized_columns(columns, self._rows[:500], width)
         self._layout, self._layout_width = fitted_columns(columns, width), width
