@@ -162,6 +162,12 @@ def _progress(row: JobRow) -> list[Span]:
     return [(f"{row.status.word} {row.age}", "muted")]
 
 
+def _steps(row: JobRow) -> list[Span]:
+    """Return the steps, except those of a running job without a known end, which are its progress."""
+    is_progress = row.running and (row.progress is None or row.progress.fraction is None)
+    return [] if is_progress else [(row.steps, "muted")]
+
+
 def _left(row: JobRow) -> list[Span]:
     return [(duration(row.eta_s), "muted")] if row.eta_s is not None else []
 
@@ -199,7 +205,7 @@ _NAME = replace(
     title="job",
     cell=_name,
     width=22,
-    flex=12,
+    flex=4,
     most=32,
     keep=9,
     clip="middle",
@@ -238,7 +244,7 @@ _NOTE: Column[JobRow] = Column(
 _STEP: Column[JobRow] = Column(
     "step",
     "step",
-    text_cell(lambda row: row.steps, "muted"),
+    _steps,
     width=13,
     align="right",
     keep=1,
@@ -281,6 +287,7 @@ _GPU_USE: Column[JobRow] = Column(
 )
 _PROJECT = replace(
     _OF_JOB["project"],
+    width=15,
     cell=text_cell(lambda row: row.project, "muted"),
     value=lambda row: (row.project.lower(), row.status.order) if row.project else None,
 )
@@ -341,7 +348,7 @@ def job_columns(
         _GPU_USE,
         cost_column,
         _PROJECT,
-        _OF_JOB["user"],
+        replace(_OF_JOB["user"], flex=12),
         _OF_JOB["priority"],
         _OF_JOB["spot"],
         _AGE,

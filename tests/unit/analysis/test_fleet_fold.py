@@ -84,6 +84,13 @@ def cell(column_id: str, row: JobRow, snapshot: FleetSnapshot | None = None) -> 
     return "".join(text for text, _ in column.cell(row)).strip()
 
 
+def test_step_of_a_job_is_shown_in_one_of_its_cells() -> None:
+    for total, cells in ((None, ("step 880", "")), (2000, ("44%", "880/2,000"))):
+        preview = JobPreview(ProgressSnapshot(step=880, total_steps=total))
+        row = job_row(job("runs"), preview, ONE_O_CLOCK)
+        assert (cell("progress", row).split("  ")[-1].strip(), cell("step", row)) == cells
+
+
 def test_reinforcement_learning_shows_its_reward_and_an_ended_job_its_evaluation_loss() -> None:
     at_s = ONE_O_CLOCK.timestamp()
     grpo = ProgressSnapshot(loss=0.003, metrics={"critic/rewards/mean": Series("", (at_s,), (0.77,))})
