@@ -110,7 +110,7 @@ GPUS: tuple[Column[CapacityLine], ...] = (
 def _status(one: GpuAllocation) -> list[Span]:
     view = status_view(one.job.current_status)
     location = f"{one.place}. " if one.place else ""
-    return [(f"{view.sign} {location}{view.word}", view.tone)]
+    return [(view.sign, view.tone), (f" {location}{view.word}", "plain" if one.waits else "muted")]
 
 
 _OF_JOB: dict[str, Column[GpuAllocation]] = {
