@@ -199,6 +199,24 @@ def test_value_that_looks_like_an_option_is_a_value(talk: Talk, baseten: FakeBas
     assert quoted == [] and not target.exists()
 
 
+def test_error_names_the_parameter_of_the_tool(talk: Talk, baseten: FakeBaseten) -> None:
+    finished_run(baseten, "over", losses=[1.0])
+
+    async def session(client: Any) -> list[Any]:
+        return [
+            await call(client, "search_log", job_id="over", pattern="("),
+            await call(client, "search_log", job_id="over", since="soon"),
+            await call(client, "search_log", job_id=""),
+            await call(client, "summarize_job", job_id=""),
+        ]
+
+    pattern, since, *without_job = talk(session)
+    assert "Invalid value for pattern: missing )" in pattern
+    assert "Invalid value for since: not a time" in since
+    for answer in without_job:
+        assert answer.startswith("error:") and "job_id" in answer and "JOB_ID" not in answer
+
+
 @pytest.mark.parametrize(
     ("lines", "cut"), [(240, ""), (241, "(cut: 1 more line;"), (249, "(cut: 9 more lines;")]
 )

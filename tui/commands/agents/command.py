@@ -10,16 +10,18 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 import shlex
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
 from importlib.util import find_spec
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal, cast
+from itertools import accumulate, takewhile
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import click
+from pydantic import Field
 
 from api_client.version import __version__
 from tui.analysis.summary.rendering import NOTICE
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 Tool = Callable[..., Awaitable[list[str]]]
 """Returns the data of an answer, and remarks, if any."""
+Id = Annotated[str, Field(min_length=1)]
 Level = Literal["debug", "info", "warning", "error", "critical"]
 
 INSTRUCTIONS = """\
@@ -47,6 +50,9 @@ MOST_CHARACTERS = 24_000
 MOST_LINES, MOST_POINTS = 200, 200
 _FIRST_CUT = 200
 _LONGEST_TEXT = 500
+
+_PARAMETERS = {"--grep": "pattern", "--metric": "name", "--from": "checkpoint"}
+"""The parameters of tools that are named differently from the options they are passed as."""
 
 CHANGING = ("stop_job", "submit_job_again", "deploy_checkpoint", "resume_job")
 """The tools that change something, offered only if that is allowed."""
@@ -75,17 +81,17 @@ class Tools:
         """List jobs as CSV, running ones first; optionally those with a status, or of a project."""
         return await self._run("jobs", "--output=csv", *_given(status=status, project=project))
 
-    async def summarize_job(self, job_id: str) -> list[str]:
+    async def summarize_job(self, job_id: Id) -> list[str]:
         """Summarize a job: findings and their causes, progress, ETA, cost, checkpoints, what to do next."""
         return await self._run("summary", "--output=json", "--", job_id)
 
-    async def explain_problems(self, job_id: str) -> list[str]:
+    async def explain_problems(self, job_id: Id) -> list[str]:
         """Explain a job's findings, or why it failed, with all evidence: facts and log lines."""
         return await self._run("why", "--output=json", "--", job_id)
 
     async def search_log(
         self,
-        job_id: str,
+        job_id: Id,
         pattern: str = "",
         min_level: Level = "debug",
         node: str = "",
@@ -106,37 +112,37 @@ class Tools:
         out, remarks = await self._output("logs", *options)
         return [_fitting(json.loads(out), newest=True), *remarks]
 
-    async def list_metrics(self, job_id: str) -> list[str]:
+    async def list_metrics(self, job_id: Id) -> list[str]:
         """List the curves that a job's trainer prints: loss, reward, accuracy, speed; with the last value."""
         return await self._run("metrics", "--list", "--output=json", "--", job_id)
 
-    async def metric_series(self, job_id: str, name: str, points: int = 100) -> list[str]:
+    async def metric_series(self, job_id: Id, name: str, points: int = 100) -> list[str]:
         """Return a curve over time and steps, at most 200 points: evenly chosen ones if it has more."""
         out, _ = await self._output("progress", "--output=json", f"--metric={name}", "--", job_id)
         most = max(2, min(points, MOST_POINTS))
         return [_fitting({curve: _thinned(values, most) for curve, values in json.loads(out).items()})]
 
-    async def compare_jobs(self, job_ids: list[str]) -> list[str]:
+    async def compare_jobs(self, job_ids: list[Id]) -> list[str]:
         """Compare two or more jobs: outcome, duration, loss at the same step, speed, cost, checkpoints."""
         return await self._run("compare", "--output=json", "--", *job_ids)
 
-    async def diff_jobs(self, job_a: str, job_b: str) -> list[str]:
+    async def diff_jobs(self, job_a: Id, job_b: Id) -> list[str]:
         """Show what differs between two jobs: code, config, names of variables, image, commands, hardware."""
         return await self._run("diff", "--output=json", "--", job_a, job_b)
 
-    async def list_checkpoints(self, job_id: str) -> list[str]:
+    async def list_checkpoints(self, job_id: Id) -> list[str]:
         """List a job's checkpoints: which are newest, best, uploading, or written after the loss broke."""
         return await self._run("checkpoints", "list", "--output=json", "--order=desc", "--", job_id)
 
-    async def stop_job(self, job_id: str) -> list[str]:
+    async def stop_job(self, job_id: Id) -> list[str]:
         """Stop a job now. Its work since the last checkpoint is lost; see unsaved_work in its summary."""
         return await self._run("stop", "--output=json", "--", job_id)
 
-    async def submit_job_again(self, job_id: str) -> list[str]:
+    async def submit_job_again(self, job_id: Id) -> list[str]:
         """Submit a job again, with the same code, from the beginning: a new job, which costs money."""
         return await self._run("recreate", "--output=json", "--", job_id)
 
-    async def resume_job(self, job_id: str, checkpoint: str = "latest") -> list[str]:
+    async def resume_job(self, job_id: Id, checkpoint: str = "latest") -> list[str]:
         """Continue an ended job as a new one, from its checkpoint latest, best, or a name.
 
         Costs money, and executes the job's config.py on this machine.
@@ -144,7 +150,7 @@ class Tools:
         return await self._run("resume", "--output=json", "--yes", f"--from={checkpoint}", "--", job_id)
 
     async def deploy_checkpoint(
-        self, job_id: str, checkpoint: str, model_name: str, gpu: str, base_model: str = ""
+        self, job_id: Id, checkpoint: str, model_name: str, gpu: str, base_model: str = ""
     ) -> list[str]:
         """Deploy a checkpoint as a model, which costs money as long as it is up; gpu is such as H100:1."""
         options = _given(
@@ -173,7 +179,8 @@ class Tools:
         try:
             code = self._program.main(list(arguments), PROGRAM, standalone_mode=False, obj=settings)
         except click.ClickException as error:
-            raise CommandFailed(error.format_message(), ExitCode.USAGE) from None
+            message = _in_words_of_tools(error.format_message(), arguments)
+            raise CommandFailed(message, ExitCode.USAGE) from None
         except Exception as error:
             raise CommandFailed(*explain(error)) from error
         return None if code is None else ExitCode(code)
@@ -181,6 +188,15 @@ class Tools:
 
 def _given(**options: str) -> list[str]:
     return [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value]
+
+
+def _in_words_of_tools(message: str, arguments: Iterable[str]) -> str:
+    """Replace the options that a command was given by the parameters of the tool that gave them."""
+    options = [argument.partition("=")[0] for argument in takewhile(lambda each: each != "--", arguments)]
+    parameters = {
+        option: _PARAMETERS.get(option, option.removeprefix("--").replace("-", "_")) for option in options
+    }
+    return re.sub(r"'?(--[a-z-]+)'?", lambda match: parameters.get(match[1], match[0]), message)
 
 
 def _thinned(values: list[Any], most: int) -> list[Any]:
