@@ -205,7 +205,7 @@ def test_urls_are_written_as_the_official_file(cli: RunCli, saved: FakeBaseten, 
     assert [set(each) for each in document["checkpoint_artifacts"]] == [
         {"url", "relative_file_name", "node_rank", "size_bytes", "last_modified"}
     ] * 5
-    assert cli("checkpoints urls --job-id job1").code == 0
+    assert cli("checkpoints urls job1").code == 0
     assert len(list(tmp_path.iterdir())) == 1
 
 

@@ -21,6 +21,7 @@ from tui.commands.support.options import (
     JobChoice,
     examples,
     format_option,
+    job_argument_and_options,
     job_named,
     job_options,
 )
@@ -35,9 +36,9 @@ from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
 
 
-@examples("bt-tui checkpoints urls --job-id abc1234")
+@examples("bt-tui checkpoints urls abc1234")
 @click.command("urls", short_help="Write the URLs of a job's checkpoint files to a file.")
-@job_options
+@job_argument_and_options
 @client_command
 async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> None:
     """Write presigned URLs of all checkpoint files to PROJECT_JOB_checkpoints.json in the working directory.
