@@ -115,9 +115,10 @@ async def test_starter_project_is_written_and_its_config_reviewed(here: Path) ->
 
 async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_run(here: Path) -> None:
     told = here / "its-process"
-    endless = f"import os\nopen({str(told)!r}, 'w').write(str(os.getpid()))\nwhile True: pass\n"
+    endless = f"import os  # TrainingProject\nopen({str(told)!r}, 'w').write(str(os.getpid()))\n"
+    endless += "while True: pass\n"
     texts = {
-        "other": CONFIG.replace("from-the-screen", "from-the-path"),
+        "another": CONFIG.replace("from-the-screen", "from-the-path"),
         "endless": endless,
         ".": "x = 1\nraise ValueError('[red]no such luck[/red]')\n",
     }
@@ -129,7 +130,7 @@ async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_r
         async with app.run_test(size=SIZE) as pilot:
             await until(pilot, lambda: "job1" in text_of(app))
             await pilot.press("n")
-            await until(pilot, lambda: "other/config.py" in text_of(app))
+            await until(pilot, lambda: "another/config.py" in text_of(app))
             await pilot.press(*"config.py", "enter")
             await until(pilot, lambda: "[red]no such luck[/red]" in text_of(app))
             assert "line 2" in text_of(app) or ":2" in text_of(app)
@@ -178,11 +179,10 @@ def test_typed_path_is_completed_by_folders_and_python_files(here: Path) -> None
     } == {None}
 
 
-def test_recent_configs_come_first_then_those_that_name_a_project_and_vanished_ones_not_at_all(
-    tmp_path: Path,
-) -> None:
+def test_recent_configs_come_first_then_only_those_that_name_a_project(tmp_path: Path) -> None:
     memory = tmp_path / "state" / "recent.json"
     texts = {"a": "", "b": "", "c": "DEBUG = True", "d": "project = TrainingProject(...)"}
+    texts["f"] = "from common import training_project"
     for name, text in (texts | {".hidden": "", "node_modules": ""}).items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.py").write_text(text, encoding="utf-8")
@@ -191,7 +191,7 @@ def test_recent_configs_come_first_then_those_that_name_a_project_and_vanished_o
     for name in ("a", "b", "gone", "b"):
         remember_config(tmp_path / name / "config.py", memory)
     found = [(choice.path.parent.name, choice.recent) for choice in find_configs(tmp_path, memory)]
-    assert found == [("b", True), ("a", True), ("d", False), ("c", False), ("e", False)]
+    assert found == [("b", True), ("a", True), ("d", False), ("f", False)]
     for content in ("", "not json", '{"a": 1}', "[1, null]"):
         memory.write_text(content, encoding="utf-8")
         assert find_configs(tmp_path / "empty", memory) == (), "a memory that makes no sense is none"

@@ -72,18 +72,16 @@ def recent_configs_file() -> Path:
 
 
 def find_configs(below: Path, memory: Path) -> tuple[ConfigChoice, ...]:
-    """Return recent configs that still exist, newest first, then every ``config.py`` below a folder.
+    """Return recent configs that still exist, newest first, then each ``config.py`` that names a project.
 
-    Those that contain a TrainingProject come first, since many programs have their own ``config.py``. The
-    others are kept, because a config may import its project.
+    Many programs have a ``config.py`` that configures something else. A path of any file can be typed.
     """
     remembered = read_state(memory, RecentConfigs).paths
     recent = [Path(path) for path in remembered if os.path.isfile(path)]  # noqa: PTH113 - never raises
-    near = (path for path in _walk(below) if path not in recent)
-    nearby = sorted(islice(near, FOUND_AT_MOST), key=lambda path: not _names_a_project(path))
+    nearby = (path for path in _walk(below) if path not in recent and _names_a_project(path))
     return (
         *(ConfigChoice(path, True) for path in recent),
-        *(ConfigChoice(path, False) for path in nearby),
+        *(ConfigChoice(path, False) for path in islice(nearby, FOUND_AT_MOST)),
     )
 
 
@@ -99,13 +97,15 @@ def remember_config(path: Path, memory: Path) -> None:
 
 
 def _names_a_project(path: Path) -> bool:
+    """Return True if the file names the SDK's class, or the usual variable, which it may import."""
     if not path.is_file():  # Opening a pipe of that name would block.
         return False
     try:
         with path.open("rb") as file:
-            return b"TrainingProject" in file.read(65_536)
+            text = file.read(65_536)
     except OSError:
         return False
+    return b"TrainingProject" in text or b"training_project" in text
 
 
 def _walk(below: Path) -> Iterator[Path]:
