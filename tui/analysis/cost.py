@@ -219,7 +219,7 @@ def charge(job: TrainingJob, now: datetime, idle_s: float | None = None) -> Char
     """Return a job's usage so far; None if it has not run.
 
     A job list does not say when jobs started, so the time counts from creation until the last change of
-    an ended job, less ``idle_s``, in which it did not run. While that is not known (None), it is too much.
+    an ended job, less ``idle_s``, in which it did not run. The usage is overestimated if that is None.
     """
     if job.created_at is None or not _may_have_run(job):
         return None

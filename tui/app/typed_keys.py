@@ -80,7 +80,7 @@ class TypedKeys:
             self._wait(focused.ancestors_with_self if focused is not None else ())
 
     def _wait(self, way: Iterable[MessagePump] = ()) -> None:
-        """Take the next key once the widgets that the last one went to have handled what it began."""
+        """Hold back the next key until the widgets in ``way`` have handled the last one."""
         if self._app.screen_stack:
             self._waiting = asyncio.create_task(self._until_ready(self._app.screen, way))
 

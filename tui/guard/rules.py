@@ -364,7 +364,7 @@ def _alert(run: RunSnapshot, event: Event, message: str, severity: Severity) -> 
 
 
 def is_due(memory: RunMemory, alert: Alert) -> bool:
-    """Return True if an alert of a look is worth a notification, given what was remembered before the look.
+    """Return True if an alert is worth a notification; ``memory`` is what was remembered before this check.
 
     A finding that ended is not, nor one that comes back soon.
     """

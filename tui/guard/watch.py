@@ -328,7 +328,7 @@ class Guard:
         )
 
     def forget_deadlines(self) -> None:
-        """Take back the deadlines of the runs that were looked at."""
+        """Discard the deadlines of the runs that were checked last."""
         keys = {f"{self._server}/{job_id}" for job_id in self.last_looks}
 
         def change(state: GuardState) -> tuple[GuardState, None]:
