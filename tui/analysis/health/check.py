@@ -37,7 +37,7 @@ Level = float | Callable[[float], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A small simulated run of a machine with two GPUs of 80 GiB, and what is found at its end.
+    """A small simulated run of nodes with two GPUs of 80 GiB and 64 cores, and what is found at its end.
 
     Its log has a step each ``step_s`` until ``stops_s``, its nodes a sample a minute. Levels are functions
     of the second, the loss of the step.
