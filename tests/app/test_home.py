@@ -291,11 +291,17 @@ async def test_narrow_screens_show_the_lost_money_before_the_problem() -> None:
         assert "−$60 stalled" in text_of(app)
 
 
-async def test_a_notice_goes_with_the_next_key_but_an_error_stays() -> None:
+async def test_a_notice_that_was_seen_goes_with_the_next_key_but_an_error_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     app = home(costly_fleet())
     async with opened(app, (80, 24)) as pilot:
         app.notify("Copied the job id")
         app.notify("Not stopped", severity="error")
+        monkeypatch.setattr("tui.app.shell.NOTICE_SEEN_S", 60.0)
+        await pressed(pilot, "j")
+        assert len(app._notifications) == 2
+        monkeypatch.setattr("tui.app.shell.NOTICE_SEEN_S", 0.0)
         await pressed(pilot, "j")
         assert [notice.message for notice in app._notifications] == ["Not stopped"]
 

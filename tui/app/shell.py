@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
@@ -92,6 +93,8 @@ PROBLEMS_SHOWN_S = 30.0
 REMEMBER_EVERY_S = 2.0
 COPIED_CELLS = 160
 MAX_NOTICES = 3
+NOTICE_SEEN_S = 1.0
+"""A notice that has been shown for so long goes with the next key."""
 CRASHED = 1
 """Exit status of a crash."""
 SESSION_GROUPS = ("downloads", "open", "act", "batch", "record")
@@ -469,8 +472,13 @@ class BtTuiApp(App[WelcomeChoice]):
         """
         if not self._can_act(action, default_namespace, namespaces):
             return False
-        for read in [notice for notice in self._notifications if notice.severity == "information"]:
-            self._unnotify(read)
+        seen = [
+            notice
+            for notice in self._notifications
+            if notice.severity == "information" and time() - notice.raised_at >= NOTICE_SEEN_S
+        ]
+        for notice in seen:
+            self._unnotify(notice)
         scopes = self._scopes(self.screen) if self.screen_stack else (Scope.APP,)
         done = await super().run_action(action, default_namespace, namespaces)
         if done and isinstance(action, str):

@@ -146,9 +146,11 @@ class ProgressFold:
                 self._errors.take(stamp, message, entry.level, entry.replica)
             readings = self._reader.read(message, replica, stamp, shape)
             own = [told.reading for told in readings if told.at_ns == stamp] if readings else ()
-            if not own or own[-1].is_epoch:
-                if not shape.can_fail and entry.level in _ORDINARY and time < shape.aside_at:
-                    shape.aside_at = time
+            if own and not own[-1].is_epoch:
+                shape.reports = True
+            else:
+                if not shape.can_fail and entry.level in _ORDINARY and time < shape.aside_since:
+                    shape.aside_since = time
                 self._counts.read(time, replica, message)
                 if shape.can_announce and (announcement := announced(excerpt(message))) is not None:
                     self._event(announcement.kind, time, announcement.value)

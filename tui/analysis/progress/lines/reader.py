@@ -129,7 +129,7 @@ class Reader:
     @property
     def new_words_at(self) -> float:
         """Time (epoch s) of the newest line that says what none before it did; -inf if there is none."""
-        times = (shape.aside_at for shape in self._shapes.values())
+        times = (shape.aside_since for shape in self._shapes.values() if not shape.reports)
         return max(filter(math.isfinite, times), default=-math.inf)
 
     def _read_text(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:

@@ -85,5 +85,7 @@ class Shape:
     layouts: list[Layout] = field(default_factory=list)
     is_known: bool = False
     """True from the second line on: an expression for a text that appears once would be wasted."""
-    aside_at: float = math.inf
-    """Time (epoch s) of its first line that reports neither progress nor an error."""
+    reports: bool = False
+    """True once a line of it has reported progress."""
+    aside_since: float = math.inf
+    """Time (epoch s) of its first line that reported neither progress nor an error."""
