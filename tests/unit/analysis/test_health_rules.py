@@ -18,7 +18,7 @@ from support.example_runs import watch_example
 from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import brief
 from tui.analysis.health.check import Example, Level
-from tui.analysis.health.judge import health
+from tui.analysis.health.judge import health, judged
 from tui.analysis.health.registry import KINDS
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
@@ -640,3 +640,16 @@ def test_first_look_during_a_save_finds_the_node_that_was_slow_before_it() -> No
     ]
     healthy = replace(run, gpu=(use(0.95),) * 4)
     assert not any(str(finding.kind) == "straggler" for finding in [*watch_example(healthy, look_s=7200)][-1])
+
+
+def test_problem_that_begins_with_the_part_of_the_log_that_was_read_has_no_time_yet() -> None:
+    job = TrainingJob.model_validate(
+        {"id": "j", "current_status": "TRAINING_JOB_RUNNING", "instance_type": H100.model_dump()}
+    )
+    lines = steps(6000, loss=lambda step: math.nan if step > 600 else 1.0)
+    for begin_s, known in ((4000.0, {False: False, True: True}), (0.0, {False: True, True: True})):
+        progress = told([line for line in lines if line[0] > begin_s])
+        for log_read, has_time in known.items():
+            seen = RunSnapshot(job, moment(6000), moment(6000), progress=progress, log_read=log_read)
+            (finding,) = (each for each in judged(seen).findings if each.kind.loss)
+            assert (finding.since is not None) == has_time

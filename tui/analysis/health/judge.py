@@ -40,7 +40,7 @@ def judged(
     previous = tuple(previous)
     findings = _at_its_end(run, rules) if run.job.is_finished else health(run, rules, previous)
     if not run.log_read:
-        findings = without_halts(findings)
+        findings = _without_early_onsets(without_halts(findings), Watched(run, rules))
     parts = ((LOG, run.log_read), (METRICS, run.health_metrics is not None))
     checked = frozenset(part for part, is_read in parts if is_read)
     compares = (
@@ -67,6 +67,20 @@ def _at_its_end(run: RunSnapshot, rules: HealthRules) -> tuple[HealthFinding, ..
 def without_halts(findings: Iterable[HealthFinding]) -> tuple[HealthFinding, ...]:
     """Drop the findings that need the whole log: a run's pauses are unknown until it has been read."""
     return tuple(finding for finding in findings if not finding.kind.halts)
+
+
+def _without_early_onsets(findings: Iterable[HealthFinding], watched: Watched) -> tuple[HealthFinding, ...]:
+    """Drop the times of those that were there when the part of the log that is read begins to tell.
+
+    They may have begun long before it: how long they last, and what they have cost, is not known yet.
+    """
+    since = watched.growth_since
+    return tuple(
+        replace(finding, since=None)
+        if finding.since is not None and finding.since.timestamp() <= since
+        else finding
+        for finding in findings
+    )
 
 
 def with_findings(run: RunSnapshot, findings: Iterable[HealthFinding]) -> RunSnapshot:
