@@ -89,7 +89,7 @@ async def test_from_home_to_a_served_model_by_keyboard(
             await until(pilot, lambda: "nothing was created" in text_of(app))
             assert files(tmp_path, "truss_configs/*/config.yaml")
             await pilot.press("escape")
-            await until(pilot, lambda: step_of(app) == REVIEW)
+            await until(pilot, lambda: step_of(app) == REVIEW and "nothing was created" not in text_of(app))
 
             # the config is saved as Python
             await pilot.press("down", "enter")

@@ -56,7 +56,7 @@ async def test_choose_review_change_submit_and_watch(here: Path) -> None:
         async with app.run_test(size=SIZE) as pilot:
             await until(pilot, lambda: "No training jobs here yet" in text_of(app))
             await pilot.press("n")
-            await until(pilot, lambda: "config.py" in text_of(app))
+            await until(pilot, lambda: "config files" in text_of(app))
             await pilot.press("enter")
             shown = ("from-the-screen", "sh ./run.sh", "2 files", "2Gi, spot")
             await until(pilot, lambda: all(each in text_of(app) for each in shown))

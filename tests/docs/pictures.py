@@ -30,7 +30,7 @@ from tui.widgets.row_table import RowTable
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
 FONT = "DejaVu Sans Mono"
-SICK_RUNS = 12
+SICK_RUNS = 9
 SIZE_OF_SVG = re.compile(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"')
 FONT_FACES = re.compile(r"@font-face\s*\{[^}]*\}")
 

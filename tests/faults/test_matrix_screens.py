@@ -65,8 +65,7 @@ ACTING = ("401", "reset")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyServer]:
     with faulty_world(tmp_path_factory.mktemp("world")) as (server, patch):
         patch.setattr("tui.analysis.connection.ROUTE_GRACE_S", LONGEST_PAUSE_S)
-        for screen in ("files.preview", "differences"):  # timers of the screen's own
-            patch.setattr(f"tui.screens.{screen}.RETRY_DELAY_S", LONGEST_PAUSE_S)
+        patch.setattr("tui.screens.differences.RETRY_DELAY_S", LONGEST_PAUSE_S)
         yield server
 
 

@@ -205,11 +205,12 @@ async def _deploy(
     if cli_options.assume_yes and not cli_options.dry_run:
         client.check_may_change("deploying checkpoints")
     deployer = Deployer(client, output, cli_options)
+    project = selected_project(cli_options.project, cli_options.project_id)
+    project_id = await project_id_of(client, project)
     if form.answers.job_id is not None:
         job = await job_named(client, form.answers.job_id)
         form = replace(form, answers=replace(form.answers, job_id=job.id))
-    project = selected_project(cli_options.project, cli_options.project_id)
-    facts = await read_facts(client, form, await project_id_of(client, project))
+    facts = await read_facts(client, form, project_id)
     form = replace(form, facts=facts)
     if not can_ask():
         _check_checkpoints(form)

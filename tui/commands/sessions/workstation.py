@@ -69,7 +69,7 @@ from tui.commands.support.output import ExitCode, Output, refuse
     metavar="GIB",
     help="Size of the checkpoint volume in GiB.",
 )
-@click.option("--checkpoint-from-job", metavar="ID", help="Load this job's latest checkpoint.")
+@click.option("--checkpoint-from-job", metavar="JOB_ID", help="Load the latest checkpoint of this job.")
 @click.option("--spot", is_flag=True, help="Use spot capacity, which can be preempted.")
 @push_options(format_option(TEXT, JSON, also=["--output-format"]))
 @remote_option
