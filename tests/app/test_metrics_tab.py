@@ -94,9 +94,14 @@ async def test_one_cursor_reads_all_charts_at_once_and_lines_are_switched_off_an
         assert all(chart.spec.cursor == farther for chart in deck(app).shown)
         await press(pilot, "escape")
         assert screen(app).metrics.view.cursor is None
-        axis = next(line for line in (await press(pilot, "m", "v")).splitlines() if "└" in line)
+        await press(pilot, "m", "v")
+        chart = deck(app).widget_of(deck(app).shown[0].id)
+        await until(
+            pilot, lambda: chart is not None and chart.size.width > WIDE[0] // 2
+        )  # it has the width for itself
+        axis = next(line for line in (await pressed(pilot)).splitlines() if "└" in line)
         await pilot.click(offset=(axis.rindex("◆"), 8))
-        assert "◆ checkpoint-4000" in await pressed(pilot)
+        await until(pilot, lambda: "◆ checkpoint-4000" in text_of(app))
 
 
 async def test_the_readout_scrolls_the_log_and_a_chosen_line_moves_the_readout() -> None:
