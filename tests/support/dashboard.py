@@ -138,7 +138,12 @@ async def settle(pilot: Pilot[Any]) -> None:
         view._paint()
     for field in pilot.app.screen.query(Input):
         field.cursor_blink = False  # a picture must not depend on when it is taken
-    await pilot.pause()
+    shown = ""
+    for _ in range(20):  # a layout may have been drawn in part
+        await pilot.pause(0.02)
+        shown, before = text_of(cast(BtTuiApp, pilot.app)), shown
+        if shown == before:
+            return
 
 
 @asynccontextmanager
