@@ -148,6 +148,18 @@ async def test_keys_wait_for_a_dialog_and_are_dropped_when_it_takes_too_long(
         await until(pilot, lambda: isinstance(app.screen, Dialog) and len(asked.messages) == 1 + in_time)
 
 
+async def test_key_waits_for_a_screen_that_changes_right_before_it_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = home()
+    async with opened(app, SIZE) as pilot:
+        looks = iter([True, False])  # at the screen: when the key is typed, and when it is taken
+        for module in ("typed_keys", "shell"):
+            monkeypatch.setattr(f"tui.app.{module}.is_settled", lambda _screen: next(looks, True))
+        await at_once(app, pilot, "space")
+        await until(pilot, lambda: "1 marked" in text_of(app))
+
+
 async def test_dialog_that_opens_by_itself_takes_no_key_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.app.typed_keys.SEEN_AFTER_S", 60.0)
     app = job_view()

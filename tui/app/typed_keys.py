@@ -18,6 +18,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -68,9 +69,12 @@ class TypedKeys:
             else:
                 self._wait()
 
-    async def _take_next(self) -> None:
+    async def _take_next(self, *, has_waited: bool = False) -> None:
         self._waiting = None
         if not (self._keys and self._app.screen_stack):  # without screens, the app is ending
+            return
+        if not (has_waited or is_settled(self._app.screen)):  # it has changed since it was looked at
+            self._wait(has_waited=True)
             return
         key, focused = self._keys.popleft(), self._app.focused
         try:
@@ -79,12 +83,12 @@ class TypedKeys:
         finally:
             self._wait(focused.ancestors_with_self if focused is not None else ())
 
-    def _wait(self, way: Iterable[MessagePump] = ()) -> None:
+    def _wait(self, way: Iterable[MessagePump] = (), *, has_waited: bool = False) -> None:
         """Hold back the next key until the widgets in ``way`` have handled the last one."""
         if self._app.screen_stack:
-            self._waiting = asyncio.create_task(self._until_ready(self._app.screen, way))
+            self._waiting = asyncio.create_task(self._until_ready(self._app.screen, way, has_waited))
 
-    async def _until_ready(self, screen: Screen[Any], way: Iterable[MessagePump]) -> None:
+    async def _until_ready(self, screen: Screen[Any], way: Iterable[MessagePump], has_waited: bool) -> None:
         await _handled((*way, screen, self._app))
         if self._opening is not None:
             opening = self._opening
@@ -95,7 +99,7 @@ class TypedKeys:
             else:
                 await _handled((*self._app.screen_stack[-1:], self._app))
         await _until(lambda: all(map(is_settled, self._app.screen_stack[-1:])))
-        self._app.call_later(self._take_next)
+        self._app.call_later(partial(self._take_next, has_waited=has_waited))
 
     def _is_on_top(self, screen: Screen[Any]) -> bool:
         return self._app.screen_stack[-1:] == [screen]
