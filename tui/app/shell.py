@@ -57,7 +57,7 @@ from tui.app.terminal import (
 )
 from tui.app.theme import NO_COLOR_THEME, THEMES, legible
 from tui.app.tips import Tips
-from tui.app.typed_keys import TypedKeys
+from tui.app.typed_keys import TypedKeys, until
 from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.base import AppMessage, AppScreen, OpenPage, PageServices
@@ -93,6 +93,8 @@ PROBLEMS_SHOWN_S = 30.0
 REMEMBER_EVERY_S = 2.0
 COPIED_CELLS = 160
 MAX_NOTICES = 3
+CHANGE_WAIT_S = 0.5
+"""An action waits no longer for a screen that changes; it is dropped then."""
 NOTICE_SEEN_S = 1.0
 """A notice that has been shown for so long goes with the next key."""
 CRASHED = 1
@@ -467,10 +469,10 @@ class BtTuiApp(App[WelcomeChoice]):
     ) -> bool:
         """Run the action as Textual does, mark its tip as followed, and drop notices that cover the screen.
 
-        Do nothing if it is an action of a screen that is not on top, or whose widgets are being mounted or
-        removed: it might act on what the user does not see, or on a widget that is not there.
+        Do nothing if it is an action of a screen that is not on top: it might act on what the user does not
+        see. Wait while widgets of the screen are mounted or removed: it might act on one that is not there.
         """
-        if not self._can_act(action, default_namespace, namespaces):
+        if not await self._can_act(action, default_namespace, namespaces):
             return False
         seen = [
             notice
@@ -486,15 +488,19 @@ class BtTuiApp(App[WelcomeChoice]):
                 self.tips.done(f"{scope}.{action.rpartition('.')[2].partition('(')[0]}")
         return done
 
-    def _can_act(
+    async def _can_act(
         self, action: Any, default_namespace: DOMNode | None, namespaces: Mapping[str, DOMNode] | None
     ) -> bool:
         target, _, _ = self._parse_action(action, default_namespace or self, namespaces)
         if target is self:
             return True
-        return any(
-            screen in target.ancestors_with_self and is_settled(screen) for screen in self.screen_stack[-1:]
-        )
+
+        def is_on_top() -> bool:
+            return any(screen in target.ancestors_with_self for screen in self.screen_stack[-1:])
+
+        if is_on_top():
+            await until(lambda: is_settled(self.screen), CHANGE_WAIT_S)
+        return is_on_top() and is_settled(self.screen)
 
     @staticmethod
     def _scopes(screen: Screen[object]) -> tuple[Scope, ...]:

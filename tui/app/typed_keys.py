@@ -18,7 +18,6 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -69,12 +68,9 @@ class TypedKeys:
             else:
                 self._wait()
 
-    async def _take_next(self, *, has_waited: bool = False) -> None:
+    async def _take_next(self) -> None:
         self._waiting = None
         if not (self._keys and self._app.screen_stack):  # without screens, the app is ending
-            return
-        if not (has_waited or is_settled(self._app.screen)):  # it has changed since it was looked at
-            self._wait(has_waited=True)
             return
         key, focused = self._keys.popleft(), self._app.focused
         try:
@@ -83,23 +79,23 @@ class TypedKeys:
         finally:
             self._wait(focused.ancestors_with_self if focused is not None else ())
 
-    def _wait(self, way: Iterable[MessagePump] = (), *, has_waited: bool = False) -> None:
+    def _wait(self, way: Iterable[MessagePump] = ()) -> None:
         """Hold back the next key until the widgets in ``way`` have handled the last one."""
         if self._app.screen_stack:
-            self._waiting = asyncio.create_task(self._until_ready(self._app.screen, way, has_waited))
+            self._waiting = asyncio.create_task(self._until_ready(self._app.screen, way))
 
-    async def _until_ready(self, screen: Screen[Any], way: Iterable[MessagePump], has_waited: bool) -> None:
+    async def _until_ready(self, screen: Screen[Any], way: Iterable[MessagePump]) -> None:
         await _handled((*way, screen, self._app))
         if self._opening is not None:
             opening = self._opening
-            await _until(lambda: opening.is_finished or not self._is_on_top(screen))
+            await until(lambda: opening.is_finished or not self._is_on_top(screen), LONGEST_WAIT_S)
             self._opening = None
             if self._is_on_top(screen):
                 self._keys.clear()
             else:
                 await _handled((*self._app.screen_stack[-1:], self._app))
-        await _until(lambda: all(map(is_settled, self._app.screen_stack[-1:])))
-        self._app.call_later(partial(self._take_next, has_waited=has_waited))
+        await until(lambda: all(map(is_settled, self._app.screen_stack[-1:])), LONGEST_WAIT_S)
+        self._app.call_later(self._take_next)
 
     def _is_on_top(self, screen: Screen[Any]) -> bool:
         return self._app.screen_stack[-1:] == [screen]
@@ -115,7 +111,8 @@ async def _handled(pumps: Iterable[MessagePump]) -> None:
                     await is_done.wait()
 
 
-async def _until(condition: Callable[[], bool]) -> None:
+async def until(condition: Callable[[], bool], most_s: float) -> None:
+    """Return once the condition holds, or after that many seconds."""
     begun_s = monotonic()
-    while not condition() and monotonic() - begun_s <= LONGEST_WAIT_S:  # noqa: ASYNC110
+    while not condition() and monotonic() - begun_s <= most_s:  # noqa: ASYNC110
         await asyncio.sleep(CHECK_EVERY_S)  # no message says when all widgets of a screen are mounted
