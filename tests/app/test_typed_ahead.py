@@ -137,12 +137,11 @@ async def test_keys_wait_for_a_dialog_and_are_dropped_when_it_takes_too_long(
         return await ask(*of)
 
     monkeypatch.setattr(JobChanges, "_is_confirmed", ask_late)
-    monkeypatch.setattr("tui.app.typed_keys.LONGEST_WAIT_S", 60.0)
+    monkeypatch.setattr("tui.app.typed_keys.LONGEST_WAIT_S", 60.0 if in_time else 0.5)
     app, asked = view(), Heard(BatchRequested)
     async with opened(app, SIZE, message_hook=asked) as pilot:
         await at_once(app, pilot, key, "q", key)
         if not in_time:
-            monkeypatch.setattr("tui.app.typed_keys.LONGEST_WAIT_S", 0.0)
             await until(pilot, lambda: not app._typed._keys)
         may_ask.set()
         await until(pilot, lambda: isinstance(app.screen, Dialog) and len(asked.messages) == 1 + in_time)
