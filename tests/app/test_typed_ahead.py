@@ -152,8 +152,8 @@ async def test_key_waits_for_a_screen_that_changes_right_before_it_acts(
 ) -> None:
     app = home()
     async with opened(app, SIZE) as pilot:
-        looks = iter([False])  # a tip is mounted, say
-        monkeypatch.setattr("tui.app.shell.is_settled", lambda _screen: next(looks, True))
+        looks = iter([True, False])  # when it acts, a tip is mounted, say
+        monkeypatch.setattr("tui.app.typed_keys.is_settled", lambda _screen: next(looks, True))
         await at_once(app, pilot, "space")
         await until(pilot, lambda: "1 marked" in text_of(app))
 

@@ -1,9 +1,79 @@
 """The dashboard app: it owns the session, shows screens, and carries out their requests.
 
-``shell`` is the app itself, which owns the services in the other modules: downloads, alerts, navigation,
-tips, remotes, teams, changes of jobs, saved files.
+``shell`` is the app itself, which owns the services in the other modules: saved files, alerts, navigation,
+tips, remotes, teams, changes of jobs.
 """
 
-from tui.app.shell import BtTuiApp, run_dashboard
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from api_client.remotes import Remote
+from tui.app.shell import CRASHED, BtTuiApp
+from tui.app.terminal import crash_notice, drawn_on_stdout, watched_threads
+from tui.screens.welcome import WelcomeChoice
+from tui.settings.loading import Loaded
+from tui.settings.remembered import Memory, memory_path
+from tui.system.garbage import collect_only_when_idle, make_no_caches_for_lines
+
+if TYPE_CHECKING:
+    from tui.readers.recorded_runs import OpenRecordings
 
 __all__ = ["BtTuiApp", "run_dashboard"]
+
+
+def run_dashboard(
+    remote: Remote | None,
+    *,
+    job_id: str | None = None,
+    tab: str | None = None,
+    demo: bool = False,
+    settings: Loaded,
+    own_emulator: Callable[[], Remote] | None = None,
+    recorded: OpenRecordings | None = None,
+    why_no_remote: str = "",
+) -> WelcomeChoice | None:
+    """Run the dashboard until the user quits; return the choice made on the welcome screen, if any.
+
+    ``own_emulator`` starts the local emulator, if the user switches to it. ``recorded`` are the
+    recordings that ``remote`` stands for. A demo and a recording do not remember their state.
+    """
+    collect_only_when_idle()
+    make_no_caches_for_lines()
+    app = BtTuiApp(
+        remote,
+        job_id=job_id,
+        tab=tab,
+        demo=demo,
+        settings=settings,
+        memory=Memory(None if demo or recorded is not None else memory_path()),
+        own_emulator=own_emulator,
+        recorded=recorded,
+        why_no_remote=why_no_remote,
+        tips=True,
+    )
+    choice: WelcomeChoice | None = None
+    failure: BaseException | None = None
+    try:
+        with drawn_on_stdout(), watched_threads(app.crash):
+            choice = app.run()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - of closing what the app used; its message may hold data
+        failure = error
+    finally:
+        app.restore_terminal()  # a second signal may have interrupted Textual
+        # only after its threads have ended, because a running download would create its folder again
+        app.outbox.close()
+    if failure is None and app.ended_unasked:  # its own task was canceled, which Textual hides
+        failure = asyncio.CancelledError()
+    if failure is not None and not app.return_code:
+        sys.stderr.write(f"{crash_notice(failure)}\n")
+        raise SystemExit(CRASHED)
+    if app.return_code:  # it crashed, and printed its report, or its terminal is gone
+        raise SystemExit(app.return_code)
+    app.shutdown.finish()
+    return choice

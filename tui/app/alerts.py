@@ -34,9 +34,6 @@ from tui.text.units import counted, duration
 from tui.widgets.background import run_in_background
 
 TOAST_S = 12.0
-AWAY_AFTER_S = 180.0
-"""Idle time after which the user counts as away, for terminals that do not report their focus."""
-SNOOZE_CHECK_S = 10.0
 _TONES: dict[str, SeverityLevel] = {"critical": "error", "warning": "warning", "info": "information"}
 
 
@@ -82,7 +79,7 @@ class Alerts:
             run_in_background(self._app, self._delivery.run, "notifications outside", group="alerts")
         if settings.title:
             self._write(SAVE_TITLE)
-        self._app.set_interval(SNOOZE_CHECK_S, self._check_snoozes)
+        self._app.set_interval(10.0, self._check_snoozes)
 
     def stop(self) -> None:
         if self._title_shown:
@@ -104,7 +101,7 @@ class Alerts:
         """True if the terminal has no focus, or, if it never reports focus, after a while without input."""
         if self._knows_focus:
             return not self._app.app_focus
-        return self.unused_s > AWAY_AFTER_S
+        return self.unused_s > 180.0
 
     # New findings
 

@@ -1,23 +1,42 @@
-"""Files that the app saves: exports and screenshots. In a browser session they become downloads."""
+"""Files that the app saves: exports, screenshots, downloads and recordings.
+
+In a browser session, each becomes a download of the browser once it is complete. Downloads and recordings run
+in the background.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 from textual.app import App
+from textual.worker import Worker
 
+from api_client.errors import RequestError
 from api_client.files import why_not_written, write_private
-from tui.screens.dialogs import ExportScreen
-from tui.screens.messages import ExportRequested, FilesSaved, Handlers
+from api_client.models import TrainingJob
+from api_client.recordings.archive import SUFFIX, RecordingError
+from tui.actions.keymap import key_for
+from tui.analysis.transfers import DownloadRequest, Transfer, TransferState, outcome_text
+from tui.readers.session import Session
+from tui.screens import messages
+from tui.screens.dialogs import DownloadFolderScreen, ExportScreen, FileConflictScreen
+from tui.screens.downloads import DownloadsScreen
 from tui.system.saved_files import Outbox, delivered_as, landing, packed, proposed_path, safe_name
+from tui.text.sanitize import sanitize
+from tui.text.units import bytes_iec, counted
 from tui.widgets.background import run_in_background
+
+if TYPE_CHECKING:
+    from api_client.transfers import DownloadPlan, Existing
+    from tui.feeds.downloads import DownloadsFeed
+    from tui.readers.recorder import Recorder
 
 
 class SavedFiles:
@@ -28,10 +47,10 @@ class SavedFiles:
         self._outbox = outbox
 
     @property
-    def handlers(self) -> Handlers:
-        return {ExportRequested: self.export, FilesSaved: self.deliver}
+    def handlers(self) -> messages.Handlers:
+        return {messages.ExportRequested: self.export, messages.FilesSaved: self.deliver}
 
-    def export(self, message: ExportRequested) -> None:
+    def export(self, message: messages.ExportRequested) -> None:
         if not any(table.rows for table in message.tables):
             self._app.notify("Nothing to export yet.")
             return
@@ -41,7 +60,7 @@ class SavedFiles:
                 paths = ", ".join(str(path.absolute()) for path in files)
                 where = f"as {delivered_as(files)}" if self._app.is_web else f"to {paths}"
                 self._app.notify(f"Saved {message.what} {where}.")
-                self.deliver(FilesSaved(files))
+                self.deliver(messages.FilesSaved(files))
 
         screen = ExportScreen(message.what, message.tables, proposed_path(*message.names))
         self._app.push_screen(screen, saved)
@@ -59,9 +78,9 @@ class SavedFiles:
             return
         where = f"as {path.name}" if self._app.is_web else f"to {path}"
         self._app.notify(f"Screenshot saved {where}.")
-        self.deliver(FilesSaved((path,)))
+        self.deliver(messages.FilesSaved((path,)))
 
-    def deliver(self, message: FilesSaved) -> None:
+    def deliver(self, message: messages.FilesSaved) -> None:
         if not self._app.is_web:
             return
         if len(message.paths) == 1:
@@ -89,3 +108,211 @@ class SavedFiles:
 
     def _deliver(self, path: Path) -> None:
         self._app.deliver_binary(path, save_filename=safe_name(path.name))
+
+
+class DownloadStarter:
+    """Asks for the folder of a download, starts it and reports its end; needs a session to start any."""
+
+    def __init__(
+        self,
+        app: App[Any],
+        session: Session | None,
+        keys: Mapping[str, str],
+        outbox: Outbox,
+        files: SavedFiles,
+    ) -> None:
+        self._app = app
+        self._session = session
+        self._keys = keys
+        self._outbox = outbox
+        self._files = files
+        self._feed: DownloadsFeed | None = None
+
+    @property
+    def handlers(self) -> messages.Handlers:
+        return {
+            messages.DownloadRequested: self.ask,
+            messages.CancelDownloadRequested: self.cancel,
+            messages.RetryDownloadRequested: self.retry,
+            messages.ClearDownloadsRequested: self.clear,
+        }
+
+    def _running_feed(self, session: Session) -> DownloadsFeed:
+        if self._feed is None:
+            from tui.feeds.downloads import DownloadsFeed
+
+            self._feed = DownloadsFeed(
+                session,
+                publish=lambda found: self._app.post_message(messages.DownloadsChanged(found)),
+                on_end=self._report_end,
+            )
+        return self._feed
+
+    def _report_end(self, item: Transfer) -> None:
+        if self._app.is_web and item.state is TransferState.DONE:
+            self._app.notify(f"{item.title}: on its way to your browser.")
+            self._files.deliver_all([file.path for file in item.files], Path(item.folder), item.title)
+            return
+        if item.state is TransferState.CANCELLED and isinstance(self._app.screen, DownloadsScreen):
+            return  # the list shows it
+        severities = {TransferState.DONE: "information", TransferState.FAILED: "error"}
+        actions = ("app.show_downloads", "downloads.retry_download")
+        text = outcome_text(item, ", then ".join(key_for(action, self._keys) for action in actions))
+        severity = severities.get(item.state, "warning")
+        self._app.notify(text, severity=severity, timeout=10)  # type: ignore[arg-type]
+
+    # Requests from screens
+
+    def ask(self, message: messages.DownloadRequested) -> Worker[None] | None:
+        if self._session is None:
+            return None
+        asking = self._run(partial(self._ask, self._session, message.wanted))
+        return None if self._app.is_web else asking  # a browser is not asked for a folder
+
+    def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> Worker[None]:
+        return run_in_background(self._app, work, "download", group="downloads")
+
+    async def _ask(self, session: Session, wanted: DownloadRequest) -> None:
+        if self._app.is_web:  # the folder would be on the server, so completed files go to the browser
+            feed = self._running_feed(session)
+            await feed.download(feed.begin(wanted, self._outbox.folder()), self._check)
+            return
+        key = key_for("app.show_downloads", self._keys)
+        size = f"{bytes_iec(wanted.size_bytes)}. " if wanted.size_bytes else ""
+        about = (
+            f"{size}Runs in the background; {key} shows progress. An interrupted download resumes"
+            " if you download to the same folder again."
+        )
+        from tui.feeds.downloads import proposed_folder
+
+        screen = DownloadFolderScreen(
+            wanted.title, about, proposed_folder(wanted), refuse=partial(_why_no_room, wanted)
+        )
+        folder = await self._app.push_screen_wait(screen)
+        if folder is not None:
+            feed = self._running_feed(session)
+            await feed.download(feed.begin(wanted, folder), self._check)
+
+    async def _check(self, plan: DownloadPlan, before: Existing | None) -> Existing | None:
+        """Ask what to do with existing files of other content, unless it was decided ``before``."""
+        from api_client.transfers import DownloadError, Existing
+
+        if not plan.files:
+            raise DownloadError("Nothing to download." + _refusals(plan))
+        if not plan.has_room:
+            raise DownloadError(_no_room(plan.needed_bytes, plan.free_bytes))
+        if before is not None or not plan.conflicts:
+            return before or Existing.SKIP  # files created in the meantime must not be overwritten
+        names = [str(_below(file.path, plan.folder)) for file in plan.conflicts]
+        choice = await self._app.push_screen_wait(FileConflictScreen(str(plan.folder), names))
+        return None if choice is None else Existing(choice)
+
+    def cancel(self, message: messages.CancelDownloadRequested) -> None:
+        if self._feed is not None:
+            self._feed.cancel(message.transfer_id)
+
+    def retry(self, message: messages.RetryDownloadRequested) -> None:
+        if self._feed is not None and self._feed.can_retry(message.transfer_id):
+            self._run(partial(self._feed.download, message.transfer_id, self._check))
+
+    def clear(self, _message: messages.ClearDownloadsRequested) -> None:
+        if self._feed is not None:
+            self._feed.clear()
+
+
+def _why_no_room(wanted: DownloadRequest, folder: Path) -> str:
+    """Check a new folder; how much of the download an existing one already holds is known to the plan."""
+    from api_client.transfers.plans import free_bytes
+
+    free, needed = free_bytes(folder), wanted.size_bytes or 0
+    return "" if folder.exists() or free is None or needed <= free else _no_room(needed, free)
+
+
+def _no_room(needed_bytes: int, free_bytes: int | None) -> str:
+    return f"Not enough room: {bytes_iec(needed_bytes)} needed, {bytes_iec(free_bytes)} free."
+
+
+def _below(path: Path, folder: Path) -> Path:
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
+
+
+def _refusals(plan: DownloadPlan) -> str:
+    if not plan.refused:
+        return ""
+    first = plan.refused[0]
+    reason = f"{sanitize(first.name)} ({sanitize(first.reason)})"
+    return f" {counted(len(plan.refused), 'refused name')}, first: {reason}"
+
+
+class Recorders:
+    """The recordings that are made; a second request for a job ends its recording.
+
+    ``share`` is called with the ids of the jobs being recorded when they change.
+    """
+
+    def __init__(
+        self, app: App[Any], session: Session | None, *, share: Callable[[frozenset[str]], object]
+    ) -> None:
+        self._app = app
+        self._session = session
+        self._share = share
+        self._running: dict[str, Worker[None]] = {}
+        self._recording: frozenset[str] = frozenset()
+
+    @property
+    def handlers(self) -> messages.Handlers:
+        return {messages.RecordRequested: self.toggle}
+
+    def toggle(self, message: messages.RecordRequested) -> None:
+        job, session = message.job, self._session
+        running = self._running.pop(job.id, None)
+        if running is not None and not running.is_finished:
+            running.cancel()
+            self._app.notify("Recording stopped; record again to continue the file.")
+        elif session is not None and session.connection.recorded is not None:
+            self._app.notify("This is a recording already.")
+        elif session is not None:
+            self._running[job.id] = run_in_background(
+                self._app, partial(self._record, session, job), "recording", group="record"
+            )
+
+    async def _record(self, session: Session, job: TrainingJob) -> None:
+        from tui.readers.recorder import Recorder
+
+        path = landing(self._app, Path.cwd() / f"{safe_name(job.id)}{SUFFIX}")
+
+        def begin() -> None:
+            until = "" if job.is_finished else " until the job ends"
+            self._app.notify(f"Recording to {path.name}{until}; record again to stop.")
+            self._show_recording(self._recording | {job.id})
+
+        recorder = Recorder(session.client, job, path, on_begin=begin)
+        try:
+            await recorder.run(follow=not job.is_finished)
+        except (RequestError, RecordingError) as error:
+            self._fail(str(error))
+        except asyncio.CancelledError:  # the user stopped it: a browser takes what there is
+            if path.exists():
+                self._app.post_message(messages.FilesSaved((path,)))
+            raise
+        except OSError as error:
+            self._fail(f"{path}: {why_not_written(error)}")
+        else:
+            self._report(recorder)
+        finally:
+            self._show_recording(self._recording - {job.id})
+
+    def _show_recording(self, job_ids: frozenset[str]) -> None:
+        self._recording = job_ids
+        self._share(job_ids)
+
+    def _fail(self, reason: str) -> None:
+        self._app.notify(sanitize(reason), title="Can't record", severity="error")
+
+    def _report(self, recorder: Recorder) -> None:
+        path = recorder.path
+        size = bytes_iec(path.stat().st_size)
+        for part, problem in recorder.problems.items():
+            self._app.notify(f"The {part} could not be recorded: {sanitize(problem)}", severity="warning")
+        self._app.notify(f"Recorded {counted(recorder.line_count, 'new line')} to {path} ({size}).")
+        self._app.post_message(messages.FilesSaved((path,)))

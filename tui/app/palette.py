@@ -40,22 +40,8 @@ from tui.settings.loading import Loaded
 from tui.settings.remembered import Memory, ThemeState
 from tui.text.sanitize import LONGEST_WRAPPED
 
-ITEMS_BETWEEN_YIELDS = 200
-"""Number of names to match before yielding to other tasks: takes some milliseconds."""
-MAX_OFFERED_JOBS = 5
-"""Jobs listed before anything is typed; the actions stay on the same screen."""
-MIN_ID_PREFIX = 3
-"""Minimum length of a query to match in ids; shorter ones match too many."""
-DESCRIPTION_SCORE = 0.5
-"""Score of an action whose description has the words: below names that begin with them."""
-BELOW_ACTIONS = 0.999
-"""Score factor that ranks an equally good action first."""
-
-
 BEFORE_KEYS = "  "
 """What separates the name of an action from its keys."""
-NAME_CELLS = 32
-"""Width of the names and keys, so that what follows is aligned."""
 
 
 class ActionProvider(SystemCommandsProvider):
@@ -72,7 +58,7 @@ class ActionProvider(SystemCommandsProvider):
         for name, about, run, _ in self.app.get_system_commands(self.screen):
             score = matcher.match(name)
             if query_words and all(word in about.casefold() for word in query_words):
-                score = max(score, DESCRIPTION_SCORE)
+                score = max(score, 0.5)  # below names that begin with the words
             label, _, keys = name.partition(BEFORE_KEYS)
             if score > 0:
                 yield Hit(score, _row(matcher.highlight(label), about, keys), run, text=name)
@@ -83,7 +69,7 @@ class PaletteProvider(Provider):
 
     async def discover(self) -> Hits:
         jobs = (item for item in self._objects() if item.kind == "job")
-        for item in islice(jobs, MAX_OFFERED_JOBS):
+        for item in islice(jobs, 5):  # so few that the actions stay on the same screen
             title = f"{item.kind} {item.name}"[:LONGEST_WRAPPED]
             # Actions have a score of 0.
             yield Hit(1.0, _row(Content(title), item.about), item.choose, text=title)
@@ -91,18 +77,19 @@ class PaletteProvider(Provider):
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
         for number, item in enumerate(self._objects()):
-            if number % ITEMS_BETWEEN_YIELDS == ITEMS_BETWEEN_YIELDS - 1:
+            if number % 200 == 199:  # some milliseconds of matching
                 await asyncio.sleep(0)
             title = f"{item.kind} {item.name}"[:LONGEST_WRAPPED]
             score, offsets = matcher.fuzzy_search.match(query, title)
-            if len(query) >= MIN_ID_PREFIX and query.lower() in item.id.lower():
+            if len(query) >= 3 and query.lower() in item.id.lower():  # shorter ones match too many ids
                 score = max(score, matcher.fuzzy_search.match(query, item.id)[0])
             if not score:
                 continue
             shown = Content(title).stylize("dim", 0, len(item.kind))
             for offset in offsets:
                 shown = shown.stylize("underline", offset, offset + 1)
-            yield Hit(score * BELOW_ACTIONS, _row(shown, item.about), item.choose, text=title)
+            # The factor ranks an equally good action first.
+            yield Hit(score * 0.999, _row(shown, item.about), item.choose, text=title)
 
     def _objects(self) -> Iterator[PaletteItem]:
         screens = [screen for screen in self.app.screen_stack if isinstance(screen, AppScreen)]
@@ -111,8 +98,8 @@ class PaletteProvider(Provider):
 
 
 def _row(name: Content, about: str, keys: str = "") -> Content:
-    """Return the line of an entry: its name, its keys, and what it does or is about."""
-    gap = " " * max(1, NAME_CELLS - name.cell_length - len(keys))
+    """Return the line of an entry: its name, its keys, and, aligned, what it does or is about."""
+    gap = " " * max(1, 32 - name.cell_length - len(keys))
     return Content.assemble(name, gap, (keys, "$primary"), "  ", (about[:LONGEST_WRAPPED], "dim not bold"))
 
 

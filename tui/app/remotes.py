@@ -23,10 +23,6 @@ from tui.text.sanitize import sanitize
 from tui.widgets.background import run_in_background
 
 LOCAL = "local"
-NO_OTHER_REMOTES = f"No remotes configured; {command_line('login')} adds one."
-SLOW_SERVER_S = 1.0
-"""Notify the user that the server is being asked if it takes longer than this."""
-NOT_SWITCHED_TOAST_S = 15.0
 
 
 class SessionHolder(Protocol):
@@ -86,7 +82,7 @@ class Remotes:
         if commands:
             open_palette(self._app, commands, "Switch to which remote?")
         else:
-            self._app.notify(NO_OTHER_REMOTES, severity="warning")
+            self._app.notify(f"No remotes configured; {command_line('login')} adds one.", severity="warning")
 
     async def _start_and_switch(self, emulator: Callable[[], Remote]) -> None:
         self._app.notify("Connecting to the local emulator…")
@@ -125,7 +121,7 @@ class Remotes:
     async def _check(self, session: Session) -> None:
         """Return once the session's server answers; raises the client's errors."""
         notice = f"Connecting to {session.place}…"
-        slow = asyncio.get_running_loop().call_later(SLOW_SERVER_S, self._app.notify, notice)
+        slow = asyncio.get_running_loop().call_later(1.0, self._app.notify, notice)
         try:
             await session.check()
         finally:
@@ -138,5 +134,5 @@ class Remotes:
             f"{sanitize(str(error)).rstrip('.')}.{stays}",
             title=f"Can't switch to {sanitize(remote.name)}",
             severity="error",
-            timeout=NOT_SWITCHED_TOAST_S,
+            timeout=15.0,
         )

@@ -2,14 +2,13 @@
 
 Textual prints a traceback of a crash with the values of local variables, which may include API keys and, in
 text from a server, escape sequences, and only once everything has been closed. This app restores the
-terminal first, and its report (``tui.app.crash``) has neither.
+terminal first, and its report (``tui.app.terminal``) has neither.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -39,25 +38,21 @@ from tui.analysis.connection import Connection
 from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers
 from tui.app.alerts import Alerts
-from tui.app.crash import crash_notice
-from tui.app.downloads import DownloadStarter
-from tui.app.files import SavedFiles
+from tui.app.files import DownloadStarter, Recorders, SavedFiles
 from tui.app.history import Navigation
 from tui.app.job_changes import JobChanges
 from tui.app.palette import ActionProvider, Palette, PaletteProvider, Themes, action_commands
-from tui.app.recorders import Recorders
 from tui.app.remotes import Remotes
 from tui.app.teams import Teams
 from tui.app.terminal import (
     EXIT_HUNG_UP,
     Sanitizer,
     Shutdown,
-    drawn_on_stdout,
-    watched_threads,
+    crash_notice,
 )
 from tui.app.theme import NO_COLOR_THEME, THEMES, legible
 from tui.app.tips import Tips
-from tui.app.typed_keys import TypedKeys, until
+from tui.app.typed_keys import TypedKeys
 from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.base import AppMessage, AppScreen, OpenPage, PageServices
@@ -67,39 +62,30 @@ from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomePage
 from tui.screens.job.page import JobPage, job_by_id
 from tui.screens.welcome import WelcomeChoice, WelcomeScreen
+from tui.settings import config_path
 from tui.settings.loading import Loaded
-from tui.settings.paths import config_path
 from tui.settings.problems import Problem, changed_keys
-from tui.settings.remembered import Memory, memory_path
+from tui.settings.remembered import Memory
 from tui.system.external_programs import copy_through_tmux
 from tui.system.garbage import (
     LOOK_EVERY_S,
     IdleCollector,
-    collect_only_when_idle,
-    make_no_caches_for_lines,
 )
 from tui.system.keyboard import TerminalDriver
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import LONGEST_WRAPPED, clip, sanitize, sanitize_multiline
 from tui.text.times import local_time
 from tui.widgets.background import run_in_background
-from tui.widgets.opening import is_settled
 
 if TYPE_CHECKING:
     from tui.readers.recorded_runs import OpenRecordings
 
 PROBLEMS_SHOWN = 3
 PROBLEMS_SHOWN_S = 30.0
-REMEMBER_EVERY_S = 2.0
-COPIED_CELLS = 160
-MAX_NOTICES = 3
-CHANGE_WAIT_S = 0.5
-"""An action waits no longer for a screen that changes; it is dropped then."""
 NOTICE_SEEN_S = 1.0
 """A notice that has been shown for so long goes with the next key."""
 CRASHED = 1
 """Exit status of a crash."""
-SESSION_GROUPS = ("downloads", "open", "act", "batch", "record")
 
 
 class BtTuiApp(App[WelcomeChoice]):
@@ -248,7 +234,7 @@ class BtTuiApp(App[WelcomeChoice]):
         before = self.session
         if before is not None:
             before.on_connection = None
-        for group in SESSION_GROUPS:
+        for group in ("downloads", "open", "act", "batch", "record"):
             self.workers.cancel_group(self, group)
         while len(self.screen_stack) > 2:
             await self.pop_screen()
@@ -269,7 +255,7 @@ class BtTuiApp(App[WelcomeChoice]):
         first = self.first_screen()
         self.navigation.begin(first)
         self.push_screen(first)
-        self.set_interval(REMEMBER_EVERY_S, self._memory.save)
+        self.set_interval(2.0, self._memory.save)
         collector = IdleCollector()
         self.set_interval(LOOK_EVERY_S, lambda: collector.collect_if_idle(self.alerts.unused_s))
         self.alerts.start()
@@ -420,7 +406,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.copy_to_clipboard(message.text)
         if not self.is_web:
             self.run_worker(partial(copy_through_tmux, message.text, os.environ), group="copy", thread=True)
-        copied = "" if message.lines else f" {clip(sanitize(message.text), COPIED_CELLS)}"
+        copied = "" if message.lines else f" {clip(sanitize(message.text), 160)}"
         self.notify(f"Copied {message.what}{copied}.")
 
     # Notices
@@ -450,9 +436,9 @@ class BtTuiApp(App[WelcomeChoice]):
         )
 
     def on_notify(self) -> None:
-        """Make room for a new notice, because they cover the screen: the oldest goes, errors last."""
+        """Make room for a new notice, as the third: they cover the screen. The oldest goes, errors last."""
         shown = sorted(self._notifications, key=lambda one: one.severity == "error")
-        for old in shown[: max(0, len(shown) + 1 - MAX_NOTICES)]:
+        for old in shown[: max(0, len(shown) - 2)]:
             del self._notifications[old]
 
     # Keys, and actions that work on all screens
@@ -472,7 +458,8 @@ class BtTuiApp(App[WelcomeChoice]):
         Do nothing if it is an action of a screen that is not on top: it might act on what the user does not
         see. Wait while widgets of the screen are mounted or removed: it might act on one that is not there.
         """
-        if not await self._can_act(action, default_namespace, namespaces):
+        target, _, _ = self._parse_action(action, default_namespace or self, namespaces)
+        if target is not self and not await self._typed.can_act_on(target):
             return False
         seen = [
             notice
@@ -487,20 +474,6 @@ class BtTuiApp(App[WelcomeChoice]):
             for scope in scopes:
                 self.tips.done(f"{scope}.{action.rpartition('.')[2].partition('(')[0]}")
         return done
-
-    async def _can_act(
-        self, action: Any, default_namespace: DOMNode | None, namespaces: Mapping[str, DOMNode] | None
-    ) -> bool:
-        target, _, _ = self._parse_action(action, default_namespace or self, namespaces)
-        if target is self:
-            return True
-
-        def is_on_top() -> bool:
-            return any(screen in target.ancestors_with_self for screen in self.screen_stack[-1:])
-
-        if is_on_top():
-            await until(lambda: is_settled(self.screen), CHANGE_WAIT_S)
-        return is_on_top() and is_settled(self.screen)
 
     @staticmethod
     def _scopes(screen: Screen[object]) -> tuple[Scope, ...]:
@@ -581,57 +554,3 @@ def failure_text(worker: Worker[Any]) -> str:
         error = error.exceptions[0]
     what = f"{type(error).__name__}: {sanitize(str(error))}"
     return f"{what}\nThe {worker.name} stopped; leave this screen and come back."
-
-
-def run_dashboard(
-    remote: Remote | None,
-    *,
-    job_id: str | None = None,
-    tab: str | None = None,
-    demo: bool = False,
-    settings: Loaded,
-    own_emulator: Callable[[], Remote] | None = None,
-    recorded: OpenRecordings | None = None,
-    why_no_remote: str = "",
-) -> WelcomeChoice | None:
-    """Run the dashboard until the user quits; return the choice made on the welcome screen, if any.
-
-    ``own_emulator`` starts the local emulator, if the user switches to it. ``recorded`` are the
-    recordings that ``remote`` stands for. A demo and a recording do not remember their state.
-    """
-    collect_only_when_idle()
-    make_no_caches_for_lines()
-    app = BtTuiApp(
-        remote,
-        job_id=job_id,
-        tab=tab,
-        demo=demo,
-        settings=settings,
-        memory=Memory(None if demo or recorded is not None else memory_path()),
-        own_emulator=own_emulator,
-        recorded=recorded,
-        why_no_remote=why_no_remote,
-        tips=True,
-    )
-    choice: WelcomeChoice | None = None
-    failure: BaseException | None = None
-    try:
-        with drawn_on_stdout(), watched_threads(app.crash):
-            choice = app.run()
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 - of closing what the app used; its message may hold data
-        failure = error
-    finally:
-        app.restore_terminal()  # a second signal may have interrupted Textual
-        # only after its threads have ended, because a running download would create its folder again
-        app.outbox.close()
-    if failure is None and app.ended_unasked:  # its own task was canceled, which Textual hides
-        failure = asyncio.CancelledError()
-    if failure is not None and not app.return_code:
-        sys.stderr.write(f"{crash_notice(failure)}\n")
-        raise SystemExit(CRASHED)
-    if app.return_code:  # it crashed, and printed its report, or its terminal is gone
-        raise SystemExit(app.return_code)
-    app.shutdown.finish()
-    return choice

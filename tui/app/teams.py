@@ -24,8 +24,6 @@ from tui.tables.fleet import ALL_PROJECTS
 from tui.text.units import counted
 
 ALL_TEAMS = ""
-FINDINGS_MAX_AGE = timedelta(minutes=2)
-"""Maximum age of Home's findings to pass to a job screen; Home polls less often while it is hidden."""
 
 Publish = Callable[[FleetSnapshot], object]
 
@@ -78,8 +76,8 @@ class Teams:
     def recent_findings(self, job: TrainingJob) -> tuple[HealthFinding, ...]:
         """Return Home's findings for the job, if they are recent."""
         fleet = self._fleet
-        if fleet is None or datetime.now(UTC) - fleet.at > FINDINGS_MAX_AGE:
-            return ()
+        if fleet is None or datetime.now(UTC) - fleet.at > timedelta(minutes=2):
+            return ()  # a hidden Home polls less often
         return next((row.findings for row in fleet.jobs if row.id == job.id), ())
 
     # User requests

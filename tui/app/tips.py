@@ -64,11 +64,6 @@ TIPS = {
 """All tips by action, in the order in which they are shown; the words follow the action's key."""
 
 
-TIP_CHECK_S = 1.0
-_WITH_TIPS = frozenset({Scope.HOME, Scope.JOB})
-"""Screens with tips, by a scope of theirs."""
-
-
 class Tips:
     """Shows tips about unused actions; the memory keeps in how many starts each was shown."""
 
@@ -84,12 +79,14 @@ class Tips:
     def start(self) -> None:
         """Poll for a suitable tip, because tabs and screens change; this costs next to nothing."""
         if self._enabled:
-            self._app.set_interval(TIP_CHECK_S, self.show)
+            self._app.set_interval(1.0, self.show)
 
     def show(self) -> None:
         screen = self._app.screen if self._app.screen_stack else None
-        if not isinstance(screen, AppScreen) or not screen.is_mounted or _WITH_TIPS.isdisjoint(screen.SCOPES):
+        if not isinstance(screen, AppScreen) or not screen.is_mounted:
             return
+        if not {Scope.HOME, Scope.JOB} & set(screen.SCOPES):
+            return  # no tip is about the other screens
         # Tips on Home are about jobs; if there are none, show only tips for the whole app.
         empty = isinstance(screen, HomeScreen) and not (screen.snapshot and screen.snapshot.jobs)
         scopes = (Scope.APP,) if empty else (*screen.scopes, Scope.APP)

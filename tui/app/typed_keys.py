@@ -23,6 +23,7 @@ from typing import Any
 
 from textual import events
 from textual.app import App
+from textual.dom import DOMNode
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.worker import Worker
@@ -31,7 +32,6 @@ from tui.widgets.opening import is_settled
 
 LONGEST_WAIT_S = 2.0
 """A screen that takes longer than this does not hold up the keys."""
-CHECK_EVERY_S = 0.02
 SEEN_AFTER_S = 0.5
 """A dialog that opens by itself takes no keys for so long, as questions of a web browser do."""
 
@@ -88,14 +88,24 @@ class TypedKeys:
         await _handled((*way, screen, self._app))
         if self._opening is not None:
             opening = self._opening
-            await until(lambda: opening.is_finished or not self._is_on_top(screen), LONGEST_WAIT_S)
+            await _until(lambda: opening.is_finished or not self._is_on_top(screen), LONGEST_WAIT_S)
             self._opening = None
             if self._is_on_top(screen):
                 self._keys.clear()
             else:
                 await _handled((*self._app.screen_stack[-1:], self._app))
-        await until(lambda: all(map(is_settled, self._app.screen_stack[-1:])), LONGEST_WAIT_S)
+        await _until(lambda: all(map(is_settled, self._app.screen_stack[-1:])), LONGEST_WAIT_S)
         self._app.call_later(self._take_next)
+
+    async def can_act_on(self, target: DOMNode) -> bool:
+        """Return True if the screen of an action's target is on top, and settles soon."""
+
+        def is_on_top() -> bool:
+            return any(screen in target.ancestors_with_self for screen in self._app.screen_stack[-1:])
+
+        if is_on_top():
+            await _until(lambda: is_settled(self._app.screen), 0.5)
+        return is_on_top() and is_settled(self._app.screen)
 
     def _is_on_top(self, screen: Screen[Any]) -> bool:
         return self._app.screen_stack[-1:] == [screen]
@@ -111,8 +121,8 @@ async def _handled(pumps: Iterable[MessagePump]) -> None:
                     await is_done.wait()
 
 
-async def until(condition: Callable[[], bool], most_s: float) -> None:
+async def _until(condition: Callable[[], bool], most_s: float) -> None:
     """Return once the condition holds, or after that many seconds."""
     begun_s = monotonic()
     while not condition() and monotonic() - begun_s <= most_s:  # noqa: ASYNC110
-        await asyncio.sleep(CHECK_EVERY_S)  # no message says when all widgets of a screen are mounted
+        await asyncio.sleep(0.02)  # no message says when all widgets of a screen are mounted

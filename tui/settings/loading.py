@@ -22,8 +22,8 @@ from pydantic_core import ErrorDetails
 from api_client.errors import ConfigurationError
 from api_client.files import read_small_file
 from api_client.words import command_line
+from tui.settings import CONFIG_VARIABLE, config_path
 from tui.settings.model import Configuration, value_problems
-from tui.settings.paths import CONFIG_VARIABLE, config_path
 from tui.settings.problems import Problem, advice_on, as_lines, fields_of, name_of
 
 Tree = dict[str, Any]
@@ -97,8 +97,8 @@ def _dotted(tables: dict[str, Any]) -> Iterator[str]:
 
 PREFIX = "BT_TUI_"
 NO_COLOR_VARIABLE = "NO_COLOR"
-TRUE_TEXTS = frozenset({"1", "yes", "on", "true"})
-FALSE_TEXTS = frozenset({"0", "no", "off", "false"})
+BOOLEANS = {"1": True, "yes": True, "on": True, "true": True}
+BOOLEANS |= {"0": False, "no": False, "off": False, "false": False}
 
 
 def variable_of(setting: str) -> str:
@@ -136,7 +136,7 @@ def _add_environment(values: Tree, origins: dict[str, str], environ: Mapping[str
 def _value(raw: str, kind: Any) -> Any:
     """Parse lists, tables and numbers as TOML; what cannot be parsed stays a text, to be rejected."""
     if kind is bool:
-        return True if raw.lower() in TRUE_TEXTS else False if raw.lower() in FALSE_TEXTS else raw
+        return BOOLEANS.get(raw.lower(), raw)
     if raw[0] not in "[{" and kind not in (int, float):
         return raw
     try:
@@ -145,13 +145,9 @@ def _value(raw: str, kind: Any) -> Any:
         return raw
 
 
-MAX_DOTS = 3_000
-"""Dots in a file: for those of dotted keys, tomllib takes quadratic time."""
-
-
 def _parsed(text: str) -> dict[str, Any]:
     """Parse TOML. Raises TOMLDecodeError, or another ValueError for what no settings need."""
-    if text.count(".") > MAX_DOTS:
+    if text.count(".") > 3_000:  # tomllib takes quadratic time for those of dotted keys
         raise ValueError("too many dots")
     try:
         values = tomllib.loads(text)
@@ -167,8 +163,6 @@ def _parsed(text: str) -> dict[str, Any]:
 
 DEFAULT = "default"
 MAX_FILE_BYTES = 250_000
-MAX_PROBLEMS = 100
-"""Problems to report; more would only scroll by."""
 READONLY = "readonly"
 HEALTH = "health"
 RETIRED_THRESHOLDS = frozenset(
@@ -200,7 +194,6 @@ RETIRED_THRESHOLDS = frozenset(
     }
 )
 """Settings of ``[health]`` of earlier versions; a file that still has them stays valid."""
-RETIRED_KINDS = frozenset({"plateau"})
 _FORBIDS = re.compile(rb"^[ \t]*[\"']?readonly[\"']?\s*=(?!\s*false\b)", re.MULTILINE)
 
 
@@ -270,7 +263,7 @@ def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
     variable = variable_of(READONLY)
     text = environ.get(variable, "").strip().lower()
     if text:
-        return "" if text in FALSE_TEXTS else f"environment {variable}"
+        return "" if BOOLEANS.get(text) is False else f"environment {variable}"
     try:
         content = read_small_file(path, MAX_FILE_BYTES)
     except (FileNotFoundError, NotADirectoryError):
@@ -330,9 +323,9 @@ def _without_retired(values: Tree) -> list[str]:
     for name in names:
         del table[name]
     off = table.get("off")
-    if isinstance(off, list) and (kinds := [kind for kind in sorted(RETIRED_KINDS) if kind in off]):
-        table["off"] = [kind for kind in off if kind not in kinds]
-        names += [f"off={kind}" for kind in kinds]
+    if isinstance(off, list) and "plateau" in off:
+        table["off"] = [kind for kind in off if kind != "plateau"]
+        names.append("off=plateau")
     return names
 
 
@@ -366,7 +359,7 @@ def _problems(values: Tree, origins: Mapping[str, str], file: Path) -> list[Prob
     places.sort(key=lambda place: order.get(place[0], -1))
     return [
         Problem(where, name, error if isinstance(error, str) else advice_on(error, Configuration))
-        for where, name, error in places[:MAX_PROBLEMS]
+        for where, name, error in places[:100]  # more would only scroll by
     ]
 
 

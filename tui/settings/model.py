@@ -52,15 +52,11 @@ TimeMode = Literal["clock", "utc", "relative", "elapsed", "off"]
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 Seconds = Annotated[float, Field(ge=1.0, le=3600.0)]
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-LONGEST_COMMAND = 64
-MAX_PATTERNS = 50
-
 
 def _check_command(command: list[str]) -> list[str]:
     if command and not command[0]:
         raise PydanticCustomError("command", "the first word is the program and must not be empty")
-    if len(command) > LONGEST_COMMAND or any("\0" in word for word in command):
+    if len(command) > 64 or any("\0" in word for word in command):
         raise PydanticCustomError("command", "must be at most 64 words without NUL characters")
     return command
 
@@ -233,7 +229,7 @@ class Configuration:
     """Your price of a node in US dollars per minute, by instance type id or name, as in `"H100:8x80" = 0.65`.
     It overrides the list price."""
 
-    patterns: Annotated[list[PatternSettings], Field(max_length=MAX_PATTERNS)] = field(default_factory=list)
+    patterns: Annotated[list[PatternSettings], Field(max_length=50)] = field(default_factory=list)
     """Custom patterns that read progress from log lines."""
 
     demo: DemoSettings = DemoSettings()
@@ -283,4 +279,5 @@ def _is_safe(url: str) -> bool:
         return False
     if not host or not url.isprintable() or " " in url:
         return False
-    return parts.scheme == "https" or (parts.scheme == "http" and host in LOOPBACK)
+    is_loopback = host in {"localhost", "127.0.0.1", "::1"}
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback)

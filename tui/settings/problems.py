@@ -26,7 +26,7 @@ _NAMED = frozenset({"enter", "escape", "tab", "space", "backspace", "delete", "i
     f"f{number}" for number in range(1, 25)
 }
 _NAMED |= {"pageup", "pagedown", "up", "down", "left", "right"}
-_OTHER_NAMES = {"slash", "backslash", "plus", "minus", "at", "underscore", "circumflex_accent"}
+_NAMED |= {"slash", "backslash", "plus", "minus", "at", "underscore", "circumflex_accent"}
 _TEXTUAL_NAMES = {
     "solidus": "slash",
     "reverse_solidus": "backslash",
@@ -54,7 +54,7 @@ def key_name(key: str) -> str | None:
             return prefix + name
         full = unicodedata.name(name, "").lower().replace("-", "_").replace(" ", "_")
         return prefix + _TEXTUAL_NAMES.get(full, full) if full else None
-    if name in _NAMED or name in _OTHER_NAMES:
+    if name in _NAMED:
         return key
     try:
         unicodedata.lookup(name.replace("_", " "))

@@ -14,8 +14,6 @@ from api_client.words import command_line
 from tui.settings.model import Configuration, PatternSettings
 from tui.settings.problems import fields_of
 
-LINE_CELLS = 100
-
 
 @dataclass(frozen=True, slots=True)
 class SettingEntry:
@@ -126,7 +124,7 @@ def template() -> str:
 
 
 def _comment(text: str) -> list[str]:
-    return [f"# {line}" for line in textwrap.wrap(text, LINE_CELLS - 2, break_long_words=False)]
+    return [f"# {line}" for line in textwrap.wrap(text, 98, break_long_words=False)]
 
 
 def one_line(text: str) -> str:

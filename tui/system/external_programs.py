@@ -51,7 +51,6 @@ def open_in_browser(link: str) -> bool:
     return browser.open(link)
 
 
-TMUX_TIMEOUT_S = 2.0
 LONGEST_COPY_BYTES = 74_994
 """Longest text that terminals accept by OSC 52: xterm and others allow 100,000 characters of base64."""
 
@@ -72,7 +71,7 @@ def copy_through_tmux(text: str, environ: Mapping[str, str]) -> bool:
             env=dict(environ),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=TMUX_TIMEOUT_S,
+            timeout=2.0,
             check=False,
         )
     except (OSError, subprocess.SubprocessError):

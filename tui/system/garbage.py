@@ -17,9 +17,6 @@ import textual.strip
 
 LOOK_EVERY_S = 30.0
 IDLE_S = 1.0
-IDLE_SEARCHES = 20
-"""Nobody types for as long as so many searches take: six seconds in a large recording."""
-NEVER = 1_000_000
 WORTHWHILE = 20
 """Searches of younger objects, each after about 8,000 new ones, that make a search of all worthwhile."""
 
@@ -27,7 +24,7 @@ WORTHWHILE = 20
 def collect_only_when_idle() -> None:
     """Leave the oldest generation to an ``IdleCollector``, and never search what exists now."""
     gc.freeze()
-    gc.set_threshold(700, 10, NEVER)
+    gc.set_threshold(700, 10, 1_000_000)
 
 
 class _EmptyCache:
@@ -57,7 +54,8 @@ class IdleCollector:
 
     def collect_if_idle(self, unused_s: float) -> None:
         """Search all objects if many are new and the last key is long enough ago (``unused_s``)."""
-        is_idle = unused_s >= max(IDLE_S, IDLE_SEARCHES * self._took_s)
+        # Nobody types for as long as 20 searches take: three seconds in a large recording.
+        is_idle = unused_s >= max(IDLE_S, 20 * self._took_s)
         if is_idle and gc.get_count()[2] >= WORTHWHILE:
             began_s = perf_counter()
             gc.collect()

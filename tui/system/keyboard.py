@@ -126,10 +126,6 @@ def _blank(character: str) -> str:
     return " " if character.isspace() else ""
 
 
-READ_BYTES = 4096
-TICK_S = 0.1
-
-
 _SET_MODES = ("2004", "2048", "1000", "1003", "1015", "1006", "1004", "1049")
 RESTORED = ("\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in _SET_MODES) + "\x1b[?7h\x1b[?25h").encode()
 """Escape sequences that end all modes that Textual's driver begins, for when its own way is blocked."""
@@ -194,8 +190,8 @@ class TerminalDriver(LinuxDriver):
         """Process input until the driver is stopped or suspended; runs in a thread."""
         keyboard = Keyboard(debug=self._debug)
         while not self.exit_event.is_set():
-            readable, _, _ = select.select([self.fileno], [], [], TICK_S)
-            data = os.read(self.fileno, READ_BYTES) if readable else b""
+            readable, _, _ = select.select([self.fileno], [], [], 0.1)
+            data = os.read(self.fileno, 4096) if readable else b""
             if readable and not data:
                 raise OSError("end of file")
             for event in chain(keyboard.feed(data), keyboard.tick()):

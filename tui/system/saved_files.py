@@ -26,7 +26,6 @@ from tui.analysis.export import ExportTable, csv_text, json_text
 from tui.text.log_entries import record_of, written
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
-_LONGEST_NAME = 120
 _PREFIX = "bt-tui-outbox-"
 
 
@@ -85,7 +84,7 @@ def _is_abandoned(root: Path) -> bool:
 
 def safe_name(name: str) -> str:
     """Return a file name that is valid on every system and in an HTTP header."""
-    return _NOT_IN_NAMES.sub("-", name).strip("-.")[-_LONGEST_NAME:] or "file"
+    return _NOT_IN_NAMES.sub("-", name).strip("-.")[-120:] or "file"
 
 
 class DeliveryHost(Protocol):
@@ -124,11 +123,6 @@ def packed(files: Sequence[Path], folder: Path, into: Path) -> Path:
     return into
 
 
-LINES_AT_ONCE = 2_000
-"""Number of lines formatted per turn of the event loop, which takes a few milliseconds."""
-RECORD_SUFFIXES = frozenset({".ndjson", ".jsonl"})
-
-
 def own_path(typed: str) -> Path:
     """Return the typed path with ``~`` expanded; the ``~name`` of an unknown user stays as typed."""
     return user_path(typed.strip())
@@ -143,7 +137,7 @@ def is_own_file(typed: str) -> bool:
 
 def renderer(path: Path, timezone: tzinfo | None) -> Callable[[LogEntry], str]:
     """Return the formatter for a file with that name: JSON records or text."""
-    if path.suffix.lower() in RECORD_SUFFIXES:
+    if path.suffix.lower() in {".ndjson", ".jsonl"}:
         return lambda entry: json.dumps(record_of(entry)).replace("\x7f", "\\u007f")
     return lambda entry: written(entry, timezone)
 
@@ -157,7 +151,7 @@ async def save_entries(
     # Not in a thread: a task canceled meanwhile would leave the file open and its temporary one behind.
     saved = AtomicFile(path, mode=PRIVATE_FILE_MODE, replace=replace)
     try:
-        while part := list(islice(entries, LINES_AT_ONCE)):
+        while part := list(islice(entries, 2_000)):  # they take a few milliseconds of the event loop
             count += len(part)
             text = "".join(f"{render(entry)}\n" for entry in part)
             await asyncio.to_thread(saved.file.write, text.encode(errors="backslashreplace"))
@@ -165,9 +159,6 @@ async def save_entries(
     finally:
         saved.discard()
     return count
-
-
-JSON_SUFFIXES = frozenset({".json"})
 
 
 def proposed_path(*names: str, suffix: str = ".csv", otherwise: str = "export") -> Path:
@@ -186,7 +177,7 @@ def typed_path(typed: str) -> Path:
 
 def files_of(tables: Sequence[ExportTable], path: Path) -> dict[Path, str]:
     """Return the content of each file: one of JSON for all tables, or one of CSV for each."""
-    if path.suffix.lower() in JSON_SUFFIXES:
+    if path.suffix.lower() == ".json":
         return {path: json_text(tables)}
     names = [path, *(path.with_stem(f"{path.stem}-{table.name}") for table in tables[1:])]
     return {name: csv_text([table]) for name, table in zip(names, tables, strict=True)}

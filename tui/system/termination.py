@@ -13,12 +13,6 @@ from functools import partial
 from types import FrameType
 from typing import ClassVar, Self
 
-SHELL_OFFSET = 128
-"""Offset that shells add to a signal's number for the exit code."""
-
-REPEAT_S = 5.0
-"""More signals within this time are the same request to end: a closed terminal sends several."""
-
 
 class TerminationSignals:
     """Handles both signals, as a context manager; one that the parent process ignores stays ignored."""
@@ -50,11 +44,12 @@ class TerminationSignals:
 
     def exit_code(self, otherwise: int) -> int:
         """Return the exit code of the signal that was received, if there was one."""
-        return otherwise if self.received is None else SHELL_OFFSET + self.received
+        return otherwise if self.received is None else 128 + self.received
 
     def _interrupt(self, number: int, _frame: FrameType | None) -> None:
         now_s = time.monotonic()
-        if self.received is not None and now_s - self._received_at_s < REPEAT_S:
+        # A closed terminal sends several signals: within this time, they are the same request to end.
+        if self.received is not None and now_s - self._received_at_s < 5.0:
             return
         TerminationSignals.received, self._received_at_s = number, now_s
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 TOKEN_PARAMETER = "token"
-TOKEN_BYTES = 24
 COOKIE = "bt-tui"
 NO_TOKEN = (
     "Open this dashboard with the full address that bt-tui serve printed, including its token.\n"
@@ -46,8 +45,8 @@ class AccessGuard:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = {name.lower() for name in names}
-        self.token = secrets.token_urlsafe(TOKEN_BYTES)
-        self.root = f"/{secrets.token_urlsafe(TOKEN_BYTES)}/"
+        self.token = secrets.token_urlsafe(24)
+        self.root = f"/{secrets.token_urlsafe(24)}/"
         """Path of the page; everything it loads is below it."""
 
     @web.middleware

@@ -31,10 +31,6 @@ from tui.web.access import AccessGuard, add_headers
 HERE = Path(__file__).parent
 PAGE = (HERE / "page.html").read_text(encoding="utf-8")
 DRIVER = "tui.web.driver:PageDriver"
-SHUTDOWN_TIMEOUT_S = 10.0
-"""Time for a dashboard to close its session and delete outgoing files once it is asked to quit."""
-TERMINATED_S = 3.0
-"""Time to wait after SIGTERM, and again after SIGKILL."""
 
 
 class Offer(NamedTuple):
@@ -96,7 +92,7 @@ class PageDashboard(AppService):
 
     async def _end(self, process: Process) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(SHUTDOWN_TIMEOUT_S):
+            async with asyncio.timeout(10.0):  # it closes its session and deletes outgoing files
                 with suppress(ConnectionError):  # the process has ended by itself
                     await self.send_meta({"type": "quit"})
                 await process.wait()
@@ -105,28 +101,24 @@ class PageDashboard(AppService):
                 with suppress(ProcessLookupError):
                     insist()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(process.wait(), TERMINATED_S)
+                    await asyncio.wait_for(process.wait(), 3.0)
         if self._task is not None:
             await asyncio.wait([self._task])  # wait even if reading failed
             self._task = None
 
 
-TITLE = "bt-tui"
 COLUMNS, ROWS = 80, 24
 """Size of a page that does not report one."""
 MOST_CELLS = 2000
-HEARTBEAT_S = 15.0
 IDLE_S = 75.0
 """Time for the head of a request, and for a browser to read of its response."""
-END_TIMEOUT_S = 3.0
-"""Time for open requests to finish after the dashboards of all pages have ended."""
 
 
 class DashboardServer(Server):
     """Serves the dashboard of one command, with one process per open page."""
 
     def __init__(self, command: str, guard: AccessGuard) -> None:
-        super().__init__(command, title=TITLE)
+        super().__init__(command, title="bt-tui")
         self._guard = guard
         self._dashboards: set[PageDashboard] = set()
 
@@ -166,7 +158,7 @@ class DashboardServer(Server):
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
         """Run a page's dashboard while the page is open; it has ended when this returns."""
-        websocket = web.WebSocketResponse(heartbeat=HEARTBEAT_S)
+        websocket = web.WebSocketResponse(heartbeat=15.0)
         await websocket.prepare(request)
         dashboard = PageDashboard(
             self.command,
@@ -219,7 +211,7 @@ class DashboardServer(Server):
             await self._make_app(),
             access_log=None,
             keepalive_timeout=IDLE_S,
-            shutdown_timeout=END_TIMEOUT_S,
+            shutdown_timeout=3.0,
         )
         await runner.setup()
         assert runner.server is not None

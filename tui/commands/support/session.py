@@ -29,7 +29,7 @@ from api_client.remotes.trussrc import read_sections, trussrc_path
 from api_client.words import command_line, retrying_words
 from tui.commands.support.options import CommandSettings, remote_option
 from tui.commands.support.output import ExitCode, Output
-from tui.settings.paths import config_path
+from tui.settings import config_path
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.times import local_time
 
