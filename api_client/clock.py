@@ -1,4 +1,4 @@
-"""A replaceable source of time, so that tests can control it."""
+"""A replaceable source of time, so that tests can control it, and times as numbers."""
 
 from __future__ import annotations
 
@@ -48,3 +48,13 @@ def epoch_ms(moment: datetime) -> int:
     if moment.tzinfo is None:
         raise ValueError("a datetime without time zone")
     return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def epoch_ns(moment: datetime) -> int:
+    """Convert to nanoseconds since the epoch, exact to the microsecond."""
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1_000
+
+
+def moment_at(stamp_ns: int) -> datetime:
+    """Convert nanoseconds since the epoch to an aware UTC datetime, truncated to microseconds."""
+    return _EPOCH + timedelta(microseconds=stamp_ns // 1_000)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from api_client.emulator.data_folder import EmulatorStartError
 from api_client.emulator.fleet.world import DemoScript
-from api_client.emulator.presign import PRESIGNED_LIFETIME_S
 from api_client.emulator.server import WORLDS, EmulatorOptions, serve
+from api_client.emulator.store.blobs import PRESIGNED_LIFETIME_S
 
 
 def main(arguments: Sequence[str] | None = None, script: DemoScript | None = None) -> int:

@@ -1,4 +1,4 @@
-"""The emulator's answers: JSON for the API, XML in S3's format for the object store, and errors of both.
+"""The emulator's answers: JSON for the API, XML in S3's format for the object store, errors of both, and ids.
 
 Lists of jobs and metrics may be megabytes long, so pydantic encodes them in one call.
 """
@@ -6,6 +6,7 @@ Lists of jobs and metrics may be megabytes long, so pydantic encodes them in one
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from html import escape
 from typing import Any
@@ -33,6 +34,18 @@ def xml_fault(
 ) -> Response:
     """Return an S3 error."""
     return xml_answer("Error", {"Code": code, "Message": message}, status, headers)
+
+
+ID_ALPHABET = "0123456789bcdfghjkmnpqrstvwxyz"
+ID_LENGTH = 8
+
+
+def new_id() -> str:
+    """Return a new id: short, lowercase, alphanumeric.
+
+    There are 30^8 of them, so collisions are negligible.
+    """
+    return "".join(secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH))
 
 
 class JsonAnswer(Response):

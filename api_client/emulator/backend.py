@@ -53,14 +53,12 @@ class StoredFile:
     generate: Callable[[int, int], bytes] | None = None
 
 
-DEFAULT_POINTS = 250
-"""Points per series if a request does not set the step."""
 STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
 
 
 def default_step_s(span_s: float) -> int:
-    """Return the smallest round step, in seconds, that gives at most ``DEFAULT_POINTS`` points."""
-    return next((step_s for step_s in STEPS_S if span_s / step_s <= DEFAULT_POINTS), STEPS_S[-1])
+    """Return the smallest round step, in seconds, that gives at most 250 points per series."""
+    return next((step_s for step_s in STEPS_S if span_s / step_s <= 250), STEPS_S[-1])
 
 
 def job_metrics(

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from api_client.clock import Clock
-from api_client.emulator.answers import invalid, not_found
+from api_client.emulator.answers import invalid, new_id, not_found
 from api_client.emulator.backend import Backend
-from api_client.emulator.formats import new_id
 from api_client.emulator.job_spec import CheckedJobSpec, check_job_spec
-from api_client.emulator.presign import Signer
+from api_client.emulator.store.blobs import Signer
 from api_client.emulator.store.stores import StoredProject, Stores, new_sessions
 from api_client.models import (
     WAITING_STATUSES,
@@ -28,6 +27,8 @@ SPOT = "spot"
 AVAILABILITY_MODELS = ("dedicated", SPOT)
 HOLDING_STATUSES = frozenset({JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.RUNNING})
 """A job with one of these statuses occupies its machines."""
+
+
 UNKNOWN_TIME = datetime.min.replace(tzinfo=UTC)
 
 

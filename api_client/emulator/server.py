@@ -36,8 +36,8 @@ from api_client.emulator.fleet.backend import FleetBackend
 from api_client.emulator.fleet.clock import open_sim_clock
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript
 from api_client.emulator.platform import Platform
-from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
 from api_client.emulator.runner.backend import LocalBackend
+from api_client.emulator.store.blobs import PRESIGNED_LIFETIME_S, Signer
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.stores import Stores
 from api_client.listening import ConnectionLimit

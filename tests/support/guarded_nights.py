@@ -16,8 +16,8 @@ from api_client.emulator.app import build_app
 from api_client.emulator.fleet.plans import End, JobPlan
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, ProjectPlan, demo_id
 from api_client.emulator.platform import Platform
-from api_client.emulator.presign import Signer
 from api_client.emulator.server import create_world
+from api_client.emulator.store.blobs import Signer
 from api_client.emulator.store.database import Database
 from api_client.errors import RequestError
 from api_client.http.retry import LASTING, is_transient, retrying

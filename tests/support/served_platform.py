@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 
 from api_client.emulator.app import build_app
 from api_client.emulator.platform import Platform
-from api_client.emulator.presign import Signer
+from api_client.emulator.store.blobs import Signer
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.stores import Stores
 from support.fake_backend import START, FakeBackend

@@ -12,16 +12,15 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
-from api_client.clock import SystemClock
+from api_client.clock import SystemClock, epoch_ns, moment_at
 from api_client.emulator import catalog
 from api_client.emulator.backend import LogQuery, StoredFile, default_step_s, job_metrics
 from api_client.emulator.fleet.clock import SimClock
 from api_client.emulator.fleet.files import FAMILIES, FileSpec, cached_files
 from api_client.emulator.fleet.logs import stop_lines, window
 from api_client.emulator.fleet.plans import JobPlan, LineSource, Load, Phase, Scenario, SimRun, moment_of
-from api_client.emulator.fleet.training import NS_PER_S, StepSchedule, TrainingCurves, mix, track
+from api_client.emulator.fleet.training import StepSchedule, TrainingCurves, mix, track
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, demo_id
-from api_client.emulator.formats import epoch_ns, moment_at
 from api_client.emulator.store.database import Database, Records
 from api_client.emulator.store.stores import StoredProject
 from api_client.models import (
@@ -40,6 +39,7 @@ from api_client.models import (
     User,
     is_finished,
 )
+from api_client.models.logs import NS_PER_S
 
 SYNCING = "SYNCING"
 
@@ -364,9 +364,6 @@ def _files(family: str, step: int, curves: TrainingCurves) -> tuple[FileSpec, ..
     return tuple(FAMILIES[family].file_specs(step, curves))
 
 
-_SEED_BITS = 31
-
-
 class FleetBackend:
     """Simulated jobs on a clock of their own; implements ``Backend``.
 
@@ -393,7 +390,7 @@ class FleetBackend:
             for number, plan in enumerate(script.plans):
                 # A job that the world has already stays as it is; a deleted one does not come back.
                 if (job_id := demo_id("job", plan.name)) not in self._jobs:
-                    seed, created_ns = mix(number) >> (64 - _SEED_BITS), sim_clock.epoch_ns + plan.born_ns
+                    seed, created_ns = mix(number) >> 33, sim_clock.epoch_ns + plan.born_ns
                     model = "spot" if plan.is_spot else "dedicated"
                     job = SimJobRecord(job_id, plan.name, seed, created_ns, False, plan.priority, model)
                     self._jobs.put(job_id, job)
@@ -482,7 +479,7 @@ class FleetBackend:
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
         entry, now_ns = self._entry(job_id), self._now_ns()
-        seed = mix(entry.seed, now_ns) >> (64 - _SEED_BITS)
+        seed = mix(entry.seed, now_ns) >> 33
         again = replace(entry, job_id=new_job_id, seed=seed, created_ns=now_ns, again=True, stopped_ns=None)
         self._jobs.put(new_job_id, again)
         return self.job(new_job_id)

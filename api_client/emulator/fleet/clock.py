@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from api_client.emulator.formats import epoch_ns, moment_at
+from api_client.clock import epoch_ns, moment_at
 from api_client.emulator.store.database import Database, Records
 
 MILLI = 1_000

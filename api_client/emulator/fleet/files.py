@@ -19,9 +19,10 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from api_client.emulator.fleet.training import NS_PER_S, TrainingCurves, mix
-from api_client.emulator.formats import moment_at
+from api_client.clock import moment_at
+from api_client.emulator.fleet.training import TrainingCurves, mix
 from api_client.models import CachedFile
+from api_client.models.logs import NS_PER_S
 
 ADAM_FACTOR = 4
 """Adam's two float32 moments are four times the size of bf16 weights."""

@@ -14,8 +14,9 @@ from itertools import islice
 from typing import Any, Literal
 
 from api_client.emulator.fleet.plans import LineSource, SimRun
-from api_client.emulator.fleet.training import NS_PER_MS, NS_PER_S, StepSchedule, mix, smooth, uniform
+from api_client.emulator.fleet.training import StepSchedule, mix, smooth, uniform
 from api_client.models import InstanceType, JobStatus
+from api_client.models.logs import NS_PER_MS, NS_PER_S
 
 
 def fixed_lines(

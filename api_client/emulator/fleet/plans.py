@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from types import MappingProxyType
 
-from api_client.emulator.fleet.training import NS_PER_S, TrainingCurves
+from api_client.emulator.fleet.training import TrainingCurves
 from api_client.models import WAITING_STATUSES, InstanceType, JobStatus
-
-_NOTHING: Mapping[int, float] = MappingProxyType({})
+from api_client.models.logs import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +37,11 @@ class Load:
     host_memory: float = 0.31
     disk: float = 0.14
     disk_growth: float = 0.0
-    node_factor: Mapping[int, float] = field(default_factory=lambda: _NOTHING)
+    node_factor: Mapping[int, float] = field(default_factory=dict)
     """Scale of the GPU utilization of single nodes."""
     idle: tuple[tuple[float, float], ...] = ()
     """The GPUs are idle from each start to its end, in seconds since the run started."""
-    vanishes: Mapping[int, float] = field(default_factory=lambda: _NOTHING)
+    vanishes: Mapping[int, float] = field(default_factory=dict)
     """Nodes without samples after that many seconds."""
 
 

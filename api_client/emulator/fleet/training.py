@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from math import cos, inf, nan, pi
 
-NS_PER_S, NS_PER_MS = 1_000_000_000, 1_000_000
+from api_client.models.logs import NS_PER_S
+
 _MASK = (1 << 64) - 1
 
 TABLE_SIZE = 4096
@@ -109,9 +110,6 @@ class StepSchedule:
         return self.warmup_s + self.total_steps * self.step_s + pauses * self.pause_s
 
 
-_DRIFT_STEPS = 40.0
-
-
 @dataclass(frozen=True, slots=True)
 class TrainingCurves:
     """The pace and the curves of a training run.
@@ -133,7 +131,7 @@ class TrainingCurves:
 
     def loss(self, step: int) -> float:
         """Return the training loss at a step; NaN from ``nan_from`` on."""
-        noise = centered(self.seed, step) + smooth(self.seed + 1, step / _DRIFT_STEPS)
+        noise = centered(self.seed, step) + smooth(self.seed + 1, step / 40.0)
         return self._level(step) * (1 + self.noise * noise) * self._explosion(step)
 
     def _level(self, step: int) -> float:
@@ -148,7 +146,7 @@ class TrainingCurves:
 
     def eval_loss(self, step: int) -> float:
         """Return the held-out loss at a step: slightly above the training loss, with less noise."""
-        return self._level(step) * 1.04 + 0.004 * smooth(self.seed + 2, step / _DRIFT_STEPS)
+        return self._level(step) * 1.04 + 0.004 * smooth(self.seed + 2, step / 40.0)
 
     def learning_rate(self, step: int) -> float:
         """Return the learning rate at a step: linear warm-up, then a cosine to a tenth of the peak."""

@@ -11,12 +11,13 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from api_client.emulator.answers import ID_ALPHABET, ID_LENGTH
 from api_client.emulator.fleet.files import CACHES, CacheTree
 from api_client.emulator.fleet.logs import Lines, RunLog, restarting
 from api_client.emulator.fleet.plans import End, JobPlan, LineSource, Load, Saves, Scenario, SimRun, Stage
-from api_client.emulator.fleet.training import NS_PER_S, curves
-from api_client.emulator.formats import ID_ALPHABET, ID_LENGTH
+from api_client.emulator.fleet.training import curves
 from api_client.models import JobStatus
+from api_client.models.logs import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)

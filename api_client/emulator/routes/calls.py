@@ -19,7 +19,7 @@ from api_client.emulator.answers import ApiFault, JsonAnswer, first_problem, inv
 from api_client.emulator.backend import Backend, LogQuery
 from api_client.emulator.platform import Platform
 from api_client.models import Team, TrainingJob
-from api_client.models.logs import LEVELS
+from api_client.models.logs import LEVELS, MS_PER_S, NS_PER_MS
 from api_client.routes import Route
 
 
@@ -183,8 +183,6 @@ class Parameters:
 
 
 MAXIMUM_WINDOW_MS = 7 * 24 * 3600 * 1000
-NS_PER_MS = 1_000_000
-MS_PER_S = 1000
 
 
 def read_log_query(parameters: Parameters, now_ms: int) -> LogQuery:

@@ -18,9 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from api_client import routes
 from api_client.definitions.deployment import DEPLOYED_CHECKPOINTS_FOLDER
 from api_client.definitions.job_request import normal_gpu_type
-from api_client.emulator.answers import ApiFault, first_problem, invalid, not_found, not_served
+from api_client.emulator.answers import ApiFault, first_problem, invalid, new_id, not_found, not_served
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE, instance
-from api_client.emulator.formats import new_id
 from api_client.emulator.platform import Platform
 from api_client.emulator.routes.calls import TEXT, Call, api_route, served
 from api_client.emulator.store.deployments import StoredDeployment, StoredModel

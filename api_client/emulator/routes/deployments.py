@@ -9,8 +9,6 @@ from typing import Any
 from api_client import routes
 from api_client.emulator.answers import invalid, not_found, not_served
 from api_client.emulator.routes.calls import (
-    MS_PER_S,
-    NS_PER_MS,
     TEXT,
     Call,
     api_route,
@@ -26,6 +24,7 @@ from api_client.emulator.store.deployments import (
     model_fields,
     startup_fields,
 )
+from api_client.models.logs import MS_PER_S, NS_PER_MS
 
 FAILED, STOPPED = "DEPLOY_FAILED", ("DEACTIVATING", "INACTIVE")
 

@@ -23,13 +23,18 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from api_client import routes
-from api_client.emulator.answers import ApiFault, xml_answer, xml_fault
+from api_client.emulator.answers import ApiFault, new_id, xml_answer, xml_fault
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.formats import new_id
 from api_client.emulator.platform import Platform
-from api_client.emulator.presign import EXPIRES_PARAMETER, SIGNATURE_PARAMETER
 from api_client.emulator.routes.calls import Call, base_url_of, body_of, platform_of, served
-from api_client.emulator.store.blobs import BUCKET, MAXIMUM_PARTS, IncomingObject, ObjectTooLarge
+from api_client.emulator.store.blobs import (
+    BUCKET,
+    EXPIRES_PARAMETER,
+    MAXIMUM_PARTS,
+    SIGNATURE_PARAMETER,
+    IncomingObject,
+    ObjectTooLarge,
+)
 from api_client.files import why_not_written
 
 _SINGLE_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
@@ -64,7 +69,6 @@ SINGLE_PART_BYTES = 8 * 1024 * 1024
 Larger objects get a tag like multipart uploads, which is not a digest of the content.
 """
 
-MEDIA_TYPE = "application/octet-stream"
 
 ReadBytes = Callable[[int, int], bytes]
 """Returns the bytes from ``start`` to ``end`` (exclusive)."""
@@ -93,11 +97,10 @@ def answer_bytes(request: Request, content: StoredBytes) -> Response:
     if span is not None:
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
     status = 200 if span is None else 206
+    headers["Content-Type"] = "application/octet-stream"
     if request.method == "HEAD":
-        return Response(status_code=status, headers=headers, media_type=MEDIA_TYPE)
-    return StreamingResponse(
-        _chunks(content.read, start, end), status_code=status, headers=headers, media_type=MEDIA_TYPE
-    )
+        return Response(status_code=status, headers=headers)
+    return StreamingResponse(_chunks(content.read, start, end), status_code=status, headers=headers)
 
 
 async def _chunks(read: ReadBytes, start: int, end: int) -> AsyncIterator[bytes]:

@@ -19,7 +19,6 @@ from api_client.emulator.answers import ApiFault, invalid, not_found
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.platform import AVAILABILITY_MODELS
 from api_client.emulator.routes.calls import (
-    MS_PER_S,
     OBJECT,
     TEXT,
     TEXTS,
@@ -32,6 +31,7 @@ from api_client.emulator.routes.calls import (
     served,
 )
 from api_client.emulator.routes.files import file_path
+from api_client.models.logs import MS_PER_S
 
 
 async def _upsert_project(call: Call) -> Any:
@@ -92,13 +92,12 @@ class SortOrder(TypedDict):
     order: Literal["asc", "desc"]
 
 
-ORDERS = TypeAdapter(list[SortOrder])
-
-
 def _search(call: Call) -> Any:
     project_id, job_id = call.parameters.get("project_id", TEXT), call.parameters.get("job_id", TEXT)
     statuses = call.parameters.get("statuses", TEXTS) or []
-    orders = call.parameters.get("order_by", ORDERS) or [SortOrder(field="created_at", order="desc")]
+    orders = call.parameters.get("order_by", TypeAdapter(list[SortOrder])) or [
+        SortOrder(field="created_at", order="desc")
+    ]
     jobs = [
         job
         for job in call.platform.jobs()
@@ -176,6 +175,8 @@ def _metrics(call: Call) -> Any:
 
 
 PUBLIC_KEY = re.compile(r"\s*(sk-)?(ssh|ecdsa)-\S+\s+[A-Za-z0-9+/=]{16,}(\s.*)?", re.ASCII | re.DOTALL)
+
+
 FOREVER_MINUTES = 10 * 365 * 24 * 60
 """Replacement for a timeout of -1."""
 

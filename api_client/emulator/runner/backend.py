@@ -54,8 +54,6 @@ def list_cache(root: Path) -> list[CachedFile] | None:
     ]
 
 
-STOP_ANSWER_S = 2.0
-"""A stop is answered after this long, even if the job is still in its grace period."""
 STOPPED = Outcome(JobStatus.STOPPED)
 
 
@@ -209,13 +207,13 @@ class LocalBackend:
 
     async def stop(self, job_id: str) -> TrainingJob:
         """Stop the job and all its processes; a job still in its grace period is returned as running."""
-        await self._end(job_id, STOPPED, timeout_s=STOP_ANSWER_S)
+        await self._end(job_id, STOPPED)
         return self.job(job_id)
 
     async def preempt(self, job_id: str) -> TrainingJob:
         """Preempt a job, as the platform may do with spot jobs; its processes get a grace period."""
         reclaimed = Outcome(JobStatus.PREEMPTED, "the spot machine was reclaimed")
-        await self._end(job_id, reclaimed, timeout_s=STOP_ANSWER_S)
+        await self._end(job_id, reclaimed)
         return self.job(job_id)
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
@@ -239,9 +237,9 @@ class LocalBackend:
         await asyncio.to_thread(remove_tree, self._shared.folders.job(job_id).root)
 
     async def _end(
-        self, job_id: str, outcome: Outcome, *, timeout_s: float | None, kill: bool = False
+        self, job_id: str, outcome: Outcome, *, timeout_s: float | None = 2.0, kill: bool = False
     ) -> None:
-        """End a waiting or running job; return when it has ended, or after the timeout."""
+        """End a waiting or running job; return when it has ended, or soon if it takes its grace period."""
         with self._lock:
             run = self._runs.get(job_id)
             if run is None and not self._jobs[job_id].job.is_finished:

@@ -19,8 +19,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from api_client.clock import Clock
-from api_client.emulator.formats import epoch_ns
+from api_client.clock import Clock, epoch_ns
 from api_client.emulator.runner import supervisor
 from api_client.emulator.store.job_streams import JobLogStore, LogRow
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from api_client.clock import epoch_ms
-from api_client.emulator.formats import epoch_ns
+from api_client.clock import epoch_ms, epoch_ns
 from api_client.models import LogRecord
 
 

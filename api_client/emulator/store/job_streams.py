@@ -10,9 +10,7 @@ from typing import Any
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.store.database import Database
 from api_client.models import LogRecord, MetricSample, NodeSeries, StorageMetrics
-
-_SQLITE_INTEGER_LIMIT = 2**63 - 1
-
+from api_client.models.logs import MS_PER_S
 
 LogRow = tuple[str, int, int, str | None, str]
 """A line: job, nanoseconds since the epoch, node, level, text."""
@@ -73,10 +71,8 @@ CREATE INDEX IF NOT EXISTS local_logs_by_time ON local_logs (job_id, timestamp_n
 
 def _bounded(number: int) -> int:
     """Clamp a client's value to the range of SQLite's integers."""
-    return max(-_SQLITE_INTEGER_LIMIT, min(_SQLITE_INTEGER_LIMIT, number))
-
-
-_MS_PER_S = 1000
+    limit = 2**63 - 1
+    return max(-limit, min(limit, number))
 
 
 class MetricStore:
@@ -103,13 +99,13 @@ CREATE TABLE IF NOT EXISTS local_samples (
         Steps are aligned to the epoch, so that a step has the same timestamp (its beginning) in every
         time range.
         """
-        step_ms = max(1, step_s) * _MS_PER_S
-        start_ms = math.ceil(start_s * _MS_PER_S / step_ms) * step_ms
+        step_ms = max(1, step_s) * MS_PER_S
+        start_ms = math.ceil(start_s * MS_PER_S / step_ms) * step_ms
         rows = self._database.rows(
             f"SELECT node_rank, metric, at_ms / {step_ms} * {step_ms} AS step, avg(value) AS value"
             " FROM local_samples WHERE job_id = ? AND at_ms >= ? AND at_ms < ?"
             " GROUP BY node_rank, metric, step ORDER BY node_rank, metric, step",
-            (job_id, _bounded(start_ms), _bounded(math.ceil(end_s * _MS_PER_S))),
+            (job_id, _bounded(start_ms), _bounded(math.ceil(end_s * MS_PER_S))),
         )
         nodes: dict[int, dict[str, Any]] = {}
         for row in rows:
@@ -118,7 +114,7 @@ CREATE TABLE IF NOT EXISTS local_samples (
             samples = (
                 series.setdefault(name, {}).setdefault(part, []) if part else series.setdefault(name, [])
             )
-            samples.append(MetricSample(datetime.fromtimestamp(row["step"] / _MS_PER_S, UTC), row["value"]))
+            samples.append(MetricSample(datetime.fromtimestamp(row["step"] / MS_PER_S, UTC), row["value"]))
         caches = [series.pop("cache") for series in nodes.values() if "cache" in series]
         for series in nodes.values():
             series["ephemeral_storage"] = StorageMetrics.model_construct(
@@ -133,7 +129,7 @@ CREATE TABLE IF NOT EXISTS local_samples (
         """Return the epoch seconds of the first and the last sample, None if there is none."""
         sql = "SELECT min(at_ms), max(at_ms) FROM local_samples WHERE job_id = ?"
         ((first_ms, last_ms),) = self._database.rows(sql, (job_id,))
-        return None if first_ms is None else (first_ms / _MS_PER_S, last_ms / _MS_PER_S)
+        return None if first_ms is None else (first_ms / MS_PER_S, last_ms / MS_PER_S)
 
     def delete(self, job_id: str) -> None:
         self._database.write("DELETE FROM local_samples WHERE job_id = ?", (job_id,))

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from api_client.emulator.formats import new_id
+from api_client.emulator.answers import new_id
 from api_client.emulator.job_spec import CheckedJobSpec
 from api_client.emulator.store.blobs import BlobStore
 from api_client.emulator.store.database import Database, Records

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from api_client.clock import epoch_ns
 from api_client.emulator.backend import Direction, LogQuery
 from api_client.emulator.fleet.backend import FleetBackend
 from api_client.emulator.fleet.clock import open_sim_clock
-from api_client.emulator.formats import epoch_ns
 from api_client.emulator.store.database import Database
 from api_client.models import LogRecord, TrainingJob
 

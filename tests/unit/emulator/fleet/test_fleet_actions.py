@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from fleet_worlds import EPOCH, MINUTE_NS, World
 
+from api_client.clock import epoch_ns as ns
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.formats import epoch_ns as ns
 from api_client.models import JobStatus
 
 LIVE = "llama-70b-sft-v3"
