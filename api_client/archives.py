@@ -24,11 +24,8 @@ MAX_BYTES = 64 * 1024**3  # maximum size of all files: more code than anyone sub
 MAX_NAME_BYTES = 1024  # far below PATH_MAX, beyond which systems and Python disagree on where a path leads
 MAX_DEPTH = 64
 MAX_HEADER_BYTES = 16 * 1024  # for all headers of one member: they are searched in quadratic time
-MAX_PADDING_BYTES = 1024 * 1024
 
 _CHUNK_BYTES = 256 * 1024
-_PROGRAM_MODE = 0o777
-_OWNER_MAY_RUN = 0o100
 _GZIP = b"\x1f\x8b"
 
 Parts = tuple[str, ...]
@@ -130,7 +127,7 @@ class Unpacker:
         content = archive.extractfile(member)
         if content is None:
             raise BadArchive(f"{_shown(member.name)} is not a file")
-        mode = _PROGRAM_MODE if member.mode & _OWNER_MAY_RUN else USUAL_FILE_MODE
+        mode = 0o777 if member.mode & 0o100 else USUAL_FILE_MODE
         with self._parent(parts) as folder:
             if parts in self._files:
                 os.unlink(parts[-1], dir_fd=folder)
@@ -195,7 +192,7 @@ class _BoundedReader:
         """
         if self._last.strip(b"\0"):
             raise BadArchive("damaged in the middle")
-        left_bytes = MAX_PADDING_BYTES
+        left_bytes = 1024 * 1024
         while left_bytes > 0 and (chunk := self._file.read(_CHUNK_BYTES)):
             left_bytes -= len(chunk)
 

@@ -16,8 +16,6 @@ from typing import Any
 MAX_CONNECTIONS = 256
 """Connections that a server keeps if the limit of open files allows; more pages or clients are refused."""
 
-DESCRIPTORS_PER_CONNECTION = 6
-"""A listener accepts as many again before the first are refused; the rest is for jobs and files."""
 
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Errors after which asyncio accepts again a second later."""
@@ -34,7 +32,8 @@ class ConnectionLimit:
 
     def __init__(self, idle_s: float) -> None:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        share = MAX_CONNECTIONS if limit == resource.RLIM_INFINITY else limit // DESCRIPTORS_PER_CONNECTION
+        # A listener accepts as many again before the first are refused; the rest is for jobs and files.
+        share = MAX_CONNECTIONS if limit == resource.RLIM_INFINITY else limit // 6
         self.connections = max(1, min(MAX_CONNECTIONS, share))
         self.idle_s = idle_s
         self._open = 0

@@ -19,14 +19,12 @@ from pathlib import Path
 from api_client.programmatic import push
 from api_client.submission.config_file.stand_ins import official_modules
 
-USAGE_EXIT_CODE = 2
-
 
 def main(arguments: Sequence[str]) -> int:
     """Run the script named by the arguments, as ``python SCRIPT …`` would."""
     if not arguments or not Path(arguments[0]).is_file():
         print("usage: python -m api_client.run_script SCRIPT [ARGUMENT…]", file=sys.stderr)  # noqa: T201
-        return USAGE_EXIT_CODE
+        return 2  # wrong usage, as of shells
     script = arguments[0]
     sys.modules.update(official_modules(push))
     sys.argv = list(arguments)

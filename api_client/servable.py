@@ -226,7 +226,6 @@ def _unservable_together(checkpoints: Sequence[Checkpoint]) -> str:
 
 BYTES_PER_GB = 1_000_000_000
 MIN_GPU_GB = 0.1  # smaller estimates are shown as this value
-BYTES_PER_WEIGHT = 2  # weights are served in 16 bits
 
 _BILLIONS = re.compile(
     r"(?<![0-9a-z.])(?:(?P<experts>[0-9]{1,3})x)?(?P<size>[0-9]{1,4}(\.[0-9]{1,3})?)b(?![a-z0-9])"
@@ -282,7 +281,7 @@ def _named_bytes(checkpoint: Checkpoint) -> int | None:
     if match is None:
         return None
     billions = float(match["size"]) * int(match["experts"] or 1)
-    return round(billions * BYTES_PER_WEIGHT * BYTES_PER_GB) or None
+    return round(billions * 2 * BYTES_PER_GB) or None  # weights are served in 16 bits
 
 
 def _gigabytes(size_bytes: int) -> str:

@@ -72,9 +72,7 @@ def node_host(job_id: str, node: int) -> NodeHost:
 
 
 FOLDER_VARIABLE = "BASETEN_SSH_DIR"
-KEY_NAME = "id_ed25519"
 CERTIFICATE_SUFFIX = "-cert.pub"
-TOKEN_SUFFIX = ".token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,7 @@ class SshFolder:
 
     @property
     def key_path(self) -> Path:
-        return self.path / KEY_NAME
+        return self.path / "id_ed25519"
 
     def certificate_path(self, host: str) -> Path:
         """Return the path of a host's certificate; each host has its own, so connections do not interfere."""
@@ -148,7 +146,7 @@ class SshFolder:
         )
 
     def _token_path(self, host: NodeHost) -> Path:
-        return self.path / f"{host.name}{TOKEN_SUFFIX}"
+        return self.path / f"{host.name}.token"
 
     def _make_pair(self) -> None:
         program = shutil.which("ssh-keygen")
@@ -163,11 +161,9 @@ class SshFolder:
             raise ConfigurationError(f"ssh-keygen created no key in {self.path}: {output}")
 
 
-PLAIN_VARIABLE = "BASETEN_SSH_PROXY_INSECURE"
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 30.0
 CHUNK_BYTES = 65_536
-_ACCEPTED = b"\x00"
 _YES = frozenset({"1", "true"})
 
 
@@ -201,7 +197,7 @@ async def _connect(
         raise ConfigurationError(f"unusable SSH proxy address from the server: {ticket.proxy_address[:100]}")
     host = host.strip("[]")
     # The token would be sent unencrypted, so allow this only on this machine.
-    is_plain = environ.get(PLAIN_VARIABLE, "").lower() in _YES and is_loopback(host)
+    is_plain = environ.get("BASETEN_SSH_PROXY_INSECURE", "").lower() in _YES and is_loopback(host)
     context = None if is_plain else ssl.create_default_context()
     problem = ""
     try:
@@ -220,7 +216,7 @@ async def _connect(
             answer = await reader.read(1)
     except (OSError, TimeoutError):
         answer = b""
-    if answer != _ACCEPTED:
+    if answer != b"\x00":  # anything else refuses
         writer.close()
         raise Unreachable("the SSH proxy refused the connection: is the node running, with its SSH server?")
     return reader, writer

@@ -8,15 +8,15 @@
     async for update in follow(client, result.model_id, result.version_id): ...
 """
 
-from api_client.deployment.engine_configs import ENGINE as ENGINE
-from api_client.deployment.engine_configs import VLLM as VLLM
-from api_client.deployment.engine_configs import checkpoint_address as checkpoint_address
-from api_client.deployment.engine_configs import engine_configs as engine_configs
 from api_client.deployment.following import DeploymentUpdate as DeploymentUpdate
 from api_client.deployment.following import follow as follow
+from api_client.deployment.generated_files import ENGINE as ENGINE
+from api_client.deployment.generated_files import VLLM as VLLM
 from api_client.deployment.generated_files import Calls as Calls
 from api_client.deployment.generated_files import calls as calls
 from api_client.deployment.generated_files import calls_of as calls_of
+from api_client.deployment.generated_files import checkpoint_address as checkpoint_address
+from api_client.deployment.generated_files import engine_configs as engine_configs
 from api_client.deployment.generated_files import render_python as render_python
 from api_client.deployment.generated_files import serves_nothing as serves_nothing
 from api_client.deployment.generated_files import truss_config_path as truss_config_path

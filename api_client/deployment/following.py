@@ -16,10 +16,6 @@ from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import LogEntry, LogLine
 from api_client.streams.logs import LogIncrements
 
-INTERVAL_S = 2.0
-LONGEST_UNCHANGED = timedelta(seconds=30)
-_UNKNOWN_START = timedelta(hours=1)
-
 
 @dataclass(frozen=True, slots=True)
 class DeploymentUpdate:
@@ -52,7 +48,7 @@ async def follow(
     model_id: str,
     deployment_id: str,
     *,
-    interval_s: float = INTERVAL_S,
+    interval_s: float = 2.0,
     changed_from: str = "",
     known: Iterable[LogLine] = (),
 ) -> AsyncGenerator[DeploymentUpdate, None]:
@@ -73,12 +69,12 @@ async def follow(
     begun = clock.now()
     while True:
         deployment = await retrying(fetch, ENDLESS, sleep=clock.sleep)
-        start = deployment.created_at - CLOCK_SKEW if deployment.created_at else begun - _UNKNOWN_START
+        start = deployment.created_at - CLOCK_SKEW if deployment.created_at else begun - timedelta(hours=1)
         log = log or client.models.increments(model_id, deployment.id, start=start, known=known)
         # Read the log after the status, so that the last update includes the last lines.
         update = DeploymentUpdate(deployment, await _new_lines(log))
         yield update
-        is_unchanged = update.status == changed_from and clock.now() - begun < LONGEST_UNCHANGED
+        is_unchanged = update.status == changed_from and clock.now() - begun < timedelta(seconds=30)
         if update.is_finished and not is_unchanged:
             return
         await clock.sleep(interval_s)

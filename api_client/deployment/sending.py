@@ -206,10 +206,6 @@ def equivalent_command(answers: DeployAnswers, options: Sequence[str] = ()) -> s
     return command_line(*options, "deploy_checkpoints", *options_given)
 
 
-POLLS_AFTER_LOST_RESPONSE = 3
-POLL_INTERVAL_S = 2.0
-
-
 @dataclass(frozen=True, slots=True)
 class DeploymentResult:
     """Result of a deployment.
@@ -310,9 +306,9 @@ async def _find_created_deployment(
 ) -> DeploymentResult:
     """Return the deployment whose answer was lost, if exactly one is new; else raise DeploymentUnclear."""
     fresh: list[tuple[str, Deployment]] = []
-    for attempt in range(POLLS_AFTER_LOST_RESPONSE if known is not None else 0):
+    for attempt in range(3 if known is not None else 0):
         if attempt:
-            await client.clock.sleep(POLL_INTERVAL_S)
+            await client.clock.sleep(2.0)
         try:
             deployments = await _deployments_named(client, name)
         except RequestError:

@@ -29,9 +29,6 @@ from api_client.version import __version__
 from api_client.words import command_line
 
 TOKEN_PATH = "/v1/users/auth/device/token"
-CLIENT_ID = "baseten-cli"
-GRANT_TYPE = "refresh_token"
-MAX_LOGIN_BYTES = 64 * 1024
 _LINE = RequestLine("POST", TOKEN_PATH)
 
 
@@ -88,12 +85,12 @@ class KeyAuth(httpx.Auth):
             "POST",
             f"{self._remote.api_url}{TOKEN_PATH}",
             data={
-                "grant_type": GRANT_TYPE,
+                "grant_type": "refresh_token",
                 "refresh_token": refresh.get_secret_value(),
-                "client_id": CLIENT_ID,
+                "client_id": "baseten-cli",
             },
             headers=_usual_headers(),
-            extensions={**request.extensions, MAX_BYTES: MAX_LOGIN_BYTES},
+            extensions={**request.extensions, MAX_BYTES: 64 * 1024},
         )
 
     async def _take(self, answer: httpx.Response, login: OAuthLogin) -> None:
@@ -149,7 +146,6 @@ class KeyAuth(httpx.Auth):
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0
-WRITE_TIMEOUT_S = 60.0
 KEEP_ALIVE_S = 30.0  # lifetime of an idle connection: longer than the time between two polls
 
 
@@ -186,9 +182,7 @@ async def connect(
         return httpx.AsyncClient(
             auth=KeyAuth(remote, clock or SystemClock()),
             headers=_usual_headers(),
-            timeout=httpx.Timeout(
-                connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S, write=WRITE_TIMEOUT_S, pool=None
-            ),
+            timeout=httpx.Timeout(connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S, write=60.0, pool=None),
             follow_redirects=False,
             transport=UnpackingTransport(
                 http_transport or httpx.AsyncHTTPTransport(verify=context, limits=limits, trust_env=False)

@@ -5,24 +5,26 @@ rejects (broken UTF-8, lone surrogates, raw control characters inside strings, a
 lines). In that case a tolerant parser reads it again and puts U+FFFD in place of invalid characters.
 
 Bytes are counted before they are parsed: a few bytes can become a model of a kilobyte.
+
+A list with a record that cannot be read is an error, unless the caller takes note of such records: what is
+decided by a list needs all of it; what is shown is better incomplete than missing.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast, get_args
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from api_client.routes import Adapter
+from api_client.routes import Adapter, Route
 
 T = TypeVar("T")
 MAX_DEPTH = 100  # maximum nesting of an answer; the published answers have less than ten levels
-MAX_LISTED_ERRORS = 1000
-MAX_PLACE_LENGTH = 200  # in a message: names of the server are parts of it
-_JSON_INVALID = "json_invalid"
 _VALUE = re.compile(
     rb'(?:[^",{\[]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z))*+(?:([,{\[])|\Z)',
     re.DOTALL,
@@ -42,7 +44,6 @@ USUAL = AnswerLimit(16 * 1024 * 1024, 400_000)
 
 LARGE = AnswerLimit(64 * 1024 * 1024, 900_000)
 """Metrics and caches: 300,000 samples, or 150,000 files."""
-RESPONSE = "the response"
 
 
 class NotDecodable(ValueError):
@@ -60,8 +61,8 @@ def decode(content: bytes, adapter: Adapter[T], max_values: int = USUAL.values) 
         try:
             return read(content)
         except ValidationError as error:
-            reason = describe(error, RESPONSE)
-            if error.error_count() > 1 or error.errors()[0]["type"] != _JSON_INVALID:
+            reason = describe(error, "the response")
+            if error.error_count() > 1 or error.errors()[0]["type"] != "json_invalid":
                 break
     raise NotDecodable(reason)
 
@@ -92,10 +93,10 @@ def read_json(content: bytes, max_values: int = LARGE.values) -> Any:
 
 def describe(error: ValidationError, whole: str) -> str:
     """Describe the first finding without input values, which may be secrets; ``whole`` is what was read."""
-    if error.error_count() > MAX_LISTED_ERRORS:  # pydantic builds the list of all of them
+    if error.error_count() > 1000:  # pydantic builds the list of all of them
         return f"{whole}: {error.error_count():,} values are invalid"
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])[:MAX_PLACE_LENGTH]
+    place = ".".join(str(part) for part in first["loc"])[:200]  # it has names of the server
     return f"{place or whole}: {first['msg']}"
 
 
@@ -117,3 +118,43 @@ def _scrub_text(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def in_part(route: Route[list[T]], unreadable: list[str] | None) -> Route[list[T]]:
+    """Return the route with lists that lack records that cannot be read; the reasons go to ``unreadable``.
+
+    A list without any record that can be read is still an InvalidAnswer, and without ``unreadable`` so is one
+    that lacks any.
+    """
+    return route if unreadable is None else route.read_by(_PartialReader(route, unreadable))
+
+
+class _PartialReader(Generic[T]):
+    def __init__(self, route: Route[list[T]], unreadable: list[str]) -> None:
+        self._route = route
+        self._unreadable = unreadable
+
+    def validate_json(self, data: bytes, /) -> list[T]:
+        return self._read(lambda adapter: adapter.validate_json(data))
+
+    def validate_python(self, value: Any, /) -> list[T]:
+        return self._read(lambda adapter: adapter.validate_python(value))
+
+    def _read(self, read_by: Callable[[Adapter[Any]], Any]) -> list[T]:
+        """Read the list, record by record if it cannot be read as a whole."""
+        try:
+            whole: list[T] = read_by(self._route.adapter)
+            return whole
+        except ValidationError as error:
+            why_not_whole = error
+        record: TypeAdapter[T] = TypeAdapter(get_args(self._route.kind)[0])
+        records, reasons = [], []
+        for value in read_by(replace(cast("Route[Any]", self._route), kind=list[Any]).adapter):
+            try:
+                records.append(record.validate_python(value))
+            except ValidationError as error:
+                reasons.append(describe(error, "the record"))
+        if not records:
+            raise why_not_whole
+        self._unreadable += reasons
+        return records

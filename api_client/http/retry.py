@@ -19,9 +19,6 @@ from api_client.errors import AnswerTooLarge, ErrorAnswer, InvalidAnswer, Redire
 T = TypeVar("T")
 
 # 2 ** 32 seconds is over a century: the cap applies long before, and floats stay finite.
-_MAX_DOUBLINGS = 32
-POLLING_CAP_S = 2.0  # maximum delay before retrying a request while polling
-POLLING_SILENCE_S = 8.0
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
@@ -52,7 +49,7 @@ class RetryPolicy:
 
         The user should see a recovery within seconds, and a request that hangs must not delay the next ones.
         """
-        return replace(self, cap_s=min(self.cap_s, POLLING_CAP_S), silence_s=POLLING_SILENCE_S)
+        return replace(self, cap_s=min(self.cap_s, 2.0), silence_s=8.0)
 
     def read_timeout_s(self, attempt: int) -> float:
         """Return how long attempt ``attempt`` (from 1) may go without data by this policy, in seconds."""
@@ -138,7 +135,7 @@ def is_transient(error: RequestError) -> bool:
 
 
 def _doubled(attempt: int) -> float:
-    return 2.0 ** min(attempt - 1, _MAX_DOUBLINGS)
+    return 2.0 ** min(attempt - 1, 32)
 
 
 def parse_retry_after(text: str | None, *, date: str | None = None, now: datetime) -> float | None:

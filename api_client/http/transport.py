@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 ANSWER_TIMEOUT_S = 300.0  # from the first byte sent to the last one received: nobody holds a slot forever
 MAX_REDIRECTS = 3
 MAX_IN_FLIGHT = 4  # maximum concurrent requests: more were measured to be slower, not faster
-DECODE_IN_THREAD_BYTES = 256 * 1024  # from this size on, decoding would block the event loop
 T = TypeVar("T")
 AnswerRequest = Callable[[Route[Any], tuple[str, ...], Mapping[str, Any]], Awaitable[Any]]
 """Returns the answer to a request for a route with these ids, and the values of its query or body."""
@@ -246,7 +245,8 @@ class Transport:
     async def _decoded(self, answer: _Answer, adapter: Adapter[T], call: _Call) -> T:
         content, content_type = answer
         try:
-            if len(content) >= DECODE_IN_THREAD_BYTES:
+            # From this size on, decoding would block the event loop.
+            if len(content) >= 256 * 1024:
                 value = await asyncio.to_thread(decode, content, adapter, call.limit.values)
             else:
                 value = decode(content, adapter, call.limit.values)

@@ -17,7 +17,6 @@ ACCEPT_ENCODING = "gzip"
 MAX_BYTES = "api_client.max_bytes"
 """Request extension with the maximum size of the answer's body, in bytes."""
 
-_GZIP_WBITS = 16 + zlib.MAX_WBITS
 _PIECE_BYTES = 1024 * 1024
 
 
@@ -59,7 +58,7 @@ class _Body(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._encoding not in ("identity", ACCEPT_ENCODING):
             raise httpx.DecodingError(f"sent the content encoding {self._encoding!r}, which is not supported")
-        gzip = zlib.decompressobj(_GZIP_WBITS) if self._encoding == ACCEPT_ENCODING else None
+        gzip = zlib.decompressobj(16 + zlib.MAX_WBITS) if self._encoding == ACCEPT_ENCODING else None
         received_bytes = unpacked_bytes = 0
         async for packed in self._packed:
             received_bytes += len(packed)

@@ -2,19 +2,19 @@
 
 from api_client.models.account import AuthCode as AuthCode
 from api_client.models.account import AwsCredentials as AwsCredentials
+from api_client.models.account import BillableResource as BillableResource
+from api_client.models.account import BilledItem as BilledItem
 from api_client.models.account import BlobCredentials as BlobCredentials
+from api_client.models.account import DailyUsage as DailyUsage
 from api_client.models.account import InteractiveSession as InteractiveSession
 from api_client.models.account import InteractiveSessionUpdate as InteractiveSessionUpdate
 from api_client.models.account import Secret as Secret
 from api_client.models.account import SignedSshCertificate as SignedSshCertificate
 from api_client.models.account import Team as Team
+from api_client.models.account import TrainingUsage as TrainingUsage
+from api_client.models.account import UsageSummary as UsageSummary
 from api_client.models.account import UserInfo as UserInfo
 from api_client.models.base import ApiModel as ApiModel
-from api_client.models.billing import BillableResource as BillableResource
-from api_client.models.billing import BilledItem as BilledItem
-from api_client.models.billing import DailyUsage as DailyUsage
-from api_client.models.billing import TrainingUsage as TrainingUsage
-from api_client.models.billing import UsageSummary as UsageSummary
 from api_client.models.cache import CachedFile as CachedFile
 from api_client.models.cache import CacheSummary as CacheSummary
 from api_client.models.capacity import ActiveJobAtSubmit as ActiveJobAtSubmit

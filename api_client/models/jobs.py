@@ -16,7 +16,6 @@ from api_client.models.base import FIRST_MOMENT, ApiModel, Integer, NodeCount, N
 
 STATUS_PREFIX = "TRAINING_JOB_"
 CLOCK_SKEW = timedelta(minutes=5)  # a job's first line may precede its creation: nodes have their own clocks
-LOG_LIFE = timedelta(days=7)  # the longest time range that the server reads
 
 
 class JobStatus(StrEnum):
@@ -159,7 +158,7 @@ class TrainingJob(ApiModel):
         A creation in the future says nothing about it.
         """
         if self.created_at is None or self.created_at > now + CLOCK_SKEW:
-            return now - LOG_LIFE
+            return now - timedelta(days=7)  # the longest time range that the server reads
         return max(FIRST_MOMENT, self.created_at - CLOCK_SKEW)
 
     @property

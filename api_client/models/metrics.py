@@ -25,7 +25,6 @@ from api_client.models.base import (
 from api_client.models.jobs import TrainingJob
 
 MAX_NODES = 1000
-MAX_GPUS_PER_NODE = 64
 MAX_SAMPLES = 300_000
 
 
@@ -59,7 +58,7 @@ class StorageMetrics(LargeApiModel):
     utilization: Samples = []
 
 
-GpuSeries = Annotated[TolerantDict[Samples], Field(max_length=MAX_GPUS_PER_NODE)]
+GpuSeries = Annotated[TolerantDict[Samples], Field(max_length=64)]
 
 
 class NodeSeries(LargeApiModel):

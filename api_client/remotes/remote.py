@@ -21,8 +21,6 @@ from api_client.addresses import BaseUrl, parse_base_url
 from api_client.errors import ConfigurationError
 from api_client.words import READ_ONLY_OPTION, command_line
 
-EXPIRY_LEEWAY = timedelta(seconds=60)  # renew a token this early, as the official client does
-
 
 @dataclass(frozen=True)
 class OAuthTokens:
@@ -34,7 +32,8 @@ class OAuthTokens:
 
     def is_expired(self, now: datetime) -> bool:
         """Return True if the access token has expired, or is about to."""
-        return self.expires_at is not None and now + EXPIRY_LEEWAY >= self.expires_at
+        # Renew a token this early, as the official client does.
+        return self.expires_at is not None and now + timedelta(seconds=60) >= self.expires_at
 
 
 @dataclass(frozen=True)
@@ -131,8 +130,6 @@ AuthScheme = Literal["Bearer", "Api-Key"]
 
 ENVIRONMENT_REMOTE = "<environment>"  # name of the remote defined by environment variables
 DEFAULT_APP_URL = "https://app.baseten.co"
-DEFAULT_ORIGIN = "default"  # origin of values that are not set
-DERIVED_ORIGIN = "app address"  # origin of a REST base derived from the app address
 
 # REST hosts that are not the app host with "app" replaced by "api".
 _SPECIAL_API_URLS = {
@@ -217,7 +214,7 @@ def remote_at(
     ConfigurationError.
     """
     app_url = url or DEFAULT_APP_URL
-    api_url, api_url_origin = api or (rest_url(app_url, source=source), DERIVED_ORIGIN)
+    api_url, api_url_origin = api or (rest_url(app_url, source=source), "app address")
     return Remote(
         name=name,
         app_url=str(parse_base_url(app_url, source=source)),
@@ -225,7 +222,7 @@ def remote_at(
         key=key,
         key_origin=key_origin,
         team=team or None,
-        app_url_origin=source if url else DEFAULT_ORIGIN,
+        app_url_origin=source if url else "default",
         api_url_origin=api_url_origin,
         team_origin=team_origin if team else "",
         login=login,

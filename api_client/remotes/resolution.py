@@ -137,12 +137,6 @@ def _keep_in_keyring(name: str, environ: Mapping[str, str], tokens: OAuthTokens)
     write_entry(TRUSS_SERVICE, name, json.dumps(entry), environ)
 
 
-EMULATOR_NAME = "local"
-EMULATOR_HINT = (
-    "; commands start the emulator under that name, a script needs its address in BASETEN_REMOTE_URL and its"
-    " key in BASETEN_API_KEY"
-)
-
 Place = tuple[str, str]  # source (one of the three below), and the name in it
 
 ENVIRONMENT, TRUSSRC, PROFILE = "environment", "trussrc", "profile"
@@ -226,7 +220,10 @@ class Sources:
         profiles = (
             f"; profiles of the Go CLI: {', '.join(self.profiles.names)}" if self.profiles.names else ""
         )
-        hint = EMULATOR_HINT if name == EMULATOR_NAME else ""
+        hint = ""
+        if name == "local":
+            hint = "; commands start the emulator under that name, a script needs its address in"
+            hint += " BASETEN_REMOTE_URL and its key in BASETEN_API_KEY"
         raise ConfigurationError(f"no remote '{name}': {existing}{profiles}{hint}")
 
     def _profile_of_environment(self, name: str) -> Place:

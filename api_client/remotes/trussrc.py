@@ -15,15 +15,12 @@ from pathlib import Path
 from api_client.errors import ConfigurationError
 from api_client.files import read_small_file, update_private_file, user_path, why_not_written
 
-TRUSSRC_VARIABLE = "USER_TRUSSRC_PATH"
-DEFAULT_PATH = "~/.trussrc"
-
 Section = dict[str, str]
 
 
 def trussrc_path(environ: Mapping[str, str]) -> Path:
-    configured = environ.get(TRUSSRC_VARIABLE, "").strip()
-    return user_path(configured or DEFAULT_PATH)
+    configured = environ.get("USER_TRUSSRC_PATH", "").strip()
+    return user_path(configured or "~/.trussrc")
 
 
 class _Parser(ConfigParser):

@@ -9,8 +9,6 @@ from api_client.http.transport import Transport
 from api_client.models import CheckpointFile, CheckpointFilesPage
 from api_client.models.checkpoints import ROOT_CHECKPOINT, Checkpoint, belongs_to
 
-FILES_PAGE_SIZE = 1000  # the API's default
-
 CheckpointList = list[Checkpoint]
 FileList = list[CheckpointFile]
 
@@ -26,7 +24,7 @@ class Checkpoints:
         return await self._transport.request(routes.CHECKPOINTS, project_id, job_id)
 
     async def files_page(
-        self, project_id: str, job_id: str, *, page_size: int = FILES_PAGE_SIZE, page_token: int = 0
+        self, project_id: str, job_id: str, *, page_size: int = 1000, page_token: int = 0
     ) -> CheckpointFilesPage:
         """Return a page of the files of all checkpoints: ``page_size`` (at least 1) from ``page_token`` on.
 

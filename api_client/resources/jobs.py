@@ -1,4 +1,4 @@
-"""Training jobs: list, search, create, change, stop, delete, and their queue context and code."""
+"""Training jobs: list, search, create, change, stop, delete; their queue, code and interactive sessions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from typing import Any
 from api_client import routes
 from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound
+from api_client.http.decoding import in_part
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
-from api_client.models import JobTombstone, QueueContext, TrainingJob
-from api_client.resources.partial_lists import in_part
+from api_client.models import (
+    AuthCode,
+    InteractiveSessionUpdate,
+    JobTombstone,
+    QueueContext,
+    SignedSshCertificate,
+    TrainingJob,
+)
 from api_client.resources.projects import Projects
 from api_client.streams.job_poller import watch_job
 
-STATUS_INTERVAL_S = 5.0  # interval for polling a watched job, in seconds
-_NEWEST_FIRST = [{"field": "created_at", "order": "desc"}]
 _NO_SUCH_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
 
 JobList = list[TrainingJob]
@@ -56,7 +61,7 @@ class Jobs:
         ``statuses`` are the API's own names; ``unreadable`` is as in ``list``. This is a POST, but it only
         reads, so it is retried like a GET.
         """
-        body: dict[str, Any] = {"order_by": _NEWEST_FIRST}
+        body: dict[str, Any] = {"order_by": [{"field": "created_at", "order": "desc"}]}
         if project_id is not None:
             body["project_id"] = project_id
         if job_id is not None:
@@ -145,10 +150,48 @@ class Jobs:
         """Return why a job waits, and its history. Organization admins only; others get Unauthorized."""
         return await self._transport.request(routes.JOB_QUEUE, job_id)
 
-    def watch(
-        self, project_id: str, job_id: str, *, interval_s: float = STATUS_INTERVAL_S
-    ) -> AsyncIterator[TrainingJob]:
+    def watch(self, project_id: str, job_id: str, *, interval_s: float = 5.0) -> AsyncIterator[TrainingJob]:
         """Yield the job now and every ``interval_s`` seconds, until it has ended."""
         policy = self._transport.retry.for_polling()
         fetch_job = partial(self.get, project_id, job_id, retry=policy)
         return watch_job(fetch_job, clock=self._clock, interval_s=interval_s)
+
+
+class Sessions:
+    """Interactive sessions. Every method raises RequestError."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def auth_codes(self, project_id: str, job_id: str) -> list[AuthCode]:
+        """Return the sign-in codes, one per replica; none for a job without a session."""
+        return await self._transport.request(routes.AUTH_CODES, project_id, job_id)
+
+    async def update(
+        self,
+        project_id: str,
+        job_id: str,
+        session_id: str,
+        *,
+        timeout_minutes: int | None = None,
+        trigger: str | None = None,
+    ) -> InteractiveSessionUpdate:
+        """Update a session; None leaves a value unchanged, -1 minutes is about ten years.
+
+        Never retried automatically: the API may add the minutes to the remaining time. Raises ValueError
+        if nothing is given.
+        """
+        changes = {"timeout_minutes": timeout_minutes, "trigger": trigger}
+        body = {name: value for name, value in changes.items() if value is not None}
+        if not body:
+            raise ValueError("nothing to change: give timeout_minutes or a trigger")
+        return await self._transport.request(routes.UPDATE_SESSION, project_id, job_id, session_id, body=body)
+
+    async def sign_ssh(
+        self, project_id: str, job_id: str, *, public_key: str, replica_id: str | None = None
+    ) -> SignedSshCertificate:
+        """Return a certificate for one SSH connection to a node (``replica_id`` "0", "1" …)."""
+        body = {"public_key": public_key}
+        if replica_id is not None:
+            body["replica_id"] = replica_id
+        return await self._transport.request(routes.SIGN_SSH, project_id, job_id, body=body)

@@ -14,8 +14,6 @@ from api_client.models import JobMetrics
 from api_client.resources.jobs import Jobs
 from api_client.streams.metrics import follow_metrics, metrics_query
 
-METRICS_INTERVAL_S = 5.0  # interval for polling a running job's metrics, in seconds
-
 
 class Metrics:
     """Metric samples. Every method raises RequestError."""
@@ -51,7 +49,7 @@ class Metrics:
         start: datetime | None = None,
         step_s: int | None = None,
         new_step_s: int | None = None,
-        interval_s: float = METRICS_INTERVAL_S,
+        interval_s: float = 5.0,
     ) -> AsyncIterator[JobMetrics]:
         """Yield the samples from ``start`` (default: the job's start), then new ones, until the job ends.
 

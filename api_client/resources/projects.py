@@ -8,11 +8,11 @@ from pydantic import ConfigDict, TypeAdapter
 
 from api_client import routes
 from api_client.errors import NotFound
+from api_client.http.decoding import in_part
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import CacheSummary, ProjectTombstone, TrainingProject
 from api_client.models.cache import CacheListing
-from api_client.resources.partial_lists import in_part
 from api_client.routes import Route
 
 ProjectList = list[TrainingProject]

@@ -35,7 +35,6 @@ BUSY_INTERVAL_S = 1.0
 QUIET_INTERVAL_S = 2.2
 """Interval of polls unless lines keep arriving: each line is first seen within 3 s of its arrival."""
 
-OCCASIONAL_S = 4.0  # lines that are further apart than this do not keep arriving
 
 GENEROUS_LATENESS_MS = 300 * MS_PER_S
 """Used instead of ``LATENESS_MS`` while few lines are tracked: nodes' clocks may be minutes apart.
@@ -47,15 +46,8 @@ be wrong.
 GENEROUS_LINES = 100_000
 CHEAP_BYTES = 64 * 1024  # up to here every poll is a deep read: it fits a small page
 DEDUPLICATED_LINES = 1_000_000  # more are settled without having been read again for late lines
-EDGE_OVERLAP_MS = 2 * MS_PER_S  # how much a poll of a busy log reads again
-REPEATED_PAGES_PER_S = 0.75  # average cost of deep reads of a busy log, and of reads of its last minute
-REPEAT_INTERVAL_S = 2.5
 LONGEST_REPEAT_INTERVAL_S = 60.0
-LONGEST_REPEAT_INTERVAL_AT_THE_END_S = 5.0
 SHORTEST_DRAIN_S = 65.0  # lines may arrive a minute after the job's end
-DRAIN_BEYOND_DELAYS_S = 10.0  # margin for late lines that are later than any seen so far
-DRAIN_QUIET_S = 10.0  # the log must also have been quiet for this long
-MAX_READ_S = 5.0  # limit for one read of new lines, even if more keep arriving; the next poll continues
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +137,8 @@ class Follower:
                     yield batch
             silent_s = self._delivered_s - before_s
             self._is_quiet = not silent_s
-            interval_s = BUSY_INTERVAL_S if 0 < silent_s <= OCCASIONAL_S else QUIET_INTERVAL_S
+            # Lines that are further apart than this do not keep arriving.
+            interval_s = BUSY_INTERVAL_S if 0 < silent_s <= 4.0 else QUIET_INTERVAL_S
             pause_s = max(interval_s - (self._clock.monotonic() - began_s), 0.3 * interval_s)
             if self._must_report_end():
                 yield LogBatch((), caught_up=True, finished_job=self._job_poller.finished_job)
@@ -165,12 +158,14 @@ class Follower:
         finished_s = self._job_poller.finished_s
         if finished_s is None or self._deep is None:
             return False
-        known_s = self._longest_delay_ns / NS_PER_S + DRAIN_BEYOND_DELAYS_S
+        # Margin for late lines that are later than any seen so far.
+        known_s = self._longest_delay_ns / NS_PER_S + 10.0
         drain_s = min(max(SHORTEST_DRAIN_S, known_s), GENEROUS_LATENESS_MS / MS_PER_S)
         if self._given_drain_s is not None:
             drain_s = self._given_drain_s
         quiet_s = self._clock.monotonic() - self._delivered_s
-        return self._deep.began_s - finished_s >= drain_s and quiet_s >= min(drain_s, DRAIN_QUIET_S)
+        # The log must also have been quiet for this long.
+        return self._deep.began_s - finished_s >= drain_s and quiet_s >= min(drain_s, 10.0)
 
     def _must_report_end(self) -> bool:
         """Return True if the job's end is new and more lines may still arrive."""
@@ -246,10 +241,11 @@ class Follower:
         """Return the reads of this poll, the newest range first."""
         if self._pages.is_complete or self._deduplicator.size_bytes <= CHEAP_BYTES:
             return [self._read_of(self._settled_ms)]
-        edge = self._edge_read(0 if self._is_quiet else EDGE_OVERLAP_MS)
+        # A poll of a busy log reads the last two seconds again.
+        edge = self._edge_read(0 if self._is_quiet else 2 * MS_PER_S)
         edge_ms = edge.reader.start_ms
         is_ending = self._job_poller.finished_s is not None
-        longest_s = LONGEST_REPEAT_INTERVAL_AT_THE_END_S if is_ending else LONGEST_REPEAT_INTERVAL_S
+        longest_s = 5.0 if is_ending else LONGEST_REPEAT_INTERVAL_S
         if self._is_due_again(self._deep, longest_s):
             return [edge, self._read_of(self._settled_ms, edge_ms)]
         if self._is_due_again(self._recent, LONGEST_REPEAT_INTERVAL_S):
@@ -263,8 +259,9 @@ class Follower:
         """Return True if a range is to be read again: the more pages it takes, the less often."""
         if last is None:
             return True
-        cost_s = last.reader.page_count / REPEATED_PAGES_PER_S
-        interval_s = min(max(cost_s, REPEAT_INTERVAL_S), longest_s)
+        # On average, deep reads of a busy log, and reads of its last minute, cost 0.75 pages a second.
+        cost_s = last.reader.page_count / 0.75
+        interval_s = min(max(cost_s, 2.5), longest_s)
         return self._clock.monotonic() - last.began_s >= interval_s
 
     async def _read(self, reads: list[_Read]) -> AsyncGenerator[LogBatch, None]:
@@ -281,7 +278,8 @@ class Follower:
                 yield LogBatch(fresh, caught_up=True)
             await self._job_poller.poll_when_due()
             is_behind_the_edge = reader.end_ms * NS_PER_MS <= self._delivered_ns
-            is_long = self._clock.monotonic() - read.began_s > MAX_READ_S
+            # Limit for one read of new lines, even if more keep arriving; the next poll continues.
+            is_long = self._clock.monotonic() - read.began_s > 5.0
             if reader.is_done and is_deep:
                 self._deep = read
             # After many new lines, check for late ones before reading on.

@@ -10,7 +10,6 @@ from api_client.http.retry import ENDLESS, is_not_api_answer, is_transient, retr
 from api_client.models import TrainingJob
 from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, FetchJob
 
-DRIFT = 0.999  # our clock may run a little faster than the server's, so discount the time measured with it
 CLOCK_MARGIN_MS = 24 * 3600 * MS_PER_S
 
 
@@ -36,7 +35,8 @@ class ServerTime:
         """Return the lower bound of the server's clock; None before the first line."""
         if self.newest_ns is None:
             return None
-        passed_s = (self._clock.monotonic() - self._lower_at_s) * DRIFT
+        # Our clock may run a little faster than the server's, so discount the time measured with it.
+        passed_s = (self._clock.monotonic() - self._lower_at_s) * 0.999
         return self._lower_ns + int(passed_s * NS_PER_S)
 
     def cautious_ns(self) -> int | None:
@@ -46,11 +46,6 @@ class ServerTime:
 
 
 JOB_INTERVAL_S = 7.5
-LONG_FINISHED_S = 240.0  # no late lines are expected so long after a job's last activity
-
-
-MAX_UNREADABLE_ANSWERS = 6
-MAX_UNREADABLE_S = 600.0  # for a job that was readable before: a maintenance page is HTML, too
 
 
 class JobPoller:
@@ -98,9 +93,10 @@ class JobPoller:
             self.finished_s = self._clock.monotonic()
 
     def _has_given_up(self) -> bool:
-        if self._unreadable < MAX_UNREADABLE_ANSWERS:
+        if self._unreadable < 6:
             return False
-        return self.job is None or self._clock.monotonic() - self._readable_s > MAX_UNREADABLE_S
+        # A job that was readable before stays so for ten minutes: a maintenance page is HTML, too.
+        return self.job is None or self._clock.monotonic() - self._readable_s > 600.0
 
     def is_long_finished(self, newest_line_ns: int | None) -> bool:
         """Return True if the job and its log ended so long ago that no more lines can arrive."""
@@ -108,7 +104,8 @@ class JobPoller:
         if job is None or job.updated_at is None:
             return False
         last_sign_s = max(job.updated_at.timestamp(), (newest_line_ns or 0) / NS_PER_S)
-        return self._clock.now().timestamp() - last_sign_s > LONG_FINISHED_S
+        # No late lines are expected so long after a job's last activity.
+        return self._clock.now().timestamp() - last_sign_s > 240.0
 
 
 async def watch_job(fetch_job: FetchJob, *, clock: Clock, interval_s: float) -> AsyncIterator[TrainingJob]:

@@ -33,9 +33,6 @@ SHORT_OVERLAP_S = 15.0
 Series that lag by more than ``OVERLAP_S`` are not counted.
 """
 
-OVERLAP_STEPS = 3  # minimum overlap, in sample steps
-AFTER_END_S = 300.0  # after a finished job's last change, for clock skew and late samples
-
 
 LONGEST_HISTORY_MS = 366 * 24 * 3600 * MS_PER_S
 """No older samples are requested: a job whose times are wrong must not cost thousands of requests."""
@@ -100,7 +97,8 @@ async def _history(
     """
     end_ms: int | None = None
     if job.is_finished and job.updated_at is not None:
-        end_ms = int((job.updated_at.timestamp() + AFTER_END_S) * MS_PER_S)
+        # After a finished job's last change, for clock skew and late samples.
+        end_ms = int((job.updated_at.timestamp() + 300.0) * MS_PER_S)
     ranges = metric_windows(start_ms, end_ms or epoch_ms(clock.now())) or [(start_ms, start_ms)]
     history = JobMetrics()
     for window_start_ms, window_end_ms in ranges:
@@ -139,7 +137,7 @@ class _Overlap:
 
     def __init__(self, clock: Clock, step_s: int | None) -> None:
         self._clock = clock
-        steps_s = OVERLAP_STEPS * (step_s or 0)
+        steps_s = 3 * (step_s or 0)
         self._whole_s = max(OVERLAP_S, steps_s)
         self._short_s = max(SHORT_OVERLAP_S, steps_s)
         self._whole_began_s = clock.monotonic()

@@ -21,15 +21,13 @@ Direction = Literal["asc", "desc"]
 LogQuery = dict[str, str | int | list[str] | None]
 
 MAX_PAGE_LINES = 1000  # maximum number of lines that the API returns at once
-BIG_TEXT_CHARACTERS = 256 * 1024  # a page with this much text may have been truncated because of its size
-TRIES = 3  # a page is refused after this many errors that may be caused by its content
 
 NO_TIME = -1
-MAX_UNDATED = 100_000  # lines without a valid timestamp to remember
-_LAST_NS = int(LAST_MOMENT.timestamp()) * NS_PER_S
 
 _by_stamp = attrgetter("timestamp_ns")
 _new_line = LogLine._make
+
+_LAST_NS = int(LAST_MOMENT.timestamp()) * NS_PER_S
 
 
 def log_query(
@@ -121,7 +119,8 @@ class PageSource:
         start_ns, end_ns = start_ms * NS_PER_MS, (end_ms if until_ms is None else until_ms) * NS_PER_MS
 
         async def fetch_once() -> list[LogLine]:
-            if len(failures) >= TRIES:
+            # A page is refused after this many errors that may be caused by its content.
+            if len(failures) >= 3:
                 raise PageRefused(str(failures[-1])) from failures[-1]
             try:
                 answer = await self._fetch(query=query)
@@ -159,7 +158,8 @@ class PageSource:
             if counts[fingerprint] > self._undated_counts[fingerprint]:
                 self._undated_counts[fingerprint] += 1
                 self._undated.append(line._replace(timestamp_ns=before_ns))
-        if len(self._undated_counts) > MAX_UNDATED:
+        # Lines without a valid timestamp to remember.
+        if len(self._undated_counts) > 100_000:
             raise PageRefused("too many lines have no valid timestamp", may_narrow=False)
 
     def take_undated(self, first_ns: int, last_ns: int) -> list[LogLine]:
@@ -171,7 +171,8 @@ class PageSource:
         return [line._replace(timestamp_ns=min(max(line.timestamp_ns, first_ns), last_ns)) for line in lines]
 
     def _checked(self, lines: list[LogLine], count: int, start_ns: int, end_ns: int) -> CheckedPage:
-        is_big = sum([len(line.message) for line in lines]) >= BIG_TEXT_CHARACTERS
+        # A page with this much text may have been truncated because of its size.
+        is_big = sum([len(line.message) for line in lines]) >= 256 * 1024
         has_more = is_big or (count > 0 and count >= min(self._longest_page, MAX_PAGE_LINES))
         is_proven = not is_big and count <= self.proven_lines
         self._longest_page = max(self._longest_page, count)

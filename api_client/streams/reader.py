@@ -19,11 +19,8 @@ from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLin
 from api_client.streams.pages import CheckedPage, PageRefused, PageSource
 
 TOO_MANY = "the API can't return more lines of one millisecond"
-TOO_MANY_ALIKE = "the API can't return more lines of one timestamp"
 MAX_WINDOW_MS = (7 * 24 - 1) * 3600 * MS_PER_S  # of the API's 7 days, as a server may move the end itself
 PIECES = 8
-MAX_REFUSALS = 3  # the smallest part of a range is given up after this many refusals
-LONGEST_REASON = 200
 
 Window = tuple[int, int]
 _Step = tuple[list[LogEntry], Window | None]
@@ -186,7 +183,8 @@ class RangeReader:
             self._todo += pieces if self._newest_first else reversed(pieces)
             return
         self._refusals += 1
-        if refused.may_repeat and self._refusals < MAX_REFUSALS and self._gap is None:
+        # The smallest part of a range is given up after three refusals.
+        if refused.may_repeat and self._refusals < 3 and self._gap is None:
             self._todo.append((start_ms, end_ms))
             return
         self._record_gap(start_ms, end_ms, str(refused))
@@ -198,7 +196,7 @@ class RangeReader:
         start_ns, end_ns = start_ms * NS_PER_MS, end_ms * NS_PER_MS
         if self._gap is not None:
             start_ns, end_ns = min(start_ns, self._gap.start_ns), max(end_ns, self._gap.end_ns)
-        self._gap = LogGap(start_ns, end_ns, f"the server can't answer: {reason}"[:LONGEST_REASON])
+        self._gap = LogGap(start_ns, end_ns, f"the server can't answer: {reason}"[:200])
 
     def _with_gap(self, entries: list[LogEntry]) -> list[LogEntry]:
         gap, self._gap = self._gap, None
@@ -227,7 +225,7 @@ def merge_pages(oldest: list[LogLine], newest: list[LogLine], end_ns: int) -> li
             unmatched[line] -= 1
         else:
             lines.append(line)
-    hidden = gap_with_lines(first, first + 1, TOO_MANY_ALIKE, lines)
+    hidden = gap_with_lines(first, first + 1, "the API can't return more lines of one timestamp", lines)
     return [*lines, hidden, *newest[len(tied) :]]
 
 
@@ -256,7 +254,6 @@ def _pieces(start_ms: int, end_ms: int) -> list[Window]:
 
 PARTS_AT_ONCE = 3  # more are slower, not faster (measured)
 PART_PAGES = 2  # that a part should have
-MAX_PART_PAGES = 2 * PART_PAGES
 
 _Batches = list[list[LogEntry]]
 
@@ -293,7 +290,7 @@ async def read_parts(
                 plan.insert(0, reader.unread)
             read_ms = (reader.end_ms - reader.start_ms) - (unread_end_ms - unread_start_ms)
             width_ms = max(read_ms * PART_PAGES // max(reader.page_count, 1), 1)
-            max_pages = MAX_PART_PAGES
+            max_pages = 2 * PART_PAGES
     finally:
         tasks = [item for item in plan if isinstance(item, asyncio.Task)]
         for task in tasks:

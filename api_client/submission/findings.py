@@ -8,8 +8,6 @@ from typing import Literal
 
 Severity = Literal["error", "warning", "info"]
 
-_ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "info": 2}
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -27,4 +25,5 @@ class Finding:
 
 def most_severe_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Sort errors, then warnings, then infos, each in the given order, without duplicates."""
-    return tuple(sorted(dict.fromkeys(findings), key=lambda finding: _ORDER[finding.severity]))
+    order: tuple[Severity, ...] = ("error", "warning", "info")
+    return tuple(sorted(dict.fromkeys(findings), key=lambda finding: order.index(finding.severity)))

@@ -1,33 +1,202 @@
-"""Check a job before it costs money.
+"""Check a job before it costs money: its files, and the account's secrets, machines, GPU limits and prices.
 
 ::
 
     findings = await preflight(client, project, plan)
 
 The rules are pure functions of the request to send, the archive to upload and a few facts about the account,
-which are fetched once and never changed.
+which are fetched once and never changed. A fact that cannot be fetched is reported as such, and does not fail
+the check.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from api_client.addresses import is_loopback
 from api_client.definitions import TrainingProject
 from api_client.definitions.base import unknown_fields
-from api_client.definitions.job_request import JobRequest, read_job_request
-from api_client.errors import RequestError
+from api_client.definitions.job_request import JobRequest, normal_gpu_type, read_job_request
+from api_client.errors import RequestError, Unauthorized, Unreachable
+from api_client.models import (
+    GpuCapacity,
+    InstanceType,
+    InstanceTypePrice,
+    Team,
+    TeamGpuCapacity,
+    TrainingCapacity,
+)
 from api_client.models.account import EMULATOR_USER_EMAIL
-from api_client.submission.account_rules import AccountFacts, account_findings, fetch_account_facts
 from api_client.submission.archive import ArchivePlan
-from api_client.submission.client import SubmissionClient
 from api_client.submission.command_rules import command_findings
 from api_client.submission.findings import Finding, most_severe_first
 from api_client.submission.payload import job_payload
+from api_client.submission.submitting import SubmissionClient
 from api_client.words import listed
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class AccountFacts:
+    """Facts about the account. None: not requested or not available; ``unknown_facts`` gives the reasons."""
+
+    secret_names: frozenset[str] | None = None
+    instance_types: Iterable[InstanceType] | None = None
+    prices: Iterable[InstanceTypePrice] | None = None
+    capacity: TrainingCapacity | None = None
+    team: Team | None = None
+    unknown_facts: tuple[tuple[str, str], ...] = ()
+
+
+async def fetch_account_facts(
+    client: SubmissionClient, request: JobRequest, team_name: str | None
+) -> AccountFacts:
+    """Fetch what the rules need for this request.
+
+    If the server lacks or refuses a route, only that fact is missing. Raises Unreachable, and
+    Unauthorized for a wrong key.
+    """
+    unknown_facts: list[tuple[str, str]] = []
+
+    async def ask(what: str, question: Callable[[], Awaitable[T]], *, is_needed: bool = True) -> T | None:
+        try:
+            return await question() if is_needed else None
+        except RequestError as error:
+            if isinstance(error, Unreachable) or (isinstance(error, Unauthorized) and error.is_key_invalid):
+                raise
+            unknown_facts.append((what, str(error)))
+            return None
+
+    on_gpus = request.gpu_type is not None
+    teams, instances, prices, capacity = await asyncio.gather(
+        ask("teams", client.account.teams, is_needed=on_gpus or team_name is not None),
+        ask("instance types", client.account.instance_types),
+        ask("prices", client.account.instance_type_prices),
+        ask("GPU capacity", client.capacity.get, is_needed=on_gpus),
+    )
+    team = _chosen_team(teams or [], team_name)
+    secrets_of = team.id if team is not None and team_name else None
+    secrets = await ask(
+        "secrets", lambda: client.account.secrets(secrets_of), is_needed=bool(request.secrets)
+    )
+    return AccountFacts(
+        secret_names=frozenset(secret.name for secret in secrets) if secrets is not None else None,
+        instance_types=instances,
+        prices=prices,
+        capacity=capacity,
+        team=team,
+        unknown_facts=tuple(unknown_facts),
+    )
+
+
+def _chosen_team(teams: Iterable[Team], name: str | None) -> Team | None:
+    """Return the team with that name, or the default one if ``name`` is None."""
+    return next((team for team in teams if team.name == name or (name is None and team.default)), None)
+
+
+def account_findings(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
+    for use in request.secrets:
+        if facts.secret_names is not None and use.name not in facts.secret_names:
+            problem = f"the workspace has no secret {use.name!r}"
+            yield Finding("error", use.field, problem, "add it in the workspace's settings, under Secrets")
+    if request.gpu_type is not None:
+        yield from _machine(request, facts)
+        yield from _capacity(request, facts)
+    yield from _price(request, facts)
+    for what, reason in facts.unknown_facts:
+        yield Finding("info", "account", f"{what} could not be checked: {reason}")
+
+
+def _machine(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
+    """Check if a machine with such GPUs exists.
+
+    The list of machines is not specific to training, so a type with training capacity is only a warning.
+    """
+    if facts.instance_types is None:
+        return
+    field, gpu_type, gpu_count = "compute.accelerator", request.gpu_type, request.gpu_count
+    with_gpus = [machine for machine in facts.instance_types if machine.gpu_type and machine.gpu_count]
+    counts = sorted({machine.gpu_count for machine in with_gpus if _gpu_type_of(machine) == gpu_type})
+    if not counts:
+        types = ", ".join(sorted({_gpu_type_of(machine) for machine in with_gpus})) or "no GPUs"
+        has_capacity = facts.capacity is not None and any(_limits(request, facts.capacity, facts.team))
+        problem = f"the account has no instance with {gpu_type}"
+        yield Finding("warning" if has_capacity else "error", field, problem, f"it has {types}")
+    elif gpu_count > counts[-1]:
+        problem = f"no instance has {gpu_count} {gpu_type}; the largest has {counts[-1]}"
+        remedy = f"use {gpu_type}:{counts[-1]} on more nodes (compute.node_count)"
+        yield Finding("error", field, problem, remedy)
+    elif gpu_count not in counts:
+        larger = next(count for count in counts if count > gpu_count)
+        problem = f"no instance has {gpu_count} {gpu_type}: the job gets {larger} and is billed for them"
+        yield Finding("warning", field, problem, f"instances have {', '.join(map(str, counts))}")
+
+
+def _limits(request: JobRequest, capacity: TrainingCapacity, team: Team | None) -> Iterator[GpuCapacity]:
+    """Yield the organization's limit of such GPUs, and the team's if there is one."""
+    of_team = [entry for entry in capacity.team_gpu_capacities if team and entry.team_id == team.id]
+    for entry in (*capacity.gpu_capacities, *of_team):
+        if normal_gpu_type(entry.gpu_type) == request.gpu_type:
+            yield entry
+
+
+def _capacity(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
+    if facts.capacity is None:
+        return
+    field, gpus = "compute.accelerator", f"{request.total_gpus} {request.gpu_type}"
+    limits = list(_limits(request, facts.capacity, facts.team))
+    if not limits:
+        types = ", ".join(sorted({entry.gpu_type for entry in facts.capacity.gpu_capacities})) or "none"
+        problem = f"no training capacity is listed for {request.gpu_type}"
+        yield Finding("warning", field, problem, f"capacity exists for: {types}")
+    for entry in limits:
+        free = max(0, entry.limit - entry.usage_count)  # spot use may push the use above the limit
+        if request.total_gpus <= free:
+            continue
+        owner = "the organization"
+        if isinstance(entry, TeamGpuCapacity):
+            owner = f"team {entry.team_name or entry.team_id}"
+        if request.total_gpus > entry.limit and not request.spot:
+            problem = f"{gpus} exceed the limit of {owner}: {entry.limit}"
+            yield Finding("error", field, problem, "request fewer, or have the limit raised")
+        else:
+            problem = f"the job will be queued: {gpus} requested, {free} of {entry.limit} free for {owner}"
+            yield Finding("warning", field, problem)
+        return
+
+
+def _price(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
+    """Compute the price per hour: a node's price per minute, times nodes, times 60."""
+    offers = [
+        (offer.instance_type.gpu_count, offer.price, offer.instance_type.name or offer.instance_type.id)
+        for offer in facts.prices or ()
+        if offer.price is not None and _has_enough_resources(offer.instance_type, request)
+    ]
+    if offers:
+        _count, price, name = min(offers)
+        per_hour = price * request.node_count * 60
+        nodes = f"{request.node_count} × {name}" if request.node_count > 1 else name
+        note = "; spot may cost less" if request.spot else ""
+        yield Finding("info", "compute", f"about ${per_hour:,.2f} per hour of run time ({nodes}){note}")
+
+
+def _has_enough_resources(machine: InstanceType, request: JobRequest) -> bool:
+    if request.gpu_type is None:
+        memory_is_enough = request.memory_mib is None or machine.memory_limit_mib >= request.memory_mib
+        cores_are_enough = machine.millicpu_limit >= request.cpu_count * 1000
+        return not machine.gpu_count and cores_are_enough and memory_is_enough
+    return _gpu_type_of(machine) == request.gpu_type and machine.gpu_count >= request.gpu_count
+
+
+def _gpu_type_of(machine: InstanceType) -> str:
+    return normal_gpu_type(machine.gpu_type or "")
+
 
 PUBLISHED_SCHEMES = ("hf", "s3", "gs", "r2", "cw")
 """Sources of weights that the API describes."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from importlib import metadata
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, Protocol
 
 import pydantic
 
@@ -23,10 +23,28 @@ from api_client.http.connection import user_agent
 from api_client.models import BlobCredentials, Team
 from api_client.models import TrainingJob as CreatedJob
 from api_client.models import TrainingProject as CreatedProject
+from api_client.remotes import Remote
+from api_client.resources.account import Account, Capacity
+from api_client.resources.jobs import Jobs
+from api_client.resources.projects import Projects
 from api_client.submission.archive import ArchivePlan, pack, plan_archive, writing_to
-from api_client.submission.client import SubmissionClient
 from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
 from api_client.transfers.uploads import Blobs
+
+
+class SubmissionClient(Protocol):
+    """The parts of ``TrainingClient`` that a submission needs; the client itself imports this package."""
+
+    remote: Remote
+    account: Account
+
+    @property
+    def blobs(self) -> Blobs: ...
+
+    capacity: Capacity
+    jobs: Jobs
+    projects: Projects
+
 
 Phase = Literal["archiving", "uploading", "creating"]
 

@@ -11,8 +11,9 @@ import asyncio
 import os
 import re
 import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import nullcontext
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -26,7 +27,6 @@ from obstore.store import S3Store
 
 from api_client import routes
 from api_client.addresses import BaseUrl, Destinations, parse_base_url, proxy_of
-from api_client.environment import hidden_variables
 from api_client.errors import AddressRefused, UploadFailed
 from api_client.http.connection import trusting_context, user_agent
 from api_client.http.failures import RequestLine, clean, from_exception
@@ -299,3 +299,21 @@ def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) 
     failure.status, failure.code = status, code or None
     failure.retryable = status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return failure
+
+
+_HIDING = threading.Lock()
+
+
+@contextmanager
+def hidden_variables(*prefixes: str) -> Iterator[None]:
+    """Hide the variables whose names start with a prefix, in any case.
+
+    obstore reads the user's settings for clouds when a store is made, and only then. Some of them
+    (checksums, encryption) have no value that turns them off.
+    """
+    with _HIDING:
+        hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.upper().startswith(prefixes)}
+        try:
+            yield
+        finally:
+            os.environ.update(hidden)

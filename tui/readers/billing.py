@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from api_client.client import TrainingClient
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
-from api_client.models.billing import TRAINING_JOB, BilledItem
+from api_client.models.account import TRAINING_JOB, BilledItem
 from tui.analysis.billing import NOTHING, Bill, Billed, total_billed
 
 LONGEST_BILL = timedelta(days=31)

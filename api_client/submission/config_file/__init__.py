@@ -1,8 +1,111 @@
-"""Load config files written for the official SDK, without needing the SDK."""
+"""Load config files written for the official SDK, without needing the SDK: each in a process of its own.
+
+A config may print, change its process, fail or never end. Its definition arrives as JSON and is rebuilt here.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from threading import Event
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from api_client.definitions import DeployCheckpointsConfig, TrainingProject
+from api_client.definitions.base import FROM_SDK, StrictDefinition, unknown_fields
 from api_client.errors import ConfigFileError
-from api_client.submission.config_file.loading import load_deploy_checkpoints_config, load_training_project
+from api_client.submission.config_file import execution
+from api_client.submission.config_file.execution import describe
+
+LOAD_TIMEOUT_S = 180.0  # time limit for a config, which may import large packages from a slow disk
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def load_training_project(
+    path: Path | str, *, python: Path | str | None = None, stop: Event | None = None
+) -> TrainingProject:
+    """Run a config file and return its one TrainingProject. Unknown fields are kept.
+
+    This executes the file's code, so never call it just to list something. The code runs in a process of
+    its own, in the interpreter ``python`` if it needs packages of another environment; input is empty, and
+    output goes to stderr. Blocks until it ends; another thread can end it with ``stop``. Raises
+    ConfigFileError.
+    """
+    return _load(Path(path), TrainingProject, python, stop)
+
+
+def load_deploy_checkpoints_config(
+    path: Path | str, *, python: Path | str | None = None
+) -> DeployCheckpointsConfig:
+    """Run a config file and return its one DeployCheckpointsConfig, as ``load_training_project`` does.
+
+    Raises ConfigFileError.
+    """
+    config = _load(Path(path), DeployCheckpointsConfig, python, None)
+    unknown = ", ".join(unknown_fields(config, StrictDefinition))
+    if unknown:
+        raise ConfigFileError(f"it sets unknown fields: {unknown}", path=Path(path))
+    return config
+
+
+def _load(path: Path, definition: type[ModelT], python: Path | str | None, stop: Event | None) -> ModelT:
+    document = _run(path, Path(python or sys.executable), definition.__name__, stop or Event())
+    try:
+        return definition.model_validate_json(json.dumps(document), context=FROM_SDK)
+    except ValidationError as error:
+        raise ConfigFileError(describe(error, str(path)).message, path=path) from error
+
+
+def _run(path: Path, python: Path, kind: str, stop: Event) -> dict[str, Any]:
+    status, output, messages = _finished(path, python, kind, stop)
+    try:
+        answer = json.loads(output)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        last = "\n".join(messages.strip().splitlines()[-5:])
+        reason = f"{python} exited with status {status} without a result"
+        raise ConfigFileError(f"{reason}: {last}" if last else reason, path=path)
+    sys.stderr.write(messages)
+    if "failure" in answer:
+        raise ConfigFileError(answer["failure"]["message"], path=path, line=answer["failure"]["line"])
+    definition: dict[str, Any] = answer["definition"]
+    return definition
+
+
+def _finished(path: Path, python: Path, kind: str, stop: Event) -> tuple[int, bytes, str]:
+    """Return the status, stdout and stderr of the process. Raises ConfigFileError after ending it."""
+    give_up_at = time.monotonic() + LOAD_TIMEOUT_S
+    try:
+        process = subprocess.Popen(
+            [str(python), execution.__file__, str(path), kind],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+    except OSError as error:
+        raise ConfigFileError(f"can't run {python}: {error.strerror or error}", path=path) from error
+    with process:
+        try:
+            while True:
+                with suppress(subprocess.TimeoutExpired):
+                    output, messages = process.communicate(timeout=0.1)
+                    return process.returncode, output, messages.decode("utf-8", "replace")
+                if stop.is_set():
+                    raise ConfigFileError("it was killed while loading", path=path)
+                if time.monotonic() >= give_up_at:
+                    raise ConfigFileError(f"loading took longer than {LOAD_TIMEOUT_S:.0f} s", path=path)
+        except BaseException:
+            process.kill()
+            raise
+
 
 __all__ = ["ConfigFileError", "load_deploy_checkpoints_config", "load_training_project"]

@@ -9,7 +9,7 @@ import pytest
 from config_writing import EXAMPLES, IMPORTS, PROJECT, write_config
 
 from api_client.errors import ConfigFileError
-from api_client.submission.config_file import load_deploy_checkpoints_config, load_training_project, loading
+from api_client.submission.config_file import load_deploy_checkpoints_config, load_training_project
 
 
 def failure(path: Path) -> ConfigFileError:
@@ -108,7 +108,7 @@ def test_what_is_no_config_file_is_refused(tmp_path: Path) -> None:
 def test_pipe_is_refused_without_waiting_for_a_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(loading, "LOAD_TIMEOUT_S", 20.0)
+    monkeypatch.setattr("api_client.submission.config_file.LOAD_TIMEOUT_S", 20.0)
     os.mkfifo(tmp_path / name)
     assert "not a Python file" in failure(tmp_path / name).problem
 

@@ -14,9 +14,8 @@ from api_client.definitions import (
     WeightsSource,
 )
 from api_client.models import Team
-from api_client.submission.account_rules import AccountFacts
 from api_client.submission.findings import Finding
-from api_client.submission.preflight import check
+from api_client.submission.preflight import AccountFacts, check
 
 Facts = dict[str, Any]
 H100S = (machine("H100", 1), machine("H100", 8))
