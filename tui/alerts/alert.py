@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from api_client.models import JobStatus, TrainingJob
 from tui.analysis.fleet.snapshot import JobRow, attention, brief
-from tui.analysis.run.finding import SIGNS, FindingId, HealthFinding, Severity, SnoozedFindings
+from tui.analysis.run.finding import SEVERITIES, SIGNS, FindingId, HealthFinding, Severity, SnoozedFindings
 from tui.analysis.status import status_view
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import percent
@@ -50,6 +50,12 @@ class Alert:
     @property
     def event(self) -> Event:
         return self.about or ("finding" if self.finding is not None else "job-ended")
+
+    def is_wanted(self, min_severity: Severity, *, job_end: bool) -> bool:
+        """Return True for severe findings, for the end of a job if it is wanted, and for other events."""
+        if self.event == "job-ended":
+            return job_end
+        return self.finding is None or SEVERITIES.index(self.severity) <= SEVERITIES.index(min_severity)
 
     @property
     def title(self) -> str:

@@ -25,7 +25,7 @@ from tui.alerts.delivery import (
     title_sequence,
 )
 from tui.analysis.fleet.snapshot import JobRow, without_snoozed
-from tui.analysis.run.finding import SEVERITIES, SnoozedFindings
+from tui.analysis.run.finding import SnoozedFindings
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import FleetChecked, Handlers, RunChecked, SnoozeRequested
@@ -145,13 +145,8 @@ class Alerts:
 
     def _send_alerts(self, alerts: Iterable[Alert]) -> None:
         for alert in alerts:
-            if self._is_wanted(alert):
+            if alert.is_wanted(self._settings.min_severity, job_end=self._settings.job_end):
                 self._send(alert)
-
-    def _is_wanted(self, alert: Alert) -> bool:
-        if alert.event == "job-ended":
-            return self._settings.job_end
-        return SEVERITIES.index(alert.severity) <= SEVERITIES.index(self._settings.min_severity)
 
     def _send(self, alert: Alert) -> None:
         settings = self._settings

@@ -33,6 +33,7 @@ from tui.text.names import listed
 from tui.text.sanitize import sanitize_whole
 from tui.text.units import HOUR_S, MINUTE_S, age, bytes_iec, money, number
 
+NO_GPUS = "the account has no GPU instance type that configs can name"
 UNSTARTED_STATUSES = frozenset(
     {
         JobStatus.PENDING,
@@ -44,7 +45,6 @@ UNSTARTED_STATUSES = frozenset(
 )
 """Statuses of jobs that cannot have written a checkpoint."""
 
-NO_GPUS = "the account has no GPU instance type that configs can name"
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 

@@ -13,7 +13,6 @@ from tui.text.names import listed
 from tui.text.times import DATE_AND_MINUTE, local_time, span_of
 from tui.text.units import money
 
-AFTER_CHECKPOINT = "after-checkpoint"
 _WORDS = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|[^\s,;]+")
 
 
@@ -55,7 +54,7 @@ def read_rules(typed: str, now: datetime) -> GuardRules:
 def _with(rules: GuardRules, word: str, now: datetime) -> GuardRules:
     if word in KINDS:
         return replace(rules, stop_on=rules.stop_on | {word})
-    if word == AFTER_CHECKPOINT:
+    if word == "after-checkpoint":
         return replace(rules, after_checkpoint=True)
     if "$" in word or word.lower().endswith("usd"):
         return replace(rules, budget_usd=dollars(word))

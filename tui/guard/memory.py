@@ -14,9 +14,6 @@ from api_client.files import locked_folder, make_private_folder
 from tui.alerts.delivery import MAX_WAITING_ALERTS
 from tui.settings.remembered import State, change_state, read_state
 
-MAX_RUNS = 500
-"""Of more runs, the oldest are forgotten."""
-
 
 class SeenFinding(State):
     """A finding that is present, with the number of complete looks in a row that had it."""
@@ -162,5 +159,6 @@ class GuardMemory:
 
 
 def _bounded(state: GuardState) -> GuardState:
-    runs = sorted(state.runs.items(), key=lambda item: item[1].seen_s)[-MAX_RUNS:]
+    # Of more runs, the oldest are forgotten.
+    runs = sorted(state.runs.items(), key=lambda item: item[1].seen_s)[-500:]
     return state.model_copy(update={"runs": dict(runs), "unsent": state.unsent[-MAX_WAITING_ALERTS:]})

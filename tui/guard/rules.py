@@ -23,13 +23,9 @@ from tui.text.units import duration, money
 
 BLIND_AFTER_S = 300.0
 """Report that a run cannot be seen after this long: shorter outages are usual."""
-LOOKS_TO_STOP = 2
-"""Complete looks in a row that must have a finding before it stops a run: one answer may be wrong."""
 REPEAT_STOP_S = 120.0
 """Request a stop again if no answer to it was noted for this long, and the run still runs."""
 
-STOPS_WITHIN_S = 600.0
-"""A run that still runs this long after it was stopped is reported."""
 
 Action = Literal["none", "stop", "resume"]
 
@@ -270,7 +266,7 @@ class _Decider:
     def _consider_stop(self) -> None:
         stop, cause = self.memory.stop, self._cause()
         if stop is not None and stop.state == "done":
-            if self.now_s - stop.at_s >= STOPS_WITHIN_S and self._is_first("still running"):
+            if self.now_s - stop.at_s >= 600.0 and self._is_first("still running"):
                 self._report("not-stopped", "still runs, although its stop was accepted", "critical")
             return
         if cause is None:
@@ -304,7 +300,8 @@ class _Decider:
     def _cause(self) -> _Cause | None:
         for finding in self.run.findings:
             looks = self.memory.findings[finding.key].looks
-            if str(finding.kind) in self.rules.stop_on and looks >= LOOKS_TO_STOP:
+            # Two complete looks in a row must have a finding before it stops a run: one answer may be wrong.
+            if str(finding.kind) in self.rules.stop_on and looks >= 2:
                 return _Cause(finding.key, f"{finding.kind}: {finding.text}")
         until = self.rules.until
         if until is not None and self.run.at >= until.at:

@@ -24,7 +24,6 @@ from tui.alerts.alert import Alert
 from tui.alerts.delivery import WEBHOOK_TIMEOUT_S, AlertDelivery, Way
 from tui.alerts.payloads import Record
 from tui.analysis.connection import ClockOffset
-from tui.analysis.run.finding import SEVERITIES
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.guard.memory import GuardMemory, GuardState, RunMemory, Unsent
 from tui.guard.rules import (
@@ -45,8 +44,6 @@ from tui.settings.model import NotificationSettings
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.units import counted, duration
 
-FAILED_LOOK_AGE_S = 5.0
-"""A run that could not be read completely is looked at again this soon."""
 LONGEST_LOOK_S = 90.0
 """What took longer to read is stale: nothing is stopped because of it."""
 LIST_INTERVAL_S = 300.0
@@ -55,12 +52,6 @@ CLAIM_S = WEBHOOK_TIMEOUT_S + 5.0
 """Another guard leaves an alert alone that was tried this recently: it may be on its way."""
 LAST_DELIVERY_S = 30.0
 """How long a guard that ends waits for its alerts to be delivered."""
-INTERRUPTED_DELIVERY_S = 2.0
-"""The same for one that is interrupted, so that what is on its way is noted."""
-SAME_DEADLINE = timedelta(hours=12)
-"""A guard that starts again this soon after its time of day means the one that has passed."""
-RUNS_AT_FULL_PACE = 10
-"""More runs are looked at less often, to limit requests."""
 
 Resumer = Callable[[TrainingJob, datetime, Collection[str]], Awaitable[TrainingJob]]
 """Resumes a run, unless that was done since a time, as a job that is not among some ids.
@@ -82,11 +73,7 @@ class Reporting:
     settings: NotificationSettings = field(default_factory=NotificationSettings)
 
     def is_wanted(self, alert: Alert) -> bool:
-        if alert.event == "job-ended":
-            return self.settings.job_end
-        if alert.finding is None:
-            return True
-        return SEVERITIES.index(alert.severity) <= SEVERITIES.index(self.settings.min_severity)
+        return alert.is_wanted(self.settings.min_severity, job_end=self.settings.job_end)
 
 
 class Guard:
@@ -192,8 +179,9 @@ class Guard:
             await self._attend()
             running = sum(not task.done() for task in self._tasks.values())
             is_complete = self.last_looks[job.id].is_complete
-            pause_s = POLL_EVERY_S if is_complete else FAILED_LOOK_AGE_S
-            await self._clock.sleep(pause_s * max(1.0, running / RUNS_AT_FULL_PACE))
+            pause_s = POLL_EVERY_S if is_complete else 5.0
+            # More than ten runs are looked at less often, to limit requests.
+            await self._clock.sleep(pause_s * max(1.0, running / 10))
         self._watchers.pop(job.id, None)
         resume = self.known_jobs().get(job.id, RunMemory()).resume
         if resume is not None and resume.job_id:
@@ -310,7 +298,8 @@ class Guard:
         if until is None or self._rules.dry_run:
             return memory, self._rules
         stored = until._replace(at=datetime.fromtimestamp(memory.deadline_s, UTC))
-        if memory.typed_deadline == until.typed and now - stored.at < SAME_DEADLINE:
+        # A guard that starts again this soon after its time of day means the one that has passed.
+        if memory.typed_deadline == until.typed and now - stored.at < timedelta(hours=12):
             until = stored
         changes = {"typed_deadline": until.typed, "deadline_s": until.at.timestamp()}
         return memory.model_copy(update=changes), replace(self._rules, until=until)
@@ -451,7 +440,7 @@ async def sending(delivery: AlertDelivery | None) -> AsyncIterator[None]:
         yield
         return
     task = asyncio.create_task(delivery.run())
-    patience_s = INTERRUPTED_DELIVERY_S
+    patience_s = 2.0  # one that is interrupted notes what is on its way
     try:
         yield
         patience_s = LAST_DELIVERY_S

@@ -13,7 +13,6 @@ from tui.tables.jobs import JOB_COLUMNS
 from tui.text.units import age, percent, thin_bar
 
 BAR_CELLS = 12
-CROWDED = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class CapacityLine:
 def _tone(row: CapacityRow) -> str:
     if row.share >= 1:
         return "bad"
-    return "warn" if row.share >= CROWDED else "good"
+    return "warn" if row.share >= 0.9 else "good"
 
 
 def _bar(line: CapacityLine) -> list[Span]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tui.analysis.checkpoints.facts import CheckpointFacts, SyncState
-from tui.tables.column import Column, Span
+from tui.tables.column import Column, Span, text_cell
 from tui.text.names import natural_key
 from tui.text.units import UNKNOWN, age, bytes_iec, count, number
 
@@ -48,10 +48,6 @@ def _created(row: CheckpointRow) -> float | None:
 def _name(row: CheckpointRow) -> list[Span]:
     name = (row.name, "strong")
     return [name] if row.is_marked is None else [("✓ " if row.is_marked else "  ", "good"), name]
-
-
-def _written(row: CheckpointRow) -> list[Span]:
-    return [(row.age if row.age == UNKNOWN else f"{row.age} ago", "plain")]
 
 
 def _marks(row: CheckpointRow) -> list[Span]:
@@ -98,14 +94,6 @@ def _sync(row: CheckpointRow) -> list[Span]:
     return [(row.facts.checkpoint.sync_status or UNKNOWN, "muted")]
 
 
-def _size(row: CheckpointRow) -> list[Span]:
-    return [(bytes_iec(row.facts.checkpoint.size_bytes), "plain")]
-
-
-def _base(row: CheckpointRow) -> list[Span]:
-    return [(row.facts.checkpoint.base_model or "", "muted")]
-
-
 CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
     Column(
         "name",
@@ -123,7 +111,7 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
     Column(
         "step",
         "step",
-        lambda row: [(count(row.facts.step), "plain")],
+        text_cell(lambda row: count(row.facts.step)),
         width=7,
         align="right",
         keep=8,
@@ -132,11 +120,20 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
     ),
     Column("loss", "loss", _loss, 8, align="right", keep=6, value=_training_loss),
     Column("evaluation", "eval", _evaluation, 7, align="right", keep=7, value=_evaluation_loss),
-    Column("written", "written", _written, 8, align="right", keep=5, value=_created, descending=True),
+    Column(
+        "written",
+        "written",
+        text_cell(lambda row: row.age if row.age == UNKNOWN else f"{row.age} ago"),
+        width=8,
+        align="right",
+        keep=5,
+        value=_created,
+        descending=True,
+    ),
     Column(
         "kind",
         "type",
-        lambda row: [(row.facts.kind, "plain")],
+        text_cell(lambda row: row.facts.kind),
         width=9,
         keep=3,
         value=lambda row: natural_key(row.facts.kind),
@@ -144,14 +141,14 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
     Column(
         "size",
         "size",
-        _size,
+        text_cell(lambda row: bytes_iec(row.facts.checkpoint.size_bytes)),
         width=9,
         align="right",
         keep=4,
         value=lambda row: row.facts.checkpoint.size_bytes,
         descending=True,
     ),
-    Column("age", "age", lambda row: [(row.age, "muted")], align="right"),
+    Column("age", "age", text_cell(lambda row: row.age, "muted"), align="right"),
     Column(
         "sync",
         "storage",
@@ -163,7 +160,7 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
     Column(
         "base",
         "base model",
-        _base,
+        text_cell(lambda row: row.facts.checkpoint.base_model or "", "muted"),
         width=16,
         flex=2,
         keep=1,

@@ -22,12 +22,6 @@ Heading = tuple[int, Sequence[Span]]
 GAP = 1
 MARGIN = 1
 """Cells left of the first column and right of the last."""
-ARROW_CELLS = 1
-"""Cells of the arrow behind the title of the column that a table is sorted by."""
-
-
-PER_ROW = ("cell", "value", "export", "needed_by")
-"""The parts of a column that are functions of a row."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,8 @@ class Column(Generic[Row]):
         def applied(function: Callable[[Row], Any] | None) -> Callable[[Whole], Any] | None:
             return None if function is None else lambda whole: function(part(whole))
 
-        changes: dict[str, Any] = {name: applied(getattr(self, name)) for name in PER_ROW}
+        of_a_row = ("cell", "value", "export", "needed_by")
+        changes: dict[str, Any] = {name: applied(getattr(self, name)) for name in of_a_row}
         return cast("Column[Whole]", replace(self, **changes))
 
     @property
@@ -85,7 +80,8 @@ class Column(Generic[Row]):
 
     @property
     def title_cells(self) -> int:
-        return cell_width(self.title) + (ARROW_CELLS if self.value is not None else 0)
+        arrow = 1 if self.value is not None else 0  # behind the title, if the table is sorted by this column
+        return cell_width(self.title) + arrow
 
 
 def text_cell(read: Callable[[Row], str], tone: str = "plain") -> Callable[[Row], Sequence[Span]]:

@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from api_client.models import JobStatus
 from tui.analysis.cost import TotalCost
@@ -195,109 +196,115 @@ def _gpu_use(row: JobRow) -> list[Span]:
 
 
 _OF_JOB: dict[str, Column[JobRow]] = {column.id: column.of(lambda row: row.job) for column in JOB_COLUMNS}
-_NEED: Column[JobRow] = Column("need", "", _sign, width=2, keep=10, value=lambda row: row.rank)
-_GPUS = replace(
-    _OF_JOB["gpus"],
-    cell=lambda row: [(row.gpu, "muted" if row.need is Need.ENDED else "plain")],
+_COLUMNS: tuple[Column[JobRow], ...] = (
+    Column("need", "", _sign, width=2, keep=10, value=lambda row: row.rank),
+    replace(
+        _OF_JOB["name"],
+        title="job",
+        cell=_name,
+        width=22,
+        flex=4,
+        most=32,
+        keep=9,
+        clip="middle",
+        value=lambda row: row.name.lower(),
+    ),
+    replace(
+        _OF_JOB["gpus"],
+        cell=lambda row: [(row.gpu, "muted" if row.need is Need.ENDED else "plain")],
+    ),
+    Column(
+        "progress",
+        "progress",
+        _progress,
+        width=BAR_CELLS + 5,
+        keep=7,
+        value=lambda row: row.done,
+        descending=True,
+        export=lambda row: row.progress.fraction if row.progress is not None else None,
+    ),
+    Column(
+        "left",
+        "left",
+        _left,
+        width=7,
+        align="right",
+        keep=6,
+        value=lambda row: row.eta_s,
+        export=lambda row: row.eta_s,
+        field="eta_s",
+    ),
+    Column(
+        "note",
+        "",
+        _note,
+        width=20,
+        flex=4,
+        keep=8,
+        export=lambda row: row.note,
+    ),
+    Column(
+        "lost",
+        "lost",
+        _lost,
+        width=6,
+        align="right",
+        keep=5,
+        value=lambda row: row.lost_usd or None,
+        descending=True,
+        export=lambda row: row.lost_usd,
+        field="lost_usd",
+    ),
+    Column(
+        "step",
+        "step",
+        _steps,
+        width=13,
+        align="right",
+        keep=1,
+        value=lambda row: row.done[1] if row.done is not None else None,
+        descending=True,
+        export=lambda row: row.steps,
+    ),
+    Column(
+        "loss",
+        "loss",
+        width=CURVE_CELLS + VALUE_CELLS,
+        align="right",
+        keep=4,
+        value=lambda row: row.loss if row.reward is None else None,
+        export=lambda row: row.loss,
+    ),
+    Column(
+        "use",
+        "use",
+        _gpu_use,
+        width=4,
+        align="right",
+        keep=3,
+        value=_use_now,
+        export=_use_now,
+        field="gpu_use",
+    ),
+    Column("cost", "≈ cost", width=7, align="right", keep=4, descending=True, field="cost_usd"),
+    replace(
+        _OF_JOB["project"],
+        width=15,
+        cell=text_cell(lambda row: row.project, "muted"),
+        value=lambda row: (row.project.lower(), row.status.order) if row.project else None,
+    ),
+    replace(_OF_JOB["user"], flex=12),
+    _OF_JOB["priority"],
+    _OF_JOB["spot"],
+    replace(
+        _OF_JOB["age"],
+        cell=text_cell(lambda row: row.age, "muted"),
+        width=3,
+        keep=3,
+        value=lambda row: row.age_s if row.age != UNKNOWN else None,
+    ),
 )
-_NAME = replace(
-    _OF_JOB["name"],
-    title="job",
-    cell=_name,
-    width=22,
-    flex=4,
-    most=32,
-    keep=9,
-    clip="middle",
-    value=lambda row: row.name.lower(),
-)
-_PROGRESS: Column[JobRow] = Column(
-    "progress",
-    "progress",
-    _progress,
-    width=BAR_CELLS + 5,
-    keep=7,
-    value=lambda row: row.done,
-    descending=True,
-    export=lambda row: row.progress.fraction if row.progress is not None else None,
-)
-_LEFT: Column[JobRow] = Column(
-    "left",
-    "left",
-    _left,
-    width=7,
-    align="right",
-    keep=6,
-    value=lambda row: row.eta_s,
-    export=lambda row: row.eta_s,
-    field="eta_s",
-)
-_NOTE: Column[JobRow] = Column(
-    "note",
-    "",
-    _note,
-    width=20,
-    flex=4,
-    keep=8,
-    export=lambda row: row.note,
-)
-_STEP: Column[JobRow] = Column(
-    "step",
-    "step",
-    _steps,
-    width=13,
-    align="right",
-    keep=1,
-    value=lambda row: row.done[1] if row.done is not None else None,
-    descending=True,
-    export=lambda row: row.steps,
-)
-_LOSS: Column[JobRow] = Column(
-    "loss",
-    "loss",
-    partial(_loss, no_curve),
-    width=CURVE_CELLS + VALUE_CELLS,
-    align="right",
-    keep=4,
-    value=lambda row: row.loss if row.reward is None else None,
-    export=lambda row: row.loss,
-)
-_LOST: Column[JobRow] = Column(
-    "lost",
-    "lost",
-    _lost,
-    width=6,
-    align="right",
-    keep=5,
-    value=lambda row: row.lost_usd or None,
-    descending=True,
-    export=lambda row: row.lost_usd,
-    field="lost_usd",
-)
-_GPU_USE: Column[JobRow] = Column(
-    "use",
-    "use",
-    _gpu_use,
-    width=4,
-    align="right",
-    keep=3,
-    value=_use_now,
-    export=_use_now,
-    field="gpu_use",
-)
-_PROJECT = replace(
-    _OF_JOB["project"],
-    width=15,
-    cell=text_cell(lambda row: row.project, "muted"),
-    value=lambda row: (row.project.lower(), row.status.order) if row.project else None,
-)
-_AGE = replace(
-    _OF_JOB["age"],
-    cell=text_cell(lambda row: row.age, "muted"),
-    width=3,
-    keep=3,
-    value=lambda row: row.age_s if row.age != UNKNOWN else None,
-)
+"""The columns of the job list, in the order of the screen; ``job_columns`` adds to three of them."""
 
 
 def job_columns(
@@ -323,36 +330,12 @@ def job_columns(
             return [("" if known.measured else "≤", "muted"), (money(known.spent_usd), "muted")]
         return READING if row.charge and snapshot is not None and snapshot.bill is None else []
 
-    cost_column = Column(
-        "cost",
-        "≈ cost",
-        cost,
-        width=7,
-        align="right",
-        keep=4,
-        value=usd,
-        descending=True,
-        export=usd,
-        field="cost_usd",
-    )
-    return (
-        _NEED,
-        _NAME,
-        _GPUS,
-        _PROGRESS,
-        _LEFT,
-        replace(_NOTE, without={"lost": partial(_note_and_lost, draw), "loss": partial(_note_or_loss, draw)}),
-        _LOST,
-        _STEP,
-        replace(_LOSS, cell=partial(_loss, draw)),
-        _GPU_USE,
-        cost_column,
-        _PROJECT,
-        replace(_OF_JOB["user"], flex=12),
-        _OF_JOB["priority"],
-        _OF_JOB["spot"],
-        _AGE,
-    )
+    own: dict[str, dict[str, Any]] = {
+        "note": {"without": {"lost": partial(_note_and_lost, draw), "loss": partial(_note_or_loss, draw)}},
+        "loss": {"cell": partial(_loss, draw)},
+        "cost": {"cell": cost, "value": usd, "export": usd},
+    }
+    return tuple(replace(column, **own.get(column.id, {})) for column in _COLUMNS)
 
 
 def jobs_table(columns: Iterable[Column[JobRow]], rows: Iterable[JobRow]) -> ExportTable:
@@ -372,16 +355,12 @@ def _jobs(row: ProjectRow) -> list[Span]:
     return [*alarmed, *running, (str(row.jobs), "muted")]
 
 
-MOST_PROJECT_CELLS = 40
-"""Maximum width of the list of projects."""
-
-
 def projects_cells(projects: Sequence[ProjectRow]) -> int:
     """Return the width that the list of projects needs."""
     name, jobs = PROJECT_COLUMNS
     names = max((cell_width(project.name) for project in projects), default=name.width)
     border = 1
-    return min(MOST_PROJECT_CELLS, max(name.title_cells, names) + GAP + jobs.width + 2 * MARGIN + border)
+    return min(40, max(name.title_cells, names) + GAP + jobs.width + 2 * MARGIN + border)
 
 
 PROJECT_COLUMNS: tuple[Column[ProjectRow], ...] = (

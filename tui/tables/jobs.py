@@ -10,8 +10,6 @@ from tui.tables.column import Column, Span, chosen, text_cell
 from tui.text.times import local_time
 from tui.text.units import UNKNOWN, age, hardware
 
-ERROR_CELLS_LIMIT = 200
-
 
 def status_cell(status: str) -> list[Span]:
     view = status_view(status)
@@ -121,7 +119,7 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
     Column(
         "message",
         "message",
-        text_cell(lambda job: (job.error_message or "")[:ERROR_CELLS_LIMIT], "muted"),
+        text_cell(lambda job: (job.error_message or "")[:200], "muted"),
         width=12,
         flex=2,
         shrinks=True,

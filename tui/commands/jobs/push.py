@@ -103,11 +103,6 @@ async def print_or_tail(
         raise
 
 
-TONE_OF_SEVERITY = {"error": "bad", "warning": "caution", "info": "muted"}
-NOT_SHOWN = frozenset({"truss_user_env"})
-"""Parts of the payload left out of the readable summary; the JSON document has them."""
-
-
 def finding_text(finding: Finding) -> str:
     """Return ``warning: field: problem – remedy``, on one line."""
     remedy = f" – {finding.remedy}" if finding.remedy else ""
@@ -152,8 +147,9 @@ def _dry_run_text(output: Output, document: Mapping[str, Any], findings: Sequenc
         *((name, Cell(text)) for name, text in _leaves(job, "")),
     ]
     left_out = [{**dropped, "size_bytes": None} for dropped in archive["dropped"]]
+    tones = {"error": "bad", "warning": "caution", "info": "muted"}
     warnings = "".join(
-        f"\n  {output.paint(sanitize(finding_text(finding)), TONE_OF_SEVERITY[finding.severity])}"
+        f"\n  {output.paint(sanitize(finding_text(finding)), tones[finding.severity])}"
         for finding in findings
     )
     return (
@@ -178,7 +174,7 @@ ARCHIVED: tuple[Column[Mapping[str, Any]], ...] = (
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for name, inner in value.items():
-            if name not in NOT_SHOWN:
+            if name != "truss_user_env":  # the JSON document has it
                 yield from _leaves(inner, f"{path}.{name}" if path else str(name))
     elif isinstance(value, list):
         for index, inner in enumerate(value):

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 REDRAW_S = 2.0
 PATIENCE_S = 60.0
 """Print jobs that could not be judged for so long as they are."""
-RECENT = timedelta(days=1)
-PIPED_CELLS = 160
 COLUMNS = "need name gpus progress left note lost loss use cost age"
 
 
@@ -105,9 +103,9 @@ def _print(
     facts, _ = header_facts(
         place, snapshot, rows, marked=0, compare_key="", filter_key="", query="", project=""
     )
-    since = snapshot.at - RECENT
+    since = snapshot.at - timedelta(days=1)
     recent = [row for row in rows if not row.job.is_finished or (row.job.updated_at or snapshot.at) > since]
-    width = output.width_cells or PIPED_CELLS
+    width = output.width_cells or 160
     columns = sized_columns(chosen(job_columns(lambda: snapshot), COLUMNS), recent, width)
     layout = fitted_columns(columns, width)
     lines = [" ".join(_cell(output, column, cells, [(column.title, "muted")]) for column, cells in layout)]

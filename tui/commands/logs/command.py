@@ -43,8 +43,6 @@ from tui.text.names import shortened
 from tui.text.units import counted, duration
 
 WAITING_INTERVAL_S = 5.0
-READER_INTERVAL_S = 1.0
-"""Interval at which to check that something still reads the output while following."""
 
 
 @examples(
@@ -269,7 +267,7 @@ async def _follow(
 async def _end_without_reader(target: Output, following: asyncio.Task[Any] | None) -> None:
     """Cancel following once the pipe's reader is gone (``| grep -m1``), even without new lines."""
     while not target.output_closed_by_reader:  # noqa: ASYNC110 – a pipe has no event for it
-        await asyncio.sleep(READER_INTERVAL_S)
+        await asyncio.sleep(1.0)
     if following is not None:
         following.cancel()
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import wraps
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ from tui.commands.support.options import (
     JSONL,
     NDJSON,
     TEXT,
+    combined,
     one_job_id,
     recording_option,
     selected_project,
@@ -160,18 +160,6 @@ class LogRequest:
         return renderer(output, self.target.format, stamp_text, has_context=self.context > 0)
 
 
-def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
-
-    @wraps(command)
-    def called(**options: Any) -> Any:
-        return command(request=_request(**options))
-
-    wrapped: Callable[..., Any] = called
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped
-
-
 def _check_pattern(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     if value:
         problem = LogPattern(value, regex=True).problem
@@ -180,7 +168,39 @@ def _check_pattern(_context: click.Context, _parameter: click.Parameter, value: 
     return value
 
 
-_OPTIONS = (
+def _request(
+    *,
+    job_id: str | None,
+    named_id: str | None,
+    project: str | None,
+    project_id: str | None,
+    outputs: tuple[str, ...],
+    save: str | None,
+    force: bool,
+    limit: int | None,
+    **others: Any,
+) -> LogRequest:
+    others["last"] = (limit or None) if others["last"] is None else others["last"]
+    follows = others["follow"]
+    refuse(others["since"] is not None and others["start"] is not None, "give either --since or --start")
+    refuse(follows and others["end"] is not None, "--follow reads to the end of the job; omit --end")
+    if not others["grep"]:
+        refuse(others["invert"], "--invert needs --grep")
+        refuse(others["ignore_case"], "--ignore-case needs --grep")
+        refuse(others["context"] and others["min_level"] is None, "--context needs --grep or --min-level")
+    target = target_of(outputs, save, force=force)
+    refuse(follows and target.format == JSON, "--follow can't write a JSON array; use -o ndjson")
+    return LogRequest(
+        job_id=one_job_id(job_id, named_id),
+        project=selected_project(project, project_id),
+        target=target,
+        **others,
+    )
+
+
+log_options = combined(
+    "request",
+    _request,
     click.argument("job_id", metavar="[JOB_ID]", required=False),
     click.option("--job-id", "named_id", metavar="JOB_ID", help="Same as the argument."),
     recording_option,
@@ -243,33 +263,3 @@ _OPTIONS = (
     ),
     click.option("--force", is_flag=True, help="Replace an existing file."),
 )
-
-
-def _request(
-    *,
-    job_id: str | None,
-    named_id: str | None,
-    project: str | None,
-    project_id: str | None,
-    outputs: tuple[str, ...],
-    save: str | None,
-    force: bool,
-    limit: int | None,
-    **others: Any,
-) -> LogRequest:
-    others["last"] = (limit or None) if others["last"] is None else others["last"]
-    follows = others["follow"]
-    refuse(others["since"] is not None and others["start"] is not None, "give either --since or --start")
-    refuse(follows and others["end"] is not None, "--follow reads to the end of the job; omit --end")
-    if not others["grep"]:
-        refuse(others["invert"], "--invert needs --grep")
-        refuse(others["ignore_case"], "--ignore-case needs --grep")
-        refuse(others["context"] and others["min_level"] is None, "--context needs --grep or --min-level")
-    target = target_of(outputs, save, force=force)
-    refuse(follows and target.format == JSON, "--follow can't write a JSON array; use -o ndjson")
-    return LogRequest(
-        job_id=one_job_id(job_id, named_id),
-        project=selected_project(project, project_id),
-        target=target,
-        **others,
-    )

@@ -133,9 +133,8 @@ def _number_of(name: str) -> int | None:
     return int(number[1]) if number else None
 
 
-TONE_OF_LEVEL = {"CRITICAL": "bad", "ERROR": "bad", "WARNING": "caution", "DEBUG": "muted"}
-
 TIME_MODES = ("local", "utc", "relative", "elapsed", "off")
+TONE_OF_LEVEL = {"CRITICAL": "bad", "ERROR": "bad", "WARNING": "caution", "DEBUG": "muted"}
 
 StampText = Callable[[int], str]
 

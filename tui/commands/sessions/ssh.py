@@ -53,9 +53,6 @@ from tui.tables.column import Column, Span, text_column
 from tui.text.sanitize import sanitize
 from tui.text.units import UNKNOWN, age
 
-UNQUOTABLE = ('"', "\\", "${")
-"""Texts that cannot be quoted in ssh_config: ssh versions differ in how they read them."""
-
 
 @examples("bt-tui ssh abc1234", "bt-tui ssh abc1234 --node 2 -- nvidia-smi")
 @click.command()
@@ -147,7 +144,8 @@ def own_program() -> list[str]:
 def quotable(value: object) -> str:
     """Return text for a quoted value in ssh_config. Raises CommandFailed for text that cannot be quoted."""
     text = str(value)
-    if not text.isprintable() or any(sign in text for sign in UNQUOTABLE):
+    # These cannot be quoted in ssh_config: versions of ssh differ in how they read them.
+    if not text.isprintable() or any(sign in text for sign in ('"', "\\", "${")):
         raise CommandFailed(
             f"{sanitize(text)!r} can't be written to an ssh configuration: it contains a quote, a "
             "backslash, '${' or a control character",

@@ -31,8 +31,6 @@ from tui.settings.remembered import State, change_state, read_state, state_path
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import number
 
-ASK_TIMEOUT_S = 2.0
-"""Maximum time to wait for the server at a tab press."""
 FRESH_S = 15.0
 """Time for which an answer is reused: users press tab several times."""
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*\Z")
@@ -109,7 +107,7 @@ def _asked(remote: Remote, kind: str, job_id: str | None) -> Words | None:
     # A pending name lookup cannot be canceled, so its thread is left behind.
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
-    asking.join(ASK_TIMEOUT_S)
+    asking.join(2.0)
     return answers[0] if answers else None
 
 

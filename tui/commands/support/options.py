@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -167,17 +166,19 @@ def combined(
 
     ``combine``, a function or a dataclass, has a parameter for each of them.
     """
-    names = signature(combine).parameters.keys()
 
     def add(command: Command) -> Command:
         @wraps(command)
         def combining(*objects: Any, **parameters: Any) -> Any:
-            value = combine(**{option: parameters.pop(option) for option in names & parameters.keys()})
+            value = combine(**{option: parameters.pop(option) for option in names})
             return command(*objects, **{name: value}, **parameters)
 
+        extended: Any = combining
+        others = len(getattr(extended, "__click_params__", ()))
         for option in reversed(options):
-            option(combining)
-        return cast("Command", combining)
+            extended = option(extended)
+        names = [added.name for added in extended.__click_params__[others:] if added.expose_value]
+        return cast("Command", extended)
 
     return add
 

@@ -20,8 +20,6 @@ from tui.text.sanitize import sanitize
 T = TypeVar("T")
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-LONG_LIST = 15
-"""Number of choices from which typing filters the list, so that j and k no longer move the cursor."""
 
 
 class FormMove(Enum):
@@ -107,7 +105,8 @@ def _select(title: str, question: Question) -> Any:
     import questionary
 
     options = question.options
-    is_long = len(options) >= LONG_LIST
+    # Typing filters a long list, so that j and k no longer move the cursor.
+    is_long = len(options) >= 15
     choices = [_choice(option, index, blocked=not is_long) for index, option in enumerate(options)]
     possible = zip(options, choices, strict=True)
     return questionary.select(

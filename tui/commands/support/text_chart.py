@@ -15,8 +15,6 @@ from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import number
 
 HEIGHT_LINES = 16
-DOTS_PER_CELL = 2
-"""Dots per cell of a braille character; no chart shows more columns than that."""
 TICKS = 5
 NAME_CELLS = 24
 COLORS = (12, 11, 10, 13, 14, 9, 6, 3)
@@ -92,7 +90,8 @@ def _drawn(
     figure.plot_size(width, HEIGHT_LINES)
     for curve, letter, color in zip(series, cycle(letters or ["braille"]), cycle(COLORS)):
         marker = plotext.marker(letter, pixel=plotext.pixel(foreground=color))
-        for points in _lines(curve, start, end, width * DOTS_PER_CELL):
+        # A braille character has two columns of dots; no chart shows more.
+        for points in _lines(curve, start, end, width * 2):
             xs, ys = zip(*points, strict=True)
             figure.draw(figure.signal(xs, ys, marker=marker).lines())
     for axis, first, last, label in (("x", start, end, x_label or number), ("y", low, high, unit)):
