@@ -167,7 +167,6 @@ class Transport:
             value: T = await self._answer(call.route, call.ids, call.query or call.body or {})
             self._emit_event("answered", call)
             return value
-        host = self._sites[call.route.site].netloc
         problem: Exception | None = None
         answer: _Answer | None = None
         call.arrived, call.status, call.date = False, None, ""
@@ -186,15 +185,31 @@ class Transport:
                 if not self._closed:
                     raise
                 problem = error
-        if answer is not None:
-            return await self._decoded(answer, adapter, call)
+        if problem is not None:
+            raise self._failure(problem, call)
+        assert answer is not None
+        content, content_type = answer
+        decoding = partial(decode, content, adapter, call.limit.values)
+        try:
+            # From this size on, decoding would block the event loop.
+            decoded = await asyncio.to_thread(decoding) if len(content) >= 256 * 1024 else decoding()
+        except NotDecodable as error:
+            undecodable = error
+        else:
+            self._emit_event("answered", call)
+            return decoded
+        host = self._sites[call.route.site].netloc
+        raise failures.not_decodable(undecodable, content, content_type, self._remote, host, call.line)
+
+    def _failure(self, problem: Exception, call: _Call) -> RequestError:
+        """Return the error of a request that got no answer."""
         if self._closed:
             call.arrived = True
-            raise _closed(call.line)
-        assert problem is not None
+            return _closed(call.line)
+        host = self._sites[call.route.site].netloc
         failure = failures.from_exception(problem, self._remote, host, call.line)
         call.arrived = failure.arrived
-        raise failure.error
+        return failure.error
 
     async def _exchange(self, http: httpx.AsyncClient, call: _Call, read_timeout_s: float) -> _Answer:
         """Send one request, following redirects that stay on the same server."""
@@ -241,22 +256,6 @@ class Transport:
             f"the key is only for {site.netloc}",
             **call.line.details,
         )
-
-    async def _decoded(self, answer: _Answer, adapter: Adapter[T], call: _Call) -> T:
-        content, content_type = answer
-        try:
-            # From this size on, decoding would block the event loop.
-            if len(content) >= 256 * 1024:
-                value = await asyncio.to_thread(decode, content, adapter, call.limit.values)
-            else:
-                value = decode(content, adapter, call.limit.values)
-        except NotDecodable as error:
-            problem = error
-        else:
-            self._emit_event("answered", call)
-            return value
-        host = self._sites[call.route.site].netloc
-        raise failures.not_decodable(problem, content, content_type, self._remote, host, call.line)
 
     async def _opened(self, line: RequestLine) -> httpx.AsyncClient:
         async with self._opening:
