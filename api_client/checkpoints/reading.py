@@ -30,7 +30,6 @@ from api_client.resources.checkpoints import Checkpoints
 from api_client.transfers.objects import Objects
 from api_client.words import counted
 
-PREVIEW_BYTES = 1024 * 1024  # maximum number of bytes fetched for a preview
 _CONTROLS_OF_TEXT = frozenset(b"\t\n\r\f\b\x1b")
 
 
@@ -72,7 +71,6 @@ def _decoded(content: bytes, is_whole: bool) -> str:
     return text if is_whole else text.removesuffix("\ufffd")
 
 
-FILES_AT_ONCE = 4
 FIRST_READ_BYTES = 32 * 1024  # holds the whole header of most adapters, and the beginning of larger headers
 
 Parsed = TypeVar("Parsed")
@@ -144,7 +142,7 @@ class CheckpointContents:
 
         A file that cannot be read is reported in the result; an error that affects all files is raised.
         """
-        gate = asyncio.Semaphore(FILES_AT_ONCE)
+        gate = asyncio.Semaphore(4)  # files at once
 
         async def shard(file: CheckpointFile) -> ReadShard:
             async with gate:
@@ -175,8 +173,8 @@ class CheckpointContents:
         return await self._parsed(project_id, job_id, file, MAX_BYTES, parse_trainer_state)
 
     async def preview(self, project_id: str, job_id: str, file: CheckpointFile) -> Preview:
-        """Read the beginning of a file, if it is text."""
-        content = await self.read(project_id, job_id, file, length=PREVIEW_BYTES)
+        """Read the beginning of a file, at most 1 MiB, if it is text."""
+        content = await self.read(project_id, job_id, file, length=1024 * 1024)
         return preview(content, file.size_bytes)
 
     async def _parsed(

@@ -12,7 +12,6 @@ from api_client.http.decoding import NotDecodable, read_json
 
 FILE_NAME = "trainer_state.json"
 MAX_BYTES = 64 * 1024 * 1024  # maximum size of the file; a history of 100,000 entries takes about 15 MB
-_PLACES = frozenset({"step", "epoch"})
 
 Curve = tuple[tuple[int, float], ...]  # pairs of (step, value), in step order
 
@@ -70,7 +69,7 @@ def _curves(history: Any) -> dict[str, Curve]:
             continue
         for name, value in entry.items():
             number = _real(value)
-            if name not in _PLACES and number is not None:
+            if name not in {"step", "epoch"} and number is not None:
                 points_by_name.setdefault(name, []).append((step, number))
     return {
         name: tuple(sorted(points, key=lambda point: point[0])) for name, points in points_by_name.items()

@@ -16,7 +16,6 @@ from api_client.definitions.jobs import CACHE_FOLDER, LOADED_CHECKPOINTS_FOLDER
 _BINARY_MIB = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024, "Ti": 1024**2}
 _DECIMAL_BYTES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(Ki|Mi|Gi|Ti|k|K|M|G|T|)B?\s*")
-_LATEST, _NAMED, _LOOPS = "baseten_latest_checkpoint", "baseten_named_checkpoint", "loops_checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +183,9 @@ def _load_from(config: Mapping[str, Any]) -> tuple[CheckpointSource, ...] | None
         CheckpointSource(
             _text(item, "project_name"),
             _text(item, "job_id"),
-            None if item.get("typ") == _LATEST else _text(item, "checkpoint_name"),
-            is_loops=item.get("typ") == _LOOPS,
-            is_nameless=item.get("typ") == _NAMED and _text(item, "checkpoint_name") is None,
+            None if item.get("typ") == "baseten_latest_checkpoint" else _text(item, "checkpoint_name"),
+            is_loops=item.get("typ") == "loops_checkpoint",
+            is_nameless=item.get("typ") == "baseten_named_checkpoint" and not _text(item, "checkpoint_name"),
         )
         for item in listed
     )

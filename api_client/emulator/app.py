@@ -27,9 +27,6 @@ from api_client.emulator.routes import account, deploying, deployments, files, j
 LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost", "api.localhost"})
 """The official command line turns ``http://localhost:8000`` into ``api.localhost``."""
 
-KEYED_PREFIXES = ("/v1/", "/graphql", "/emulator/")
-"""Paths that require the key. Uploads and presigned URLs carry their own credentials."""
-
 
 class RequestGuard:
     """Answers requests that are refused, and accepts proxy-style ones.
@@ -85,7 +82,8 @@ def refused_host(headers: Headers) -> ApiFault | None:
 
 def refused_key(key: str, path: str, headers: Headers) -> ApiFault | None:
     """Return a 401 unless the request carries the emulator's key as Bearer or Api-Key."""
-    if not path.startswith(KEYED_PREFIXES):
+    # Uploads and presigned URLs carry their own credentials.
+    if not path.startswith(("/v1/", "/graphql", "/emulator/")):
         return None
     scheme, _, sent_key = headers.get("authorization", "").partition(" ")
     if not scheme:

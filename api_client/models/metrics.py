@@ -24,9 +24,6 @@ from api_client.models.base import (
 )
 from api_client.models.jobs import TrainingJob
 
-MAX_NODES = 1000
-MAX_SAMPLES = 300_000
-
 
 def _no_number(value: object) -> object:
     """Return None for a number that is not finite or too large: such a sample is a gap in a curve."""
@@ -48,7 +45,7 @@ class MetricSample:
     value: _Value = None
 
 
-Samples = Annotated[list[MetricSample], UpTo(MAX_SAMPLES), OrNull(list)]
+Samples = Annotated[list[MetricSample], UpTo(300_000), OrNull(list)]
 
 
 class StorageMetrics(LargeApiModel):
@@ -83,4 +80,4 @@ class JobMetrics(NodeSeries):
 
     cache: StorageMetrics | None = None
     training_job: TrainingJob | None = None
-    per_node_metrics: Annotated[list[NodeMetrics], UpTo(MAX_NODES), OrNull(list)] = []
+    per_node_metrics: Annotated[list[NodeMetrics], UpTo(1000), OrNull(list)] = []

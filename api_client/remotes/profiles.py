@@ -31,7 +31,6 @@ from api_client.remotes.remote import (
 TRUSS_SERVICE = "baseten-truss"
 PROFILE_SERVICE = "baseten-profile"
 DISABLED_VARIABLE = "BASETEN_TRUSS_AUTH_KEYRING_DISABLED"
-_YES = frozenset({"1", "true", "yes"})
 
 
 class KeyringClosed(ConfigurationError):
@@ -39,7 +38,7 @@ class KeyringClosed(ConfigurationError):
 
 
 def is_disabled(environ: Mapping[str, str]) -> bool:
-    return environ.get(DISABLED_VARIABLE, "").strip().lower() in _YES
+    return environ.get(DISABLED_VARIABLE, "").strip().lower() in {"1", "true", "yes"}
 
 
 def read_entry(service: str, account: str, environ: Mapping[str, str]) -> str | None:
@@ -101,7 +100,6 @@ def _why_closed(environ: Mapping[str, str]) -> str:
     return ""
 
 
-FOLDER_VARIABLE = "BASETEN_CONFIG_DIR"
 FILE_NAME = "auth.json"
 KEYRING_ORIGIN = f"system keyring ({PROFILE_SERVICE})"
 _TOKENS_FIELD, _KEY_FIELD = "oauth_credential", "api_key"
@@ -199,7 +197,7 @@ class Profiles:
 
 def profiles_path(environ: Mapping[str, str]) -> Path | None:
     """Return the file's path by the Go CLI's own rule; None if the environment has no home folder."""
-    folder = environ.get(FOLDER_VARIABLE, "").strip()
+    folder = environ.get("BASETEN_CONFIG_DIR", "").strip()
     if folder:
         return user_path(folder) / FILE_NAME
     home = environ.get("HOME", "").strip()

@@ -42,7 +42,6 @@ from api_client.words import command_line
 
 API_KEY, OAUTH = "api_key", "oauth"
 TOKENS = TokenFields("oauth_access_token", "oauth_refresh_token", "oauth_expires_at", has_epoch=True)
-KEYRING_ORIGIN = f"system keyring ({TRUSS_SERVICE})"
 
 
 def remote_of_section(name: str, section: Section, path: Path, environment: Environment) -> Remote:
@@ -97,7 +96,7 @@ def _own_key(
         if kind not in (API_KEY, OAUTH):
             raise _NoOwnKey("no api_key")
         load, save = partial(_in_keyring, name, kind, environ), partial(_keep_in_keyring, name, environ)
-        origin = KEYRING_ORIGIN
+        origin = f"system keyring ({TRUSS_SERVICE})"
         try:
             fields = load()
         except KeyringClosed as closed:

@@ -25,7 +25,6 @@ from api_client.submission.workspace import (
 )
 from api_client.words import listed
 
-LARGE_BYTES = 1_000_000_000  # above this size the documentation recommends object storage
 MAXIMUM_BYTES = 5 * 1024**3  # limit of the platform
 _MOST_NAMES = 5
 
@@ -67,7 +66,7 @@ def plan_archive(config_dir: Path, workspace: Workspace | None = None) -> Archiv
             f"excluded by the official built-in rules: {listed(sorted(survey.surprising), _MOST_NAMES)}"
             f" (a {IGNORE_FILE} file, even an empty one, replaces these rules)"
         )
-    if size_bytes > LARGE_BYTES:
+    if size_bytes > 1_000_000_000:  # above this size the documentation recommends object storage
         warnings.append(
             f"the archive is {_gigabytes(size_bytes)}: above 1 GB, keep weights and data in object storage "
             f"(weights=[…]) or in the cache"

@@ -30,7 +30,6 @@ from api_client.transfers.records import (
 from api_client.words import retrying_words
 
 SAVE_BYTES = 1024 * 1024  # written at once
-FILES_AT_ONCE = 4
 FAILURES_IN_A_ROW = 8  # then the rest is skipped: nobody waits for 5,000 timeouts
 MAX_ATTEMPTS = 3  # at a file that changed or arrived damaged, and at fresh URLs that bring no data
 
@@ -71,7 +70,7 @@ class DownloadRun:
         reporting = asyncio.create_task(self._report_progress())
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(FILES_AT_ONCE):
+                for _ in range(4):  # files at once
                     group.create_task(self._work(waiting))
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None

@@ -86,9 +86,6 @@ LIGHT = Theme(
     },
 )
 
-# blend factors of the foreground or primary color over the background
-_MUTED, _CURSOR, _CURSOR_BLURRED = 0.62, 0.25, 0.12
-
 THEMES = (DARK, LIGHT)
 NO_COLOR_THEME = "ansi-dark"
 """With NO_COLOR textual turns colors into grays unless the theme uses the terminal's own."""
@@ -102,13 +99,13 @@ def legible(variables: Mapping[str, str]) -> dict[str, str]:
     paper, ink = Color.parse(variables["background"]), Color.parse(variables["foreground"])
     if not variables["text-muted"].startswith("auto") or paper.ansi is not None or ink.ansi is not None:
         return dict(variables)
-    first, muted = Color.parse(variables["primary"]), paper.blend(ink, _MUTED, 1.0).hex
+    first, muted = Color.parse(variables["primary"]), paper.blend(ink, 0.62, 1.0).hex
     return {
         **variables,
         "text-muted": muted,
         "footer-key-foreground": first.hex,
         "footer-description-foreground": muted,
         "block-cursor-foreground": ink.hex,
-        "block-cursor-background": paper.blend(first, _CURSOR, 1.0).hex,
-        "block-cursor-blurred-background": paper.blend(first, _CURSOR_BLURRED, 1.0).hex,
+        "block-cursor-background": paper.blend(first, 0.25, 1.0).hex,
+        "block-cursor-blurred-background": paper.blend(first, 0.12, 1.0).hex,
     }

@@ -46,8 +46,6 @@ from tui.text.units import counted, duration
 
 LONGEST_LOOK_S = 90.0
 """What took longer to read is stale: nothing is stopped because of it."""
-LIST_INTERVAL_S = 300.0
-"""How often new runs of a project are looked for."""
 CLAIM_S = WEBHOOK_TIMEOUT_S + 5.0
 """Another guard leaves an alert alone that was tried this recently: it may be on its way."""
 LAST_DELIVERY_S = 30.0
@@ -193,7 +191,7 @@ class Guard:
         """Do what is due from time to time, whichever run was looked at."""
         if self._heartbeat_s is not None and self._is_due("heartbeat", self._heartbeat_s):
             self._beat()
-        if self._find_more is not None and self._is_due("list", LIST_INTERVAL_S):
+        if self._find_more is not None and self._is_due("list", 300.0):
             with suppress(RequestError):
                 for job in await self._find_more():
                     self._watch(job)

@@ -95,7 +95,6 @@ def _dotted(tables: dict[str, Any]) -> Iterator[str]:
             left += ((f"{name}.{key}", below) for key, below in value.items())
 
 
-PREFIX = "BT_TUI_"
 NO_COLOR_VARIABLE = "NO_COLOR"
 BOOLEANS = {"1": True, "yes": True, "on": True, "true": True}
 BOOLEANS |= {"0": False, "no": False, "off": False, "false": False}
@@ -103,7 +102,7 @@ BOOLEANS |= {"0": False, "no": False, "off": False, "false": False}
 
 def variable_of(setting: str) -> str:
     """Return the variable of a setting: ``refresh.fleet_s`` → ``BT_TUI_REFRESH_FLEET_S``."""
-    return PREFIX + setting.upper().replace(".", "_")
+    return "BT_TUI_" + setting.upper().replace(".", "_")
 
 
 def setting_names() -> Iterator[tuple[str, Any]]:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 EVERYWHERE = (Scope.SCREEN, Scope.APP)
-MOVING = frozenset({"up", "down", "j", "k", "pageup", "pagedown", "ctrl+c"})
-"""Keys reserved for moving in lists and logs."""
 
 _MODIFIERS = re.compile(r"(?:(?:ctrl|shift|alt|super|hyper|meta)\+)*")
 _NAMED = frozenset({"enter", "escape", "tab", "space", "backspace", "delete", "insert", "home", "end"}) | {
@@ -94,7 +92,7 @@ def _key_problem(wanted: object) -> str:
     for key, name in zip(wanted.split(","), key_names(wanted), strict=True):
         if name is None:
             return f"no such key: {key.strip() or '(nothing)'}; write x, ctrl+x, f5 or ?"
-        if name in MOVING:
+        if name in {"up", "down", "j", "k", "pageup", "pagedown", "ctrl+c"}:
             return f"{key.strip()} is reserved for navigation or quitting"
     return ""
 
@@ -136,7 +134,6 @@ def _together() -> Iterator[tuple[Scope, ...]]:
         yield (Scope.JOB, Scope.RECORDING, *tab, *EVERYWHERE)
 
 
-_UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
 _ADVICE = {
     "bool_type": "must be true or false",
     "string_type": "must be a quoted string",
@@ -172,7 +169,7 @@ def name_of(error: ErrorDetails) -> str:
 
 def advice_on(error: ErrorDetails, model: type) -> str:
     """Say what is wrong, and what to write instead."""
-    if error["type"] in _UNKNOWN:
+    if error["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"no such setting{_nearest(error['loc'], model)}"
     if error["type"] == "literal_error":
         expected = str(error.get("ctx", {}).get("expected", ""))

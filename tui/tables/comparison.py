@@ -8,9 +8,6 @@ from functools import partial
 from tui.analysis.comparison import ComparisonRow
 from tui.tables.column import Column, Span, text_cell
 
-TITLE_CELLS = 14
-RUN_CELLS, MOST_RUN_CELLS = 16, 44
-
 
 def comparison_columns(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...]:
     """Return the columns: difference marker, title, then the runs, of which the last are hidden first."""
@@ -19,9 +16,9 @@ def comparison_columns(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...
             f"run-{index}",
             name,
             partial(_value, index),
-            width=RUN_CELLS,
+            width=16,
             flex=1,
-            most=MOST_RUN_CELLS,
+            most=44,
             keep=len(names) - index,
             heading=name,
             shrinks=True,
@@ -31,9 +28,7 @@ def comparison_columns(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...
     most = len(names) + 1
     return (
         Column("differs", "", _differs, width=1, keep=most + 1, heading=" "),
-        Column(
-            "title", "", text_cell(lambda row: row.title, "muted"), width=TITLE_CELLS, keep=most, heading=" "
-        ),
+        Column("title", "", text_cell(lambda row: row.title, "muted"), width=14, keep=most, heading=" "),
         *runs,
     )
 

@@ -107,8 +107,6 @@ class PageDashboard(AppService):
             self._task = None
 
 
-COLUMNS, ROWS = 80, 24
-"""Size of a page that does not report one."""
 MOST_CELLS = 2000
 IDLE_S = 75.0
 """Time for the head of a request, and for a browser to read of its response."""
@@ -169,7 +167,8 @@ class DashboardServer(Server):
         )
         self._dashboards.add(dashboard)
         try:
-            await dashboard.start(_cells(request, "width", COLUMNS), _cells(request, "height", ROWS))
+            # Not every page reports its size.
+            await dashboard.start(_cells(request, "width", 80), _cells(request, "height", 24))
             await self._process_messages(websocket, dashboard)
         finally:
             await dashboard.stop()

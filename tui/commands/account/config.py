@@ -147,16 +147,13 @@ def _rows(loaded: Loaded) -> list[Row]:
     return rows
 
 
-SHELLS = ("bash", "zsh", "fish")
-
-
 @examples(
     "bt-tui completion bash >> ~/.bashrc",
     "bt-tui completion zsh >> ~/.zshrc",
     "bt-tui completion fish > ~/.config/fish/completions/bt-tui.fish",
 )
 @click.command()
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
     """Print the script that lets bash, zsh or fish complete commands, options and names from the server.

@@ -333,7 +333,6 @@ _KEYS: dict[str, Callable[[Checkpoint], Any]] = {
     "created": lambda checkpoint: checkpoint.created_at,
     "type": lambda checkpoint: checkpoint.checkpoint_type or None,
 }
-SHOWN = "name marks step loss evaluation kind size age sync base"
 
 
 @examples(
@@ -471,7 +470,7 @@ def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime
     The marks name uploads, so the storage is shown only if the server's word for it is unknown.
     """
     bases = {fact.checkpoint.base_model or UNKNOWN for fact in facts}
-    shown = SHOWN
+    shown = "name marks step loss evaluation kind size age sync base"
     if not any(fact.sync == "unknown" and fact.checkpoint.sync_status for fact in facts):
         shown = shown.replace(" sync", "")
     if all(fact.evaluation is None for fact in facts):

@@ -45,8 +45,6 @@ from tui.text.units import duration
 
 LATEST, BEST = "latest", "best"
 LOAD_VARIABLE = "BT_LOAD_CHECKPOINT_DIR"
-POLL_S, UPLOAD_POLLS = 10.0, 30
-"""How often, and how many times, to look if the newest checkpoint is still being uploaded."""
 
 
 @examples(
@@ -191,15 +189,15 @@ async def draft_of(
 
 
 async def _chosen(client: TrainingClient, output: Output, job: TrainingJob, wanted: str) -> str:
-    """Return the name of the checkpoint to continue from, once its upload is done."""
-    for attempt in range(UPLOAD_POLLS):
+    """Return the name of the checkpoint to continue from, once its upload is done, or after five minutes."""
+    for attempt in range(30):
         facts = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
         newest = next((fact for fact in facts if fact.is_newest), None)
         if wanted != LATEST or newest is None or newest.sync != "uploading":
             break
         if attempt == 0:
             output.remark(f"waiting for {newest.name}, which is being uploaded")
-        await client.clock.sleep(POLL_S)
+        await client.clock.sleep(10.0)
     stored = [fact.checkpoint for fact in facts if fact.sync != "uploading"]
     names = [checkpoint.checkpoint_id for checkpoint in stored]
     if not stored:

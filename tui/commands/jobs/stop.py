@@ -277,9 +277,6 @@ async def update(
     print_job(client, output, changed, output_format)
 
 
-RUNNING, FINISHED = "running", "finished"
-
-
 @examples(
     "bt-tui wait def5678 && bt-tui deploy_checkpoints --job-id def5678 --config deploy.py",
     "bt-tui wait abc1234 def5678 --timeout 2h -o json",
@@ -289,8 +286,8 @@ RUNNING, FINISHED = "running", "finished"
 @click.argument("job_ids", metavar="JOB_ID...", nargs=-1, required=True)
 @click.option(
     "--until",
-    type=click.Choice((FINISHED, RUNNING)),
-    default=FINISHED,
+    type=click.Choice(("finished", "running")),
+    default="finished",
     show_default=True,
     help="State to wait for; a job that has ended always counts.",
 )
@@ -333,7 +330,7 @@ async def wait(
         project_id, status = jobs[job_id].project_id, jobs[job_id].current_status
         async for job in client.jobs.watch(project_id, job_id, interval_s=pace_s):
             jobs[job_id] = job
-            if job.is_finished or (until == RUNNING and job.current_status == JobStatus.RUNNING):
+            if job.is_finished or (until == "running" and job.current_status == JobStatus.RUNNING):
                 ended[job_id] = job
                 _print_ended(output, output_format, job, jobs.values(), is_first=len(ended) == 1)
                 return

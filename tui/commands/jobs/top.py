@@ -24,11 +24,6 @@ from tui.text.sanitize import cell_width, clip, sanitize
 if TYPE_CHECKING:
     from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow
 
-REDRAW_S = 2.0
-PATIENCE_S = 60.0
-"""Print jobs that could not be judged for so long as they are."""
-COLUMNS = "need name gpus progress left note lost loss use cost age"
-
 
 @examples(
     "bt-tui top                           redraws every 2 s until ctrl-c",
@@ -47,7 +42,7 @@ async def top(client: TrainingClient, output: Output, project_name: str | None, 
     """
     project_id = await project_id_of(client, project_name)
     redraws = output_format == TABLE and output.is_terminal
-    deadline_s = client.clock.monotonic() + PATIENCE_S
+    deadline_s = client.clock.monotonic() + 60.0  # then jobs that could not be judged are printed as they are
     session = Session(client.remote, clock=client.clock)
     async with watched_fleet(client, session) as next_snapshot:
         while True:
@@ -56,7 +51,7 @@ async def top(client: TrainingClient, output: Output, project_name: str | None, 
             if redraws:
                 output.clear_screen()
                 _print(output, snapshot, rows, session.place, shutil.get_terminal_size().lines)
-                await client.clock.sleep(REDRAW_S)
+                await client.clock.sleep(2.0)
             elif is_checked(rows) or client.clock.monotonic() > deadline_s:
                 break
     if output_format == TABLE:
@@ -106,7 +101,8 @@ def _print(
     since = snapshot.at - timedelta(days=1)
     recent = [row for row in rows if not row.job.is_finished or (row.job.updated_at or snapshot.at) > since]
     width = output.width_cells or 160
-    columns = sized_columns(chosen(job_columns(lambda: snapshot), COLUMNS), recent, width)
+    shown = chosen(job_columns(lambda: snapshot), "need name gpus progress left note lost loss use cost age")
+    columns = sized_columns(shown, recent, width)
     layout = fitted_columns(columns, width)
     lines = [" ".join(_cell(output, column, cells, [(column.title, "muted")]) for column, cells in layout)]
     lines += [

@@ -31,8 +31,6 @@ from tui.settings.remembered import State, change_state, read_state, state_path
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import number
 
-FRESH_S = 15.0
-"""Time for which an answer is reused: users press tab several times."""
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*\Z")
 
 
@@ -87,7 +85,8 @@ def _remembered_or_asked(settings: CommandSettings, kind: str, job_id: str | Non
     if cached.job_id != job_id:
         cached = CachedWords()
     now_s = time.time()
-    if not 0 <= now_s - cached.asked_s < FRESH_S and (fresh := _asked(remote, kind, job_id)) is not None:
+    # An answer is reused for a while: users press tab several times.
+    if not 0 <= now_s - cached.asked_s < 15.0 and (fresh := _asked(remote, kind, job_id)) is not None:
         pairs = [list(pair) for pair in fresh if len(pair[0]) <= 120]
         answer = cached = CachedWords(asked_s=now_s, job_id=job_id, words=pairs[:300])
         with suppress(OSError):

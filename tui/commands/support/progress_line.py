@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.transfers import DownloadPlan, DownloadProgress, DownloadReport, Existing
 
-REDRAW_S = 0.1
-BAR_CELLS, MIN_BAR_CELLS = 24, 4
 CLEAR_LINE = "\r\x1b[K"
 
 
@@ -34,7 +32,7 @@ class ProgressLine:
         """Draw the line; with the same label and no note, at most ten times a second."""
         now_s = time.monotonic()
         is_news = label != self._label or note or done_bytes >= total_bytes
-        if not self.is_terminal or (not is_news and now_s - self._drawn_at_s < REDRAW_S):
+        if not self.is_terminal or (not is_news and now_s - self._drawn_at_s < 0.1):
             return
         self._label, self._drawn_at_s = label, now_s
         cells = shutil.get_terminal_size().columns - 1
@@ -65,7 +63,7 @@ def progress_text(label: str, done_bytes: int, total_bytes: int, note: str, cell
     fraction = min(1.0, done_bytes / total_bytes)
     amount = f"{percent(fraction)}  {bytes_iec(done_bytes)} of {bytes_iec(total_bytes)}{note}"
     room = cells - cell_width(f"{label}    {amount}")
-    bar = "".join(thin_bar(fraction, max(MIN_BAR_CELLS, min(BAR_CELLS, room))))
+    bar = "".join(thin_bar(fraction, max(4, min(24, room))))
     return f"{label}  {bar}  {amount}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import string
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
 from itertools import cycle
@@ -19,7 +20,6 @@ TICKS = 5
 NAME_CELLS = 24
 COLORS = (12, 11, 10, 13, 14, 9, 6, 3)
 """Terminal color numbers of the lines, in order."""
-LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 AxisLabel = Callable[[float], str]
 
@@ -45,7 +45,7 @@ def draw_chart(
         output.data("  (no data)\n")
         return
     width = max(30, output.width_cells or shutil.get_terminal_size((100, HEIGHT_LINES)).columns)
-    signs = LETTERS if not output.has_color and len(shown) > 1 else ""
+    signs = string.ascii_letters if not output.has_color and len(shown) > 1 else ""
     chart = _drawn(shown, width, unit, x_label, (y_min, y_max), signs)
     text = "\n".join([*_legend(shown, signs, width), chart.strip("\n")])
     lines = (text if output.has_color else _plain(text)).splitlines()
