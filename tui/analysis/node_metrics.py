@@ -130,13 +130,20 @@ class MetricsFold:
         self._nodes: dict[str, _Buffers] = {}
         self._cache = _Buffers(max_points, thins)
         self._snapshot = MetricsSnapshot()
+        self._is_changed = False
 
     @property
     def snapshot(self) -> MetricsSnapshot:
+        """The last one that was made."""
         return self._snapshot
 
     def fold(self, metrics: JobMetrics, step_s: float = 0.0) -> MetricsSnapshot:
         """Add a response, about one sample each ``step_s``. Return the new snapshot, or the same one."""
+        self.add(metrics, step_s)
+        return self.make_snapshot()
+
+    def add(self, metrics: JobMetrics, step_s: float = 0.0) -> None:
+        """Add a response to the next snapshot: making one of each part of a long range takes longer."""
         nodes: list[tuple[str, NodeSeries]] = [
             (named.node_id, named.metrics) for named in metrics.per_node_metrics
         ]
@@ -149,7 +156,12 @@ class MetricsFold:
                 self._nodes[name] = _Buffers(self._max_points, self._thins)
             changed |= self._nodes[name].take(_node(series), step_s)
         changed |= self._cache.take(_volume("cache", metrics.cache), step_s)
-        if changed:
+        self._is_changed |= changed
+
+    def make_snapshot(self) -> MetricsSnapshot:
+        """Return a snapshot of all that was added, the same one if nothing changed."""
+        if self._is_changed:
+            self._is_changed = False
             newest = [buffers.newest for buffers in self._nodes.values() if buffers.newest is not None]
             at = max(newest, default=self._cache.newest)
             names = sorted(self._nodes, key=natural_key)

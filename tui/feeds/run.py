@@ -70,7 +70,14 @@ class RunFeed:
             session.client, job, settings, findings=findings, clock_offset=ClockOffset()
         )
         self._watcher.change(stale_after_s=max(STALE_AFTER_S, STATUSES_MISSED * self._intervals.status_s))
-        self._log = RunLog(self._watcher, fold=self._fold_log, publish=on_log)
+        self._moment_read = asyncio.Event()
+        """Set once what a moment of a recording is judged by was read; the rest is read after it."""
+        self._log = RunLog(
+            self._watcher,
+            fold=self._fold_log,
+            publish=on_log,
+            before_history=None if recorded_progress is None else self._moment_read.wait,
+        )
         self._metrics = RunMetrics(
             self._watcher, span, interval_s=self._intervals.metrics_s, take=lambda: self._got(METRICS)
         )
@@ -150,6 +157,16 @@ class RunFeed:
         failing = self._watcher.snapshot.failing
         if part in failing:
             self._watcher.change(failing=failing - {part})
+        self._note_moment()
+
+    def _note_moment(self) -> None:
+        """Show a moment of a recording as soon as its progress and its charts are known."""
+        run = self._watcher.snapshot
+        has_progress = self._recorded is not None or LOG in run.failing
+        has_charts = run.metrics_at is not None or METRICS in run.failing
+        if self._read_recorded is not None and has_progress and has_charts and not self._moment_read.is_set():
+            self._moment_read.set()
+            self._publish()
 
     async def _retry_forever(self, feed: Callable[[], Awaitable[None]], what: str = "") -> None:
         """Run a feed to its end, restarting it after errors; ``what`` names the data that users see."""
@@ -158,6 +175,7 @@ class RunFeed:
             if what:
                 self._session.report_failure(what, error)
                 self._watcher.change(failing=self._watcher.snapshot.failing | {what})
+                self._note_moment()
             if what == STATUS and isinstance(error, NotFound) and not self._was_gone:
                 self._was_gone = True
                 self._on_gone()
@@ -205,6 +223,7 @@ class RunFeed:
                 self._recorded = await read()
             except ConfigurationError:
                 self._watcher.change(failing=self._watcher.snapshot.failing | {LOG})
+            self._note_moment()
             while clock.now() == at:
                 await clock.sleep(RECORDED_INTERVAL_S)
 
@@ -217,6 +236,8 @@ class RunFeed:
                 following.cancel()
 
     async def _poll_health_metrics(self) -> None:
+        if self._read_recorded is not None:
+            await self._moment_read.wait()
         while not self._job.is_finished:
             await self._watcher.read_health_metrics()
             await self._pause(POLL_EVERY_S if self._read_recorded is None else RECORDED_INTERVAL_S)
@@ -326,7 +347,7 @@ class RunMetrics:
                 await asyncio.to_thread(self._fold.fold, answer, step_s)
                 self._take()
         async for answer in metrics_in_parts(client, job, start, end, step_s):
-            await asyncio.to_thread(fold.fold, answer, step_s)
+            await asyncio.to_thread(fold.add, answer, step_s)
             self._take()
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -45,7 +45,8 @@ class LogPart:
 class RunLog:
     """Reads a run's log once: calls ``fold`` with its entries, and ``publish`` with parts of it.
 
-    If it is read again after an error, the earlier data stays until the first new entries.
+    If it is read again after an error, the earlier data stays until the first new entries. ``before_history``
+    is awaited before lines older than the newest part are read.
     """
 
     def __init__(
@@ -54,11 +55,13 @@ class RunLog:
         *,
         fold: Callable[[Sequence[LogEntry]], object],
         publish: Callable[[LogPart], object],
+        before_history: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         self._watcher = watcher
         self._client = watcher.client
         self._fold = fold
         self._publish = publish
+        self._before_history = before_history
         self._has_begun = False
         self.newest_is_read = self.is_read = False
         """True if the newest part, and if everything logged so far has been read."""
@@ -149,6 +152,8 @@ class RunLog:
     async def _read_history(self, job: TrainingJob, seam: datetime, caught_up: asyncio.Event) -> None:
         start = job.earliest_time(self._client.clock.now())
         await caught_up.wait()
+        if self._before_history is not None:
+            await self._before_history()
         if start < seam:
             history = self._client.logs.history(
                 job.project_id, job.id, start=start, end=seam, newest_first=True

@@ -101,7 +101,7 @@ class HealthMetrics:
             start = datetime.fromtimestamp(newest, UTC) - INCREMENT
             end = min(max(now + CLOCK_SKEW, start + 2 * INCREMENT), start + LONGEST_INCREMENT)
             await self._read(start, end, HEALTH_STEP_S)
-        return self.snapshot
+        return await asyncio.to_thread(self._fold.make_snapshot)
 
     async def _read_history(self, until: datetime) -> None:
         """Read fewer samples of the time before the last hour."""
@@ -113,4 +113,4 @@ class HealthMetrics:
 
     async def _read(self, start: datetime, end: datetime, step_s: int) -> None:
         async for answer in metrics_in_parts(self._client, self._job, start, end, step_s):
-            await asyncio.to_thread(self._fold.fold, answer, step_s)
+            await asyncio.to_thread(self._fold.add, answer, step_s)

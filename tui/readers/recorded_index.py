@@ -77,14 +77,19 @@ class RecordingIndex:
         self._search = self._search_run(Timeline(recording, settings))
 
     def progress_at(self, until_ns: int) -> ProgressSnapshot | None:
-        """Return what the lines that arrived until then say; None if it needs another call to get there."""
+        """Return what the lines that arrived until then say; None if it needs another call to get there.
+
+        It needs one only until the first pass has been there.
+        """
         first = self._first_pass
         if first.arrived_ns <= until_ns:
             return None if self._advance(until_ns) else first.fold.snapshot()
         copy_ns, packed = [copy for copy in self._copies if copy[0] <= until_ns][-1]
         if self._shown is None or not copy_ns <= self._shown.arrived_ns <= until_ns:
             self._shown = pickle.loads(zlib.decompress(packed))
-        return None if self._shown.advance(self._log, until_ns) else self._shown.fold.snapshot()
+        while self._shown.advance(self._log, until_ns):
+            pass
+        return self._shown.fold.snapshot()
 
     def moments_after(self, count: int) -> tuple[list[Moment], bool]:
         """Continue to search; return the moments after the first ``count``, and True at the end.
