@@ -106,12 +106,18 @@ class CheckpointPane(Vertical):
         if made_of != self._made_of and (is_due or is_hurried):
             self._made_of = made_of
             facts = rows_by_key(facts_of_run(run))
-            self._facts = {key: facts[key] for key in sorted(facts, key=natural_key)}
+            is_ordered = self._facts.keys() == facts.keys()
+            order = self._facts if is_ordered else sorted(facts, key=natural_key)
+            self._facts = {key: facts[key] for key in order}
             self._marked = [key for key in self._marked if key in facts]
             is_due = True
         if is_due:
             self._curve = None
-            self._fill(run.at)
+            if is_hurried:
+                self._fill(run.at)
+            else:
+                self._filled_at = run.at
+                self.call_later(self._fill)  # a key may come in between
         self._show_curve()
 
     @on(RowTable.Highlighted)
