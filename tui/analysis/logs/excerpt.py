@@ -12,6 +12,8 @@ MAX_CHARACTERS = 8192
 
 def excerpt(message: str) -> str:
     """Return a message as rules read it: a long one is its newest states, or its beginning."""
+    if len(message) <= MAX_CHARACTERS:  # almost every one
+        return message
     return newest_states(message) or message[:MAX_CHARACTERS]
 
 
