@@ -43,12 +43,17 @@ class ThinnedPoints:
 
     def add(self, time: float, value: float, step: int | None = None) -> None:
         times = self.times
-        position = bisect_right(times, time)
-        times.insert(position, time)
-        self.values.insert(position, value)
-        self.steps.insert(position, step)
-        if position < len(self._weights):
-            self._weights.insert(position, 1)
+        if not times or time >= times[-1]:
+            times.append(time)
+            self.values.append(value)
+            self.steps.append(step)
+        else:
+            position = bisect_right(times, time)
+            times.insert(position, time)
+            self.values.insert(position, value)
+            self.steps.insert(position, step)
+            if position < len(self._weights):
+                self._weights.insert(position, 1)
         self._series = None
         if len(times) > self.limit and len(times) > 2 * _UNTHINNED_POINTS:
             self._thin()
