@@ -26,8 +26,10 @@ from tui.readers.watcher import POLL_EVERY_S, RunWatcher
 from tui.settings.model import RefreshSettings
 from tui.settings.runs import DEFAULT, RunSettings
 
-FIRST_PUBLISH_INTERVAL_S, PUBLISH_INTERVAL_S = 0.5, 1.0
+FIRST_PUBLISH_INTERVAL_S, PUBLISH_INTERVAL_S = 0.5, 0.75
 """Interval between snapshots until the log has been read, and from then on."""
+AWAIT_LINES_S = 0.5
+"""How much later a snapshot may be, for new lines: what comes together is painted once."""
 STATUSES_MISSED = 3
 """Number of missed status updates after which the data is stale."""
 HEALTH_INTERVAL_S = 5.0
@@ -75,12 +77,15 @@ class RunFeed:
         self._log = RunLog(
             self._watcher,
             fold=self._fold_log,
-            publish=on_log,
+            publish=self._publish_log,
             before_history=None if recorded_progress is None else self._moment_read.wait,
         )
         self._metrics = RunMetrics(
             self._watcher, span, interval_s=self._intervals.metrics_s, take=lambda: self._got(METRICS)
         )
+        self._on_log = on_log
+        self._awaits_lines = False
+        self._lines_awaited = Pause(session.clock)
         self._reread = Pause(session.clock)
         self._read_recorded = recorded_progress
         self._recorded: ProgressSnapshot | None = None
@@ -126,11 +131,25 @@ class RunFeed:
 
     async def _publish_often(self) -> None:
         """Publish again and again: ages and elapsed times change even if nothing else does."""
+        is_published = False
         while True:
-            async with self._log.folding:
-                self._publish()
+            if not is_published:
+                async with self._log.folding:
+                    self._publish()
             is_read = self._watcher.snapshot.log_read
             await self._session.clock.sleep(PUBLISH_INTERVAL_S if is_read else FIRST_PUBLISH_INTERVAL_S)
+            self._awaits_lines = is_read
+            if is_read:
+                await self._lines_awaited(AWAIT_LINES_S)
+            is_published = is_read and not self._awaits_lines
+            self._awaits_lines = False
+
+    def _publish_log(self, part: LogPart) -> None:
+        if part.entries and self._awaits_lines:
+            self._awaits_lines = False
+            self._publish()
+            self._lines_awaited.end()
+        self._on_log(part)
 
     def _publish(self) -> None:
         run = self._watcher.update(

@@ -8,6 +8,7 @@ renderer draws.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -38,7 +39,7 @@ from tui.widgets.log_view.viewport import Viewport
 from tui.widgets.tones import SERIES
 
 PAINT_DELAY_S = 0.05
-"""Delay of the paint after lines arrived, so that a burst of them costs few paints."""
+"""Minimum interval between paints for lines that arrive, so that a burst of them costs few."""
 WHEEL_LINES = 3
 
 _STYLES = (
@@ -155,6 +156,7 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
         self.finder = LogFinder(self, self.model, self.viewport)
         self._pan = 0
         self._paint_timer: Timer | None = None
+        self._painted_s = -math.inf
         self._is_building = False
         self._drag: Callable[[int], object] | None = None
         self._reported_status: tuple[bool, int, LineKey | None] = (True, 0, None)
@@ -237,11 +239,18 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
     # Painting
 
     def _paint_soon(self) -> None:
+        """Paint at once, with whatever else lines change, but at most once in ``PAINT_DELAY_S``."""
         self.viewport.invalidate()
-        if self._paint_timer is None and self.is_attached:
-            self._paint_timer = self.set_timer(PAINT_DELAY_S, self._paint)
+        if not self.is_attached:
+            return
+        wait_s = self._painted_s + PAINT_DELAY_S - time.monotonic()
+        if wait_s <= 0:
+            self._paint()
+        elif self._paint_timer is None:
+            self._paint_timer = self.set_timer(wait_s, self._paint)
 
     def _paint(self) -> None:
+        self._painted_s = time.monotonic()
         if self._paint_timer is not None:
             self._paint_timer.stop()
             self._paint_timer = None
