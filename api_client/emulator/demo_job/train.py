@@ -169,9 +169,10 @@ class Trainer:
         return math.sqrt(sum(map(mul, mean, mean)))
 
     def _report(self, step: int, norm: float) -> None:
-        steps, elapsed = self._steps, timedelta(seconds=int(time.monotonic() - self._began))
-        bar, left = "█" * round(10 * step / steps), elapsed / step * (steps - step)
-        say(f"{step / steps:4.0%}|{bar:10}| {step}/{steps} [{elapsed}<{left - left % timedelta(seconds=1)}]")
+        steps, elapsed_s = self._steps, time.monotonic() - self._began
+        bar, speed = "█" * round(10 * step / steps), step / elapsed_s
+        times = (timedelta(seconds=int(seconds)) for seconds in (elapsed_s, (steps - step) / speed))
+        say(f"{step / steps:4.0%}|{bar:10}| {step}/{steps} [{'<'.join(map(str, times))}, {speed:.2f}it/s]")
         entry = {
             "loss": round(sum(self._losses) / len(self._losses), 4),
             "grad_norm": round(norm, 4),

@@ -1,0 +1,24 @@
+"""The real job of the demo world: what it prints is what a dashboard reads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from api_client.emulator import demo_job
+from api_client.models.logs import LogLine
+from tui.analysis.progress.fold import ProgressFold
+
+
+def test_steps_and_loss_of_the_demo_job_are_read_from_its_log() -> None:
+    (folder,) = demo_job.__path__
+    environ = {**os.environ, "STEPS": "30", "PACE_S": "0"}
+    printed = subprocess.check_output([sys.executable, f"{folder}/train.py"], text=True, env=environ)
+    fold = ProgressFold()
+    lines = printed.splitlines()
+    fold.add([LogLine(10**18 + second * 10**9, text, "node-0", None) for second, text in enumerate(lines)])
+    progress = fold.snapshot()
+    assert (progress.step, progress.total_steps) == (30, 30)
+    assert progress.loss_by_step[-1][0] == 30
+    assert progress.eval_loss is not None
