@@ -184,6 +184,12 @@ def test_loss_has_its_newest_and_its_best_value_with_the_step() -> None:
     assert "1.75; best 1.50 at step 200" in as_text(summary)
 
 
+def test_best_loss_of_a_run_without_steps_has_no_step() -> None:
+    summary = summary_of(run_of(progress=replace(metrics_of(0), step=None, step_series=Series("step"))))
+    assert "best_at_step" not in summary["metrics"][0]
+    assert "best 1.50\n" in as_text(summary)
+
+
 def test_reward_is_best_where_it_is_highest_and_then_no_loss_is_best() -> None:
     reward = Series("reward", (1.0, 2.0, 3.0), (0.1, 0.8, 0.5))
     progress = replace(metrics_of(0), metrics={"reward": reward}, moving_target=True)

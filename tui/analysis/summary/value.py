@@ -284,7 +284,8 @@ def _metrics(run: RunSnapshot) -> list[Document]:
             name=bounded(name, 60),
             newest=figure(newest),
             best=figure(best),
-            best_at_step=figure(step and round(step)),
+            # Without steps, the values of the curve are only numbered.
+            best_at_step=figure(round(step)) if step is not None and progress.step_series.times else None,
             trend=trend,
         )
         metrics.append(metric)
