@@ -1,9 +1,12 @@
 """Check the table of actions against the screens that carry them out."""
 
+from dataclasses import replace
+
 import pytest
 
-from support.dashboard import home, job_view, opened
+from support.dashboard import home, job_view, opened, pressed
 from support.pages import all_of
+from support.worlds import fleet, run
 from tui.actions import ACTIONS, JOB_TABS, Scope, actions_of
 from tui.app import BtTuiApp
 from tui.screens.base import AppScreen
@@ -56,3 +59,38 @@ async def test_no_widget_takes_the_key_of_an_action(tab: str) -> None:
             if key != "enter" and key in bound and action.id not in bound[key].binding.action
         }
         assert taken == {}
+
+
+ABOUT_A_JOB = ("open_job", "stop_job", "recreate_job", "delete_job", "mark", "bookmark", "snooze", "copy_id")
+ABOUT_A_JOB += ("copy_status", "open_browser", "next_alarmed", "open_cache", "compare", "export")
+
+
+@pytest.mark.proves("docs/keys.md", "Home")
+async def test_keys_about_a_job_say_why_they_do_nothing_without_one() -> None:
+    app = home(fleet(jobs=()))
+    silent = set(ABOUT_A_JOB)
+    async with opened(app) as pilot:
+        for action in actions_of(Scope.HOME):
+            app.clear_notifications()
+            if action.id in ABOUT_A_JOB:
+                await pressed(pilot, action.keys.split(",")[0])
+                silent -= {action.id} if len(app._notifications) else set()
+    assert silent == set()
+
+
+@pytest.mark.parametrize(
+    ("key", "answer"),
+    [
+        ("exclamation_mark", "No problems found with this job."),
+        ("n", "No search yet."),
+        ("N", "No search yet."),
+        ("full_stop", "Not side by side; | splits the log by node."),
+        ("comma", "Not side by side; | splits the log by node."),
+    ],
+)
+@pytest.mark.proves("docs/keys.md", "Log")
+async def test_key_of_no_use_now_says_why(key: str, answer: str) -> None:
+    app = job_view(replace(run(), findings=()), tab="logs")
+    async with opened(app) as pilot:
+        await pressed(pilot, key)
+        assert [notice.message for notice in app._notifications] == [answer]

@@ -91,6 +91,12 @@ class AppScreen(OpenedWhole, Screen[None]):
         """The job that actions are about."""
         return self.job
 
+    def require_job(self) -> TrainingJob | None:
+        """Return the job that actions are about, or notify the user that there is none."""
+        if self.chosen_job is None:
+            self.notify("No job is selected.")
+        return self.chosen_job
+
     @dataclass
     class Published(Message):
         """The screen's feed has a newer snapshot."""
@@ -335,7 +341,7 @@ def _doing(does: str) -> Callable[[AppScreen], Awaitable[object]]:
         kind = getattr(import_module(f"tui.screens.{module}"), name)
         if not fields(kind):
             screen.post_message(OpenPage(kind()))
-        elif (job := screen.chosen_job) is not None:
+        elif (job := screen.require_job()) is not None:
             screen.post_message(kind(job))
 
     return act

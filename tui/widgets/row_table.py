@@ -283,7 +283,7 @@ class RowTable(CursorRows, Generic[Row]):
             self.post_message(self.Highlighted(self, key))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self._opens or action != "select"
+        return action != "select" or (self._opens and bool(self._rows))
 
     def action_select(self) -> None:
         self._chosen = self.cursor_key

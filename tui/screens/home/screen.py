@@ -389,14 +389,16 @@ class HomeScreen(AppScreen):
 
     @on(RowTable.Selected, "#jobs")
     def action_open_job(self) -> None:
-        if (job := self.chosen_job) is not None:
+        if (job := self.require_job()) is not None:
             self.post_message(OpenPage(JobPage(job)))
 
     def action_snooze(self) -> None:
         row = self._jobs.cursor_row
-        if row is not None and row.findings:
+        if self.require_job() is None or row is None:
+            return
+        if row.findings:
             self.post_message(messages.SnoozeRequested(row.job, row.findings))
-        elif row is not None:
+        else:
             self.notify(f"No problems found with {row.name}.")
 
     def action_open_cache(self) -> None:
@@ -411,13 +413,12 @@ class HomeScreen(AppScreen):
             self.notify(f"Choose a project first: {self.key_for('home.toggle_projects')} shows them.")
 
     def action_mark(self) -> None:
-        row = self._jobs.cursor_row
-        if row is None:
+        if (job := self.require_job()) is None:
             return
-        if row.id in self.marked:
-            self.marked = tuple(one for one in self.marked if one != row.id)
+        if job.id in self.marked:
+            self.marked = tuple(one for one in self.marked if one != job.id)
         else:
-            self.marked = (*self.marked, row.id)
+            self.marked = (*self.marked, job.id)
 
     def action_compare(self) -> None:
         jobs, chosen = self._marked_jobs(), self.chosen_job
@@ -471,7 +472,8 @@ class HomeScreen(AppScreen):
         return self._marked_jobs() or ([self.chosen_job] if self.chosen_job is not None else [])
 
     def action_change_jobs(self, verb: str) -> None:
-        if jobs := self._selected_jobs():
+        jobs = self._selected_jobs()
+        if jobs or self.require_job():
             run = self._known_run(jobs[0]) if len(jobs) == 1 else None
             self.post_message(messages.BatchRequested(Verb(verb), jobs, run))
 
@@ -486,13 +488,14 @@ class HomeScreen(AppScreen):
         )
 
     def action_copy_id(self) -> None:
-        if (job := self.chosen_job) is not None:
+        if (job := self.require_job()) is not None:
             self.post_message(messages.CopyRequested(job.id, "job id"))
 
     def action_copy_status(self) -> None:
         ids = [job.id for job in self._selected_jobs()]
         known = {row.id: row for row in self.snapshot.jobs} if self.snapshot is not None else {}
-        if lines := [status_line(known[one]) for one in ids if one in known]:
+        lines = [status_line(known[one]) for one in ids if one in known]
+        if lines or self.require_job():
             self.post_message(messages.CopyRequested("\n".join(lines), "status", lines=True))
 
     # View
@@ -505,6 +508,8 @@ class HomeScreen(AppScreen):
             following = alarmed.index(here) + 1 if here in alarmed else 0
             self._jobs.move_to(alarmed[following % len(alarmed)])
             self.set_focus(self._jobs)
+        else:
+            self.notify("No job here needs attention.")
 
     @on(events.Click, "#header")
     def _header_clicked(self, event: events.Click) -> None:

@@ -313,6 +313,8 @@ class LogPane(OpenedWhole, Vertical):
             self._arrange()
 
     def action_focus_column(self, by: int) -> None:
+        if not self.columns.is_split:
+            self.notify(f"Not side by side; {key_on(self, 'logs.split_log')} splits the log by node.")
         self.columns.focus_next(by)
 
     def on_resize(self) -> None:

@@ -54,6 +54,7 @@ from tui.widgets.status_line import StatusLine
 if TYPE_CHECKING:
     from tui.readers.recorded_runs import RecordedRun
 
+NO_PROBLEMS = "No problems found with this job."
 LINK_S = 0.1
 """Delay after the log moved until the charts are read there."""
 
@@ -447,6 +448,8 @@ class JobScreen(AppScreen):
 
             page = WhyPage(self.snapshot, lambda: self.snapshot, self._show_log_from)
             self.post_message(OpenPage(page))
+        else:
+            self.notify(NO_PROBLEMS)
 
     def _show_log_from(self, begin: datetime) -> None:
         self.action_show_tab("logs")
@@ -469,7 +472,7 @@ class JobScreen(AppScreen):
         if found:
             self.post_message(messages.SnoozeRequested(self.job, found))
         else:
-            self.notify("No problems found with this job.")
+            self.notify(NO_PROBLEMS)
 
     def action_copy_id(self) -> None:
         chosen = self.checkpoints.chosen if self.tab == "checkpoints" else None

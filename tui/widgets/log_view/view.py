@@ -362,6 +362,8 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
             self.notify("No bookmarks yet.")
 
     def action_go_to_match(self, by: int) -> None:
+        if self.finder.search is None:
+            self.notify("No search yet.")
         self.finder.next(backwards=by < 0)
 
     def action_pan(self, steps: int) -> None:
