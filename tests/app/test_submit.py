@@ -142,6 +142,8 @@ async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_r
             await until(pilot, lambda: told.exists() and told.read_text() != "")
             process_id = int(told.read_text())
             assert psutil.pid_exists(process_id)
+            await pilot.press("ctrl+s")
+            assert [one.message for one in app._notifications][-1] == "The config is still loading."
             await to_screen(pilot, HomeScreen, "escape")  # or the program would wait for it after its end
             await until(pilot, lambda: not psutil.pid_exists(process_id))
 

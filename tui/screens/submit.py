@@ -289,7 +289,8 @@ class SubmitScreen(AppScreen):
     def action_submit(self) -> None:
         stage = self._feed.snapshot.stage
         if stage in ("choosing", "loading"):
-            self.notify("Choose a config first.", title="Not submitted", severity="warning")
+            why = "The config is still loading." if stage == "loading" else "Choose a config first."
+            self.notify(why, title="Not submitted", severity="warning")
         elif stage == "reviewing" and not self._is_submitting:
             self._submit()
         else:
