@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from support.dashboard import home, job_view, opened, pressed
+from support.dashboard import home, job_view, opened, pressed, text_of
 from support.pages import all_of
 from support.worlds import fleet, run
 from tui.actions import ACTIONS, JOB_TABS, Scope, actions_of
@@ -94,3 +94,42 @@ async def test_key_of_no_use_now_says_why(key: str, answer: str) -> None:
     async with opened(app) as pilot:
         await pressed(pilot, key)
         assert [notice.message for notice in app._notifications] == [answer]
+
+
+@pytest.mark.proves("docs/keys.md", "Charts")
+async def test_key_for_nodes_shows_them_on_metrics_and_leaves_again() -> None:
+    app = job_view(replace(run(), findings=()), tab="metrics")
+    async with opened(app) as pilot:
+        charts = text_of(app)
+        assert "node-0" not in charts
+        for key in ("p", "u", "H"):
+            assert "node-0" in await pressed(pilot, key)
+            assert "node-0" not in await pressed(pilot, "escape")
+        assert "node-0" in await pressed(pilot, "p")
+        assert await pressed(pilot, "p") == charts
+
+
+@pytest.mark.parametrize(
+    ("key", "answer"),
+    [
+        ("minus", "The whole run is shown."),
+        ("g", "The whole run is shown."),
+        ("G", "The newest samples are shown."),
+        ("P", "Pinned: it comes first, and Live shows it."),
+    ],
+)
+@pytest.mark.proves("docs/keys.md", "Metrics")
+async def test_key_of_the_charts_answers_where_nothing_moves(key: str, answer: str) -> None:
+    app = job_view(replace(run(), findings=()), tab="metrics")
+    async with opened(app) as pilot:
+        await pressed(pilot, key)
+        assert [notice.message for notice in app._notifications] == [answer]
+
+
+@pytest.mark.proves("docs/keys.md", "Job")
+async def test_node_chosen_where_none_is_shown_is_named() -> None:
+    app = job_view(tab="details")
+    async with opened(app) as pilot:
+        await pressed(pilot, "right_square_bracket", "left_square_bracket")
+        said = [notice.message for notice in app._notifications]
+        assert said == ["Log and charts show node-0.", "Log and charts show all nodes."]

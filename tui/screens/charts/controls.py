@@ -15,6 +15,8 @@ from tui.screens.filter_field import FilterField
 from tui.widgets.charts.line_chart import LineChart, Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.ticks import Window, XAxis
 
+WHOLE_RANGE = "The whole run is shown."
+
 
 class ChartControls(MessagePump):
     """Mixin for the owner of charts, which are drawn according to its ``view``, a reactive `ChartView`."""
@@ -96,7 +98,10 @@ class ChartControls(MessagePump):
     def action_zoom(self, by: int) -> None:
         reach = self.reach()
         if reach is not None:
-            self.show_window(next_length(self.view, by, reach, self.axis_of_range))
+            window = next_length(self.view, by, reach, self.axis_of_range)
+            if window == self.view.window:
+                self.app.notify("There is no shorter range." if by > 0 else WHOLE_RANGE)
+            self.show_window(window)
 
     def action_pan(self, share: float) -> None:
         reach = self.reach()

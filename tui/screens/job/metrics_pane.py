@@ -25,7 +25,7 @@ from tui.screens.charts.builder import (
     time_range,
     visible_part,
 )
-from tui.screens.charts.controls import ChartControls
+from tui.screens.charts.controls import WHOLE_RANGE, ChartControls
 from tui.screens.charts.grid import LAYOUTS, Layout
 from tui.screens.charts.time_row import TimeShown
 from tui.screens.charts.view import X_AXES, ChartView, next_length
@@ -201,8 +201,16 @@ class MetricsPane(ChartControls, Horizontal):
     def action_pick_node(self) -> None:
         if self.picks_node:
             self.post_message(self.NodesLeft())
+        elif self._tab == "metrics" and self.nodes_large:
+            self.nodes_large = False
         else:
+            self._reveal_nodes()
             self.screen.set_focus(self._nodes_pane.matrix)
+
+    def _reveal_nodes(self) -> None:
+        """On Metrics, show the nodes if there is no room for them beside the charts."""
+        if not self._nodes_pane.display:
+            self.nodes_large = True
 
     @on(GpuMatrix.NodeSelected)
     def _node_chosen(self, message: GpuMatrix.NodeSelected) -> None:
@@ -289,10 +297,16 @@ class MetricsPane(ChartControls, Horizontal):
     def action_first_time(self) -> None:
         reach = self.reach()
         if reach is not None:
-            self.show_window(self.view.window.around(reach[0], *reach), at_once=False)
+            first = self.view.window.around(reach[0], *reach)
+            if first == self.view.window:
+                self.notify(WHOLE_RANGE if first.span is None else "The start of the run is shown.")
+            self.show_window(first, at_once=False)
 
     def action_newest_time(self) -> None:
-        self.show_window(replace(self.view.window, end=None))
+        newest = replace(self.view.window, end=None)
+        if newest == self.view.window:
+            self.notify("The newest samples are shown.")
+        self.show_window(newest)
 
     # Cursor
 
@@ -328,6 +342,8 @@ class MetricsPane(ChartControls, Horizontal):
             pins = tuple(pin for pin in self.view.pins if pin != chart.id)
             self.view = replace(self.view, pins=(*pins, chart.id) if pins == self.view.pins else pins)
             self.post_message(self.Pinned(self.view.pins))
+            is_pinned = chart.id in self.view.pins
+            self.notify("Pinned: it comes first, and Live shows it." if is_pinned else "No longer pinned.")
 
     def action_x_axis(self) -> None:
         place = X_AXES.index(self.view.x_axis)
@@ -379,5 +395,8 @@ class MetricsPane(ChartControls, Horizontal):
         self.nodes_large = not self.nodes_large
 
     def action_toggle_in_matrix(self, option: str) -> None:
+        if option == "over_time":  # drawn only where the nodes have the width
+            self.nodes_large = True
+        self._reveal_nodes()
         change: dict[str, Any] = {option: not getattr(self.matrix, option)}
         self.matrix = replace(self.matrix, **change)

@@ -411,6 +411,10 @@ class JobScreen(AppScreen):
         stops: list[str | None] = [None, *names]
         position = stops.index(self.node) if self.node in stops else 0
         self.node = stops[(position + by) % len(stops)]
+        if len(stops) < 3:
+            self.notify("The job has only one node." if names else "No nodes yet.")
+        elif self.tab in ("checkpoints", "details"):
+            self.notify(f"Log and charts show {sanitize(self.node) if self.node else 'all nodes'}.")
 
     def action_export(self) -> None:
         charts = self.metrics.shown_samples()
