@@ -1,5 +1,6 @@
 """Starter projects: what is written, and that it can be submitted as it is."""
 
+import runpy
 import stat
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from api_client.submission.archive import plan_archive
 from api_client.submission.config_file import load_training_project
 from api_client.submission.preflight import check
 from support.cli import RunCli
+from tui.commands.jobs.resume import reads_checkpoint
 
 pytestmark = pytest.mark.usefixtures("in_folder")
 NAMES = ("cpu-quickstart", "multinode-torchrun", "lora-finetune")
@@ -66,3 +68,17 @@ def test_each_loads_and_has_nothing_to_complain_about(cli: RunCli, tmp_path: Pat
     assert findings == ()
     assert project.job.runtime.checkpointing_config.enabled
     assert project.job.runtime.cache_config.enabled
+    assert reads_checkpoint(tmp_path, project), "it can be resumed"
+
+
+def test_quick_start_continues_from_the_newest_loaded_checkpoint(cli: RunCli, tmp_path: Path) -> None:
+    cli("init", ".")
+    program = runpy.run_path(str(tmp_path / "train.py"))
+    first, second = program["Network"](), program["Network"]()
+    for step in (500, 1000):
+        first.train([(0.1, 0.2, 1)], 0.5)
+        program["save_checkpoint"](tmp_path / "loaded" / "rank-0", step, first)
+    assert program["load_checkpoint"](tmp_path / "loaded", second) == 1000
+    assert second.output == pytest.approx(first.output)
+    assert second.hidden[0] == pytest.approx(first.hidden[0])
+    assert program["load_checkpoint"](tmp_path / "empty", second) == 0

@@ -1,7 +1,8 @@
 """Train a tiny network to tell the inside of a circle from the outside. Standard library only.
 
 The environment variable STEPS sets the number of steps. The points are generated once and kept in the
-project's cache; a checkpoint is written every CHECKPOINT_EVERY steps.
+project's cache; a checkpoint is written every CHECKPOINT_EVERY steps. A job that is resumed continues from
+the checkpoint that the platform has loaded for it.
 """
 
 import json
@@ -90,16 +91,33 @@ def save_checkpoint(root: Path, step: int, network: Network) -> None:
     print(f"INFO saved {folder}")
 
 
+def load_checkpoint(root: Path, network: Network) -> int:
+    """Continue from the newest checkpoint in a folder, if there is one; return its step."""
+    found = {int(folder.name.rpartition("-")[2]): folder for folder in root.rglob("checkpoint-*")}
+    if not found:
+        return 0
+    step = max(found)
+    content = (found[step] / "model.safetensors").read_bytes()
+    data = content[8 + struct.unpack_from("<Q", content)[0] :]
+    values = struct.unpack(f"<{len(data) // 4}f", data)
+    network.hidden = [list(values[first : first + 3]) for first in range(0, 3 * HIDDEN, 3)]
+    network.output = list(values[3 * HIDDEN :])
+    print(f"INFO resuming from {found[step]}")
+    return step
+
+
 def main() -> None:
     """Train, and print the loss every few steps."""
     steps = int(os.environ.get("STEPS", "2000"))
     cache = os.environ.get("BT_PROJECT_CACHE_DIR")
     checkpoints = os.environ.get("BT_CHECKPOINT_DIR")
+    loaded = os.environ.get("BT_LOAD_CHECKPOINT_DIR")
     points = load_points(Path(cache) if cache else None)
     network = Network()
-    chance = random.Random(SEED)
+    done = load_checkpoint(Path(loaded), network) if loaded else 0
+    chance = random.Random(SEED + done)
     losses: list[float] = []
-    for step in range(1, steps + 1):
+    for step in range(done + 1, steps + 1):
         losses.append(network.train(chance.sample(points, BATCH), LEARNING_RATE))
         if step % LOG_EVERY == 0 or step == steps:
             loss = sum(losses) / len(losses)

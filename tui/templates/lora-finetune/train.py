@@ -1,7 +1,8 @@
 """Fine-tune a causal language model with LoRA on the questions and answers in data.jsonl.
 
 The environment variables MODEL_ID and EPOCHS set the model and the number of epochs. Checkpoints contain
-only the adapter, so they are small and can be deployed together on one base model.
+only the adapter, so they are small and can be deployed together on one base model. A job that is resumed
+(``bt-tui resume``) continues from the checkpoint that the platform has loaded for it.
 """
 
 import os
@@ -39,6 +40,13 @@ def tokenized(tokenizer: PreTrainedTokenizerBase) -> Dataset:
     return examples.map(tokenize, remove_columns=examples.column_names)
 
 
+def loaded_checkpoint() -> str | None:
+    """Return the newest checkpoint that was loaded for this job, with its optimizer and step."""
+    loaded = os.environ.get("BT_LOAD_CHECKPOINT_DIR")
+    folders = [state.parent for state in Path(loaded).rglob("trainer_state.json")] if loaded else []
+    return str(max(folders, key=lambda folder: int(folder.name.rpartition("-")[2]))) if folders else None
+
+
 def main() -> None:
     """Train, and save the adapter in the checkpoint directory."""
     model_id = os.environ.get("MODEL_ID", "Qwen/Qwen2.5-0.5B-Instruct")
@@ -69,7 +77,7 @@ def main() -> None:
         train_dataset=tokenized(tokenizer),
         data_collator=DataCollatorForSeq2Seq(tokenizer, padding=True),
     )
-    trainer.train()
+    trainer.train(resume_from_checkpoint=loaded_checkpoint())
 
 
 if __name__ == "__main__":
