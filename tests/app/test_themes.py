@@ -1,16 +1,19 @@
 """Every theme that the settings offer can be read."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from test_files import FULL, files_view, on_the_config
 from textual.color import Color
 from textual.command import CommandPalette
 from textual.pilot import Pilot
 from textual.theme import Theme
 from textual.widgets import Input, OptionList
 
-from support.dashboard import Dashboard, home, pressed, settle, text_of
+from support.dashboard import Dashboard, home, job_view, pressed, settle, text_of
+from support.sick_runs import sick_run
 from support.waiting import until
 from tui.app.theme import THEMES
 from tui.settings.loading import Loaded, load
@@ -58,6 +61,38 @@ def test_words_are_legible_also_in_the_row_under_the_cursor(theme: Theme) -> Non
     for word in filter(None, [*words, theme.variables["text-muted"]]):
         darker, lighter = sorted((cursor, luminance(word)))
         assert (lighter + 0.05) / (darker + 0.05) >= AA_CONTRAST, word
+
+
+def ink(app: Dashboard) -> set[str]:
+    """Return the colors of the words on the screen."""
+    strips = app.screen._compositor.render_strips()
+    styles = [segment.style for strip in strips for segment in strip if segment.text.strip()]
+    return {style.color.get_truecolor().hex for style in styles if style and style.color}
+
+
+async def details(pilot: Pilot[Any]) -> None:
+    await until(pilot, lambda: "findings" in text_of(pilot.app))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("page", "ready"),
+    [
+        (lambda: job_view(sick_run("straggler"), tab="details"), details),
+        (lambda: files_view(FULL), on_the_config),
+    ],
+    ids=["details", "files"],
+)
+async def test_words_take_the_colors_of_another_theme(
+    page: Callable[[], Dashboard], ready: Callable[[Pilot[Any]], Awaitable[None]]
+) -> None:
+    app = page()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await ready(pilot)
+        before = ink(app)
+        app.theme = "bt-light"
+        await settle(pilot)
+        await ready(pilot)
+        await until(pilot, lambda: not before & ink(app))
 
 
 async def test_cursors_are_seen_without_color(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from rich.style import Style
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.theme import Theme
 
 from api_client.checkpoints import SafetensorsHeader, TrainerState
 from api_client.models import CheckpointFile
@@ -199,6 +200,17 @@ class PreviewPane(Vertical):
         )
         hint: Line = [(f"{into} opens, {fetch} downloads, {below} expands all", "muted")]
         self._show([[(name + "/", "strong")]], [*lines, "", hint])
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, self._recolor)
+
+    def _recolor(self, _theme: Theme) -> None:
+        """Show the file again in the colors of another theme."""
+        file = self._shown
+        self._previews.clear()
+        self._stop()
+        if file is not None:
+            self.show_file(file)
 
     def show_file(self, file: CheckpointFile) -> None:
         if file == self._shown:

@@ -34,6 +34,9 @@ class Details(VerticalScroll, can_focus=True):
         yield Static(id="facts")
         yield Static(id="events")
 
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self.watch_snapshot(self.snapshot))
+
     def watch_snapshot(self, snapshot: RunSnapshot | None) -> None:
         if snapshot is not None and self.display:
             fields = ((Text(name), Text(sanitize_beginning(value))) for name, value in facts(snapshot))
