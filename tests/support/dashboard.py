@@ -13,7 +13,7 @@ from typing import Any, cast
 from textual.message import Message
 from textual.pilot import Pilot
 from textual.screen import Screen
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from api_client.deployment import DeployAnswers
 from support.worlds import StubFleetFeed, StubRunFeed, fleet, run
@@ -136,7 +136,7 @@ async def settle(pilot: Pilot[Any]) -> None:
         await pilot.pause(0.02)
     for view in pilot.app.screen.query(LogView):
         view._paint()
-    for field in pilot.app.screen.query(Input):
+    for field in (*pilot.app.screen.query(Input), *pilot.app.screen.query(TextArea)):
         field.cursor_blink = False  # a picture must not depend on when it is taken
     shown = ""
     for _ in range(20):  # a layout may have been drawn in part
