@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -242,18 +244,28 @@ def test_all_below_a_line_that_is_alone_or_leads_is_shaded_in_its_color() -> Non
     rows = draw([ramp("loss")], spec("loss", shaded=True), 60, 12)[1:11]
     cells = [[str(role) for piece, role in row for _ in piece] for row in rows]
     for column in zip(*cells, strict=True):
-        if "0" in column:
-            lowest = max(row for row, role in enumerate(column) if role == "0")
-            assert {*column[lowest + 1 :]} <= {"area:0"} and not {*column[:lowest]} & {"area:0"}
-    assert sum(row.count("area:0") for row in cells) > 100
+        drawn = [row for row, role in enumerate(column) if role in ("0", "area:0:0")]
+        if drawn:
+            assert {*column[max(drawn) + 1 :]} <= {"area:0:blank"} and {*column[: min(drawn)]} <= {"blank"}
+    assert sum(row.count("area:0:blank") for row in cells) > 100
 
-    def shades(*, leads: bool) -> set[str]:
-        lines, chart = [ramp("loss"), ramp("eval loss", high=2.0)], spec(shaded=True, leads=leads)
-        return {str(role) for role in roles(draw(lines, chart, 60, 12)) if "area" in str(role)}
+    def shades(lines: Sequence[Series], **options: Any) -> set[str]:
+        shaded = draw(lines, spec(shaded=True, **options), 60, 12)
+        return {str(role)[:6] for role in roles(shaded) if "area" in str(role)}
 
     read_at = spec(shaded=True, cursor=END - SPAN_S / 2)
     assert sum(line.count("│") for line in text([ramp("loss")], read_at, 60, 12)) > 15  # axis and cursor
-    assert shades(leads=True) == {"area:0"} and not shades(leads=False)
+    two = [ramp("loss"), ramp("eval loss", high=2.0)]
+    assert shades(two, leads=True) == {"area:0"} and not shades(two)
+    crowd = [level(f"node-{rank}", 0.9) for rank in range(6)]
+    assert shades(crowd, band=True) == {"area:m"} and not shades(
+        crowd, band=True, emphasis=frozenset({"node-2"})
+    )
+
+
+def test_a_shaded_line_keeps_its_dots_above_the_shade() -> None:
+    plain, shaded = (text([ramp("loss")], spec("loss", shaded=on), 60, 12) for on in (False, True))
+    assert plain == shaded
 
 
 def test_a_plain_number_at_the_cursor_has_five_digits_beside_its_line() -> None:

@@ -94,6 +94,10 @@ class MetricsPane(ChartControls, Horizontal):
         yield self.chart_filter
         yield self.grid
 
+    def on_mount(self) -> None:
+        for layout in ("arrangement", "text"):
+            self.watch(self.grid, layout, self._charts_laid_out, init=False)
+
     # Data
 
     def watch_snapshot(self, before: RunSnapshot | None, run: RunSnapshot | None) -> None:
@@ -115,6 +119,14 @@ class MetricsPane(ChartControls, Horizontal):
         self._place_nodes()
         self.view = replace(self.view, every_metric=tab == "metrics")
         self._show_charts()
+
+    @property
+    def _has_column(self) -> bool:
+        """True if the nodes are beside the charts, where one of these may be below them."""
+        if self._tab == "live":
+            return True
+        is_grid = self.grid.arrangement == "grid" and not self.grid.text
+        return is_grid and not self._lines_above and not self.nodes_large and self.screen.has_class("-wide")
 
     @property
     def _machines(self) -> Sequence[NodeSnapshot]:
@@ -163,12 +175,11 @@ class MetricsPane(ChartControls, Horizontal):
             self._charts_drawn_at = self.snapshot.at
             charts = run_charts(self.snapshot, self.view)
             others = [chart for chart in charts if chart.id != self.grid.front]
-            # On Metrics, the nodes may be hidden, or are about to get another size.
-            self._below_nodes = self._nodes_pane.show_chart(others if self._tab == "live" else ())
+            self._below_nodes = self._nodes_pane.show_chart(others if self._has_column else ())
             self.grid.set_charts([chart for chart in charts if chart is not self._below_nodes], at_s=at_s)
 
     @on(NodesPane.Fitted)
-    def _nodes_fitted(self) -> None:
+    def _charts_laid_out(self) -> None:
         self._show_charts()
 
     def watch_view(self, view: ChartView) -> None:

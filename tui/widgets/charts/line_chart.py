@@ -71,8 +71,8 @@ _ROLES = (
     *("title", "axis", "legend", "note", "empty", "blank", "off", "faint", "cursor", "emphasis", "median"),
     *("mark-good", "mark-caution", "mark-bad"),
 )
-STRENGTHS = {AREA: 0.2, BAND: 0.45}
-"""How much of a line's color the dots below it have, and those of a band."""
+STRENGTHS = {AREA: 0.14, BAND: 0.45}
+"""How much of a line's color the cells below it have, and the dots of a band."""
 ZOOM_STEP = 1.25
 PAN_SHARE = 0.1
 
@@ -257,7 +257,11 @@ class LineChart(ComponentsOfTheme, Widget):
     # Painting
 
     def _style(self, role: str | int) -> Style:
-        if isinstance(role, str) and role.startswith((AREA, BAND)):
+        if isinstance(role, str) and role.startswith(AREA):
+            _, *parts = role.split(":", 2)
+            line, over = (self._style(int(part) if part.isdecimal() else part) for part in parts)
+            return over + Style(bgcolor=self._mixed(line, AREA).rich_color)
+        if isinstance(role, str) and role.startswith(BAND):
             return self._tint(role)
         if isinstance(role, str) and role.startswith(CROWD):
             role = "faint"
@@ -268,16 +272,19 @@ class LineChart(ComponentsOfTheme, Widget):
         return self.get_component_rich_style(f"line-chart--{role}")
 
     def _tint(self, role: str) -> Style:
-        """Return the style of dots in a mix of a line's color and the background."""
+        """Return the style of a band's dots."""
         if self.app.native_ansi_color:
             return self._style("faint")
-        name, _, index = role.partition(":")
+        index = role.removeprefix(f"{BAND}:")
         line = self._style(int(index) if index.isdecimal() else "median")
+        return line + Style(color=self._mixed(line, BAND).rich_color)
+
+    def _mixed(self, line: Style, part: str) -> Color:
+        """Return the color of a part of a chart, between a line's color and the background."""
         background = self.background_colors[1]
-        color = (
-            background.blend(Color.from_rich_color(line.color), STRENGTHS[name]) if line.color else background
+        return (
+            background.blend(Color.from_rich_color(line.color), STRENGTHS[part]) if line.color else background
         )
-        return line + Style(color=color.rich_color)
 
     def render_line(self, y: int) -> Strip:
         width, lines = self.size.width, self._picture().lines

@@ -21,9 +21,10 @@ MIN_BAND_DOTS = 2.0
 """A line with at least this average thickness, in dots, is drawn as a band."""
 
 AREA, BAND = "area", "band"
-"""What the roles of the dots below a line, and of those of a band, begin with.
+"""What the roles of cells below a line, and of the dots of a band, begin with.
 
-The index of the series follows; none if the band is of many.
+The index of the series follows; none if the band is of many. Of an area it is the role of the line, and the
+role of what is drawn over the area comes after it.
 """
 MIDDLE_COLUMNS = 3
 """Half of the dot columns, beside its own, that the usual level of a noisy line is taken from."""
@@ -72,6 +73,18 @@ class Canvas:
         self.width, self.rows = width, rows
         self.characters = [[" "] * width for _ in range(rows)]
         self.roles = [[_BLANK] * width for _ in range(rows)]
+        self._heights = [0] * width
+        """How many cells of each column are below a line, from the bottom."""
+        self._line: Role = 0
+
+    def shade(self, line: Role, bits: Dots) -> None:
+        """Shade what is below a line, up to the cell's edge that is nearest to it."""
+        self._line = line
+        for column in range(self.width):
+            both = [bits[dot] for dot in (2 * column, 2 * column + 1) if dot in bits]
+            if both:
+                dots = sum((lowest & -lowest).bit_length() for lowest in both) // len(both)
+                self._heights[column] = (dots + 1) // braille.DOTS_PER_CELL_Y
 
     def draw(self, role: Role, bits: Dots) -> list[braille.Cell]:
         """Draw dots over what is there: two colors cannot share a cell."""
@@ -85,13 +98,15 @@ class Canvas:
         self.roles[row][column : column + len(text)] = [role] * len(text)
 
     def lines(self) -> list[Line]:
-        return [
-            [
-                ("".join(character for character, _ in cells), role)
-                for role, cells in groupby(row, itemgetter(1))
+        lines: list[Line] = []
+        for row, (characters, roles) in enumerate(zip(self.characters, self.roles, strict=True)):
+            shown = [
+                f"{AREA}:{self._line}:{role}" if row >= self.rows - height else role
+                for role, height in zip(roles, self._heights, strict=True)
             ]
-            for row in (zip(*row, strict=True) for row in zip(self.characters, self.roles, strict=True))
-        ]
+            runs = groupby(zip(characters, shown, strict=True), itemgetter(1))
+            lines.append([("".join(text for text, _ in cells), role) for role, cells in runs])
+        return lines
 
 
 def draw_raster(
@@ -133,10 +148,8 @@ def draw_raster(
     canvas = Canvas(width, rows)
     canvas.draw("faint", gray)
     dots_by_role = {role: dots_of(spans) for role, spans in lines.items()}
-    if spec.shaded and not crowd and (len(lines) == 1 or (spec.leads and lines)):
-        role, dots_by_column = next(iter(dots_by_role.items()))
-        lowest = bands.get(f"{BAND}:{role}", dots_by_column)
-        canvas.draw(f"{AREA}:{role}", {column: 2 * (dots & -dots) - 1 for column, dots in lowest.items()})
+    if spec.shaded and (len(lines) == 1 or (spec.leads and not crowd and lines)):
+        canvas.shade(*next(iter(dots_by_role.items())))
     cursor = -1 if spec.cursor is None else grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
     if 0 <= cursor < width:
         for row in range(rows):
