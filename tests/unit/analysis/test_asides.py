@@ -1,7 +1,8 @@
 """The first evaluation or save that a run announces may take its time; a hang without one is told soon."""
 
 import pytest
-from test_health_rules import START_S, checkpoint, kinds, run, steps, told
+from metrics_payloads import series
+from test_health_rules import START_S, checkpoint, kinds, metrics, run, steps, told
 
 from tui.analysis.progress.announcements import announced
 
@@ -37,6 +38,24 @@ def test_a_silent_evaluation_or_save_has_time_but_not_for_ever(name):
 
 def test_what_was_announced_before_the_last_step_excuses_nothing():
     assert kinds(run(sorted([*steps(600), (300.5, EVALUATION)]), 1250)) == ["stalled"]
+
+
+WARNINGS = """NCCL WARN socketProgress: no data for 60 s
+[W1122 10:00:00.1 socket.cpp:464] the client has not answered
+/opt/train.py:88: UserWarning: worker 3 is slow
+2026-01-02 10:00:00 - WARNING - retrying to read the next batch""".splitlines()
+
+
+@pytest.mark.parametrize("warning", WARNINGS)
+def test_a_warning_announces_no_work(warning: str) -> None:
+    assert run([*steps(610), (611.0, "Preparing the next stage")], 1260) == ()
+    assert kinds(run([*steps(610), (611.0, warning)], 1260)) == ["stalled"]
+
+
+@pytest.mark.parametrize(("level", "stalls"), [(1.0, ["stalled"]), (0.9, [])])
+def test_gpus_that_begin_to_spin_halve_the_time_of_new_work(level: float, stalls: list[str]) -> None:
+    use = metrics(series(range(0, 4080, 60), gpu=lambda at: 0.9 if at < 3000 else level))
+    assert kinds(run([*steps(3000), (3001.0, EVALUATION)], 4080, health_metrics=use)) == stalls
 
 
 ORDINARY = """evaluation_strategy: steps

@@ -206,7 +206,7 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "gradients that are no numbers": (lambda: run(steps(500) + NANS, 505),
         "loss-not-finite critical run 501: grad norm is NaN"),
     "all GPUs stop": (lambda: nodes(stopping(2940), stopping(2940)),
-        "gpu-idle warning run 2940: GPUs idle for 11m (below 5%)"),
+        "gpu-idle warning run 2940: GPUs idle for 11m, below 5%"),
     "those of a node, which is not slow, too": (lambda: nodes(WELL, stopping(2940)), "gpu-idle warning node-1 2940"),
     "idle in all that is seen of a run with steps": (
         lambda: run(steps(3590), 3600, health_metrics=metrics(series(gpu=0.0))), "gpu-idle warning run 5"),

@@ -220,10 +220,14 @@ class Watched:
     @property
     def pause_allowed_s(self) -> float:
         """Seconds that the run may pause: a bit longer than it has before, or half an hour for new work."""
+        return max(self.survived_pause_s, ASIDE_S if self.is_aside else 0.0)
+
+    @property
+    def survived_pause_s(self) -> float:
+        """Seconds of the longest pause that the run has survived, and a bit more."""
         # An announced activity may take as long as the last one, whatever else was logged meanwhile.
         step_pause_s = self.progress.step_pause_s if self.progress.run_phase is not None else None
-        survived_s = max(self.progress.line_pause_s or 0.0, step_pause_s or 0.0)
-        return max(LONGER * survived_s, ASIDE_S if self.is_aside else 0.0)
+        return LONGER * max(self.progress.line_pause_s or 0.0, step_pause_s or 0.0)
 
     @cached_property
     def is_aside(self) -> bool:

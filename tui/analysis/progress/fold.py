@@ -15,6 +15,7 @@ from typing import Any
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap
 from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.logs.excerpt import excerpt
+from tui.analysis.logs.levels import RANKS, level_rank
 from tui.analysis.progress.announcements import MovingCounts, announced
 from tui.analysis.progress.lines.belief import Told
 from tui.analysis.progress.lines.custom import ProgressPattern
@@ -149,8 +150,11 @@ class ProgressFold:
             if own and not own[-1].is_epoch:
                 shape.reports = True
             else:
-                if not shape.can_fail and entry.level in _ORDINARY and time < shape.aside_since:
-                    shape.aside_since = time
+                if time < shape.aside_since and not shape.can_fail:
+                    # A warning announces no work.
+                    text = excerpt(message)
+                    rank = max(level_rank(text), level_rank(text, entry.level))
+                    shape.aside_since = time if rank < RANKS["WARNING"] else -math.inf
                 self._counts.read(time, replica, message)
                 if shape.can_announce and (announcement := announced(excerpt(message))) is not None:
                     self._event(announcement.kind, time, announcement.value)

@@ -215,18 +215,22 @@ _OF_NODES: dict[str, Callable[[NodeSnapshot], Series]] = {
     "CPU": lambda node: node.cpu,
     "GPU memory": lambda node: node.mean_memory,
     "memory": lambda node: node.cpu_memory,
-    "disk": lambda node: node.disk_usage,
+    "disk": lambda node: node.disk_utilization,
 }
-_UNITS = {"GPU use": "%", "CPU": "cores", "GPU memory": "B", "memory": "B", "disk": "B", "cache": "%"}
+_UNITS = {"GPU use": "%", "CPU": "cores", "GPU memory": "B", "memory": "B", "disk": "%", "cache": "%"}
 _OF_LOG: dict[str, Callable[[ProgressSnapshot], Series]] = {
     "loss": lambda progress: progress.loss_series,
     "evaluation loss": lambda progress: progress.eval_loss_series,
     "gradient norm": lambda progress: progress.grad_norm_series,
+    "speed": lambda progress: progress.throughput_series[0],
 }
 
 
 def _figures(run: RunSnapshot, titles: Sequence[str], name: str | None) -> tuple[Figure, ...]:
     """Return these charts: of one node beside the median of the others, or of all nodes."""
+    metrics = run.progress.metrics if run.progress is not None else {}
+    broken = [title for title, curve in metrics.items() if not all(map(math.isfinite, curve.values[-1:]))]
+    titles = [each for title in titles for each in (broken if title == "metric" else (title,))]
     curves = ((title, [curve for curve in _curves(run, title, name) if len(curve)]) for title in titles)
     return tuple(Figure(title, _UNITS.get(title, ""), tuple(filled)) for title, filled in curves if filled)
 
@@ -235,6 +239,8 @@ def _curves(run: RunSnapshot, title: str, name: str | None) -> Sequence[Series]:
     metrics = run.health_metrics or run.metrics or MetricsSnapshot()
     if title in _OF_LOG:
         return [_OF_LOG[title](run.progress or ProgressSnapshot())]
+    if run.progress is not None and title in run.progress.metrics:
+        return [run.progress.metrics[title]]
     if title not in _OF_NODES:
         return [metrics.cache_utilization]
     series = {node.name: _OF_NODES[title](node) for node in metrics.nodes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import groupby
@@ -34,7 +35,6 @@ from tui.analysis.run.finding import (
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
 from tui.analysis.run.verdict import is_stuck, side_activity, verdict
 from tui.analysis.run.waiting import waiting_text
-from tui.analysis.series import latest
 from tui.tables.column import Span
 from tui.text.markdown import code
 from tui.text.names import clip_middle, shortened
@@ -67,6 +67,7 @@ CHECKPOINT_PART = 4
 """Share of the line that a checkpoint's name may take if there are findings (1/n); otherwise half."""
 SEPARATOR_CELLS = 3
 UNLIMITED_CELLS = 10_000
+_CLAUSE = re.compile("[:,] ")
 SAVED, FAULTY = ("◆", "good"), ("✗", "bad")
 """The signs of checkpoints."""
 
@@ -210,8 +211,8 @@ def progress(run: RunSnapshot) -> list[Fact]:
     progress = run.progress
     facts: list[Fact] = []
     if progress is not None and (headlines := headline_metrics(progress.metrics)):
-        reward = latest(progress.metrics[headlines[0]])
-        facts.append([("reward ", "muted"), (number(reward), "strong")])
+        newest = progress.metrics[headlines[0]].values[-1]
+        facts.append([("reward ", "muted"), (number(newest), "strong")])
     if progress is not None and progress.loss is not None:
         facts.append(
             [
@@ -306,12 +307,13 @@ def _finding(finding: HealthFinding, now: datetime, form: Form, room: int = 0) -
             text = f"{cut}: {text}"
     if (
         form != "brief"
-        and finding.kind.loss  # users ask next how long it has lasted
+        and "{since}" in finding.kind.brief  # users ask next how long it has lasted
+        and not finding.kind.states_duration
         and finding.since is not None
         and now > finding.since
     ):
-        what, colon, figures = text.partition(": ")
-        text = f"{what} for {duration((now - finding.since).total_seconds())}{colon}{figures}"
+        what = _CLAUSE.split(text, maxsplit=1)[0]
+        text = f"{what} for {duration((now - finding.since).total_seconds())}{text[len(what) :]}"
     return [(f"{sign} ", tone), (text, tone)]
 
 

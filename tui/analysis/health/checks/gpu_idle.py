@@ -43,7 +43,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         return
     idle = {node.name: _idle_since(run, limits, node, at) for node in nodes}
     whole = {node.name for node in nodes if len(idle[node.name]) == len(node.gpus)}
-    below = f" (below {percent(limits.idle_below)})"
+    below = f", below {percent(limits.idle_below)}"
     if len(whole) == len(nodes):
         since = max(max(gpus.values()) for gpus in idle.values())
         allowed_s = 4.0 * limits.idle_never_s if _prepares(run, limits) else run.pause_allowed_s

@@ -93,14 +93,14 @@ def metric_not_finite(run: Watched, _limits: NoLimits) -> Findings:
         before = series.values[: len(series) - broken]
         # Some metrics are NaN now and then, or for as long as they do not apply.
         if broken >= 2 * NEWEST and len(before) >= _HISTORY and all(map(math.isfinite, before)):
-            text = f"{name} is {number_or_nan(series.values[-1])}, while the loss is finite"
+            text = f"{name} is {number_or_nan(series.values[-1])}, unlike the loss"
             short = f"{name} is {number_or_nan(series.values[-1])}"
             yield run.finding("warning", text, short=short, since_s=series.times[-broken])
             return
 
 
 METRIC_NOT_FINITE = Check(
-    FindingKind("metric-not-finite", 35, "metric is NaN{since}", lines="onset", figures=("loss",)),
+    FindingKind("metric-not-finite", 35, "metric is NaN{since}", lines="onset", figures=("metric", "loss")),
     "Non-finite metric",
     "warning",
     NoLimits,

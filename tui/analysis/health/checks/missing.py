@@ -111,7 +111,14 @@ def missing_nodes(run: Watched, limits: NodeLimits) -> Findings:
 
 NODES = Check(
     FindingKind(
-        "node-missing", 60, "{node} missing", "a node missing", "✗ lost", states_duration=True, lines="quiet"
+        "node-missing",
+        60,
+        "{node} missing",
+        "a node missing",
+        "✗ lost",
+        states_duration=True,
+        lines="quiet",
+        figures=("GPU use",),
     ),
     "Missing node",
     "critical; warning for nodes that never appeared",
@@ -175,6 +182,7 @@ METRICS = Check(
         "? no metrics",
         states_duration=True,
         lines="quiet",
+        figures=("GPU use",),
     ),
     "Missing metrics",
     "warning",

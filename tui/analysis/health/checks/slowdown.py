@@ -76,7 +76,7 @@ def _cause(run: Watched, began: float, window_s: float, counted: Series | None) 
 
 
 CHECK = Check(
-    FindingKind("slowdown", 130, "slower{since}", figures=("GPU use", "CPU")),
+    FindingKind("slowdown", 130, "slower{since}", figures=("speed", "GPU use", "CPU")),
     "Slowdown",
     "warning",
     Limits,

@@ -43,7 +43,7 @@ def find(run: Watched, limits: Limits) -> Findings:
     silent_since = max(line_s, gap_s, run.attempt_since, step_s or 0.0)
     silent_s = run.now_s - silent_since
     after_s = (ASIDE_S if run.is_aside else limits.stall_after_s) * _patience(run, silent_since)
-    what, allowed_s = "no step and no log line", max(after_s, 5 * usual_s, run.pause_allowed_s)
+    what, allowed_s = "no step and no log line", max(after_s, 5 * usual_s, run.survived_pause_s)
     if step_s is None:
         what, allowed_s = "no log line", _allowed_without_steps_s(run)
     elif progress.is_done:
