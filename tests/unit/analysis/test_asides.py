@@ -52,6 +52,11 @@ def test_a_warning_announces_no_work(warning: str) -> None:
     assert kinds(run([*steps(610), (611.0, warning)], 1260)) == ["stalled"]
 
 
+def test_after_an_error_new_words_announce_no_work() -> None:
+    failed = (611.0, "RuntimeError: the server has died")
+    assert kinds(run([*steps(610), failed, (615.0, "Trying to reach it again")], 1290)) == ["stalled", "errors"]
+
+
 @pytest.mark.parametrize(("level", "stalls"), [(1.0, ["stalled"]), (0.9, [])])
 def test_gpus_that_begin_to_spin_halve_the_time_of_new_work(level: float, stalls: list[str]) -> None:
     use = metrics(series(range(0, 4080, 60), gpu=lambda at: 0.9 if at < 3000 else level))

@@ -17,7 +17,7 @@ from tui.analysis.health.windows import first_time, mean_speed, paced, values_be
 from tui.analysis.node_metrics import MetricsSnapshot, mean_known
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.progress.steps import numbered
-from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
+from tui.analysis.run.finding import SEVERITIES, FindingKind, HealthFinding, Severity
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left_range
 from tui.analysis.series import Series
 from tui.text.units import HOUR_S, MINUTE_S
@@ -66,6 +66,11 @@ class Watched:
 
     def is_held(self, node: str | None = None) -> bool:
         return HealthFinding(self.kind, "info", "", node).key in self.held
+
+    def lasting(self, severity: Severity, node: str | None = None) -> Severity:
+        """Return the severity, or that of the moment before if it was worse, so that it does not flicker."""
+        held = self.held.get(HealthFinding(self.kind, severity, "", node).key)
+        return severity if held is None else min(severity, held.severity, key=SEVERITIES.index)
 
     @property
     def held_nodes(self) -> frozenset[str | None]:
@@ -207,7 +212,7 @@ class Watched:
         usual_s, phase = self.progress.step_interval_s, self.progress.run_phase
         if usual_s is None:
             return []
-        least_s = max(90.0, 4 * usual_s)
+        least_s = max(MINUTE_S, 4 * usual_s)  # of shorter ones, there may be no sample
         times = [*self.progress.step_series.times, self.now_s]
         pauses = [(start, end) for start, end in pairwise(times) if end - start > least_s]
         return pauses if phase is None else [*pauses, (phase.since, self.now_s)]
@@ -234,7 +239,8 @@ class Watched:
         """True if the run may be at work other than steps that it has not done before.
 
         It starts, loads, has done all steps, or has logged since the last one what it never had before. Of
-        those that log nothing before a first evaluation or save, the round step is a sign.
+        those that log nothing before a first evaluation or save, the round step is a sign. After an error,
+        only loading is.
         """
         progress, last_step_s = self.progress, self.last_step_s
         if last_step_s is None:
@@ -244,9 +250,11 @@ class Watched:
         has_paused = (progress.step_pause_s or 0.0) > 2 * progress.step_interval_s
         # The timestamp of a listed checkpoint may precede its step's log line by this much.
         saves_first = min(self.stored, default=(0.0, ""))[0] >= last_step_s - 60.0
+        error = progress.errors.newest
+        if self.is_loading or (error is not None and error.at_ns / NS_PER_S > last_step_s):
+            return self.is_loading
         return (
             progress.new_words_at > last_step_s
-            or self.is_loading
             or (progress.run_phase is not None and progress.run_phase.first)
             or (saves_first and bool(self.stored))
             or (not has_paused and self._is_at_round_step)

@@ -81,7 +81,9 @@ def _late(run: Watched, limits: Limits, saved: Sequence[Saved]) -> Findings:
     since_s = run.now_s - begin_s
     allowed_s = max(factor * max(intervals), max(intervals) + 5 * MINUTE_S)
     allowed_steps = factor * max(growth, 1.0) * max(steps)
-    if since_s > allowed_s and _steps_between(run, begin_s, run.now_s) >= allowed_steps:
+    steps_since = _steps_between(run, begin_s, run.now_s)
+    # If only the newest steps are known, they are those of another training.
+    if since_s > allowed_s and steps_since >= allowed_steps and (any(steps) or not steps_since):
         usual_s = median(intervals)
         losses = run.progress.eval_loss_series
         before, after = values_between(losses, end=times[-1]), values_between(losses, times[-1])
@@ -113,6 +115,13 @@ CHECK = Check(
     covered_by=frozenset({"stalled"}),
     examples=(
         Example("saves that end", "no checkpoint for", saved_s=(1200, 2400, 3600)),
+        Example(
+            "a second training, which counts its steps",
+            line="{{'loss': {loss:.4f}, 'epoch': 0.5}}",
+            stops_s=3700,
+            saved_s=(1200, 2400, 3600),
+            others=tuple((at, f"step {at // 50 - 75}/9000 loss=2.0") for at in range(3800, 7200, 50)),
+        ),
         Example("saves that continue", saved_s=(1200, 2400, 3600, 4800, 6000)),
     ),
 )

@@ -123,9 +123,8 @@ def filling(
             short += f" in {duration(ahead.full_in_s)}"
         # A run's first checkpoints may be pruned in time: only what is nearly full is sure to fill.
         is_urgent = ahead.full_in_s < HOUR_S and used >= limits.disk_share
-        yield run.finding(
-            "critical" if is_urgent else ahead.severity, text, short=short, node=node, since_s=ahead.since
-        )
+        severity = run.lasting("critical" if is_urgent else ahead.severity, node)
+        yield run.finding(severity, text, short=short, node=node, since_s=ahead.since)
     elif used >= nearly_full:
         since = holds_since(utilization, lambda value: value >= nearly_full)
         yield run.finding("warning", text, node=node, since_s=since)
@@ -197,11 +196,12 @@ def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
     full = duration(full_in_s)
     names = {name for _, name, _, _ in leaks}
     text = f"{part}{more} leaks {bytes_iec(worst.rate * 3600)}/h: full in {full}"
+    node = names.pop() if len(names) == 1 < len(run.metrics.nodes) else None
     yield run.finding(
-        worst.severity,
+        run.lasting(worst.severity, node),
         text,
         short=f"{part} full in {full}",
-        node=names.pop() if len(names) == 1 < len(run.metrics.nodes) else None,
+        node=node,
         since_s=min(ahead.since for _, _, _, ahead in leaks),
     )
 

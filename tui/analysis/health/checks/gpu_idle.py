@@ -215,10 +215,12 @@ def underused(run: Watched, limits: UnderusedLimits) -> Findings:
         )
         is_low = len(uses) == 3 and max(uses) < run.eased(below, 1.0, held=is_held)
         if is_low and min(cpus, default=0.0) >= cpu_from:
-            text = f"GPUs only {percent(sum(uses) / 3)} busy for {duration(window_s)} or longer"
+            short = f"GPUs only {percent(sum(uses) / 3)} busy"
+            text = f"{short} for {duration(window_s)} or longer"
             if cpu_from:
+                short += ", CPUs at their limit"
                 text += f", CPUs at their limit ({max(cpus):.0f} of {cores:.0f} cores): waiting for data?"
-            yield run.finding("info", text, since_s=at - window_s)
+            yield run.finding("info", text, short=short, since_s=at - window_s)
             return
 
 

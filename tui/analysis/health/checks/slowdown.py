@@ -38,7 +38,9 @@ def find(run: Watched, limits: Limits) -> Findings:
     fall = fallen([*speeds.items()], share, _BINS, usual=usual, held=is_held)
     if fall is None:
         return
-    cause = _cause(run, fall.since, limits.slowdown_window_s, series if unit == "tok/s" else None)
+    # While a run starts, its GPUs hold less.
+    before = max(run.training_since + bin_s, fall.since - 4 * limits.slowdown_window_s)
+    cause = _cause(run, before, fall.since, series if unit == "tok/s" else None)
     if cause is not None:
         slowed_by = 1 - fall.now / fall.usual
         short = f"{percent(slowed_by)} slower: {number(fall.now)} {unit}, was {number(fall.usual)}"
@@ -47,9 +49,9 @@ def find(run: Watched, limits: Limits) -> Findings:
         )
 
 
-def _cause(run: Watched, began: float, window_s: float, counted: Series | None) -> str | None:
+def _cause(run: Watched, before: float, began: float, counted: Series | None) -> str | None:
     """Return what the metrics say of a slow time since then; None if it is more work, not less speed."""
-    nodes, at, before = run.metrics.nodes, run.metrics.at or began, began - 4 * window_s
+    nodes, at = run.metrics.nodes, run.metrics.at or began
 
     def change(series: Series) -> tuple[float | None, float | None]:
         return mean_between(series, before, began), mean_between(series, began, at)
@@ -93,6 +95,13 @@ CHECK = Check(
     examples=(
         Example(
             "steps that take half as long again", "3", minutes=240, step_s=lambda at: 10 if at < 7200 else 15
+        ),
+        Example(
+            "slow steps of a run whose GPUs held less while it started",
+            "3",
+            minutes=240,
+            step_s=lambda at: 1500 if at < 10 else 10 if at < 7200 else 15,
+            gpu_memory_gib=lambda at: 5.0 if at < 1500 else 60.0,
         ),
         Example(
             "longer sequences, of which fewer tokens a second are read",

@@ -42,7 +42,11 @@ def find(run: Watched, limits: Limits) -> Findings:
     # A restart is a start, also when the log does not mention it. A gap may hide lines and steps.
     silent_since = max(line_s, gap_s, run.attempt_since, step_s or 0.0)
     silent_s = run.now_s - silent_since
-    after_s = (ASIDE_S if run.is_aside else limits.stall_after_s) * _patience(run, silent_since)
+    stood_since = max(step_s or 0.0, gap_s)
+    if run.now_s - max(stood_since, run.attempt_since) < limits.stall_after_s / 2:
+        return  # by far the most common case
+    base_s = ASIDE_S if run.is_aside else limits.stall_after_s
+    after_s = base_s * _patience(run, silent_since)
     what, allowed_s = "no step and no log line", max(after_s, 5 * usual_s, run.survived_pause_s)
     if step_s is None:
         what, allowed_s = "no log line", _allowed_without_steps_s(run)
@@ -63,9 +67,9 @@ def find(run: Watched, limits: Limits) -> Findings:
             since_s=silent_since,
         )
         return
-    allowed_s = max(allowed_s, _TALKING * limits.stall_after_s, 20 * usual_s)
+    after_s = max(base_s * _patience(run, stood_since), _TALKING * limits.stall_after_s)
+    allowed_s = max(after_s, 20 * usual_s, run.survived_pause_s)
     # As long as the log shows progress of an evaluation, the run is busy with that.
-    stood_since = max(step_s or 0.0, gap_s)
     busy_at = max(stood_since, progress.run_phase.newest if progress.run_phase is not None else 0.0)
     if usual_s and is_running and run.now_s - max(busy_at, run.attempt_since) > allowed_s:
         lasts = duration(run.now_s - stood_since)
@@ -126,10 +130,10 @@ CHECK = Check(
     " is enough). A run that still logs but makes no steps is a warning, and so is long silence of a run"
     " without steps.",
     excused="pauses that the run has survived before, and a quarter more; for half an hour, work that it has"
-    " not done before: start-up, loading, a first evaluation or save that the log announces or that begins at"
-    " a round step, whatever else follows words that it has never logged, and what comes after the last step;"
-    " a count of other work that moves; and, for twice the time, GPUs that work less than before, or go up"
-    " and down like before.",
+    " not done before: start-up, loading, what comes after the last step, and, unless an error came first, a"
+    " first evaluation or save that the log announces or that begins at a round step, or whatever else"
+    " follows words that it has never logged and that are no warning; a count of other work that moves; and,"
+    " for twice the time, GPUs that work less than before, or go up and down like before.",
     ends="with the next step or log line",
     costs="all GPUs of the run",
     examples=(
