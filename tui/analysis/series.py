@@ -265,12 +265,12 @@ def even_means(series: Series, count: int) -> tuple[float | None, ...]:
     if not series.times:
         return ()
     start, end = series.times[0], series.times[-1]
-    edges = [start + (end - start) * place / count for place in range(count + 1)]
+    edges = [-math.inf, *(start + (end - start) * place / count for place in range(1, count + 1))]
     return tuple(mean_between(series, *part) for part in pairwise(edges))
 
 
 def mean_between(series: Series, start: float, end: float) -> float | None:
-    """Return the mean of the values between two times (both inclusive), ignoring gaps."""
-    values = series.values[bisect_left(series.times, start) : bisect_right(series.times, end)]
+    """Return the mean of the values after one time and up to another, ignoring gaps."""
+    values = series.values[bisect_right(series.times, start) : bisect_right(series.times, end)]
     finite = [value for value in values if value == value]
     return sum(finite) / len(finite) if finite else None
