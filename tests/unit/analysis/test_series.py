@@ -3,7 +3,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.analysis.series import Series, SeriesBuffer, reduce_columns
+from tui.analysis.series import Series, SeriesBuffer, even_means, mean_between, reduce_columns
 
 NAN = math.nan
 times_and_values = st.dictionaries(st.integers(0, 400), st.floats(-1e6, 1e6) | st.just(NAN), max_size=60)
@@ -94,3 +94,9 @@ def test_the_value_near_a_time():
     buffer.extend([(10.0, 1.0), (20.0, None), (30.0, 3.0)])
     near = {12.0: 1.0, 16.0: None, 21.0: None, 9.0: None, 30.0: 3.0}
     assert {at: buffer.value_near(at, 5.0) for at in near} == near
+
+
+def test_sample_at_an_edge_belongs_to_one_part() -> None:
+    series = Series("use", (0.0, 1.0, 2.0, 3.0, 4.0), (1.0, 1.0, 4.0, 1.0, 1.0))
+    assert even_means(series, 2) == (2.0, 1.0)
+    assert mean_between(series, 2.0, 4.0) == 1.0

@@ -35,7 +35,10 @@ def find(run: Watched, limits: Limits) -> Findings:
     share = run.eased(limits.slowdown_share, 1.0, held=is_held)
     earlier = sorted([*speeds.values()][:-_BINS])
     usual = earlier[3 * len(earlier) // 4] if earlier else 0.0
-    fall = fallen([*speeds.items()], share, _BINS, usual=usual, held=is_held)
+    bins = [*speeds.items()]
+    fall = fallen(bins, share, _BINS, usual=usual, held=is_held)
+    # The slower, the sooner it is sure.
+    fall = fall or fallen(bins, share**2, _BINS - 1, usual=usual, held=False)
     if fall is None:
         return
     # While a run starts, its GPUs hold less.
@@ -84,8 +87,8 @@ CHECK = Check(
     Limits,
     find,
     needs="a speed (tokens, samples or steps a second, by the log) below `slowdown_share` of the usual one"
-    " in each third of the window, after 50 minutes of training. The text says whether the GPUs are as busy"
-    " as before.",
+    " in each third of the window, or below the square of that share in two, after 50 minutes of training."
+    " The text says whether the GPUs are as busy as before.",
     excused="pauses, a speed that is coming back or was as low before for long, but for its noise (batches"
     " sorted by length),"
     " reinforcement learning, whose steps vary in work, and larger inputs: longer sequences or batches by the"
