@@ -128,8 +128,13 @@ def read(lines: list[str]) -> dict[int, ParsedMetrics]:
     """Return what is believed in the end, by the index of the line."""
     reader = Reader()
     readings: dict[int, ParsedMetrics] = {}
+    withdrawals = 0
     for index, line in enumerate(lines):
-        for at, _, reading in reader.read(line, at_ns=index):
+        believed = reader.read(line, at_ns=index)
+        if reader.withdrawals > withdrawals:
+            withdrawals = reader.withdrawals
+            readings.clear()
+        for at, _, reading in believed:
             readings[at] = merged(readings.get(at, ParsedMetrics()), reading)
     return readings
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 
 from tui.analysis.progress.lines.line import clean, split
 from tui.analysis.progress.lines.reader import Reader
-from tui.analysis.progress.lines.reading import ParsedMetrics, merged
+from tui.analysis.progress.lines.reading import ParsedMetrics, Told, merged
 from tui.analysis.progress.lines.template import decide
 
 CLEAR = "step 1/9000 | loss: 1.0"
@@ -21,3 +22,17 @@ def read_line(line: str) -> ParsedMetrics | None:
         return reduce(merged, readings)
     texts, values = split(clean(line))
     return decide(texts, values).read(values)
+
+
+def believed(lines: Iterable[str], *, apart_ns: int = 1) -> list[Told]:
+    """Return what is believed of lines in the end; each is read so much later than the one before."""
+    reader = Reader()
+    told: list[Told] = []
+    withdrawals = 0
+    for index, line in enumerate(lines):
+        readings = reader.read(line, at_ns=index * apart_ns)
+        if reader.withdrawals > withdrawals:
+            withdrawals = reader.withdrawals
+            told.clear()
+        told += readings
+    return told

@@ -7,8 +7,9 @@ import random
 
 import pytest
 
-from api_client.models.logs import NS_PER_S
-from support.log_reading import CLEAR
+from api_client.models.logs import NS_PER_S, LogLine
+from support.log_reading import CLEAR, believed
+from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.reader import Reader
 
 SENTENCES = """At step {n} the loss was {x}, so I would lower the learning rate to {x}.
@@ -65,14 +66,7 @@ def transcript(rng: random.Random) -> list[str]:
 @pytest.mark.proves("docs/health.md", "Progress: supported trainers")
 def test_answers_and_transcripts_about_training_report_nothing() -> None:
     rng = random.Random(1)
-    believed = {}
-    for _ in range(500):
-        reader = Reader()
-        lines = transcript(rng)
-        for index, line in enumerate(lines):
-            for told in reader.read(line, at_ns=index):
-                believed[lines[told.at_ns]] = told.reading
-    assert believed == {}
+    assert [told for _ in range(500) for told in believed(transcript(rng))] == []
 
 
 REPEATED = """tool_result: {'step': {n}, 'loss': {x}}
@@ -92,9 +86,8 @@ def test_forms_that_come_again_with_any_numbers_report_nothing() -> None:
     rng = random.Random(1)
     transcripts_with_readings = 0
     for _ in range(200):
-        reader = Reader()
         lines = [with_numbers(rng, form) for form in rng.choices(REPEATED, k=20)]
-        transcripts_with_readings += any(reader.read(line, at_ns=index) for index, line in enumerate(lines))
+        transcripts_with_readings += bool(believed(lines))
     assert transcripts_with_readings <= 3, "numbers rise evenly by chance, but seldom"
 
 
@@ -121,35 +114,77 @@ SPEECHES = (
 @pytest.mark.parametrize("speech", SPEECHES)
 @pytest.mark.parametrize("quoted", QUOTED)
 def test_log_that_somebody_quotes_reports_nothing(quoted: str, speech: str) -> None:
-    reader = Reader()
-    lines = [speech, *QUOTED[quoted], speech, *QUOTED[quoted], "done", speech, *QUOTED[quoted]]
-    assert [told for line in lines for told in reader.read(line)] == []
+    speeches = [speech, f"Now again: {speech}", f"{speech} Then {speech}"] if " " in speech else [speech] * 3
+    quotations = [[speech, *QUOTED[quoted]] for speech in speeches]
+    assert believed([*quotations[0], *quotations[1], "done", *quotations[2]]) == []
 
 
-@pytest.mark.parametrize("quoted", ["text", "of a total", "dicts"])
-def test_log_of_training_that_prints_answers_is_read_once_it_goes_on(quoted: str) -> None:
+@pytest.mark.parametrize("quoted", QUOTED)
+def test_log_quoted_before_a_word_is_said_is_withdrawn(quoted: str) -> None:
+    assert believed([*QUOTED[quoted], "I think that the rate is too high.", "Let me lower it."]) == []
+
+
+def test_withdrawal_leaves_what_other_replicas_report() -> None:
     reader = Reader()
-    told = []
-    for index, line in enumerate([*QUOTED[quoted], QUOTED[quoted][-1].replace("3", "4", 1)]):
-        told += reader.read("I think the answer is 12.", at_ns=index)
-        told += reader.read(line, at_ns=index)
-    assert {each.at_ns for each in told} == set(range(len(QUOTED[quoted]) + 1))
+    assert len(reader.read(CLEAR, "a", at_ns=0)) == len(reader.read(CLEAR, "b", at_ns=1)) == 1
+    told = reader.read("Let me see.", "b", at_ns=2)
+    assert reader.withdrawals == 1
+    assert [each.replica for each in told] == ["a"]
+
+
+def test_run_shows_nothing_of_a_log_that_turns_out_to_be_quoted() -> None:
+    fold = ProgressFold()
+    lines = [
+        "step 7/900 | loss: 2.5 | reward: 0.5",
+        "Saved checkpoint to /mnt/out/checkpoint-7",
+        "Let me see.",
+    ]
+    entries = [LogLine(index, line, None, None) for index, line in enumerate(lines)]
+    fold.add(entries[:2])
+    assert (fold.snapshot().step, list(fold.snapshot().metrics), len(fold.snapshot().saves)) == (
+        7,
+        ["reward"],
+        1,
+    )
+    fold.add(entries[2:])
+    assert (fold.snapshot().step, list(fold.snapshot().metrics), len(fold.snapshot().saves)) == (None, [], 0)
+
+
+def test_warning_before_a_training_is_no_conversation() -> None:
+    assert len(believed(["We recommend that you set the number of threads.", CLEAR])) == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "count"), [("step {}/900 | loss: 2.5 | lr: 3e-4", 3), ("step {}: loss 2.5, lr 3e-4", 4)]
+)
+def test_training_that_prints_answers_is_read_once_it_counts_on(form: str, count: int) -> None:
+    steps = [100 * number for number in range(1, count + 1)]
+    lines = []
+    for step in steps:
+        lines += ["I think the answer is 12.", form.format(step)]
+    assert believed(lines[:-2]) == []
+    assert [told.reading.step for told in believed(lines)] == steps
+
+
+def test_quotations_of_other_steps_do_not_count_on() -> None:
+    lines = []
+    for step in (100, 200, 800, 810):
+        lines += ["I think the answer is 12.", f"step {step}: loss 2.5, lr 3e-4"]
+    assert believed(lines) == []
 
 
 def test_log_below_a_single_remark_is_read_once_it_is_long() -> None:
-    reader = Reader()
     lines = ["Let me begin.", *(f"step {n}/900 | loss: 2.5 | lr: 3e-4" for n in range(40))]
-    told = [reader.read(line, at_ns=index) for index, line in enumerate(lines)]
-    assert [each.at_ns for readings in told for each in readings] == list(range(1, 41))
-    assert next(index for index, readings in enumerate(told) if readings) < 20
+    assert len(believed(lines)) == 40
+    assert believed(lines[:10]) == []
 
 
-def test_log_minutes_after_a_remark_is_no_quotation() -> None:
-    reader = Reader()
-    assert reader.read("Let me begin.") == reader.read(CLEAR, at_ns=100 * NS_PER_S) == []
-    assert len(reader.read(CLEAR, at_ns=130 * NS_PER_S)) == 2
+def test_log_that_takes_minutes_is_no_quotation() -> None:
+    lines = ["Let me begin.", CLEAR, CLEAR.replace("1/", "2/"), "I think that it is healthy.", "Let me see."]
+    assert believed(lines, apart_ns=20 * NS_PER_S) == []
+    assert len(believed(lines, apart_ns=150 * NS_PER_S)) == 2
 
 
 def test_results_of_several_runs_in_one_object_report_nothing() -> None:
     line = "{'add': {'train_loss': 0.31, 'val_loss': 0.42}, 'mul': {'train_loss': 0.29, 'val_loss': 0.4}}"
-    assert Reader().read(line) == []
+    assert believed([line]) == []

@@ -17,9 +17,9 @@ from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.logs.levels import RANKS, level_rank
 from tui.analysis.progress.announcements import MovingCounts, announced
-from tui.analysis.progress.lines.belief import Told
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import Reader
+from tui.analysis.progress.lines.reading import Told
 from tui.analysis.progress.points import MAX_POINTS, ThinnedPoints, TimeRanges
 from tui.analysis.progress.snapshot import (
     MAX_SKIPPED,
@@ -109,22 +109,26 @@ class ProgressFold:
         self._has_patterns = bool(patterns)
         self._reader = Reader(patterns)
         self._chosen: str | None = None
+        self._withdrawals = 0
+        self._forget_readings()
+        self._replicas: dict[str, list[int]] = {}  # first and last timestamp, and the number of lines
+        self._active = TimeRanges()
+        self._gaps: set[tuple[int, int]] = set()
+        self._errors = ErrorLines()
+        self._events: dict[str, ThinnedPoints] = {}
+        """What lines between steps announce, by kind."""
+        self._counts = MovingCounts()
+        self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
+
+    def _forget_readings(self) -> None:
         self.lines_read = 0
         """Number of lines that report progress."""
         self._streams: _Streams = {}
         self._metric_names: dict[str, bool] = {}
         """The names of metrics, the first ones and some that are refused; True for those with a curve."""
         self._metric_count = 0
-        self._replicas: dict[str, list[int]] = {}  # first and last timestamp, and the number of lines
-        self._active = TimeRanges()
-        self._gaps: set[tuple[int, int]] = set()
-        self._errors = ErrorLines()
         self._saves = LoggedCheckpoints()
-        self._events: dict[str, ThinnedPoints] = {}
-        """What lines between steps announce, by kind."""
-        self._counts = MovingCounts()
         self._moving_target = False
-        self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
 
     def forget(self, gap: LogGap) -> None:
         """Remove a gap that was read again; what was read in it is added next."""
@@ -146,6 +150,9 @@ class ProgressFold:
             if shape.can_fail or entry.level not in _ORDINARY:
                 self._errors.take(stamp, message, entry.level, entry.replica)
             readings = self._reader.read(message, replica, stamp, shape)
+            if self._reader.withdrawals > self._withdrawals:
+                self._withdrawals = self._reader.withdrawals
+                self._forget_readings()
             own = [told.reading for told in readings if told.at_ns == stamp] if readings else ()
             if own and not own[-1].is_epoch:
                 shape.reports = True

@@ -3,9 +3,6 @@
 A line whose form says so begins a training, and so does a count that rises in two lines. From then on, every
 plain line counts, also those before: they were held. Prose counts only where it is repeated with a count that
 rises. Nothing depends on the order in which lines arrive, except which lines are below a heading.
-
-Where an agent or a model speaks, a log may be quoted, but a quotation ends and a training goes on: until a
-training has shown itself, a count near their words must go on past what is said twice.
 """
 
 from __future__ import annotations
@@ -14,36 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from api_client.models.logs import NS_PER_S
-from tui.analysis.progress.lines.reading import ParsedMetrics
+from tui.analysis.progress.lines.reading import ParsedMetrics, Told
 from tui.analysis.progress.lines.template import MEASURES, Form
 
 MAX_KINDS = 1024
 """Kinds of readings that are held or believed, and replicas that are told apart."""
 
-QUOTED_LINES = 16
-"""Lines below a speech that may be quoted, if they come within ``QUOTED_NS``."""
-
-QUOTED_NS = 120 * NS_PER_S
-
-
-class Told(NamedTuple):
-    """A reading, and the time (epoch ns) and replica of its line."""
-
-    at_ns: int
-    replica: str
-    reading: ParsedMetrics
-
-
 _Held = TypeVar("_Held")
-
-
-def count_of(reading: ParsedMetrics) -> float | None:
-    if reading.step is not None:
-        return reading.step
-    return reading.epoch_step if reading.epoch_step is not None else reading.epoch
 
 
 def measures_of(reading: ParsedMetrics) -> int:
@@ -58,7 +34,7 @@ def has_risen(readings: Iterable[Told], form: Form) -> bool:
     """
     counts: dict[tuple[str, int | None, int | None], list[float]] = {}
     for told in sorted(readings, key=attrgetter("at_ns")):
-        count = count_of(told.reading)
+        count = told.reading.counted
         if count is not None:
             counts.setdefault((told.replica, told.reading.rank, told.reading.total_steps), []).append(count)
     pairs = [pair for of_rank in counts.values() for pair in pairwise(of_rank)]
@@ -78,7 +54,7 @@ def has_risen(readings: Iterable[Told], form: Form) -> bool:
 
 @dataclass(slots=True)
 class Replica:
-    """What a replica has printed: a block of values below a line that counts them, and speech."""
+    """What a replica has printed: a block of values below a line that counts them."""
 
     headings: dict[tuple[str, ...], list[Told]] = field(default_factory=dict)
     """Headings by kind."""
@@ -87,16 +63,6 @@ class Replica:
     is_confirmed: bool = False
     """A heading has had a total, or two that rise have had values below them."""
     held: list[Told] = field(default_factory=list)
-    speeches: int = 0
-    """How often an agent or a model has spoken."""
-    spoken_ns: int = 0
-    """The newest time of that (epoch ns)."""
-    lines_since: int = 0
-
-    def may_be_quoted(self, told: Told) -> bool:
-        """Return True if a line is so near what was said that it may be a part of it."""
-        is_near = 0 <= told.at_ns - self.spoken_ns <= QUOTED_NS and self.lines_since <= QUOTED_LINES
-        return self.speeches > 0 and is_near
 
 
 class Belief:
@@ -110,39 +76,21 @@ class Belief:
         self._prose: dict[tuple[str, ...], list[Told]] = {}
         """Readings of other lines, which count only if they rise themselves."""
         self._replicas: dict[str, Replica] = {}
-        self._quoted: dict[tuple[str, ...], list[tuple[int, Told]]] = {}
-        """Readings near a speech, with the number of speeches before, by kind."""
-
-    def hear(self, replica: str, at_ns: int, *, is_speech: bool) -> None:
-        """Note a line before it is taken."""
-        state = self._replica(replica)
-        state.lines_since += 1
-        if is_speech:
-            state.speeches, state.spoken_ns, state.lines_since = state.speeches + 1, at_ns, 0
-
-    def take_save(self, save: Told) -> list[Told]:
-        """Return what is believed now that a checkpoint is saved."""
-        is_quoted = not self._trains and self._replica(save.replica).may_be_quoted(save)
-        return [] if is_quoted else [*self.trains(), save]
 
     def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
         block = self._replica(told.replica)
         if form.is_heading:
             return self._take_heading(form, told, block)
-        if not self._trains and (form.has_count or form.is_clear) and block.may_be_quoted(told):
-            return self._take_quoted(form, told, block.speeches)
         if not form.has_count:
             return self._take_values(form, told, block)
         key = form.key
-        quoted = [reading for _, reading in self._quoted.pop((told.replica, *key), ())]
         if form.is_clear:
-            return [*quoted, *self._believe(told, block)]
+            return self._believe(told, block)
         is_plain = not form.is_prose and measures_of(told.reading) > 0
         if key in self._repeated or (self._trains and is_plain):
             return self._believe(told, block)
         waiting = _of_kind(self._plain if is_plain else self._prose, key)
-        waiting += quoted
         if form.has_values and has_risen((*waiting, told), form):
             if len(self._repeated) < MAX_KINDS:
                 self._repeated.add(key)
@@ -157,17 +105,6 @@ class Belief:
             if len(self._replicas) < MAX_KINDS:
                 self._replicas[name] = state
         return state
-
-    def _take_quoted(self, form: Form, told: Told, speeches: int) -> list[Told]:
-        held = _of_kind(self._quoted, (told.replica, *form.key))
-        _hold(held, (speeches, told))
-        readings = [reading for _, reading in held]
-        counts = [count for reading in readings if (count := count_of(reading.reading)) is not None]
-        goes_on = len({before for before, _ in held}) > 2 and counts == sorted(counts)
-        if not (form.has_values and goes_on and has_risen(readings, form)):
-            return []
-        self._repeated.add(form.key)
-        return [*self.trains(), *readings]
 
     def trains(self) -> list[Told]:
         """Return the readings that are believed because a training shows itself."""

@@ -16,13 +16,14 @@ import re2
 from tui.analysis.logs.errors import MAY_FAIL
 from tui.analysis.logs.excerpt import MAX_CHARACTERS, newest_states
 from tui.analysis.progress.lines import saves
-from tui.analysis.progress.lines.belief import MAX_KINDS, Belief, Told
+from tui.analysis.progress.lines.belief import MAX_KINDS, Belief
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.line import clean, split
-from tui.analysis.progress.lines.reading import ParsedMetrics
+from tui.analysis.progress.lines.quotations import Quotations
+from tui.analysis.progress.lines.reading import ParsedMetrics, Told
 from tui.analysis.progress.lines.shape import MAX_LAYOUTS, Layout, Shape, without_digits
 from tui.analysis.progress.lines.tables import Table, separators
-from tui.analysis.progress.lines.template import Template, decide
+from tui.analysis.progress.lines.template import Form, Template, decide
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
 MAX_SHAPES = 4096
@@ -49,14 +50,21 @@ _MOVING_TARGET = re2.compile(
 _FUNCTION_WORD = (
     rb"\b(?:the|a|an|is|are|was|were|we|you|that|this|so|to|and|with|for|be|has|have|its|but|if)\b"
 )
-_SENTENCE = rb"^[^\w\[|\x{2502}]{0,6}(?:[A-Za-z'-]+,? )*" + _FUNCTION_WORD + rb".*" + _FUNCTION_WORD
-_CODE = rb"^\W{0,8}(?:def \w+\(|for \w.* in |return |import \w|from \w+ import|assert |if .*:$|\w+ = .*\()"
-_SPEAKS = re2.compile(
-    rb"(?:^|[\s(\"'>:])(?:I(?:'(?:m|ll|ve|d))?|[Ll]et (?:me|us)|[Ll]et's) [a-z]"
-    rb"|<\|\w+\|>|</?(?:think|answer|tool\w*)>|^\s*(?:```|\W{0,3}(?:[Hh]uman|[Uu]ser|[Aa]ssistant)\W{0,2}:)"
-    rb"|" + _SENTENCE + rb"|" + _CODE
+_SENTENCE = re2.compile(
+    _FUNCTION_WORD + rb".*" + _FUNCTION_WORD + rb"|^\W{0,3}[A-Za-z][a-z']*(?: [A-Za-z'-]+)*[.!:]$"
+    rb"|^\W{0,8}(?:def \w+\(|for \w.* in |return |import \w|from \w+ import|assert |if .*:$|\w+ = .*\()"
 )
 """Sentences and code: a trainer prints few, an agent or a model that is trained many."""
+
+_SPEAKS = re2.compile(
+    rb"(?:^|[\s(\"'>:])(?:I(?:'(?:m|ll|ve|d))?|[Ll]et (?:me|us)|[Ll]et's) [a-z]"
+    rb"|<\|\w+\|>|</?(?:think|answer|tool\w*)>|[a-z]\?$"
+    rb"|^\s*(?:```|\W{0,3}(?:[Hh]uman|[Uu]ser|[Aa]ssistant|Thought|Action|Observation)\W{0,2}:)"
+    rb"|^\s*(?:#{1,6} [A-Z]|[-*]? ?\*\*\w|\. \*\*\w)"
+    rb"|^(?:\(\w+\) )?(?:[\w.-]+@[\w.-]+:\S*[$#] |[$\x{276f}] |>>> |In \[)"
+    rb"|^(?:<{7} |>{7} |@@ -|[\x{25cf}\x{23fa}] )"
+)
+"""Marks of an agent, a chat or a terminal, of which one suffices."""
 
 _RANK = re.compile(
     r"(?:.{0,60}?[-\s])??\W{0,3}?\[(?:rank|default|local_rank)[ :=]?\s?(\d{1,5})\]:?"
@@ -76,6 +84,9 @@ class Reader:
         self._shapes: dict[bytes, Shape] = {}
         self._templates: dict[tuple[str, ...], Template] = {}
         self._belief = Belief()
+        self._quotations = Quotations()
+        self.withdrawals = 0
+        """How often what was believed has turned out to be quoted; the rest is then returned again."""
         self._tables: dict[str, Table] = {}
 
     def read(self, message: str, replica: str = "", at_ns: int = 0, shape: Shape | None = None) -> list[Told]:
@@ -120,7 +131,7 @@ class Reader:
                 can_announce=_ANNOUNCES.search(key) is not None,
                 can_fail=MAY_FAIL.search(key) is not None,
                 has_moving_target=_MOVING_TARGET.search(key) is not None,
-                is_speech=_SPEAKS.search(key) is not None and not saves.mentions_save(message),
+                speech=_speech(key) * (not saves.mentions_save(message)),
             )
             if len(key) <= 1024:
                 self._remember(self._shapes, key, shape)
@@ -133,9 +144,19 @@ class Reader:
         return max(filter(math.isfinite, times), default=-math.inf)
 
     def _read_text(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:
-        self._belief.hear(replica, at_ns, is_speech=shape.is_speech)
+        if not self._quotations.is_training:
+            is_repeated = shape.speech == 1 and shape.is_known  # a program's sentence
+            others = self._quotations.hear(replica, at_ns, 0 if is_repeated else shape.speech)
+            if others is not None:
+                self._belief = Belief()
+                self.withdrawals += 1
+                return [*others, *self._read_line(shape, line, replica, at_ns)]
+        return self._read_line(shape, line, replica, at_ns)
+
+    def _read_line(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:
         table = self._tables.get(replica)
         if not shape.can_report and (table is None or table.separators != shape.separators):
+            shape.is_known = True
             return []
         if "\x1b" in line or not line.isascii():
             line = strip_ansi(line)
@@ -164,19 +185,23 @@ class Reader:
                 del self._tables[replica]
             row = table.read(text)
             if row is not None:
-                return self._belief.take(table.template.form, Told(at_ns, replica, row))
+                return self._believed(table.template.form, Told(at_ns, replica, row))
         save = saves.read(line[layout.head :]) if layout.can_save else None
         reading = layout.template.read(values)
         if save is not None:
             save = _with_save(save, reading, layout.template)
-            return self._belief.take_save(Told(at_ns, replica, save))
+            readings = [*self._belief.trains(), Told(at_ns, replica, save)]
+            return self._quotations.take(replica, readings)
         if layout.table is not None and len(self._tables) < MAX_KINDS:
             self._tables[replica] = layout.table
         if reading is None:
             return []
         if layout.rank is not None and reading.rank is None:
             reading = reading._replace(rank=int(line[slice(*layout.rank)]))
-        return self._belief.take(layout.template.form, Told(at_ns, replica, reading))
+        return self._believed(layout.template.form, Told(at_ns, replica, reading))
+
+    def _believed(self, form: Form, told: Told) -> list[Told]:
+        return self._quotations.take(told.replica, self._belief.take(form, told))
 
     def _remember(self, memory: dict[Any, Any], key: Any, value: Any) -> None:
         """Store a value; the oldest one makes room for it."""
@@ -192,3 +217,8 @@ def _with_save(save: ParsedMetrics, reading: ParsedMetrics | None, template: Tem
     if not template.form.is_clear:
         reading = ParsedMetrics(step=reading.step, epoch=reading.epoch)
     return reading._replace(checkpoint=save.checkpoint)
+
+
+def _speech(key: bytes) -> int:
+    """Return how surely a line is said rather than logged."""
+    return 2 if _SPEAKS.search(key) else 1 if _SENTENCE.search(key) else 0

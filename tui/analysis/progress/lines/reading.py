@@ -42,6 +42,11 @@ class ParsedMetrics(NamedTuple):
     metrics: tuple[tuple[str, float], ...] = ()
 
     @property
+    def counted(self) -> float | None:
+        """What the line counts: steps, those of the epoch, or epochs."""
+        return next((x for x in (self.step, self.epoch_step, self.epoch) if x is not None), None)
+
+    @property
     def is_save(self) -> bool:
         """True if the line reports nothing but a save, with or without its step."""
         return self.checkpoint is not None and self == ParsedMetrics(
@@ -53,6 +58,14 @@ class ParsedMetrics(NamedTuple):
         """True if the line reports nothing but an epoch: a heading, or a line within an evaluation."""
         is_more = self.loss is not None or self.step is not None or self.epoch is None
         return not is_more and self == ParsedMetrics(epoch=self.epoch, rank=self.rank, metrics=self.metrics)
+
+
+class Told(NamedTuple):
+    """A reading, and the time (epoch ns) and replica of its line."""
+
+    at_ns: int
+    replica: str
+    reading: ParsedMetrics
 
 
 def merged(reading: ParsedMetrics, other: ParsedMetrics) -> ParsedMetrics:

@@ -81,7 +81,7 @@ class Shape:
     can_announce: bool
     can_fail: bool
     has_moving_target: bool
-    is_speech: bool
+    speech: int
     layouts: list[Layout] = field(default_factory=list)
     is_known: bool = False
     """True from the second line on: an expression for a text that appears once would be wasted."""

@@ -46,6 +46,8 @@ _LANGUAGE = re.compile(
     re.IGNORECASE,
 )
 """Words and signs of prose and code, which no trainer prints beside its numbers."""
+_MARKED = re.compile(r"\s*(?:[-*•]|#+) |> |\W*`")
+"""Marks of a text in Markdown that quotes a count."""
 _BAR_TITLE = TRAINING | frozenset(
     [
         "step",
@@ -259,7 +261,7 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     line = _Line(texts, numbers, index)
     is_fraction = index is not None and numbers[index].is_fraction
     goes_on = evaluates and (is_fraction or "eval_loss" not in line.fields)  # its result comes later
-    if goes_on or not line.known() or _is_setting(numbers):
+    if goes_on or not line.known() or _is_setting(numbers) or (line.counts() and _MARKED.match(texts[0])):
         return Template()
     title = _title(texts, index) if is_bar and index is not None else []
     if is_bar and index is not None and not _trains(line, index, title, evaluates):

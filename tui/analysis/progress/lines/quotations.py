@@ -1,0 +1,113 @@
+"""Tell a training from a log of one that somebody quotes.
+
+A program prints the same lines again and again; a person or a model says something, shows a few lines, and
+says something else. So a quotation is short, stands next to what is said, and ends, while a training goes on.
+Until it has, lines that something is said around count for nothing: what was believed of them is withdrawn.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from api_client.models.logs import NS_PER_S
+from tui.analysis.progress.lines.reading import Told
+
+QUOTED_LINES = 16
+"""Length of a quotation, and distance in lines from what is said around it."""
+
+QUOTED_NS = 120 * NS_PER_S
+"""The same in time: a training prints more lines in that time, or takes longer for a step."""
+
+
+@dataclass(slots=True)
+class Voice:
+    """What a replica has said and reported."""
+
+    lines: int = 0
+    now_ns: int = 0
+    said: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=2))
+    """Line and time (epoch ns) of the newest two sentences: a single one may be a warning."""
+    blocks: list[list[Told]] = field(default_factory=lambda: [[]])
+    """Readings between what is said, those of the newest block at the end."""
+    begun: int = 0
+    ended: int = 0
+    """The first and the last line of the newest block."""
+    is_withheld: bool = False
+    """Something is said before the newest block, or a block has been quoted."""
+
+    def is_near(self, line: int, at_ns: int) -> bool:
+        """Return True if a line is within the length of a quotation before the newest one."""
+        return self.lines - line <= QUOTED_LINES and abs(at_ns - self.now_ns) <= QUOTED_NS
+
+
+class Quotations:
+    """Withholds readings that may be quoted, until a training has gone on."""
+
+    def __init__(self) -> None:
+        self.is_training = False
+        self._voices: dict[str, Voice] = {}
+
+    def _voice(self, replica: str) -> Voice:
+        voice = self._voices.get(replica)
+        if voice is None:
+            voice = self._voices.setdefault(replica if len(self._voices) < 256 else "", Voice())
+        return voice
+
+    def hear(self, replica: str, at_ns: int, speech: int) -> list[Told] | None:
+        """Note a line before it is taken; if it shows that something believed is quoted, return the rest."""
+        voice = self._voice(replica)
+        voice.lines += 1
+        voice.now_ns = at_ns
+        if not speech:
+            return None
+        voice.said.extend([(voice.lines, at_ns)] * speech)
+        block = voice.blocks[-1]
+        if not block or len(voice.said) < 2 or voice.said[0][0] < voice.begun - QUOTED_LINES:
+            return None
+        is_quoted = voice.is_near(voice.ended, block[-1].at_ns)
+        voice.blocks = [*voice.blocks[-64:], []]
+        if voice.is_withheld or not is_quoted:
+            return None
+        voice.is_withheld = True
+        others = (voice for voice in self._voices.values() if not voice.is_withheld)
+        return [told for voice in others for block in voice.blocks for told in block]
+
+    def take(self, replica: str, readings: Sequence[Told]) -> list[Told]:
+        """Return which of the readings, and of those before, are believed now."""
+        if self.is_training or not readings:
+            return list(readings)
+        voice = self._voice(replica)
+        block = voice.blocks[-1]
+        if not block:
+            voice.begun = voice.lines
+            voice.is_withheld |= len(voice.said) == 2 and voice.is_near(*voice.said[0])
+        voice.ended = voice.lines
+        block += readings
+        self.is_training = not voice.is_near(voice.begun, block[0].at_ns) or goes_on(voice.blocks)
+        if not voice.is_withheld:
+            return list(readings)
+        return [told for each in voice.blocks for told in each] if self.is_training else []
+
+
+def goes_on(blocks: Sequence[Sequence[Told]]) -> bool:
+    """Return True if lines of one kind count on evenly around what is said: a training prints samples.
+
+    Three lines towards one total suffice in two blocks; without a total there must be three blocks.
+    """
+    counts: dict[tuple[object, ...], list[tuple[int, float]]] = {}
+    for number, block in enumerate(blocks):
+        for told in block:
+            reading = told.reading
+            if reading.counted is not None:
+                # Lines of one kind have the same total, and report the same values.
+                kind = (reading.total_steps, reading.loss_name, *(value is None for value in reading[:10]))
+                counts.setdefault(kind, []).append((number, reading.counted))
+    for (total, *_), counted in counts.items():
+        moves = [after - before for (_, before), (_, after) in pairwise(counted)]
+        in_blocks = len({number for number, _ in counted})
+        if in_blocks > (1 if total else 2) and len(moves) > 1 and 0 < max(moves) <= 1.5 * min(moves):
+            return True
+    return False
