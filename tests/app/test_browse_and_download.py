@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import shutil
 import struct
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from api_client.emulator.processes import EmulatorChild
+from api_client.transfers import objects
 from support.dashboard import READ_ONLY, text_of
 from support.remotes import remote_of
 from support.waiting import to_screen, until, until_quiet
@@ -44,6 +46,19 @@ def demo() -> Iterator[EmulatorChild]:
     """One demo world for all: nothing here changes it."""
     with EmulatorChild() as emulator:
         yield emulator
+
+
+@pytest.fixture
+def slow_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a file of gigabytes arrive as from far away; at full speed it keeps a core busy meanwhile."""
+    pieces = objects._pieces
+
+    async def slow_pieces(*of_an_answer: Any) -> AsyncIterator[bytes]:
+        async for piece in pieces(*of_an_answer):
+            yield piece
+            await asyncio.sleep(0.1)
+
+    monkeypatch.setattr(objects, "_pieces", slow_pieces)
 
 
 def dashboard(emulator: EmulatorChild) -> BtTuiApp:
@@ -132,7 +147,7 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
 
 
 async def test_leaving_while_a_download_is_under_way_asks_first_and_keeps_what_arrived(
-    here: Path, demo: EmulatorChild
+    here: Path, demo: EmulatorChild, slow_network: None
 ) -> None:
     app = dashboard(demo)
     async with app.run_test(size=SIZE, notifications=True) as pilot:

@@ -107,7 +107,7 @@ FORMATS = [bars, named, numbered, epochs]
 
 @pytest.mark.parametrize("steps", [STEPS, RESTARTED], ids=["straight", "restarted"])
 @pytest.mark.parametrize("lines_of", FORMATS)
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.integers(1, 10_000))
 def test_loss_of_a_checkpoint_is_right_or_unknown_in_the_newest_part(
     lines_of: Callable[[Sequence[int]], list[LogLine]], steps: Sequence[int], cut: int
@@ -118,7 +118,7 @@ def test_loss_of_a_checkpoint_is_right_or_unknown_in_the_newest_part(
 
 
 @pytest.mark.parametrize("lines_of", FORMATS)
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.integers(1, 10_000))
 def test_loss_of_a_checkpoint_is_right_or_unknown_in_the_oldest_part(
     lines_of: Callable[[Sequence[int]], list[LogLine]], cut: int
@@ -129,7 +129,7 @@ def test_loss_of_a_checkpoint_is_right_or_unknown_in_the_oldest_part(
 
 
 @pytest.mark.parametrize("lines_of", FORMATS)
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.integers(0, 10_000), st.integers(1, 40))
 def test_loss_of_a_checkpoint_is_right_or_unknown_around_a_gap(
     lines_of: Callable[[Sequence[int]], list[LogLine]], first: int, count: int

@@ -6,18 +6,42 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from api_client.submission.config_file import load_deploy_checkpoints_config, load_training_project
+from api_client import definitions
+from api_client.submission.config_file import (
+    execution,
+    load_deploy_checkpoints_config,
+    load_training_project,
+    loading,
+)
+from api_client.submission.config_file.stand_ins import official_modules
 from api_client.submission.payload import job_payload, project_payload
 from api_client.version import __version__
 from support.example_configs import NAMES, example_config
 
 GOLDEN = Path(__file__).parent / "golden"
 SENDER = {"truss_client_version": f"bt-tui {__version__}", "git_info": None}
+
+
+@pytest.fixture(autouse=True)
+def _configs_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run configs in this process; test_config_loading.py has them in one of their own, as users do."""
+
+    def own() -> Any:
+        for name, module in official_modules(execution.refuse_to_push).items():
+            monkeypatch.setitem(sys.modules, name, module)
+        return definitions
+
+    def finished(path: Path, _python: Path, kind: str, _stop: object) -> tuple[int, bytes, str]:
+        return 0, json.dumps({"definition": execution._document(str(path), kind)}).encode(), ""
+
+    monkeypatch.setattr(execution, "_own", own)
+    monkeypatch.setattr(loading, "_finished", finished)
 
 
 def recorded(name: str) -> dict[str, Any]:
