@@ -2,6 +2,7 @@ import math
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from itertools import product
 
 import pytest
 from textual import events
@@ -162,35 +163,43 @@ async def test_sort_key_walks_the_shown_columns_from_left_to_right(width) -> Non
 COLUMN_IDS = [*sortable(job_columns(lambda: None))]
 
 
-@pytest.mark.parametrize("column", COLUMN_IDS)
-async def test_sort_by_any_column_is_restored_after_a_restart(tmp_path, column) -> None:
+async def test_sort_by_any_column_is_restored_after_a_restart(tmp_path) -> None:
+    def home_screen(memory: Memory) -> HomeScreen:
+        return HomeScreen(partial(StubFleetFeed, fleet()), "acme", memory)
+
     memory = Memory(tmp_path / "layout.json")
-    before = screen_view(lambda: HomeScreen(partial(StubFleetFeed, fleet()), "acme", memory))
+    kept: dict[str, Memory] = {}
+    before = screen_view(lambda: home_screen(memory))
     async with opened(before, SIZE):
-        home_of(before).sort = (column, True)
-    memory.save()
-    kept = Memory(tmp_path / "layout.json")
-    after = screen_view(lambda: HomeScreen(partial(StubFleetFeed, fleet()), "acme", kept))
-    async with opened(after, SIZE):
-        assert home_of(after).sort == table_of(after).sort_mark == (column, True)
+        for column in COLUMN_IDS:
+            home_of(before).sort = (column, True)
+            memory.save()
+            kept[column] = Memory(tmp_path / "layout.json")
+    after = screen_view(lambda: home_screen(Memory()))
+    async with opened(after, SIZE) as pilot:
+        for column in COLUMN_IDS:
+            await after.push_screen(home_screen(kept[column]))
+            await settle(pilot)
+            assert home_of(after).sort == table_of(after).sort_mark == (column, True)
+            await after.pop_screen()
 
 
-@pytest.mark.parametrize("column", COLUMN_IDS)
-async def test_rows_without_a_value_come_last_in_both_directions(column) -> None:
+async def test_rows_without_a_value_come_last_in_both_directions() -> None:
     bare = job("bare", "PENDING", user=None, created_at=None, instance_type=None, training_project=None)
     previews = {**JOB_PREVIEWS, "boot": JobPreview(ProgressSnapshot(step=3, loss=math.nan))}
     prices = {"A10G:1": 0.1, "H200:8": 1.0}
     snapshot = FleetFold().fold(PROJECTS, (bare, *JOBS), previews, ONE_O_CLOCK, prices)
     app = home(snapshot)
+    columns = {column.id: column for column in job_columns(lambda: snapshot)}
     async with opened(app, (250, 24)) as pilot:
-        shown = next(one for one in job_columns(lambda: snapshot) if one.id == column)
-        for descending in (False, True):
+        for column, descending in product(COLUMN_IDS, (False, True)):
             home_of(app).sort = (column, descending)
-            await settle(pilot)
-            cells = ["".join(text for text, _ in shown.cell(row)).strip("–⋯") for row in table_of(app).rows]
+            await pilot.pause()
+            rows = table_of(app).rows
+            cells = ["".join(text for text, _ in columns[column].cell(row)).strip("–⋯") for row in rows]
             if column == "progress":
-                cells = ["done" if row.done is not None else "" for row in table_of(app).rows]
-            assert cells == [cell for cell in cells if cell] + [cell for cell in cells if not cell]
+                cells = ["done" if row.done is not None else "" for row in rows]
+            assert cells == [cell for cell in cells if cell] + [cell for cell in cells if not cell], column
 
 
 async def test_losses_are_sorted_by_value_and_nan_is_the_worst() -> None:
