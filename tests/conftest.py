@@ -21,6 +21,7 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
 from support.faulty import FaultyServer, faulty_server
+from support.frames import drawn_on_demand
 from tui.system.garbage import make_no_caches_for_lines
 
 SETTINGS = (
@@ -115,6 +116,12 @@ async def nothing_left_to_do(*_limits_s: float) -> None:
     while quiet_rounds < QUIET_ROUNDS and loop.time() - begun_s < PATIENCE_S:
         await asyncio.sleep(0)
         quiet_rounds = 0 if loop._ready else quiet_rounds + 1
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _draw_no_frames() -> Iterator[None]:
+    with drawn_on_demand():
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

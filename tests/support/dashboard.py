@@ -16,6 +16,7 @@ from textual.screen import Screen
 from textual.widgets import Input, TextArea
 
 from api_client.deployment import DeployAnswers
+from support.frames import picture_of
 from support.worlds import StubFleetFeed, StubRunFeed, fleet, run
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.snapshot import FleetSnapshot
@@ -122,8 +123,7 @@ class Heard:
 
 
 def text_of(app: BtTuiApp) -> str:
-    lines = app.screen._compositor.render_strips()
-    return "\n".join(strip.text.rstrip() for strip in lines)
+    return picture_of(app.screen)
 
 
 async def settle(pilot: Pilot[Any]) -> None:
