@@ -98,7 +98,7 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
         assert tree.cursor_row == largest
         # A finished job's adapter.
         await to_screen(pilot, HomeScreen, "escape")
-        await pilot.press("escape", "slash", *"flux", "enter")
+        await pilot.press("escape", "slash", *"flux-lora-prod", "enter")
         await sees(pilot, "flux-lora-produc")
         await to_screen(pilot, JobScreen, "enter")
         await pilot.press("4")
