@@ -17,11 +17,15 @@ POLL_EVERY_S = 0.05
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
-    """Let the dashboard go on until the condition holds; fails with the screen when it never does."""
+    """Let the dashboard go on until the condition holds; fails with the screen when it never does.
+
+    It is drawn meanwhile: some widgets wait until what they show was drawn.
+    """
     loop = asyncio.get_running_loop()
     give_up = loop.time() + PATIENCE_S
     while not condition():
-        assert loop.time() < give_up, text_of(pilot.app)  # type: ignore[arg-type]
+        shown = text_of(pilot.app)  # type: ignore[arg-type]
+        assert loop.time() < give_up, shown
         await pilot.pause(POLL_EVERY_S)
 
 
