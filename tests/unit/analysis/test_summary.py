@@ -122,7 +122,7 @@ def sizes(summary: Document) -> dict[str, int]:
 
 
 @pytest.mark.proves("docs/commands.md", "`summary`")
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(runs(), st.lists(explanations(), max_size=3), st.lists(texts, max_size=9))
 def test_any_run_fits_into_four_kilobytes_in_every_format(
     run: RunSnapshot, why: list[Explanation], printed: list[str]
