@@ -124,14 +124,15 @@ class Downloads:
         *,
         by_rank: bool | None = None,
     ) -> DownloadPlan:
-        """Plan selected files of a listing; sends no request.
+        """Plan selected files of a listing, with the paths that they have in a download of the whole.
 
-        ``by_rank`` says if other nodes of the job have files too (None: if one of these is not node 0's),
-        so that a selection gets the same paths as the whole.
+        ``by_rank`` says if nodes other than the first have files of the job; if None, the listing is read.
         """
-        listed = [planned_file(file) for file in files]
-        by_rank = any(file.node_rank for file in files) if by_rank is None else by_rank
-        return await asyncio.to_thread(make_plan, project_id, job_id, folder, listed, by_rank=by_rank)
+        if by_rank is None:
+            listed = await list_files(self._checkpoints, project_id, job_id)
+            by_rank = any(file.node_rank for file in listed)
+        selected = [planned_file(file) for file in files]
+        return await asyncio.to_thread(make_plan, project_id, job_id, folder, selected, by_rank=by_rank)
 
     async def plan_archive(
         self,

@@ -427,6 +427,16 @@ async def test_files_of_several_nodes_get_a_folder_each_and_the_server_s_time(fo
     assert (folder.path / "rank-0/ckpt/a").stat().st_mtime == 1772359200  # the server's
 
 
+async def test_a_selected_file_gets_the_path_that_it_has_in_the_whole(folder: Folder) -> None:
+    store = folder.serve(Stored("ckpt/a", b"zero"), Stored("ckpt/a", b"one", rank=1))
+    async with store.client() as client:
+        whole = await client.downloads.plan_checkpoints(PROJECT, JOB, folder.path)
+        (first, _) = await client.checkpoints.files_of(PROJECT, JOB, "ckpt")
+        for by_rank in (None, True):
+            plan = await client.downloads.plan_files(PROJECT, JOB, folder.path, [first], by_rank=by_rank)
+            assert plan.files[0].path == whole.files[0].path == folder.path / "rank-0/ckpt/a"
+
+
 class SmallDisk:
     """A disk of ``size_bytes`` for all files: what goes beyond, the system refuses."""
 

@@ -53,12 +53,14 @@ class DownloadRequest:
     """A user's request to download data of a job.
 
     Either the ``archive`` of its source code, or ``checkpoints``; with ``files`` only those of their
-    files. ``size_bytes`` is None if the size is not known in advance.
+    files, and ``by_rank`` says if nodes other than the first have files of the job (None: not known yet).
+    ``size_bytes`` is None if the size is not known in advance.
     """
 
     job: TrainingJob
     checkpoints: tuple[str, ...] = ()
     files: tuple[CheckpointFile, ...] = ()
+    by_rank: bool | None = None
     archive: bool = False
     size_bytes: int | None = None
 

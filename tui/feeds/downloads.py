@@ -126,7 +126,9 @@ class DownloadsFeed:
         if request.archive:
             return await downloads.plan_archive(job.project_id, job.id, folder)
         if request.files:
-            return await downloads.plan_files(job.project_id, job.id, folder, request.files)
+            return await downloads.plan_files(
+                job.project_id, job.id, folder, request.files, by_rank=request.by_rank
+            )
         return await downloads.plan_checkpoints(
             job.project_id, job.id, folder, checkpoints=request.checkpoints
         )

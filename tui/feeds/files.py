@@ -100,12 +100,14 @@ SYNCING_INTERVAL_S = 15.0
 class FilesSnapshot:
     """The files of a checkpoint.
 
-    ``files`` is None until the first page arrives, and incomplete while ``is_loading``. ``error`` is set
-    while the last attempt failed; the previous files are kept.
+    ``files`` is None until the first page arrives, and incomplete while ``is_loading``. ``by_rank`` says if
+    nodes other than the first have files of the job, None until that is known. ``error`` is set while the
+    last attempt failed; the previous files are kept.
     """
 
     is_loading: bool = True
     files: tuple[CheckpointFile, ...] | None = None
+    by_rank: bool | None = None
     error: str = ""
 
 
@@ -178,17 +180,18 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
         files: list[CheckpointFile] = []
         job, name = self._job, self._checkpoint.checkpoint_id
         checkpoints = self._session.client.checkpoints
-        others: set[str] = set()
+        by_rank, others = False, set[str]()
         if name == ROOT_CHECKPOINT:
             listed = await checkpoints.list(job.project_id, job.id)
             others = {other.checkpoint_id for other in listed} - {name}
         async for file in checkpoints.files(job.project_id, job.id):
+            by_rank |= bool(file.node_rank)
             if not belongs_to(file.relative_file_name, name, others):
                 continue
             files.append(file)
             if first and len(files) % PAGE_FILES == 0:
                 self._change(files=tuple(files))
-        self._change(is_loading=False, files=tuple(files), error="")
+        self._change(is_loading=False, files=tuple(files), by_rank=by_rank, error="")
 
 
 class CacheFeed(ListingFeed[CacheSnapshot]):

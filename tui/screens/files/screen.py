@@ -190,9 +190,10 @@ class FilesScreen(TreeScreen):
             self.notify("Nothing to download here.")
             return
         size = sum(file.size_bytes or 0 for file in files)
+        names, by_rank = (self._checkpoint.checkpoint_id,), self.snapshot.by_rank
         self.post_message(
             DownloadRequested(
-                DownloadRequest(self._job, (self._checkpoint.checkpoint_id,), files=files, size_bytes=size)
+                DownloadRequest(self._job, names, files=files, by_rank=by_rank, size_bytes=size)
             )
         )
 
