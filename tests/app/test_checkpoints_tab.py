@@ -9,6 +9,7 @@ import pytest
 
 from api_client.models import Checkpoint
 from support.dashboard import Dashboard, Heard, job_view, opened, pressed
+from support.sick_runs import sick_run
 from support.worlds import ONE_O_CLOCK, run
 from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.snapshot import ProgressSnapshot
@@ -59,6 +60,14 @@ async def test_newest_best_and_uploading_are_said_in_words_at_every_width() -> N
         await pilot.resize_terminal(80, 16)
         text = await pressed(pilot)
         assert "checkpoint-100" in text and "┤" not in text
+
+
+async def test_without_checkpoints_there_are_the_curve_and_no_keys_for_them() -> None:
+    for progress, has_curve in ((sick_run("hang").progress, True), (LOSSES, False)):
+        async with opened(tab((), progress or LOSSES), (80, 24)) as pilot:
+            text = await pressed(pilot)
+            assert "No checkpoints" in text and "download" not in text
+            assert ("loss  " in text.partition("No checkpoints")[2]) is has_curve
 
 
 async def test_what_is_said_before_and_after_they_are_judged() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -140,6 +141,15 @@ async def test_the_grid_has_its_first_chart_widest_flat_ones_low_at_its_end_and_
             assert not nodes_of(text)
             await press(pilot, back)
             assert len(deck(app).shown) > 3
+
+
+async def test_number_of_charts_is_shown_where_not_all_have_room() -> None:
+    app = metrics_tab()
+    async with opened(app, (80, 24)) as pilot:
+        assert re.search(r"[4-6] of (\d+) charts", text_of(app))
+        await pilot.resize_terminal(200, 55)
+        await settle(pilot)
+        assert not re.search(r"of \d+ charts", text_of(app))
 
 
 async def test_the_log_of_a_past_range_does_not_claim_to_follow() -> None:

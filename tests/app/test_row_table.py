@@ -67,6 +67,16 @@ async def test_a_refresh_keeps_cursor_and_line_of_the_screen_by_key() -> None:
         assert [key in text for text in app.lines()] == line
 
 
+async def test_chosen_row_stays_in_view_when_rows_come_above_it() -> None:
+    app = TableApp(PLANETS[-1:])
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.press("enter")
+        app.table.set_rows(PLANETS)
+        await pilot.pause()
+        assert app.table.cursor_key == PLANETS[-1].name
+        assert any(PLANETS[-1].name in text for text in app.lines())
+
+
 async def test_rows_are_painted_again_only_if_their_cells_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     app = TableApp(PLANETS)
     async with app.run_test(size=(40, 10)) as pilot:

@@ -58,7 +58,7 @@ async def test_choose_review_change_submit_and_watch(here: Path) -> None:
             await pilot.press("n")
             await until(pilot, lambda: "config files" in text_of(app))
             await pilot.press("enter")
-            shown = ("from-the-screen", "sh ./run.sh", "2 files", "2Gi, spot")
+            shown = ("from-the-screen", "sh ./run.sh", "2 files", "2Gi, spot", "definitions.TrainingProject(")
             await until(pilot, lambda: all(each in text_of(app) for each in shown))
             app.screen.query_one("#availability").focus()
             await pilot.press(*"dedicated", "tab")

@@ -24,6 +24,7 @@ from api_client.submission.findings import Finding
 from api_client.submission.payload import Overrides, apply_overrides
 from api_client.submission.preflight import preflight
 from api_client.submission.submitting import SubmissionProgress, submit
+from tui.analysis.redaction import redaction
 from tui.feeds.throttle import SnapshotFeed
 from tui.readers.session import Session
 from tui.settings.remembered import State, change_state, read_state, state_path
@@ -120,6 +121,12 @@ def _walk(below: Path) -> Iterator[Path]:
 Stage = Literal["choosing", "loading", "reviewing", "submitting", "submitted"]
 
 
+def _shown_source(config: Path) -> str:
+    text = config.read_text(encoding="utf-8", errors="replace")
+    shown, _hidden = redaction({config.name: text}, lambda _value: "…")
+    return shown(config.name) or ""
+
+
 @dataclass(frozen=True, slots=True)
 class SubmissionSnapshot:
     """The state of a submission.
@@ -132,6 +139,8 @@ class SubmissionSnapshot:
     stage: Stage = "choosing"
     choices: tuple[ConfigChoice, ...] | None = None
     config: Path | None = None
+    source: str = ""
+    """The text of the config, without values of environment variables."""
     project: TrainingProject | None = None
     plan: ArchivePlan | None = None
     is_reviewed: bool = False
@@ -176,7 +185,8 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
         stop = Event()  # Otherwise the program could not exit while the config runs.
         try:
             loaded = await asyncio.to_thread(load_training_project, config, stop=stop)
-        except ApiClientError as error:
+            source = await asyncio.to_thread(_shown_source, config)
+        except (ApiClientError, OSError) as error:
             self._change(stage="choosing", error=str(error))
             return
         finally:
@@ -184,6 +194,7 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
         if self._team and not loaded.team_name:
             loaded = loaded.model_copy(update={"team_name": self._team})
         self._loaded = loaded
+        self._change(source=source)
         await self.review(Overrides())
 
     async def review(self, overrides: Overrides) -> None:

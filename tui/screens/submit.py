@@ -25,6 +25,7 @@ from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapsho
 from tui.forms.submission import FIELDS, overrides_of, summary
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
 from tui.screens.dialogs import ConfirmScreen, PathDialog
+from tui.screens.highlighting import text_lines
 from tui.screens.job.page import JobPage
 from tui.system.saved_files import is_own_file, own_path
 from tui.system.starters import FilesInTheWay, StarterProject, write_starters
@@ -34,6 +35,7 @@ from tui.text.units import bytes_iec
 from tui.widgets.background import run_in_background
 from tui.widgets.row_table import RowTable
 from tui.widgets.text_panel import Line, TextPanel, WrappedText
+from tui.widgets.tones import tone_styles
 
 
 class OverrideInputs(Vertical):
@@ -178,6 +180,7 @@ class SubmitScreen(AppScreen):
             yield ProgressBar(id="bar", show_eta=False)
 
     def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self.watch_snapshot(self.snapshot))
         self.watch_snapshot(self.snapshot)
         run_in_background(self, self._feed.find_configs_nearby, "search for configs")
 
@@ -219,6 +222,8 @@ class SubmitScreen(AppScreen):
     def _show_review(self, snapshot: SubmissionSnapshot) -> None:
         assert snapshot.project is not None
         lines = [*_fact_lines(summary(snapshot.project, snapshot.plan)), "", *_finding_lines(snapshot)]
+        if snapshot.source:
+            lines += ["", *text_lines(snapshot.source, "config.py", tone_styles(self.app))]
         self.query_one("#job", TextPanel).set_lines(lines, keep_place=True)
         self.query_one(OverrideInputs).show(snapshot.project)
 

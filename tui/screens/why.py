@@ -86,8 +86,6 @@ class WhyScreen(AppScreen):
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "next_problem" and len(self.snapshot.problems) < 2:
-            return False
         useless = {
             "show_log": self._begin is None,
             "stop_job": self.job.is_finished,
@@ -109,6 +107,7 @@ class WhyScreen(AppScreen):
     def _show(self) -> None:
         view = self.snapshot
         facts: list[Line] = [[(text, "muted")] for text in _when(view, self.job)]
+        self.unhinted = frozenset({"next_problem"} if len(view.problems) < 2 else ())
         if len(view.problems) > 1:
             facts.append([(f"{view.place + 1} of {len(view.problems)}", "muted")])
         self.set_header("Why", sanitize(self.job.name or self.job.id), facts)
@@ -134,7 +133,10 @@ class WhyScreen(AppScreen):
     # Actions
 
     def action_next_problem(self) -> None:
-        self._feed.show_next()
+        if len(self.snapshot.problems) < 2:
+            self.notify("There is no other problem.")
+        else:
+            self._feed.show_next()
 
     def action_show_log(self) -> None:
         if self._begin is not None:

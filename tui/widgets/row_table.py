@@ -129,7 +129,7 @@ class RowTable(CursorRows, Generic[Row]):
         return frozenset(column.id for column, _ in self._layout)
 
     def set_rows(self, rows: Sequence[Row]) -> None:
-        """Show these records. The cursor stays on its key and on its screen line.
+        """Show these records. The cursor stays on its key, on its screen line, and in view if it was.
 
         Without records only the heading is left. The table is not hidden, so that it keeps the focus.
         """
@@ -146,7 +146,9 @@ class RowTable(CursorRows, Generic[Row]):
             number = self._index_of(before)
         self._cursor = number if number is not None else max(0, min(self._cursor, len(rows) - 1))
         self.virtual_size = Size(0, len(rows) + len(self._headings) + HEADING_LINES)
-        if number is not None and self.scroll_offset.y:
+        in_view = range(self.size.height - HEADING_LINES)
+        is_lost = top in in_view and self._line_of(self._cursor) - self.scroll_offset.y not in in_view
+        if number is not None and (self.scroll_offset.y or is_lost):
             self.scroll_to(y=max(0, self._line_of(self._cursor) - top), animate=False, force=True)
         self._seen = self._visible()
         now_seen, *now_where = self._seen

@@ -46,6 +46,8 @@ class ChartGrid(Container, can_focus=True):
     arrangement: var[Layout] = var("grid", init=False)
     text: var[str] = var("", init=False)
     """The filter: words that the name of each chart shown contains."""
+    counts: var[tuple[int, int]] = var((0, 0), init=False)
+    """How many charts are shown, and how many there are with data, of those that pass the filter."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -175,6 +177,8 @@ class ChartGrid(Container, can_focus=True):
         if not self._data or not width or not height:
             return
         order, columns, rows = self._fitting()
+        if self.arrangement != "lines":
+            self.counts = len(order), sum(data.has_data and data.matches(self.text) for data in self._data)
         first, *others = [data.finished for data in order]
         order = [first, *(data.without_checkpoints for data in others)]
         tallest = max(rows)

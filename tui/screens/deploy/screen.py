@@ -116,15 +116,16 @@ class DeployScreen(AppScreen):
         self._show_review(self.snapshot.form)
 
     def _show_header(self, snapshot: DeploySnapshot) -> None:
-        spans = [[("‹ ", "muted"), ("Deploy checkpoints", "key")], [(f"on {self._remote_name}", "muted")]]
         form = snapshot.form
+        spans = [[("‹ ", "muted"), ("Deploy checkpoints", "key")]]
         if snapshot.stage == "asking":
             number, total = form.place
-            spans.append([("review" if number == total else f"step {number} of {total}", "plain")])
             if form.job is not None:
-                spans.append([(f"of {sanitize(form.job.name or form.job.id)}", "plain")])
+                spans[0].append((f" of {sanitize(form.job.name or form.job.id)}", "strong"))
+            spans.append([("review" if number == total else f"step {number} of {total}", "plain")])
         elif form.model_name:
             spans.append([(sanitize(form.model_name), "plain")])
+        spans.append([(f"on {self._remote_name}", "muted")])
         self.query_one("#header", StatusLine).set_facts(spans)
 
     def _show_question(self, form: DeployForm) -> None:

@@ -503,6 +503,8 @@ class HomeScreen(AppScreen):
     def action_next_alarmed(self) -> None:
         """Go to the worst job that needs attention; from one to the next, and from the last back."""
         alarmed = [row.id for row in worst_first(self._jobs.rows)]
+        if alarmed in ([], [self._jobs.cursor_key]):
+            self.notify(f"No {'other ' if alarmed else ''}job needs attention.")
         if alarmed:
             here = self._jobs.cursor_key
             following = alarmed.index(here) + 1 if here in alarmed else 0

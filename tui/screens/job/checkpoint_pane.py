@@ -125,13 +125,15 @@ class CheckpointPane(Vertical):
         """Show the loss or reward by step below the table, read at the checkpoint under the cursor."""
         run, fact, chart = self._run, self.chosen, self.query_one(LineChart)
         room = max(self.size.height - len(self._facts) - 2, self.size.height * LEAST_SHARE_OF_CURVE)
-        has_curve = run is not None and run.progress is not None and fact is not None and room >= CURVE_LINES
+        progress = run.progress if run is not None and run.checkpoints is not None else None
+        has_line = progress is not None and (fact is not None or progress.loss is not None)
+        has_curve = has_line and room >= CURVE_LINES
         self._table.styles.height = len(self._facts) + 1 if has_curve else None
         self.set_class(has_curve, "-with-curve")
-        if run is not None and fact is not None and has_curve and chart.is_on_screen:
+        if run is not None and has_curve and chart.is_on_screen:
             if self._curve is None:
                 self._curve = run_charts(run, ChartView(x_axis="step"))[0].finished
-            chart.show(self._curve.series, replace(self._curve.spec, cursor=fact.step))
+            chart.show(self._curve.series, replace(self._curve.spec, cursor=fact.step if fact else None))
 
     def on_resize(self) -> None:
         self._show_curve()

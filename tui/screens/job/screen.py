@@ -208,6 +208,7 @@ class JobScreen(AppScreen):
     def on_mount(self) -> None:
         for part in ("view", "snapshot"):
             self.watch(self.metrics, part, self._show_time, init=False)
+        self.watch(self.metrics.grid, "counts", self._show_time, init=False)
         for part in ("nodes", "searching"):
             self.watch(self.log_pane, part, self._show_hints, init=False)
         self.watch_tab(self.tab)
@@ -317,13 +318,17 @@ class JobScreen(AppScreen):
 
     def _show_hints(self) -> None:
         log, is_over = self.log_pane, self.is_over
+        has_checkpoints = self.snapshot is not None and bool(self.snapshot.checkpoints)
         of_no_use = {
             "why": not self._is_explainable,
             "show_logs": self.tab == "logs",
-            "deploy": self.snapshot is None or not self.snapshot.checkpoints,
+            "deploy": not has_checkpoints,
+            "open_checkpoint": not has_checkpoints,
+            "download_checkpoint": not has_checkpoints,
+            "compare_checkpoints": not has_checkpoints,
             "stop_job": is_over,
             "recreate_job": not is_over,
-            "resume": not is_over or self.snapshot is None or not self.snapshot.checkpoints,
+            "resume": not is_over or not has_checkpoints,
             "toggle_follow": is_over,
             "next_match": not log.searching,
             "next_node": len(log.nodes) < 2 or self.tab in ("checkpoints", "details"),
@@ -338,7 +343,9 @@ class JobScreen(AppScreen):
         log = self.log_pane
         log.show_range(*self.metrics.log_range)
         if self.tab == "metrics":
-            self.query_one("#moment", StatusLine).set_facts([log.moment_spans()])
+            shown, charts = self.metrics.grid.counts
+            facts = [[(f"{shown} of {charts} charts", "muted")]] if shown < charts else []
+            self.query_one("#moment", StatusLine).set_facts([*facts, log.moment_spans()])
 
     @on(TimeRow.Chosen)
     def _range_chosen(self, message: TimeRow.Chosen) -> None:
