@@ -377,3 +377,17 @@ async def test_the_file_holds_the_samples_that_are_drawn(tmp_path: Path) -> None
             assert written == shown
     assert "nan" in {row["value"] for row in rows}
     assert any(row["time"].endswith("Z") for row in rows)
+
+
+async def test_samples_by_step_are_exported_with_their_time(tmp_path: Path) -> None:
+    app = metrics_tab("nan")
+    async with opened(app, WIDE) as pilot:
+        metrics = screen(app).metrics
+        metrics.view = replace(metrics.view, x_axis="step")
+        await pressed(pilot, "E")
+        app.screen.query_one("#file").value = str(tmp_path / "charts.csv")  # type: ignore[attr-defined]
+        await pilot.press("enter")
+        await until(pilot, (tmp_path / "charts.csv").exists)
+    with (tmp_path / "charts.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["step"]]
+    assert rows and all(row["time"].endswith("Z") for row in rows)

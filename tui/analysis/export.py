@@ -11,7 +11,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -94,20 +94,30 @@ def json_text(tables: Sequence[ExportTable]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=True).replace(_DELETE, "\\u007f") + "\n"
 
 
-def table_of_series(name: str, charts: Iterable[tuple[str, str, str, Sequence[Series]]]) -> ExportTable:
-    """Return charts as one long table: chart, series, time or step, value, unit.
+def table_of_series(
+    name: str,
+    charts: Iterable[tuple[str, str, str, Sequence[Series]]],
+    time_of: Callable[[float], float] | None = None,
+) -> ExportTable:
+    """Return charts as one long table: chart, series, time, step, value, unit.
 
-    A chart is its title, its unit, its x axis ("step", or else in epoch seconds), and its lines. The NaN
+    The step is that of a chart by step, and ``time_of`` returns its time (epoch seconds). A chart is its title, its unit, its x axis ("step", or else in epoch seconds), and its lines. The NaN
     of a metric is a gap and is left out; the NaN of a loss was printed by the trainer, and stays.
     """
-    return ExportTable(name, ("chart", "series", "time", "step", "value", "unit"), tuple(_samples(charts)))
+    return ExportTable(
+        name, ("chart", "series", "time", "step", "value", "unit"), tuple(_samples(charts, time_of))
+    )
 
 
-def _samples(charts: Iterable[tuple[str, str, str, Sequence[Series]]]) -> Iterator[tuple[Value, ...]]:
+def _samples(
+    charts: Iterable[tuple[str, str, str, Sequence[Series]]], time_of: Callable[[float], float] | None
+) -> Iterator[tuple[Value, ...]]:
     for title, unit, axis, lines in charts:
         for line in lines:
             for x, value in zip(line.times, line.values, strict=True):
                 if math.isnan(value) and unit in METRIC_UNITS:
                     continue
-                time, step = (None, x) if axis == "step" else (iso_time(x), None)
+                step = x if axis == "step" else None
+                time_s = x if step is None else time_of(step) if time_of is not None else None
+                time = None if time_s is None else iso_time(time_s)
                 yield (title, line.name, time, step, value, unit)

@@ -97,7 +97,7 @@ def group_headings(rows: Sequence[JobRow]) -> list[Heading]:
         gpus = sum(row.gpu_count for row in group)
         words = f"{counted(gpus, 'GPU')}" if gpus and need in (Need.RUNNING, Need.WAITING) else ""
         if need is Need.ATTENTION and (wasted := sum(row.wasted_usd_per_hour for row in group)) >= 1:
-            words = f"wasting ≈{money(wasted)}/h"
+            words = f"wasting ≈{money(wasted)}/h, the most wasteful first"
         headings.append((first, [(f"{title} {len(group)}", "heading"), (f"  {words}", "muted")]))
     return headings
 

@@ -32,7 +32,7 @@ from tui.analysis.why.explain import explained_findings
 from tui.feeds.run import RunFeed
 from tui.screens import messages
 from tui.screens.base import AppScreen, OpenPage, PaletteItem
-from tui.screens.charts.builder import METRIC
+from tui.screens.charts.builder import METRIC, step_clock
 from tui.screens.charts.time_row import TimeRow
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.job.details import Details
@@ -426,7 +426,8 @@ class JobScreen(AppScreen):
     def action_export(self) -> None:
         charts = self.metrics.shown_samples()
         shown = [(one.spec.title, one.unit, one.spec.x_axis, one.series) for one in charts]
-        table = table_of_series("metrics", shown)
+        clock = step_clock(self.snapshot) if self.snapshot is not None else None
+        table = table_of_series("metrics", shown, clock.time if clock else None)
         names = (self.job.name or self.job.id, *(one.id.replace("/", "-") for one in charts[:1]))
         self.post_message(messages.ExportRequested("the charts shown", [table], names))
 
