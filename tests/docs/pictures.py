@@ -39,7 +39,7 @@ async def live_run(app: BtTuiApp, pilot: Pilot[Any]) -> None:
     """A run of four nodes one of which is slow, once log, metrics and findings are there."""
     await until(pilot, lambda: "need attention" in text_of(app))
     await pilot.press("slash", *"longctx", "enter", "enter")
-    await until(pilot, lambda: "lags behind" in text_of(app) and "3,000" in text_of(app))
+    await until(pilot, lambda: all(words in text_of(app) for words in ("lags behind", " lost", "3,000")))
     await until(pilot, lambda: "GPU use" in text_of(app) and "following" in text_of(app))
     await until(pilot, lambda: "reading" not in text_of(app))
 

@@ -101,8 +101,9 @@ def table_of_series(
 ) -> ExportTable:
     """Return charts as one long table: chart, series, time, step, value, unit.
 
-    The step is that of a chart by step, and ``time_of`` returns its time (epoch seconds). A chart is its title, its unit, its x axis ("step", or else in epoch seconds), and its lines. The NaN
-    of a metric is a gap and is left out; the NaN of a loss was printed by the trainer, and stays.
+    A chart is its title, its unit, its x axis ("step", or else in epoch seconds), and its lines. ``time_of``
+    returns the time of a step. The NaN of a metric is a gap and is left out; the NaN of a loss was printed by
+    the trainer, and stays.
     """
     return ExportTable(
         name, ("chart", "series", "time", "step", "value", "unit"), tuple(_samples(charts, time_of))

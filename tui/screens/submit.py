@@ -223,7 +223,8 @@ class SubmitScreen(AppScreen):
         assert snapshot.project is not None
         lines = [*_fact_lines(summary(snapshot.project, snapshot.plan)), "", *_finding_lines(snapshot)]
         if snapshot.source:
-            lines += ["", *text_lines(snapshot.source, "config.py", tone_styles(self.app))]
+            heading: Line = [("config", "key"), (" without values of variables", "muted")]
+            lines += ["", heading, *text_lines(snapshot.source, "config.py", tone_styles(self.app))]
         self.query_one("#job", TextPanel).set_lines(lines, keep_place=True)
         self.query_one(OverrideInputs).show(snapshot.project)
 

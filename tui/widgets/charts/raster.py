@@ -78,12 +78,14 @@ class Canvas:
         self._line: Role = 0
 
     def shade(self, line: Role, bits: Dots) -> None:
-        """Shade what is below a line, up to the cell's edge that is nearest to it."""
+        """Shade what is below the middle of a line, up to the edge of a cell that is nearest to it."""
         self._line = line
         for column in range(self.width):
             both = [bits[dot] for dot in (2 * column, 2 * column + 1) if dot in bits]
             if both:
-                dots = sum((lowest & -lowest).bit_length() for lowest in both) // len(both)
+                dots = sum((line & -line).bit_length() + line.bit_length() for line in both) // (
+                    2 * len(both)
+                )
                 self._heights[column] = (dots + 1) // braille.DOTS_PER_CELL_Y
 
     def draw(self, role: Role, bits: Dots) -> list[braille.Cell]:
