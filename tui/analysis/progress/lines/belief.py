@@ -1,8 +1,8 @@
 """Decide whether a training printed what a template reads.
 
 A line whose form says so begins a training, and so does a count that rises in two lines. From then on, every
-plain line counts, also those before: they were held. Prose counts only where it is repeated with a count that
-rises. Nothing depends on the order in which lines arrive, except which lines are below a heading.
+line with a measure counts, also those before: they were held. Nothing depends on the order in which lines
+arrive, except which lines are below a heading.
 """
 
 from __future__ import annotations
@@ -44,11 +44,9 @@ def has_risen(readings: Iterable[Told], form: Form) -> bool:
         return False
     usual = min(rises)
     if any(rise % usual for rise in rises) and not usual % 1:
-        return len(rises) > 5 and not (falls or form.is_prose or form.is_bare)
-    if form.is_prose:
-        return len(rises) > 3
+        return len(rises) > 5
     if form.is_bare:
-        return form.is_exact or (len(rises) > 3 and usual != 1)
+        return form.is_exact or len(rises) > 3
     return len(rises) > 1 or any(after % 1 or after % usual in (0, 1) for _, after in pairs)
 
 
@@ -61,7 +59,7 @@ class Replica:
     lines_left: int = 0
     """Lines below the heading in which values without a count of their own belong to it."""
     is_confirmed: bool = False
-    """A heading has had a total, or two that rise have had values below them."""
+    """A heading has had a total, or has risen."""
     held: list[Told] = field(default_factory=list)
 
 
@@ -73,7 +71,7 @@ class Belief:
         self._repeated: set[tuple[str, ...]] = set()
         self._plain: dict[tuple[str, ...], list[Told]] = {}
         """Readings of plain lines, by kind, until there is a training that they belong to."""
-        self._prose: dict[tuple[str, ...], list[Told]] = {}
+        self._bare: dict[tuple[str, ...], list[Told]] = {}
         """Readings of other lines, which count only if they rise themselves."""
         self._replicas: dict[str, Replica] = {}
 
@@ -87,14 +85,13 @@ class Belief:
         key = form.key
         if form.is_clear:
             return self._believe(told, block)
-        is_plain = not form.is_prose and measures_of(told.reading) > 0
-        if key in self._repeated or (self._trains and is_plain):
+        if key in self._repeated or (self._trains and not form.is_bare):
             return self._believe(told, block)
-        waiting = _of_kind(self._plain if is_plain else self._prose, key)
+        waiting = _of_kind(self._bare if form.is_bare else self._plain, key)
         if form.has_values and has_risen((*waiting, told), form):
             if len(self._repeated) < MAX_KINDS:
                 self._repeated.add(key)
-            return [*self._prose.pop(key, ()), *self._believe(told, block)]
+            return [*self._bare.pop(key, ()), *self._believe(told, block)]
         _hold(waiting, told)
         return []
 
@@ -116,8 +113,7 @@ class Belief:
     def _believe(self, told: Told, block: Replica) -> list[Told]:
         held, block.held = block.held, []
         block.lines_left = 0
-        is_of_heading = block.is_confirmed or told.reading.loss is not None or told.reading.from_bar
-        return [*self.trains(), *(held if is_of_heading else []), told]
+        return [*self.trains(), *held, told]
 
     def _take_heading(self, form: Form, told: Told, block: Replica) -> list[Told]:
         reading = told.reading
@@ -129,10 +125,10 @@ class Belief:
             whole = max(0, int(reading.epoch) - 1)
             told = told._replace(reading=reading._replace(epoch=float(whole), whole_epochs=whole))
         is_repeated = is_rising and any(measures_of(held.reading) for held in block.held)
-        block.is_confirmed |= has_total or is_repeated or (is_rising and self._trains)
-        is_believed = block.is_confirmed and (self._trains or (has_total and is_repeated))
+        block.is_confirmed |= has_total or is_rising
+        is_believed = block.is_confirmed and (self._trains or is_repeated)
         if not is_believed:
-            block.held = [*(block.held if is_repeated else ()), told]
+            block.held = [told]
         believed = self._believe(told, block) if is_believed else []
         block.lines_left = 40
         return believed
@@ -140,17 +136,16 @@ class Belief:
     def _take_values(self, form: Form, told: Told, block: Replica) -> list[Told]:
         reading = told.reading
         measures = measures_of(reading)
-        has_loss = reading.loss is not None or reading.eval_loss is not None
         lines_left, block.lines_left = block.lines_left, max(0, block.lines_left - 1)
-        if form.is_prose:
-            return []
         if form.is_clear:
             return self._believe(told, block)
         if not measures:  # the total, which is announced before the training begins
-            if not (self._trains or lines_left):
+            if not lines_left:
                 _hold(_of_kind(self._plain, form.key), told)
             return []
-        if lines_left and block.is_confirmed and (self._trains or has_loss):
+        if form.is_bare:
+            return []
+        if lines_left and block.is_confirmed:
             believed = self._believe(told, block)
             block.lines_left = lines_left - 1
             return believed

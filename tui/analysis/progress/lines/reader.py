@@ -212,7 +212,7 @@ class Reader:
 
 def _with_save(save: ParsedMetrics, reading: ParsedMetrics | None, template: Template) -> ParsedMetrics:
     """Return a save with what else its line reports: only its counts, unless its form is clear."""
-    if reading is None or template.form.is_prose:
+    if reading is None:
         return save
     if not template.form.is_clear:
         reading = ParsedMetrics(step=reading.step, epoch=reading.epoch)

@@ -108,13 +108,11 @@ class Form:
     is_exact: bool = False
     """Its count is written as prose never writes one: of a total, or with a name such as ``global_step``."""
     is_bare: bool = False
-    """No number beside its count has a meaning."""
+    """No number beside its count has a meaning, or they are in a sentence or code."""
     is_clear: bool = False
     """The form alone shows that a training printed it."""
     is_heading: bool = False
     """It only counts, as above a block of values."""
-    is_prose: bool = False
-    """Words go on around its numbers."""
     key: tuple[str, ...] = ()
     """The names of counts and losses, which lines of one kind have in common."""
 
@@ -269,10 +267,10 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     if title in (["epoch"], ["epochs"]) and index is not None and "epoch" not in line.fields:
         numbers[index].meaning, line.counter = Meaning("epoch"), None
     slots = _slots(line)
-    metrics = _metrics(line, slots)
-    form = _form(line, is_bar, bool(metrics))
+    is_prose = not is_bar and _is_prose(line)
+    metrics = () if is_prose else _metrics(line, slots)
     counter = _counter_of(line, values, is_bar, bool(title))
-    return Template(slots, counter, form, () if form.is_prose else metrics)
+    return Template(slots, counter, _form(line, bool(metrics), is_bar, is_prose), metrics)
 
 
 def _slots(line: _Line) -> tuple[Slot, ...]:
@@ -326,17 +324,13 @@ def _counter_of(line: _Line, values: Sequence[str], is_bar: bool, is_titled: boo
     return Counter(index, is_bar, is_titled, epoch is not None and epoch < index, is_lightning)
 
 
-def _form(line: _Line, is_bar: bool, has_metrics: bool) -> Form:
+def _form(line: _Line, has_metrics: bool, is_bar: bool, is_prose: bool) -> Form:
     numbers, fields, counts = line.numbers, line.fields, line.counts()
     measures = len(fields & MEASURES)
     with_total = any(one.is_fraction for one in counts)
     inner = [index for index in line.known() if numbers[index].field != "rank"]
     first = inner[0] if inner else 0
     ending = line.texts[-1]
-    counted = [one.name.lower() for one in counts if one.name]
-    is_prose = not is_bar and (
-        len(counted) > len(set(counted)) or _LANGUAGE.search("\0".join(line.texts)) is not None
-    )
     is_object = "{" in line.texts[0] and ending.rstrip().endswith("}")
     is_of_runs = is_object and not counts and "".join(line.texts).count("{") > 1  # the results of each
     is_of_total = with_total or any(one.is_fraction and not one.name for one in numbers)
@@ -361,15 +355,20 @@ def _form(line: _Line, is_bar: bool, has_metrics: bool) -> Form:
         has_count=bool(counts),
         has_values=measures > 0 or has_metrics or len(counts) > 1,
         is_exact=with_total or any("_" in one.name for one in counts),
-        is_bare=not (measures or is_heading),
+        is_bare=is_prose or not (measures or is_heading),
         is_clear=is_clear,
         is_heading=is_heading,
-        is_prose=is_prose,
         key=(
             numbers[first].name.lower(),
             *(re.sub(r"\s+|\d+", " ", text) for text in line.texts[first + 1 : until]),
         ),
     )
+
+
+def _is_prose(line: _Line) -> bool:
+    """Return True for a sentence or code: its words are those of one, or it counts the same thing twice."""
+    counted = [one.name.lower() for one in line.counts() if one.name]
+    return len(counted) > len(set(counted)) or _LANGUAGE.search("\0".join(line.texts)) is not None
 
 
 def _is_setting(numbers: Sequence[_Number]) -> bool:
