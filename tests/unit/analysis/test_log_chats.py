@@ -179,6 +179,19 @@ def test_log_below_a_single_remark_is_read_once_it_is_long() -> None:
     assert believed(lines[:10]) == []
 
 
+def test_samples_that_a_training_prints_are_not_its_own_lines() -> None:
+    own = [f"step {n}/900 | loss: 2.5 | lr: 3e-4" for n in range(40)]
+    sample = ["Let me see.", "epoch 7: loss 0.5, lr 0.1", "epoch 8: loss 0.4, lr 0.1"]
+    told = believed([*own[:30], *sample, *own[30:]])
+    assert [each.reading.step for each in told] == list(range(40))
+
+
+def test_evaluation_beside_samples_is_the_training_s_if_it_is_at_its_step() -> None:
+    own = [f"step {n}/900 | loss: 2.5 | lr: 3e-4" for n in range(40)]
+    told = believed([*own, "Let me see.", "step 40/900 | val loss: 2.4", "step 700/900 | val loss: 0.1"])
+    assert [each.reading.eval_loss for each in told[40:]] == [2.4]
+
+
 def test_log_that_takes_minutes_is_no_quotation() -> None:
     lines = ["Let me begin.", CLEAR, CLEAR.replace("1/", "2/"), "I think that it is healthy.", "Let me see."]
     assert believed(lines, apart_ns=20 * NS_PER_S) == []

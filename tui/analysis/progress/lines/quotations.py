@@ -7,13 +7,14 @@ Until it has, lines that something is said around count for nothing: what was be
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from api_client.models.logs import NS_PER_S
-from tui.analysis.progress.lines.reading import Told
+from tui.analysis.progress.lines.reading import ParsedMetrics, Told
 
 QUOTED_LINES = 16
 """Length of a quotation, and distance in lines from what is said around it."""
@@ -37,6 +38,28 @@ class Voice:
     """The first and the last line of the newest block."""
     is_withheld: bool = False
     """Something is said before the newest block, or a block has been quoted."""
+    counted: dict[bool, tuple[float, float]] = field(default_factory=dict)
+    """The newest step of a training, and by how much it moved; True has that of lines without a step."""
+    is_own: bool = True
+    """The newest line with a count is the training's."""
+
+    @property
+    def is_beside(self) -> bool:
+        """True if the newest line is next to two sentences."""
+        return len(self.said) == 2 and self.is_near(*self.said[0])
+
+    def count(self, reading: ParsedMetrics) -> None:
+        """Note what a line of the training counts."""
+        count = reading.counted
+        if count is not None:
+            unit = reading.step is None
+            last, move = self.counted.get(unit, (0.0, count))
+            self.counted[unit] = (count, count - last if count > last else move)
+
+    def is_next(self, reading: ParsedMetrics) -> bool:
+        """Return True if a line counts what the training has reached, or will next."""
+        last, move = self.counted.get(reading.step is None, (math.inf, 0.0))
+        return 0 <= (reading.counted or 0.0) - last <= 2 * move
 
     def is_near(self, line: int, at_ns: int) -> bool:
         """Return True if a line is within the length of a quotation before the newest one."""
@@ -49,6 +72,8 @@ class Quotations:
     def __init__(self) -> None:
         self.is_training = False
         self._voices: dict[str, Voice] = {}
+        self._kinds: set[tuple[str, ...]] = set()
+        """The kinds of lines that the training has printed without a word beside them."""
 
     def _voice(self, replica: str) -> Voice:
         voice = self._voices.get(replica)
@@ -58,12 +83,14 @@ class Quotations:
 
     def hear(self, replica: str, at_ns: int, speech: int) -> list[Told] | None:
         """Note a line before it is taken; if it shows that something believed is quoted, return the rest."""
-        voice = self._voice(replica)
+        voice = self._voices.get(replica) or self._voice(replica)
         voice.lines += 1
         voice.now_ns = at_ns
         if not speech:
             return None
         voice.said.extend([(voice.lines, at_ns)] * speech)
+        if self.is_training:
+            return None
         block = voice.blocks[-1]
         if not block or len(voice.said) < 2 or voice.said[0][0] < voice.begun - QUOTED_LINES:
             return None
@@ -72,24 +99,47 @@ class Quotations:
         if voice.is_withheld or not is_quoted:
             return None
         voice.is_withheld = True
+        self._kinds.clear()
+        voice.counted.clear()
         others = (voice for voice in self._voices.values() if not voice.is_withheld)
         return [told for voice in others for block in voice.blocks for told in block]
 
-    def take(self, replica: str, readings: Sequence[Told]) -> list[Told]:
+    def take(self, replica: str, kind: tuple[str, ...], readings: Sequence[Told]) -> list[Told]:
         """Return which of the readings, and of those before, are believed now."""
-        if self.is_training or not readings:
-            return list(readings)
+        if not readings:
+            return []
         voice = self._voice(replica)
+        if self.is_training:
+            return [told for told in readings if self._is_own(voice, kind, told.reading)]
         block = voice.blocks[-1]
         if not block:
             voice.begun = voice.lines
-            voice.is_withheld |= len(voice.said) == 2 and voice.is_near(*voice.said[0])
+            voice.is_withheld |= voice.is_beside
         voice.ended = voice.lines
         block += readings
         self.is_training = not voice.is_near(voice.begun, block[0].at_ns) or goes_on(voice.blocks)
         if not voice.is_withheld:
-            return list(readings)
-        return [told for each in voice.blocks for told in each] if self.is_training else []
+            believed = list(readings)
+        elif self.is_training:
+            believed = [told for each in voice.blocks for told in each]
+        else:
+            return []
+        self._kinds.add(kind)
+        for told in believed:
+            voice.count(told.reading)
+        return believed
+
+    def _is_own(self, voice: Voice, kind: tuple[str, ...], reading: ParsedMetrics) -> bool:
+        """Return True if a line is the training's own: a model that is trained may print the like."""
+        is_beside = voice.is_beside
+        if reading.counted is None:
+            return voice.is_own or not is_beside
+        voice.is_own = not is_beside or kind in self._kinds or voice.is_next(reading)
+        if voice.is_own:
+            voice.count(reading)
+            if not is_beside and len(self._kinds) < 1024:
+                self._kinds.add(kind)
+        return voice.is_own
 
 
 def goes_on(blocks: Sequence[Sequence[Told]]) -> bool:

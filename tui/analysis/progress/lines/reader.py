@@ -144,13 +144,12 @@ class Reader:
         return max(filter(math.isfinite, times), default=-math.inf)
 
     def _read_text(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:
-        if not self._quotations.is_training:
-            is_repeated = shape.speech == 1 and shape.is_known  # a program's sentence
-            others = self._quotations.hear(replica, at_ns, 0 if is_repeated else shape.speech)
-            if others is not None:
-                self._belief = Belief()
-                self.withdrawals += 1
-                return [*others, *self._read_line(shape, line, replica, at_ns)]
+        is_repeated = shape.speech == 1 and shape.is_known  # a program's sentence
+        others = self._quotations.hear(replica, at_ns, 0 if is_repeated else shape.speech)
+        if others is not None:
+            self._belief = Belief()
+            self.withdrawals += 1
+            return [*others, *self._read_line(shape, line, replica, at_ns)]
         return self._read_line(shape, line, replica, at_ns)
 
     def _read_line(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:
@@ -191,7 +190,7 @@ class Reader:
         if save is not None:
             save = _with_save(save, reading, layout.template)
             readings = [*self._belief.trains(), Told(at_ns, replica, save)]
-            return self._quotations.take(replica, readings)
+            return self._quotations.take(replica, (), readings)
         if layout.table is not None and len(self._tables) < MAX_KINDS:
             self._tables[replica] = layout.table
         if reading is None:
@@ -201,7 +200,7 @@ class Reader:
         return self._believed(layout.template.form, Told(at_ns, replica, reading))
 
     def _believed(self, form: Form, told: Told) -> list[Told]:
-        return self._quotations.take(told.replica, self._belief.take(form, told))
+        return self._quotations.take(told.replica, form.key, self._belief.take(form, told))
 
     def _remember(self, memory: dict[Any, Any], key: Any, value: Any) -> None:
         """Store a value; the oldest one makes room for it."""

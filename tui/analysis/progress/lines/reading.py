@@ -44,7 +44,9 @@ class ParsedMetrics(NamedTuple):
     @property
     def counted(self) -> float | None:
         """What the line counts: steps, those of the epoch, or epochs."""
-        return next((x for x in (self.step, self.epoch_step, self.epoch) if x is not None), None)
+        if self.step is not None:
+            return self.step
+        return self.epoch_step if self.epoch_step is not None else self.epoch
 
     @property
     def is_save(self) -> bool:
