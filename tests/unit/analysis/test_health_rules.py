@@ -255,7 +255,7 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
         "gpu-memory warning run 0: GPU memory at 99% of 80.0 GiB: node-1 GPU 1 and 1 more"),
     "a peak": (lambda: nodes(series(gpu_memory=lambda at: (79.2 if at == 3600 else 60) * GIB)), ""),
     "a leak and when it is full": (lambda: look(health_metrics=LEAK),
-        "memory-leak info run 0: GPU memory of node-0 GPU 0 (and 1 more) leaks 10.0 GiB/h: full in 36m"),
+        "memory-leak warning run 0: GPU memory of node-0 GPU 0 (and 1 more) leaks 10.0 GiB/h: full in 36m"),
     "of the machine": (lambda: nodes(series(memory=lambda at: (310 + at / 3600 * 60) * GIB)),
         "memory-leak info run 0: memory of node-0 leaks 60.0 GiB/h: full in 30m"),
     "whatever the charts show": (

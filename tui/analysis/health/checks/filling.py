@@ -84,7 +84,11 @@ def forecast(
             continue
         full_in_s = max(0.0, size - used) / rate
         since = begin
-        while _level(highest, since) - _level(highest, since - part_s) >= _STEADY * rate * part_s:
+        # Noise leaves parts without growth.
+        while any(
+            _level(highest, since) - _level(highest, since - span_s) >= _STEADY * rate * span_s
+            for span_s in (part_s, window_s)
+        ):
             since -= part_s
         since = max(since, grown.times[0])
         within_s = run.eased(limits.full_within_s, 2 * limits.full_within_s, held=held)

@@ -138,7 +138,10 @@ def _lag(
     places = [(begin, own / median(others)) for begin, own, others in beside]
     best = best_level([place for _, place in places[:-_BINS]])
     fall = fallen(places, share, _BINS, usual=best, held=is_held)
-    if fall is not None:
+    curve = next(node.mean_utilization for node in run.metrics.nodes if node.name == name)
+    # Two low samples, one in each bin, are passing dips.
+    stays = is_held or median(values_between(curve, beside[-_BINS][0]) or [0.0]) < share * best * usual
+    if fall is not None and stays:
         return Lag(own, usual, fall.since, busier=False)
     if _is_odd(run, beside, share, name):
         first_s = min(node.mean_utilization.times[0] for node in run.metrics.nodes if node.name == name)
