@@ -653,3 +653,9 @@ def test_problem_that_begins_with_the_part_of_the_log_that_was_read_has_no_time_
             seen = RunSnapshot(job, moment(6000), moment(6000), progress=progress, log_read=log_read)
             (finding,) = (each for each in judged(seen).findings if each.kind.loss)
             assert (finding.since is not None) == has_time
+
+
+def test_node_that_fell_silent_with_its_run_is_not_still_logging():
+    lines = {"node_1": [line for line in SELDOM["node_1"] if line[0] < 2900]}
+    texts = [found.text for found in nodes(WELL, GONE, progress=told(steps(2900), **lines))]
+    assert "node-1: no metrics for 11m" in texts

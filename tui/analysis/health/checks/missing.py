@@ -39,7 +39,8 @@ class Presence:
         names = [node.name for node in run.metrics.nodes if node.name != LEADER]
         spans = {node.name: span for node in run.metrics.nodes if (span := _span(node)) is not None}
         log_at = max(at, (run.progress.last_line_at_ns or 0) / NS_PER_S)
-        self.quiet_s = {each.name: log_at - each.last_at_ns / NS_PER_S for each in run.progress.replicas}
+        self.last_line_s = {each.name: each.last_at_ns / NS_PER_S for each in run.progress.replicas}
+        self.quiet_s = {name: log_at - last_s for name, last_s in self.last_line_s.items()}
         patience = {each.name: STEPS * each.interval_s for each in run.progress.replicas}
         self.logging = {
             name for name, quiet_s in self.quiet_s.items() if quiet_s <= max(missing_after_s, patience[name])
@@ -150,6 +151,7 @@ class MetricsLimits:
 
 def missing_metrics(run: Watched, limits: MetricsLimits) -> Findings:
     at, after_s = run.metrics.at, limits.metrics_after_s
+    log_at = (run.progress.last_line_at_ns or 0) / NS_PER_S
     if at is None or not run.metrics.nodes:
         return
     asked_at = run.run.health_metrics_at if run.run.health_metrics is not None else run.run.metrics_at
@@ -157,15 +159,16 @@ def missing_metrics(run: Watched, limits: MetricsLimits) -> Findings:
     # Metrics last requested longer ago than this are old only because nothing polls them.
     is_polled = asked_at is not None and (run.run.at - asked_at).total_seconds() <= 90.0
     if is_polled and silent_s > max(after_s, STEPS * run.metrics.step_s):
-        logs = (run.progress.last_line_at_ns or 0) / NS_PER_S > at
-        text = f"no metrics for {duration(silent_s)}{', still logging' if logs else ''}"
+        text = f"no metrics for {duration(silent_s)}{', still logging' if log_at > at else ''}"
         yield run.finding("warning", text, since_s=at)
     nodes = Presence(run, run.rules.limits(NodeLimits).missing_after_s)
     for silence in nodes.silences:
         # While a run shows life, a short gap in its metrics is nobody's problem.
         is_alive = silence.logs or (not silence.died and run.makes_progress)
         if is_alive and silence.lasts_s > max(after_s, STEPS * silence.step_s):
-            evidence = ", still logging" if silence.node in nodes.logging else "; the run is still logging"
+            evidence = "; the run is still logging" if log_at > silence.since else ""
+            if nodes.last_line_s.get(silence.node, 0.0) > silence.since:
+                evidence = ", still logging"
             text = f"{silence.node}: no metrics for {duration(silence.lasts_s)}{evidence}"
             yield run.finding("warning", text, node=silence.node, since_s=silence.since)
     for name in nodes.only_logging:
