@@ -260,7 +260,7 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
         "memory-leak info run 0: memory of node-0 leaks 60.0 GiB/h: full in 30m"),
     "whatever the charts show": (
         lambda: look(metrics=metrics(series(range(3540, 3660, 5))), health_metrics=LEAK),
-        "memory-leak info run 0"),
+        "memory-leak warning run 0"),
     "the end of the run comes before": (lambda: run(steps(3600, total=800), 3600, health_metrics=LEAK), ""),
     "a saw": (lambda: nodes(series(gpu_memory=lambda at: 60.0 * GIB + (at % 600) * GIB / 100)), ""),
     "grown and settled": (lambda: nodes(series(gpu_memory=lambda at: (40 + min(at, 2700) / 180) * GIB)), ""),
