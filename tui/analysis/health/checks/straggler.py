@@ -144,8 +144,7 @@ def _lag(
     if fall is not None and stays:
         return Lag(own, usual, fall.since, busier=False)
     if _is_odd(run, beside, share, name):
-        first_s = min(node.mean_utilization.times[0] for node in run.metrics.nodes if node.name == name)
-        return Lag(own, usual, first_s, busier=False)
+        return Lag(own, usual, curve.times[0], busier=False)
     others, below = beside[-1][2], max(share, _CLOSE)
     is_group = len(others) > 2 and others[0] >= others[-1] - 0.15 and not run.is_reinforcement
     if not is_group or own < _WAITED_FOR or usual >= below * own:
