@@ -53,12 +53,11 @@ class Forecast(NamedTuple):
 
 
 def forecast(
-    run: Watched, limits: GrowthLimits, series: Series, size: float, *, held: bool, of_gpu: bool = False
+    run: Watched, limits: GrowthLimits, series: Series, size: float, *, held: bool
 ) -> Forecast | None:
     """Return when a series that grows steadily reaches its size, None unless that matters.
 
-    While a model loads or is downloaded, memory and disks fill without meaning anything. GPUs cache no data:
-    growth of their memory is sure once it has lasted for as long as it may go on.
+    While a model loads or is downloaded, memory and disks fill without meaning anything.
     """
     used, at = latest(series), run.metrics.at
     grown = since_start(series, run.growth_since)
@@ -94,8 +93,7 @@ def forecast(
         within_s = run.eased(limits.full_within_s, 2 * limits.full_within_s, held=held)
         if full_in_s <= min(within_s, run.left_s):
             is_near = full_in_s <= limits.growth_window_s or used >= _NEARLY_FULL * size
-            tooth_s = min(_TOOTH_S, full_in_s) if of_gpu and not run.is_reinforcement else _TOOTH_S
-            is_sure = is_near or (at - since >= tooth_s and not slows)
+            is_sure = is_near or (at - since >= _TOOTH_S and not slows)
             return Forecast(rate, full_in_s, since, "warning" if is_sure else "info")
     return None
 
@@ -187,14 +185,13 @@ def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
     leaks = [
         (ahead.full_in_s, node.name, part, ahead)
         for node in run.metrics.nodes
-        for of_gpu, part, series, limit_mib in (
-            *((True, f"GPU memory of {node.name} GPU {gpu}", series, machine.gpu_memory_limit_mib)
+        for part, series, limit_mib in (
+            *((f"GPU memory of {node.name} GPU {gpu}", series, machine.gpu_memory_limit_mib)
               for gpu, series in zip(node.gpus, node.gpu_memory, strict=True)),
-            (False, f"memory of {node.name}", node.cpu_memory, machine.memory_limit_mib),
+            (f"memory of {node.name}", node.cpu_memory, machine.memory_limit_mib),
         )
         if limit_mib
-        and (ahead := forecast(
-            run, limits, series, limit_mib * BYTES_PER_MIB, held=is_held, of_gpu=of_gpu)) is not None
+        and (ahead := forecast(run, limits, series, limit_mib * BYTES_PER_MIB, held=is_held)) is not None
     ]  # fmt: skip
     if not leaks:
         return
@@ -221,8 +218,7 @@ MEMORY = Check(
     leaking_memory,
     needs="memory of a GPU or node above 70% that has grown in each quarter of the window and will be full"
     " before the run ends. A warning from 95% of its limit on, one window before it is full, or after three"
-    " hours of growth, on a GPU once it has lasted for as long as is left: before, a saw may show its first"
-    " tooth.",
+    " hours of growth: before, a saw may show its first tooth.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth, up to its highest"
     " level since the last restart.",
     costs="nothing until memory is full, then the work since the last checkpoint",
