@@ -13,6 +13,7 @@ LIMIT_S = 60
 ROOT = Path(__file__).parents[2]
 HEAVY = {"textual", "rich.console", "plotext", "questionary", "starlette", "uvicorn", "psutil"}
 TRANSPORT = {"httpx", "pydantic"}
+LOG_PATTERNS = "tui.analysis.progress.lines.custom"
 MAIN = "from tui.cli import main"
 Start = Callable[..., subprocess.Popen[str]]
 
@@ -35,6 +36,15 @@ def test_headless_commands_load_no_screen(baseten: FakeBaseten, clean_environ: d
 
 
 @pytest.mark.proves("docs/architecture.md", "Architecture")
+def test_listing_jobs_loads_no_patterns_of_logs_and_no_emulator(
+    baseten: FakeBaseten, clean_environ: dict[str, str]
+) -> None:
+    loaded = loaded_by(MAIN, "jobs -o json", environ=clean_environ | baseten.environ())
+    late = {LOG_PATTERNS, "re2", "sqlite3", "api_client.emulator.data_folder"}
+    assert ("httpx" in loaded, late & loaded) == (True, set())
+
+
+@pytest.mark.proves("docs/architecture.md", "Architecture")
 def test_help_loads_no_transport_and_no_other_command(clean_environ: dict[str, str]) -> None:
     assert loaded_by(MAIN, "--help", environ=clean_environ) & (HEAVY | TRANSPORT) == set()
     loaded = loaded_by(MAIN, "jobs --help", environ=clean_environ)
@@ -45,6 +55,7 @@ def test_help_loads_no_transport_and_no_other_command(clean_environ: dict[str, s
 def test_home_starts_without_the_readers_of_logs_and_recordings(clean_environ: dict[str, str]) -> None:
     loaded = loaded_by("import tui.app", environ=clean_environ)
     late = {"tui.readers.run", "tui.analysis.progress.announcements", "api_client.recordings.reading"}
+    late.add(LOG_PATTERNS)
     assert ("tui.screens.home.screen" in loaded, late & loaded) == (True, set())
 
 

@@ -17,7 +17,6 @@ from pydantic_core import PydanticCustomError
 
 from tui.analysis.health.registry import KINDS, Thresholds
 from tui.analysis.health.rules import HealthRules
-from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.settings.problems import key_problems
 from tui.settings.runs import RunSettings
 
@@ -68,6 +67,8 @@ def _check_webhook(url: str | None) -> str | None:
 
 
 def _check_regex(regex: str) -> str:
+    from tui.analysis.progress.lines.custom import ProgressPattern  # few have patterns of their own
+
     try:
         ProgressPattern("it", regex)
     except ValueError as error:
@@ -239,6 +240,10 @@ class Configuration:
 
     @property
     def runs(self) -> RunSettings:
+        if not self.patterns:
+            return RunSettings(self.health, prices=self.prices)
+        from tui.analysis.progress.lines.custom import ProgressPattern
+
         patterns = tuple(ProgressPattern(pattern.name, pattern.regex) for pattern in self.patterns)
         return RunSettings(self.health, patterns, self.prices)
 

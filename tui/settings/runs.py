@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
-from tui.analysis.progress.lines.custom import ProgressPattern
+
+if TYPE_CHECKING:
+    from tui.analysis.progress.lines.custom import ProgressPattern
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ import click
 import platformdirs
 
 from api_client.client import TrainingClient
-from api_client.emulator.data_folder import EmulatorAddress, running_address
 from api_client.errors import ConfigurationError
 from api_client.events import RequestEvent
 from api_client.files import read_small_file
@@ -34,6 +33,7 @@ from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.times import local_time
 
 if TYPE_CHECKING:
+    from api_client.emulator.data_folder import EmulatorAddress
     from api_client.recordings.reading import Recording
     from api_client.replay import Replay
     from tui.settings.loading import Loaded
@@ -50,6 +50,7 @@ def local_remote(output: Output) -> Remote:
 
     Raises ApiClientError and OSError.
     """
+    from api_client.emulator.data_folder import running_address
     from api_client.emulator.processes import ensure_running  # psutil: not for every command
 
     folder = default_data_dir(EMPTY_WORLD)
@@ -61,6 +62,8 @@ def local_remote(output: Output) -> Remote:
 
 def running_local_remote() -> Remote | None:
     """Return the emulator on this machine as a remote if it is running; never start it."""
+    from api_client.emulator.data_folder import running_address
+
     folder = default_data_dir(EMPTY_WORLD)
     try:
         address = running_address(folder)
