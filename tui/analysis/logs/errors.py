@@ -14,13 +14,11 @@ from typing import NamedTuple
 
 import re2
 
+from tui.analysis.logs.error_tally import KEPT_ERRORS, ErrorLine, ErrorTally
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.logs.levels import RANKS, level_of
 from tui.text.names import shortened
 from tui.text.sanitize import strip_ansi
-
-KEPT_ERRORS = 50
-"""Number of newest errors to keep, in addition to the first."""
 
 SAME_ERROR_NS = 5_000_000_000
 """Error lines this close together are one error: a traceback, or every rank reporting the same."""
@@ -42,32 +40,6 @@ _HARMLESS = re.compile(
 )
 """TensorFlow prints these as errors whenever it is imported."""
 _VAGUE = re.compile(r"^.{0,60}?Traceback \(most recent|Root Cause|ChildFailedError")
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorLine:
-    """An error: its time (epoch ns), its text (not sanitized), and the replica that logged it."""
-
-    at_ns: int
-    text: str
-    replica: str | None = None
-
-    def __lt__(self, other: ErrorLine) -> bool:
-        mine, its = ((error.at_ns, error.text, error.replica or "") for error in (self, other))
-        return mine < its
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorTally:
-    """The number of errors in the log, the first one, and the newest (oldest first, including the first)."""
-
-    count: int = 0
-    first: ErrorLine | None = None
-    kept: tuple[ErrorLine, ...] = ()
-
-    @property
-    def newest(self) -> ErrorLine | None:
-        return self.kept[-1] if self.kept else None
 
 
 def error_text(message: str, level: str | None) -> str | None:

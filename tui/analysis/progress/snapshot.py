@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 from api_client.models.logs import NS_PER_S
-from tui.analysis.logs.errors import ErrorTally
+from tui.analysis.logs.error_tally import ErrorTally
 from tui.analysis.series import EMPTY, Series
 
 MAX_SKIPPED = 10

@@ -16,7 +16,7 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.logs.errors import KEPT_ERRORS
+from tui.analysis.logs.error_tally import KEPT_ERRORS
 from tui.text.sanitize import sanitize
 from tui.text.units import counted, duration
 

@@ -1,0 +1,34 @@
+"""The errors of a log, counted: what every run's progress has, without the expressions that find them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KEPT_ERRORS = 50
+"""Number of newest errors to keep, in addition to the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorLine:
+    """An error: its time (epoch ns), its text (not sanitized), and the replica that logged it."""
+
+    at_ns: int
+    text: str
+    replica: str | None = None
+
+    def __lt__(self, other: ErrorLine) -> bool:
+        mine, its = ((error.at_ns, error.text, error.replica or "") for error in (self, other))
+        return mine < its
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorTally:
+    """The number of errors in the log, the first one, and the newest (oldest first, including the first)."""
+
+    count: int = 0
+    first: ErrorLine | None = None
+    kept: tuple[ErrorLine, ...] = ()
+
+    @property
+    def newest(self) -> ErrorLine | None:
+        return self.kept[-1] if self.kept else None
