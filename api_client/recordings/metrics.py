@@ -110,10 +110,12 @@ def _values(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:
     """Yield the values of a row that can be read."""
     for name in (*NODE_VALUES, *GPU_VALUES, STORAGE, "cache"):
         stored = row.get(name)
+        if stored is None:
+            continue
         values = stored if isinstance(stored, dict) else {"": stored}
         for part, value in islice(values.items(), MAX_GPUS):
-            # No usage in cores or bytes reaches 2**63.
-            if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2.0**63:
+            # No usage in cores or bytes reaches 2**63; a bool is no number.
+            if type(value) in (int, float) and abs(value) < 2.0**63:
                 yield (STORAGE if name == "cache" else name, part), float(value)
 
 

@@ -39,7 +39,9 @@ from tui.widgets.log_view.viewport import Viewport
 from tui.widgets.tones import SERIES
 
 PAINT_DELAY_S = 0.05
-"""Minimum interval between paints for lines that arrive, so that a burst of them costs few."""
+"""Delay of the paint after lines of a burst arrived, so that it costs few paints."""
+QUIET_S = 0.25
+"""Lines that arrive this long after the last paint are no burst."""
 WHEEL_LINES = 3
 
 _STYLES = (
@@ -239,15 +241,14 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
     # Painting
 
     def _paint_soon(self) -> None:
-        """Paint at once, with whatever else lines change, but at most once in ``PAINT_DELAY_S``."""
+        """Paint at once after a pause, with whatever else new lines change; a burst is painted later."""
         self.viewport.invalidate()
-        if not self.is_attached:
+        if self._paint_timer is not None or not self.is_attached:
             return
-        wait_s = self._painted_s + PAINT_DELAY_S - time.monotonic()
-        if wait_s <= 0:
+        if time.monotonic() - self._painted_s > QUIET_S:
             self._paint()
-        elif self._paint_timer is None:
-            self._paint_timer = self.set_timer(wait_s, self._paint)
+        else:
+            self._paint_timer = self.set_timer(PAINT_DELAY_S, self._paint)
 
     def _paint(self) -> None:
         self._painted_s = time.monotonic()
