@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import statistics
 import sys
 import time
@@ -157,25 +156,6 @@ def read_rows(lines: Iterable[str]) -> list[Row]:
         for line in lines
         if line.strip()
     ]
-
-
-_WANTED = re.compile(
-    r"^(?:met|NOT MET)\s+(?P<name>.+): (?P<ours>-?[\d,.]+)"
-    r" \(wanted: at (?P<bound>least|most) (?P<value>[\d.]+)(?:; (?P<cause>.+))?\)"
-)
-
-
-def read_wanted(benchmark: str, lines: Iterable[str]) -> list[Row]:
-    """Rows of a benchmark that prints ``met what: 1.20 (wanted: at most 2)`` and has no ``Report``."""
-    found = []
-    for match in filter(None, map(_WANTED.match, lines)):
-        bound = float(match["value"])
-        least, most = (bound, None) if match["bound"] == "least" else (None, bound)
-        ours = float(match["ours"].replace(",", ""))
-        found.append(
-            Row(benchmark, match["name"], ours, at_least=least, at_most=most, cause=match["cause"] or "")
-        )
-    return found
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -72,15 +72,16 @@ def main() -> None:
                 ("watch", job_id(emulator, f"titan-{LINES_PER_S}-lines")),
                 f"titan-{LINES_PER_S}",
                 12.0,
-                "sampled: a fifth follows the log, a third paints, a sixth draws charts and GPU matrix",
+                "sampled: a third follows the log, a third paints, 1.4 times a second (3.2 before), a tenth"
+                " makes snapshots; the rest is textual's messages and timers",
             ),
             (
                 "idle Home",
                 (),
                 "GPUs busy",
                 3.0,
-                "sampled: half requests, decodes and folds what is new of the running jobs, a quarter paints,"
-                " a tenth lists jobs",
+                "sampled: half requests, decodes and folds what is new of the running jobs, a quarter paints"
+                " (once in four seconds), a tenth lists jobs",
             ),
         )
         terminals: dict[str, Terminal] = {FLOOR: floor}

@@ -113,7 +113,7 @@ def home(report: Report, environ: dict[str, str]) -> None:
             unit="% of a core",
             at_most=1,
             cause="measured with py-spy: a third is looking at two dozen running jobs, a third is"
-            " painting, a fifth is arranging 10,000 rows",
+            " painting, a fifth is arranging 10,000 rows; searches for garbage are a twelfth",
         )
         report.figure("Home, resident memory", terminal.resident_mib, unit="MiB", at_most=200)
 

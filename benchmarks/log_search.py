@@ -21,8 +21,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from harness import Report
 from log_lines import MakeLines, make_lines, make_mixed
-from log_view import BATCH_LINES, SIZE, reached
+from log_view import BATCH_LINES, SIZE
 from one_widget import OneWidget, Stalls, painted
 
 from tui.analysis.logs.pattern import LogPattern
@@ -43,6 +44,7 @@ ABSENT = "out of memory"
 NEARLY = "'loss': 9"
 """Absent too, but every line holds all its letters."""
 DENSE = "loss"
+REPORT = Report("log_search")
 
 
 def time_of(work: Callable[[], object]) -> float:
@@ -67,7 +69,7 @@ def searches(view: LogView, texts: list[str]) -> None:
     for text in (ABSENT, NEARLY, "step 999999", RARE):
         loop = time_of(lambda text=text: [one for one in texts if text in one])
         took = ours(LogPattern(text, case=True))
-        reached(f"plain search for {text!r} ({took * 1000:.0f} ms), × loop", took / loop, at_most=1.0)
+        REPORT.figure(f"plain search for {text!r} ({took * 1000:.0f} ms), × loop", took / loop, at_most=1.0)
     lowered = time_of(lambda: [one for one in texts if ABSENT in one.lower()])
     print(f"case ignored: {ours(LogPattern(ABSENT)) / lowered:.2f} × loop")
     expression = re.compile("out of [a-z]+ry")
@@ -95,7 +97,7 @@ async def used(view: LogView) -> None:
             await asyncio.sleep(0)
         done_ms = (time.perf_counter() - begin) * 1000
         watcher.cancel()
-        reached(
+        REPORT.figure(
             f"{what}: painted after {seen_ms:.0f} ms, done after {done_ms:.0f} ms; "
             f"worst stall ({stalls.wall_ms:.0f} ms by the clock), CPU ms",
             stalls.cpu_ms,
@@ -157,9 +159,9 @@ async def live(view: LogView, make: MakeLines) -> None:
     watcher.cancel()
     gc.callbacks.remove(on_collection)
     print(f"collector: {len(collected)} times, {max(collected, default=0):.1f} ms at most")
-    reached("key to paint at 5,000 lines/s, median CPU ms", statistics.median(keys), at_most=50)
-    reached("key to paint at 5,000 lines/s, worst CPU ms", max(keys), at_most=50)
-    reached(
+    REPORT.figure("key to paint at 5,000 lines/s, median CPU ms", statistics.median(keys), at_most=50)
+    REPORT.figure("key to paint at 5,000 lines/s, worst CPU ms", max(keys), at_most=50)
+    REPORT.figure(
         f"worst stall at 5,000 lines/s ({view.store.dropped:,} lines left), CPU ms", stalls.cpu_ms, at_most=50
     )
 
@@ -170,6 +172,7 @@ async def main() -> None:
     for name, make in (("lines that are all alike", make_lines), ("lines of all kinds", make_mixed)):
         print(f"--- {name}")
         await gone_through(make)
+    REPORT.close()
 
 
 async def gone_through(make: MakeLines) -> None:

@@ -205,8 +205,8 @@ def main() -> None:
             against="opening",
             unit="s",
             at_most=0.1,
-            cause="sampled: the lines up to the moment are read, folded and put into the log anew; its newest"
-            " ones, the charts and the progress are shown at once",
+            cause="sampled: all samples up to the moment are read and folded again for the charts, whose"
+            " resolution depends on it; older lines of the log and health checks wait for them",
         )
         report.figure(
             "worst stall",

@@ -21,7 +21,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from harness import MISSED, ROWS_VARIABLE, Row, read_rows, read_wanted, table
+from harness import MISSED, ROWS_VARIABLE, Row, read_rows, table
 
 HERE = Path(__file__).resolve().parent
 NAMES = (
@@ -88,13 +88,10 @@ def run_one(name: str) -> tuple[float, list[Row], str]:
             done = subprocess.run(
                 command, env=environ, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
             )
-            said = done.stdout.splitlines()
             trouble = "" if done.returncode == 0 else (done.stderr or done.stdout)[-1500:]
         except subprocess.TimeoutExpired:
-            said = []
             trouble = f"not done after {TIMEOUT_S} s"
         rows = read_rows(kept.read_text(encoding="utf-8").splitlines()) if kept.exists() else []
-        rows = rows or read_wanted(name, said)
         if trouble:
             print(trouble, file=sys.stderr)
         return time.monotonic() - begun, rows, trouble

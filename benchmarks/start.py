@@ -86,8 +86,8 @@ def main() -> None:
             against="minimal textual app",
             unit="ms",
             at_most=1.8,
-            cause="imports beside those of the minimal app: pydantic and the models take a quarter of them,"
-            " what judges and reads runs another quarter; then textual styles and lays out more widgets",
+            cause="imports, by CPU: textual and rich a quarter, pydantic and the models a quarter, our own"
+            " modules a third, none above 2%; log patterns and the expressions for errors now come later",
         )
     report.close()
 
