@@ -79,8 +79,7 @@ def cli(
     """Run a command line in this process; ``environ`` replaces the variables that lead to ``FakeBaseten``."""
     from tui.cli import main
 
-    # The jobs are of long ago: their logs are read week by week up to now otherwise, in hundreds of pages.
-    monkeypatch.setattr("api_client.streams.reader.MAX_WINDOW_MS", sys.maxsize)
+    # ``FakeBaseten`` has the client read a log in one time range, which the emulator allows then.
     monkeypatch.setattr("api_client.emulator.routes.calls.MAXIMUM_WINDOW_MS", sys.maxsize)
 
     def run(*arguments: str, environ: dict[str, str] | None = None) -> Result:

@@ -71,8 +71,7 @@ def configure(server: FakeBaseten, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     for name, value in server.environ().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("USER_TRUSSRC_PATH", str(tmp_path / "trussrc"))
-    # Logs and metrics are read week by week otherwise, from 1970 or to 2199.
-    monkeypatch.setattr("api_client.streams.reader.MAX_WINDOW_MS", sys.maxsize)
+    # Metrics are read week by week otherwise, from 1970 or to 2199.
     monkeypatch.setattr("api_client.streams.metrics.LONGEST_HISTORY_MS", sys.maxsize)
     monkeypatch.chdir(tmp_path)
 

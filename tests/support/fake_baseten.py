@@ -9,6 +9,7 @@ import re
 import socket
 import ssl
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Self
 from urllib.parse import parse_qs, urlsplit
+
+import pytest
 
 KEY = "fake-key-9f3c1a"
 NS_PER_MS = 1_000_000
@@ -129,7 +132,8 @@ class QuietServer(ThreadingHTTPServer):
 class FakeBaseten:
     """The server. Use it as a context manager; change ``projects``, ``jobs`` and ``logs`` at will.
 
-    With a ``certificate`` it speaks TLS, and ``server_names`` are those that clients asked for.
+    With a ``certificate`` it speaks TLS, and ``server_names`` are those that clients asked for. Its jobs are
+    of long ago: clients in this process read a log in one time range, not in one for each week since then.
     """
 
     def __init__(self, *, host: str = "127.0.0.1", port: int = 0, certificate: Path | None = None) -> None:
@@ -140,6 +144,7 @@ class FakeBaseten:
         self.asked: list[ReceivedRequest] = []
         self._own_routes: list[tuple[str, re.Pattern[str], Route]] = []
         self._closing = threading.Event()
+        self._patch = pytest.MonkeyPatch()
         self.connections = 0
         self.server_names: list[str | None] = []
         self._scheme = "http" if certificate is None else "https"
@@ -149,10 +154,12 @@ class FakeBaseten:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,), daemon=True)
 
     def __enter__(self) -> Self:
+        self._patch.setattr("api_client.streams.reader.MAX_WINDOW_MS", sys.maxsize)
         self._thread.start()
         return self
 
     def __exit__(self, *_about: object) -> None:
+        self._patch.undo()
         self._closing.set()
         self._server.shutdown()
         self._server.server_close()

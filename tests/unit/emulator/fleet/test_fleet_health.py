@@ -22,7 +22,7 @@ EVIDENCE_S = 30
 """A sickness that is there when the world begins is named within that time."""
 
 HOURS_S, DAY_S = 4 * 3600, 24 * 3600
-POLLS_S = (*range(EVIDENCE_S, HOURS_S, 420), *range(HOURS_S, DAY_S, 840))
+POLLS_S = (*range(EVIDENCE_S, HOURS_S, 420), *range(HOURS_S, DAY_S, 1680))
 VITALS_S = 65 * 60
 
 SICK = {
