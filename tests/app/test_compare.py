@@ -49,7 +49,7 @@ def baseten() -> Iterator[FakeBaseten]:
         server.jobs = []
         finished_run(server, "one", name="first", losses=[3.0 - n / 40 for n in range(60)])
         finished_run(server, "two", name="second", losses=[3.0 - n / 30 for n in range(60)], status="FAILED")
-        finished_run(server, "quiet", name="silent", losses=[])
+        finished_run(server, "quiet", name="\x1b[4242msilent", losses=[])
         yield server
 
 
@@ -83,7 +83,7 @@ async def test_marked_jobs_are_read_and_compared(baseten: FakeBaseten) -> None:
         await until(pilot, lambda: all(one in text_of(app) for one in ("loss  ━ first", "tok/s  ━ first")))
         screen = text_of(app)
         assert "✗ failed" in screen and "≠ status" in screen
-        assert "ℹ silent: no training progress" in screen
+        assert "ℹ silent: no training progress" in screen and "4242m" not in screen
         # Read once: going there again asks for no line of a finished job.
         lines_asked = sum(asked.path.endswith("/logs") for asked in baseten.asked)
         await to_screen(pilot, HomeScreen, "escape")

@@ -227,7 +227,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
     def _show_problem(self) -> None:
         """List runs that are gone, failed or log no progress; the others are compared anyway."""
         problems, again = [], self.key_for("screen.refresh")
-        for one, name in zip(self.runs, labels(self.runs), strict=True):
+        for one, name in zip(self.runs, map(sanitize, labels(self.runs)), strict=True):
             if one.state == "gone":
                 problems.append(f"✗ {name} no longer exists (404)")
             elif one.state == "failed":
