@@ -88,6 +88,12 @@ def _break_line(text: str) -> object:
     return break_line(shown, 80, 2) if cell_width(shown) > 80 else None
 
 
+class WideStatusLine(StatusLine):
+    """A status line on a screen; elsewhere its rows have one character each."""
+
+    size = SCREEN
+
+
 ENTRANCES: dict[str, Callable[[str], Any]] = {
     "explain": _explain,
     "failure_of": lambda text: failure_of(_lines(text), None, None, text),
@@ -125,7 +131,7 @@ ENTRANCES: dict[str, Callable[[str], Any]] = {
     "simple_commands": lambda text: [list(simple_commands(quote + text)) for quote in ("", "'")],
     "break_line": _break_line,
     "WrappedText": lambda text: WrappedText(sanitize_whole(text)).get_content_height(SCREEN, SCREEN, 80),
-    "StatusLine": lambda text: StatusLine().set_facts([[(sanitize_whole(text), "plain")]]),
+    "StatusLine": lambda text: WideStatusLine().set_facts([[(sanitize_whole(text), "plain")]]),
     "scrub": Scrubber(["own-key-0123"], ["my_secret"]),
 }
 
