@@ -66,6 +66,14 @@ def test_curve_says_that_older_lines_are_still_read() -> None:
     assert titles == ["loss, still reading", "loss"]
 
 
+@pytest.mark.parametrize("is_read", [False, True])
+async def test_nodes_are_called_absent_only_once_their_metrics_are_read(is_read: bool) -> None:
+    shown = run(metrics=JobMetrics(), metrics_at=ONE_O_CLOCK if is_read else None)
+    app = job_view(shown)
+    async with opened(app):
+        assert ("no GPU data" in text_of(app)) == is_read
+
+
 @pytest.mark.parametrize("width", [58, 78, 118])
 def test_a_long_checkpoint_leaves_room_for_what_is_wrong_and_keeps_its_step(width: int) -> None:
     name = "megatron_gpt--val_loss=1.23-step=4000-consumed_samples=8000.0-last"

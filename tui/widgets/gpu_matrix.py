@@ -63,6 +63,7 @@ class Frame:
     the lowest value of each cell if ``low_is_bad``, else the highest. A value of ``full`` is a share of 1.
     ``facts`` are the headings of the columns beside the cells, ``remark`` a note on all nodes. ``live`` is
     False for an ended run, whose cells all have the color of a busy GPU: nothing needs attention.
+    ``empty_text`` stands in for nodes.
     """
 
     title: str = ""
@@ -74,6 +75,7 @@ class Frame:
     low_is_bad: bool = True
     facts: tuple[str, ...] = ()
     remark: str = ""
+    empty_text: str = "reading…"
 
 
 Glyph = tuple[str, str]
@@ -463,7 +465,7 @@ class GpuMatrix(CursorRows):
         if y < HEADING_LINES:
             runs = layout.header()
         elif not self._rows and y == max(HEADING_LINES, height // 2):
-            text = clip("no GPU data", width)
+            text = clip(self._frame.empty_text, width)
             runs = [(" " * ((width - len(text)) // 2) + text, "empty")]
         elif layout.has_footer and y == height - 1 and height > HEADING_LINES + 1:
             marked = next((index for index, row in enumerate(self._rows) if row.sign), self._cursor)

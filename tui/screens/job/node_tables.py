@@ -115,6 +115,7 @@ def matrix_frame(run: RunSnapshot, time_range: tuple[float, float], options: Mat
         low_is_bad=not memory,
         facts=FACTS if options.node is None else ("use" if memory else "memory",),
         remark=remark,
+        empty_text="no GPU data" if run.metrics_at else "reading…",
     )
 
 
