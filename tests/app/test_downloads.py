@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from textual.pilot import Pilot
 
 from api_client.transfers import FileProgress, FileState
@@ -117,6 +118,27 @@ async def test_the_list_opens_at_what_is_running_and_says_what_can_be_done_with_
         text = await listed(pilot, replace(FAILED, done_bytes=0, files=()))
         assert "Nothing downloaded yet; press t to retry." in text
         assert "is kept" not in text and "0 files" not in text
+
+
+@pytest.mark.proves("docs/keys.md", "Downloads")
+async def test_keys_of_no_use_on_downloads_say_why() -> None:
+    done = replace(GOING, state=TransferState.DONE)
+    said = {
+        "x": ("No downloads.", "This download has ended."),
+        "t": ("No downloads.", "Only canceled and failed downloads resume."),
+        "y": ("No downloads.", "Copied folder"),
+        "c": ("No download has ended.", ""),
+    }
+    app = home()
+    async with app.run_test(size=SIZES[1]) as pilot:
+        await pressed(pilot, "T")
+        for place, transfers in enumerate(((), (done,))):
+            await listed(pilot, *transfers)
+            for key, answers in said.items():
+                app.clear_notifications()
+                await pressed(pilot, key)
+                notices = " ".join(notice.message for notice in app._notifications)
+                assert answers[place] in notices and bool(notices) == bool(answers[place]), key
 
 
 def test_the_looks_of_the_list(snap_compare: Callable[..., bool]) -> None:

@@ -113,6 +113,15 @@ async def test_keys_lead_from_why_to_the_log_and_to_stopping_the_job() -> None:
     assert log_times == [shown.findings[0].since]
 
 
+async def test_keys_of_no_use_on_why_say_why_and_are_not_offered() -> None:
+    app = why_screen(sick_run("hang"), [])
+    async with opened(app) as pilot:
+        await pressed(pilot, "n", "K")
+        said = [notice.message for notice in app._notifications]
+        assert said == ["There is no other problem.", "The job is still running."]
+        assert "next problem" not in text_of(app).splitlines()[-1]
+
+
 async def test_only_the_finding_has_its_color_not_the_warnings_that_prove_it() -> None:
     clue = Clue("WARNING reads are slow", 0, "node-2", is_warning=True)
     shown = sick_run("straggler")

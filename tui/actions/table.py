@@ -496,7 +496,6 @@ DOES = {
         "slower": "change_speed(-1)",
     },
     Scope.COMPARE: OF_CHARTS,
-    Scope.WHY: {"resume": "messages.ResumeRequested"},
 }
 """What carries out actions that have no method of their own.
 

@@ -168,8 +168,13 @@ class DownloadsScreen(AppScreen):
 
     @on(RowTable.Highlighted, "#transfers")
     def _show_chosen(self) -> None:
-        self.refresh_bindings()
         item = self._table.cursor_row
+        of_no_use = {
+            "cancel_download": item is None or not item.is_running_or_queued,
+            "retry_download": item is None or item.state not in RESUMABLE,
+            "copy_folder": item is None,
+        }
+        self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
         if item is None:
             return
         self.query_one("#files", RowTable).set_rows(item.files)
@@ -196,30 +201,29 @@ class DownloadsScreen(AppScreen):
 
     # Actions
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def _unless_useless(self, action: str, why: str) -> Transfer | None:
+        """Return the chosen download, or notify the user why the action is of no use."""
         item = self._table.cursor_row
-        if action == "cancel_download":
-            return item is not None and item.is_running_or_queued
-        if action == "copy_folder":
-            return item is not None
-        if action == "retry_download":
-            return item is not None and item.state in RESUMABLE
-        return super().check_action(action, parameters)
+        if action in self.unhinted:
+            self.notify("No downloads." if item is None else why)
+            return None
+        return item
 
     def action_cancel_download(self) -> None:
-        if (item := self._table.cursor_row) is not None:
+        if item := self._unless_useless("cancel_download", "This download has ended."):
             self.post_message(messages.CancelDownloadRequested(item.id))
 
     def action_retry_download(self) -> None:
-        if (item := self._table.cursor_row) is not None:
+        if item := self._unless_useless("retry_download", "Only canceled and failed downloads resume."):
             self.post_message(messages.RetryDownloadRequested(item.id))
 
     def action_copy_folder(self) -> None:
-        item = self._table.cursor_row
-        if item is not None:
+        if item := self._unless_useless("copy_folder", ""):
             self.post_message(messages.CopyRequested(item.folder, "folder"))
 
     def action_clear_finished(self) -> None:
+        if not any(item.state in ENDED for item in self.downloads.items):
+            self.notify("No download has ended.")
         self.post_message(messages.ClearDownloadsRequested())
 
 

@@ -74,6 +74,13 @@ class ResumeRequested(AppMessage):
     job: TrainingJob
 
 
+def resume_obstacle(run: RunSnapshot) -> str:
+    """Return why a job can't be resumed, as a sentence; empty if it can."""
+    if not run.job.is_finished:
+        return "The job is still running."
+    return "" if run.checkpoints else "The job has no checkpoint to resume from."
+
+
 @dataclass
 class BrowserRequested(AppMessage):
     job: TrainingJob

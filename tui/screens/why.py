@@ -21,7 +21,7 @@ from tui.analysis.why.explanation import Clue, Explanation, Figure, markdown
 from tui.feeds.why import WhyFeed, WhyView
 from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
 from tui.screens.charts.builder import BAND_FROM
-from tui.screens.messages import BatchRequested, CopyRequested
+from tui.screens.messages import BatchRequested, CopyRequested, ResumeRequested, resume_obstacle
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize, sanitize_beginning
 from tui.text.times import TIME_OF_DAY, local_time, near_time
@@ -30,6 +30,7 @@ from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
 from tui.widgets.text_panel import TextPanel
 
+READING = "Reading the evidence…"
 MAX_CHARTS = 2
 ONSET_SHARE = 8
 """A chart is extended to the left to show the beginning of a problem, but not by more than this (1/n)."""
@@ -83,16 +84,6 @@ class WhyScreen(AppScreen):
     def watch_snapshot(self) -> None:
         self.job = self._run().job
         self._show()
-        self.refresh_bindings()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        useless = {
-            "show_log": self._begin is None,
-            "stop_job": self.job.is_finished,
-            "resume": not self.job.is_finished or not self._run().checkpoints,
-            "copy_markdown": self.snapshot.explanation is None,
-        }
-        return False if useless.get(action) else super().check_action(action, parameters)
 
     @property
     def _begin(self) -> datetime | None:
@@ -107,7 +98,6 @@ class WhyScreen(AppScreen):
     def _show(self) -> None:
         view = self.snapshot
         facts: list[Line] = [[(text, "muted")] for text in _when(view, self.job)]
-        self.unhinted = frozenset({"next_problem"} if len(view.problems) < 2 else ())
         if len(view.problems) > 1:
             facts.append([(f"{view.place + 1} of {len(view.problems)}", "muted")])
         self.set_header("Why", sanitize(self.job.name or self.job.id), facts)
@@ -119,14 +109,22 @@ class WhyScreen(AppScreen):
             chart.display = place < len(figures)
             if place < len(figures):
                 chart.show(figures[place].series, _spec(figures[place], view.explanation, self._begin))
+        of_no_use = {
+            "next_problem": len(view.problems) < 2,
+            "show_log": self._begin is None,
+            "stop_job": self.job.is_finished,
+            "resume": bool(resume_obstacle(self._run())),
+            "copy_markdown": view.explanation is None,
+        }
+        self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
         for action in TO_DO:
-            self.query_one(f"#{action}").display = self.check_action(action, ()) is True
+            self.query_one(f"#{action}").display = action not in self.unhinted
 
     def _lines(self, view: WhyView) -> Iterator[Line]:
         if view.error:
             yield [(f"✗ {sanitize(view.error)} Press {self.key_for('screen.refresh')} to retry.", "bad")]
         elif view.explanation is None:
-            yield [("Reading the evidence…", "muted")]
+            yield [(READING, "muted")]
         if view.explanation is not None:
             yield from _evidence(view.explanation, view.at)
 
@@ -142,15 +140,28 @@ class WhyScreen(AppScreen):
         if self._begin is not None:
             self._show_log(self._begin)
             self.leave()
+        else:
+            self.notify(READING if self.snapshot.explanation is None else "Its beginning is unknown.")
+
+    def action_resume(self) -> None:
+        if why := resume_obstacle(self._run()):
+            self.notify(why)
+        else:
+            self.post_message(ResumeRequested(self.job))
 
     def action_stop_job(self) -> None:
-        self.post_message(BatchRequested(Verb.STOP, [self.job], self._run()))
+        if self.job.is_finished:
+            self.notify("The job has ended.")
+        else:
+            self.post_message(BatchRequested(Verb.STOP, [self.job], self._run()))
 
     def action_copy_markdown(self) -> None:
         explanation = self.snapshot.explanation
         if explanation is not None:
             text = markdown(explanation, self.job.name or self.job.id)
             self.post_message(CopyRequested(text, "explanation", lines=True))
+        else:
+            self.notify(READING)
 
 
 def _when(view: WhyView, job: TrainingJob) -> Iterator[str]:

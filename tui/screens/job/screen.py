@@ -468,10 +468,10 @@ class JobScreen(AppScreen):
         self._go_to_time(LogPane.TimeWanted(int(begin.timestamp() * NS_PER_S)))
 
     def action_resume(self) -> None:
-        if not self.job.is_finished:
-            self.notify("The job is still running.")
-        elif self.snapshot is None or not self.snapshot.checkpoints:
-            self.notify("The job has no checkpoint to resume from.")
+        if self.snapshot is None:
+            self.notify("The job is still being read.")
+        elif why := messages.resume_obstacle(self.snapshot):
+            self.notify(why)
         else:
             self.post_message(messages.ResumeRequested(self.job))
 
