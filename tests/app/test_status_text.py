@@ -45,3 +45,11 @@ LLAMA = """● **`llama-70b-sft-v3`** `running 6h 12m · 4×8 H100 · 198 GPU·h
 - `llama70`, as of 2026-03-01 13:00 UTC"""
 WHISPER = "- ● **`whisper-ft`** `running · 52%, 22m left · 1 A10G · submitted 24m ago · whisper · whisper`"
 GRPO = "- ● **`qwen3-grpo-7`** `running · ✗ stalled · 44% · 2×8 H200 · submitted 3h ago · qwen3-grpo · grpo7`"
+
+
+def test_copied_text_obeys_nothing_and_an_id_is_one_line() -> None:
+    hostile = "job\nrm -rf ~\r\x1b]52;c;eA==\x07\u202e"
+    one_line = CopyRequested(hostile, "job id").text
+    assert one_line.isprintable()
+    lines = CopyRequested(hostile, "status", lines=True).text.split("\n")
+    assert len(lines) > 1 and all(line.isprintable() for line in lines)

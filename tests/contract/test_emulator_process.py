@@ -23,7 +23,6 @@ from api_client.emulator.processes import EmulatorChild, EmulatorFailed
 from api_client.emulator.store.database import Database
 
 PATIENCE_S = 20.0
-A_YEAR_S = 365 * 86_400
 HALF_A_REQUEST = (
     "POST /v1/training_jobs/search HTTP/1.1\r\nHost: 127.0.0.1\r\n"
     "Authorization: Bearer {}\r\nContent-Length: 100\r\n\r\n{{"
@@ -92,6 +91,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorChild]:
 def client(lab: EmulatorChild) -> Iterator[httpx.Client]:
     with client_of(lab) as opened:
         yield opened
+
+
+def test_emulator_listens_on_loopback_only(lab: EmulatorChild) -> None:
+    connections = psutil.Process(lab.pid).net_connections(kind="inet")
+    assert {one.laddr.ip for one in connections if one.status == psutil.CONN_LISTEN} == {"127.0.0.1"}
 
 
 def test_a_job_runs_and_everything_of_it_is_gone_afterwards() -> None:
@@ -184,7 +188,7 @@ def test_the_demo_world_has_simulated_jobs_and_one_real_and_forgets_what_was_del
         return {project["name"]: project["id"] for project in projects}
 
     folder = tmp_path / "data"
-    with EmulatorChild(data_dir=folder, url_lifetime_s=A_YEAR_S) as child, client_of(child) as client:
+    with EmulatorChild(data_dir=folder) as child, client_of(child) as client:
         found, projects = jobs_of(client), projects_of(client)
         assert len(found) > 20
         assert len({job["current_status"] for job in found}) >= 8

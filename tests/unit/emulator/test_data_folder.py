@@ -107,3 +107,17 @@ def test_unusable_key_is_replaced(folder: Path, left: bytes) -> None:
         key = opened.api_key(None)
         assert len(key) == 32
         assert opened.api_key(None) == key
+
+
+def test_key_outlives_a_restart_until_its_file_is_deleted(folder: Path) -> None:
+    def key_of_a_start() -> str:
+        data = DataFolder(folder)
+        try:
+            return data.api_key(None)
+        finally:
+            data.close()
+
+    key = key_of_a_start()
+    assert key_of_a_start() == key
+    (folder / "key").unlink()
+    assert key_of_a_start() != key
