@@ -93,3 +93,13 @@ async def test_what_was_read_stays_while_it_cannot_be_read_again() -> None:
         assert "Can't read" not in text_of(app)
         await pilot.press("r")
         await until(pilot, shows(app, "Can't read: down again.", "+lr = 2"))
+
+
+async def test_failed_refreshes_leave_a_single_retry() -> None:
+    app = view(*(RequestError(f"down {attempt}") for attempt in range(4)))
+    async with opened(app) as pilot:
+        for attempt in range(4):
+            await until(pilot, shows(app, f"Can't read: down {attempt}."))
+            await pilot.press("r")
+        waiting = [timer for timer in app.screen._timers if timer.name == "try again" and timer._task]
+        assert len(waiting) <= 1

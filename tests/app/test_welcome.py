@@ -62,6 +62,7 @@ async def test_escape_forgets_the_typed_key(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("USER_TRUSSRC_PATH", str(tmp_path / "trussrc"))
     app = BtTuiApp(None)
     async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "Watch the demo" in text_of(app))
         await pilot.press("G", "enter")
         await until(pilot, lambda: "Create an API key" in text_of(app))
         await pilot.press(*"secret", "escape")

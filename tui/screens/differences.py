@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from textual.app import ComposeResult
+from textual.timer import Timer
 
 from api_client.errors import RequestError
 from api_client.models import CheckpointFile, TrainingJob
@@ -44,11 +45,14 @@ class ReadOnceScreen(AppScreen):
     def __init__(self, read: Callable[[], Awaitable[Any]]) -> None:
         super().__init__()
         self._read = read
+        self._retry: Timer | None = None
 
     @abstractmethod
     def show_remark(self, remark: str, tone: str) -> None: ...
 
     def action_refresh(self) -> None:
+        if self._retry is not None:
+            self._retry.stop()
         run_in_background(self, self._load, "differences", group="feed", exclusive=True)
 
     async def _load(self) -> None:
@@ -59,7 +63,7 @@ class ReadOnceScreen(AppScreen):
             self.show_remark(
                 f"✗ Can't read: {reason}. Retrying automatically; press {key} to retry now.", "bad"
             )
-            self.set_timer(RETRY_DELAY_S, self.action_refresh, name="try again")
+            self._retry = self.set_timer(RETRY_DELAY_S, self.action_refresh, name="try again")
         else:
             self.take(answer)
 
