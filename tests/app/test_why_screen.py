@@ -118,7 +118,7 @@ async def test_keys_of_no_use_on_why_say_why_and_are_not_offered() -> None:
     async with opened(app) as pilot:
         await pressed(pilot, "n", "K")
         said = [notice.message for notice in app._notifications]
-        assert said == ["There is no other problem.", "The job is still running."]
+        assert said == ["There is no other problem to explain.", "The job is still running."]
         assert "next problem" not in text_of(app).splitlines()[-1]
 
 

@@ -132,7 +132,7 @@ class WhyScreen(AppScreen):
 
     def action_next_problem(self) -> None:
         if len(self.snapshot.problems) < 2:
-            self.notify("There is no other problem.")
+            self.notify("There is no other problem to explain.")
         else:
             self._feed.show_next()
 
