@@ -28,7 +28,7 @@ from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.analysis.connection import CHECKPOINTS, METRICS, ClockOffset
 from tui.analysis.cost import price_of
 from tui.analysis.health.checkpoint_faults import checkpoint_faults
-from tui.analysis.health.judge import judged, with_findings
+from tui.analysis.health.judge import judged, with_earlier, with_findings
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.points import MAX_POINTS
@@ -226,10 +226,9 @@ class RunWatcher:
         checked = await asyncio.to_thread(judged, run, self.settings.rules, run.findings)
         if is_all_checked(checked):
             self._earlier_findings = ()
-        own = {finding.key for finding in checked.findings}
-        earlier = [finding for finding in self._earlier_findings if finding.key not in own]
+        found = with_earlier(checked.findings, self._earlier_findings)
         self.change(checked_sources=checked.checked_sources, compares_nodes=checked.compares_nodes)
-        self.snapshot = with_findings(self.snapshot, [*checked.findings, *earlier])
+        self.snapshot = with_findings(self.snapshot, found)
 
     async def check_checkpoints(self) -> None:
         """Check the checkpoints again if there are new ones, or the loss broke, recovered or restarted."""

@@ -18,7 +18,7 @@ from support.example_runs import watch_example
 from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import brief
 from tui.analysis.health.check import Example, Level
-from tui.analysis.health.judge import health, judged
+from tui.analysis.health.judge import health, judged, with_earlier
 from tui.analysis.health.registry import KINDS
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
@@ -659,3 +659,12 @@ def test_node_that_fell_silent_with_its_run_is_not_still_logging():
     lines = {"node_1": [line for line in SELDOM["node_1"] if line[0] < 2900]}
     texts = [found.text for found in nodes(WELL, GONE, progress=told(steps(2900), **lines))]
     assert "node-1: no metrics for 11m" in texts
+
+
+def test_finding_from_before_the_log_was_read_explains_later_ones() -> None:
+    stalled = HealthFinding(KINDS["stalled"], "critical", "no step for 1h")
+    overdue = HealthFinding(KINDS["checkpoint-overdue"], "warning", "no checkpoint for 2h")
+    leak = HealthFinding(KINDS["errors"], "warning", "errors in the log")
+    assert with_earlier([overdue, leak], [stalled]) == (stalled, leak)
+    assert with_earlier([overdue, leak], []) == (overdue, leak)
+    assert with_earlier([stalled, leak], [stalled]) == (stalled, leak)

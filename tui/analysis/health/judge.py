@@ -83,6 +83,28 @@ def _without_early_onsets(findings: Iterable[HealthFinding], watched: Watched) -
     )
 
 
+def with_earlier(
+    findings: Iterable[HealthFinding], earlier: Iterable[HealthFinding]
+) -> tuple[HealthFinding, ...]:
+    """Add findings from before all was read, and drop what they explain, such as a late save of a halt."""
+    own = tuple(findings)
+    keys = {finding.key for finding in own}
+    kept = [finding for finding in earlier if finding.key not in keys]
+    covered_by = {str(check.kind): check.covered_by for check in CHECKS}
+    return (
+        *kept,
+        *(
+            finding
+            for finding in own
+            if not any(
+                str(cause.kind) in covered_by.get(str(finding.kind), ())
+                and cause.node in (None, finding.node)
+                for cause in kept
+            )
+        ),
+    )
+
+
 def with_findings(run: RunSnapshot, findings: Iterable[HealthFinding]) -> RunSnapshot:
     """Return the run with these findings, worst first."""
     return replace(run, findings=_worst_first(findings))
