@@ -49,7 +49,7 @@ WRONG = [
     ("workstation --node-count 16 --orchestrator SLURM", "--orchestrator none"),
     *((f"logs job1 {options}", why) for options, why in (
       ("--grep (unclosed", "missing )"),
-      ("--start yesterdayish", "not a time"),
+      ("--start yesterdayish", "not a time: yesterdayish (2h, 12:30 and 2026-11-21 are)"),
       ("--min-level LOUD", "'LOUD'"),
       ("--since 1h --start 12:00", "give either"),
       ("--follow --end 12:00", "--end"),

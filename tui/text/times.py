@@ -198,7 +198,7 @@ def _on_a_date(text: str, times: LogTimes) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"not a time: {text[:40]}") from None
+        raise ValueError(f"not a time: {text[:40]} (2h, 12:30 and 2026-11-21 are)") from None
     if moment.tzinfo is not None:
         return moment
     return moment.astimezone() if times.timezone is None else moment.replace(tzinfo=times.timezone)
