@@ -10,7 +10,7 @@ from api_client.models import TrainingProject
 from api_client.models.logs import NS_PER_S
 from support.worlds import ONE_O_CLOCK, job
 from tui.analysis.billing import Bill, Billed
-from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview, JobRow, job_row
+from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview, JobRow, job_row, short_reason
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series
 from tui.tables.fleet import header_facts, job_columns
@@ -115,3 +115,17 @@ def test_best_evaluation_of_an_ended_job_is_shown_once_its_whole_log_is_read() -
         assert row.saved == note
     worse = JobPreview(replace(sft, eval_loss_series=Series("", (1.0, 2.0), (0.98, 1.4))), log_read=True)
     assert job_row(job("sft", "COMPLETED"), worse, ONE_O_CLOCK).saved == "best eval 0.980"
+
+
+@pytest.mark.parametrize(
+    ("message", "short"),
+    [
+        ("node-0: exit code 137 (killed by SIGKILL)", "killed by SIGKILL, exit code 137 on node-0"),
+        ("node-3: exit code 1", "exit code 1 on node-3"),
+        ("node-1: exit code 1: torch.OutOfMemoryError: CUDA out of memory", "CUDA out of memory, exit 1"),
+        ("node-0: exit code 137 (out of memory)", "out of memory, exit 137"),
+        ("Failed to pull image", "Failed to pull image"),
+    ],
+)
+def test_end_of_a_job_is_shortened_to_its_reason_first(message: str, short: str) -> None:
+    assert short_reason(message) == short

@@ -81,6 +81,9 @@ def of_team(fleet: FleetSnapshot, team: str) -> FleetSnapshot:
 
 
 _OUT_OF_MEMORY = re.compile(r"(?:CUDA )?out of memory|OutOfMemory", re.IGNORECASE)
+_OF_A_GPU = re.compile(r"CUDA|torch", re.IGNORECASE)
+_NODE_END = re.compile(r"([\w.-]{1,64}): exit code (-?\d{1,9})(?: \((.+)\))?")
+"""How a node ended a job: its name, its exit code, and maybe the reason."""
 _EXIT_CODE = re.compile(r"exit(?:ed with)?(?: code)? (\d+)", re.IGNORECASE)
 
 
@@ -393,11 +396,18 @@ def brief(finding: HealthFinding, now: datetime) -> str:
 
 
 def short_reason(message: str) -> str:
-    """Shorten out-of-memory messages to ``CUDA out of memory`` and the exit code; keep others unchanged."""
+    """Put what ended a job before its exit code and node, so that a narrow column cuts these.
+
+    Out-of-memory messages become ``CUDA out of memory``, or without CUDA, and the exit code; others stay.
+    """
     text = excerpt(message)
     if _OUT_OF_MEMORY.search(text):
         exit_code = _EXIT_CODE.search(text)
-        return "CUDA out of memory" + (f", exit {exit_code[1]}" if exit_code else "")
+        what = "CUDA out of memory" if _OF_A_GPU.search(text) else "out of memory"
+        return what + (f", exit {exit_code[1]}" if exit_code else "")
+    if (end := _NODE_END.fullmatch(text)) is not None:
+        reason = f"{end[3]}, " if end[3] else ""
+        return f"{reason}exit code {end[2]} on {end[1]}"
     return message
 
 
