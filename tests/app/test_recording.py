@@ -79,6 +79,10 @@ async def test_the_moment_is_marked_and_changes_are_refused(path: Path) -> None:
         await until(pilot, lambda: bool(list(app._notifications)))
         notices = [notice.message for notice in app._notifications]
         assert notices == ["This dashboard is read-only (recording run.btrun)."]
+        await pilot.press("o")
+        await until(pilot, lambda: len(app._notifications) > 1)
+        notices = [notice.message for notice in app._notifications]
+        assert notices[-1] == "A recording has no page in the browser."
         assert app.screen.query_one(LogView)._times._now_s() == at(1060).timestamp()
         await pilot.press("4")
         await until(pilot, lambda: "checkpoint-1" in text_of(app))

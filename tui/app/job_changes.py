@@ -124,6 +124,9 @@ class JobChanges:
     def browse(self, message: messages.BrowserRequested) -> None:
         if self._session is None:
             return
+        if self._session.connection.recorded is not None:
+            self._app.notify("A recording has no page in the browser.")
+            return
         link = self._session.client.job_link(message.job.project_id, message.job.id)
         if self._app.is_web:
             self._app.open_url(link)
