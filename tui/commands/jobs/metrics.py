@@ -40,10 +40,10 @@ from tui.commands.support.run_options import read_with_line, resolve_since, sinc
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list, table_of
 from tui.commands.support.text_chart import clock_label, draw_chart
-from tui.tables.nodes import node_columns
+from tui.tables.column import Column, Span, text_column
 from tui.text.names import natural_key
 from tui.text.times import TIME_OF_DAY, iso_time, local_time
-from tui.text.units import BYTES_PER_MIB, bytes_iec, cores, counted, percent
+from tui.text.units import BYTES_PER_MIB, UNKNOWN, bytes_iec, cores, counted, percent
 
 UNIT_OF_METRIC = {
     "gpu_utilization": "fraction",
@@ -312,7 +312,7 @@ class Report:
             lead = "" if self.is_empty or output.is_terminal else "\n"
             output.data(f"{lead}{now}  {self._job.id}  {view.sign} {view.word}\n")
         self.is_empty = self.is_empty and not rows
-        output.data(table_of(node_columns(self._job.instance_type.gpu_memory_limit_mib), rows, output))
+        output.data(table_of(_node_columns(self._job.instance_type.gpu_memory_limit_mib), rows, output))
 
     def end(self) -> None:
         if self._format == JSON and not self._follows:
@@ -326,12 +326,7 @@ class Report:
             "project_id": self._job.project_id,
             "current_status": self._job.current_status,
             "series": [
-                _names(key)
-                | {
-                    "samples": [
-                        {"timestamp": iso_time(at), "value": json_number(value)} for at, value in points
-                    ]
-                }
+                _names(key) | {"samples": [_point(at, value) for at, value in points]}
                 for key, points in self._samples.series().items()
             ],
         }
@@ -350,6 +345,34 @@ class Report:
                 top = float(limit_mib * BYTES_PER_MIB)
             label = clock_label(span_s)
             draw_chart(self._output, metric, lines, unit=UNITS[unit], x_label=label, y_min=0.0, y_max=top)
+
+
+def _node_columns(gpu_memory_mib: int | None) -> tuple[Column[NodeSnapshot], ...]:
+    """Return the columns; GPU memory is marked where it is nearly all of ``gpu_memory_mib``."""
+
+    def each(node: NodeSnapshot) -> str:
+        use = node.gpu_utilization_now
+        return " ".join(UNKNOWN if share is None else f"{share * 100:.0f}" for share in use) or UNKNOWN
+
+    def gpu_memory(node: NodeSnapshot) -> list[Span]:
+        used = node.mean_memory_now
+        crowded = bool(gpu_memory_mib and used and used > 0.97 * gpu_memory_mib * BYTES_PER_MIB)
+        return [(bytes_iec(used), "caution" if crowded else "plain")]
+
+    def full(node: NodeSnapshot) -> list[Span]:
+        share = node.disk_utilization_now
+        return [(percent(share), "caution" if share is not None and share > 0.9 else "plain")]
+
+    return (
+        text_column("NODE", lambda node: node.name, "strong", shrinks=True),
+        text_column("GPU", lambda node: percent(node.mean_utilization_now), right=True),
+        text_column("EACH %", each, "muted", shrinks=True),
+        Column("GPU MEM", "GPU MEM", gpu_memory, align="right"),
+        text_column("CPU", lambda node: cores(node.cpu_now), right=True),
+        text_column("MEMORY", lambda node: bytes_iec(node.cpu_memory_now), right=True),
+        text_column("DISK", lambda node: bytes_iec(node.disk_usage_now), right=True),
+        Column("FULL", "FULL", full, align="right"),
+    )
 
 
 def _names(key: SampleKey) -> dict[str, Any]:
