@@ -154,7 +154,7 @@ class Unpacker:
     def _parent(self, parts: Parts) -> Iterator[int]:
         """Open the folder that holds the member; reject names with a special meaning on this system."""
         try:
-            folder = open_folder(self._root, parts[:-1], create=True)
+            folder = open_folder(self._root, parts[:-1])
             try:
                 yield folder
             finally:

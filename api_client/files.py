@@ -89,17 +89,16 @@ def new_file(path: Path | str, mode: int, *, folder: int | None = None, readable
     return os.open(path, _NEW_FILE | (os.O_RDWR if readable else os.O_WRONLY), mode, dir_fd=folder)
 
 
-def open_folder(root: int, names: Iterable[str], *, create: bool = False) -> int:
-    """Open the folder ``names`` below the open folder ``root`` without following links.
+def open_folder(root: int, names: Iterable[str]) -> int:
+    """Open the folder ``names`` below the open folder ``root``, creating it if needed; follows no links.
 
     The caller closes it. Raises NotADirectoryError if a component is a link or a file, and OSError.
     """
     folder = os.dup(root)
     try:
         for name in names:
-            if create:
-                with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=folder)
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=folder)
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
                 inner = os.open(name, flags, dir_fd=folder)

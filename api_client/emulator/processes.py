@@ -156,15 +156,15 @@ def child_environment() -> dict[str, str]:
     return environment
 
 
-def ensure_running(data_dir: Path, *, world: str = "empty", port: int = 0) -> EmulatorAddress:
-    """Return the address of the emulator on that folder, starting it if necessary.
+def ensure_running(data_dir: Path) -> EmulatorAddress:
+    """Return the address of the emulator on that folder, starting one without a demo if necessary.
 
     Raises EmulatorFailed with the emulator's own error output.
     """
     address = running_address(data_dir)
     if address is not None:
         return address
-    arguments = ["-m", "api_client.emulator", "--port", str(port), "--world", world]
+    arguments = ["-m", "api_client.emulator", "--world", "empty"]
     process = _Process(data_dir, arguments, stdin=subprocess.DEVNULL)
     try:
         address = process.address()

@@ -197,7 +197,7 @@ def _opened_folder(root: Path, names: Sequence[str]) -> int:
         root.parent.mkdir(parents=True, exist_ok=True)
     parent = os.open(root.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return open_folder(parent, [*filter(None, [root.name]), *names], create=True)
+        return open_folder(parent, [*filter(None, [root.name]), *names])
     finally:
         os.close(parent)
 

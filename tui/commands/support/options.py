@@ -327,9 +327,7 @@ def remote_option(command: Command) -> Command:
     )(command)
 
 
-def format_option(
-    *formats: str, also: Sequence[str] = (), help: str = "Output format."
-) -> Callable[[Command], Command]:
+def format_option(*formats: str, also: Sequence[str] = ()) -> Callable[[Command], Command]:
     """Add ``-o/--output FORMAT``, and its other names; the first of ``formats`` is the default.
 
     The official names of formats are accepted, too: ``cli-table``, ``text``, and ``jsonl``, which is JSON
@@ -353,7 +351,7 @@ def format_option(
         default=formats[0],
         show_default=True,
         callback=in_our_words,
-        help=help,
+        help="Output format.",
     )
 
 
@@ -368,7 +366,7 @@ def trigger_option(*names: str, help: str) -> Callable[[Command], Command]:
         type=click.Choice(spellings, case_sensitive=False),
         metavar=f"[{'|'.join(TRIGGERS)}]",
         callback=lambda _context, _parameter, value: value and value.replace("-", "_"),
-        help=help,
+        help="Output format.",
     )
 
 

@@ -57,7 +57,7 @@ def local_remote(output: Output) -> Remote:
     if running_address(folder) is None:
         stop = command_line("emulator", "stop")
         output.remark(f"starting the emulator; stop it and its jobs with: {stop}")
-    return _local(ensure_running(folder, world=EMPTY_WORLD))
+    return _local(ensure_running(folder))
 
 
 def running_local_remote() -> Remote | None:

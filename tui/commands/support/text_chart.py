@@ -6,7 +6,7 @@ import math
 import shutil
 import string
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from itertools import cycle
 
 from tui.analysis.series import Series, extent, reduce_columns
@@ -130,7 +130,7 @@ def _lines(series: Series, start: float, end: float, columns: int) -> list[list[
     return list(filter(None, lines))
 
 
-def clock_label(span_s: float, timezone: tzinfo | None = None) -> AxisLabel:
+def clock_label(span_s: float) -> AxisLabel:
     """Return labels for epoch seconds: the time of day, with the date if the axis is longer than a day."""
     pattern = "%m-%d %H:%M" if span_s > 86_400 else ("%H:%M" if span_s > 600 else "%H:%M:%S")
-    return lambda x: datetime.fromtimestamp(x, UTC).astimezone(timezone).strftime(pattern)
+    return lambda x: datetime.fromtimestamp(x, UTC).astimezone().strftime(pattern)
