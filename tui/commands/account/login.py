@@ -35,7 +35,7 @@ from tui.commands.support.options import (
     team_named,
     yes_option,
 )
-from tui.commands.support.output import CommandFailed, ExitCode, Output
+from tui.commands.support.output import CommandFailed, ExitCode, Output, refuse
 from tui.commands.support.questions import ask_secret
 from tui.commands.support.session import (
     client_command,
@@ -139,16 +139,13 @@ def _key_words(remote: Remote) -> str:
     return f"OAuth login, until {until}" if until else "OAuth login"
 
 
-KEY_ON_COMMAND_LINE = (
-    "a key on the command line stays in the shell history and the process list; use the prompt, or pipe it "
-    "in with --api-key-stdin. If it was a real key, revoke it"
-)
-
-
 def _refuse_key(_context: click.Context, _parameter: click.Parameter, keys: tuple[str, ...]) -> None:
     """Refuse ``--api-key VALUE`` and ``VALUE``, which users are likely to try, without repeating them."""
-    if keys:
-        raise CommandFailed(KEY_ON_COMMAND_LINE, ExitCode.USAGE)
+    refuse(
+        keys,
+        "a key on the command line stays in the shell history and the process list; use the prompt, or pipe "
+        "it in with --api-key-stdin. If it was a real key, revoke it",
+    )
 
 
 @examples(
@@ -304,11 +301,7 @@ async def set_secret(
 
     One line break at the end of the value is removed.
     """
-    if stray:
-        raise CommandFailed(
-            "a value on the command line stays in the shell history and the process list; pipe it in",
-            ExitCode.USAGE,
-        )
+    refuse(stray, "a value on the command line stays in the shell history and the process list; pipe it in")
     value = await _value(name)
     secret = await client.account.upsert_secret(name, value, await _team_id(client, team))
     output.remark(f"set secret {secret.name}" + (f" (team {secret.team_name})" if secret.team_name else ""))

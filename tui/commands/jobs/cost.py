@@ -14,7 +14,7 @@ from api_client.models import JobStatus, TrainingJob
 from tui.analysis.billing import Bill, Billed, billed_text, is_all_billed, total_billed
 from tui.analysis.cost import Cost, cost_of, price_of, running_time
 from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option, job_named, project_id_of
-from tui.commands.support.output import CommandFailed, ExitCode, Output
+from tui.commands.support.output import Output, refuse
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command, run_settings
 from tui.commands.support.tables import print_list
@@ -65,8 +65,7 @@ async def cost(
     running time. The bill is updated hourly, so what ran since is estimated, too. Nothing is counted twice;
     an unknown rest is left out.
     """
-    if job_ids and (project or since):
-        raise CommandFailed("job ids need neither --project nor --since; omit them", ExitCode.USAGE)
+    refuse(job_ids and (project or since), "job ids need neither --project nor --since; omit them")
     now = datetime.now(UTC)
     jobs = (
         [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]

@@ -189,8 +189,7 @@ async def guard(
     _check(client, rules, notifications if notify else None)
     memory = GuardMemory(state_path("guard.json"), output.remark)
     of_project = selected_project(project, project_id)
-    if job_ids and (watch_all or of_project is not None):
-        raise CommandFailed("job ids need neither --project nor --all", ExitCode.USAGE)
+    refuse(job_ids and (watch_all or of_project is not None), "job ids need neither --project nor --all")
     refuse(
         not job_ids and not watch_all and of_project is None,
         "which runs? Give JOB_ID, --project PROJECT or --all",

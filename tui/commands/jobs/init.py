@@ -98,12 +98,10 @@ def init(
         document = list(map(asdict, STARTER_PROJECTS))
         output.answer(output_format, document, table_of(COLUMNS, STARTER_PROJECTS, output))
         return
-    if template is not None and names:
-        raise CommandFailed("give either --template or --examples", ExitCode.USAGE)
+    refuse(template is not None and names, "give either --template or --examples")
     if names:
         several = [_starter_project(name.strip()) for name in ",".join(names).split(",") if name.strip()]
-        if not several:
-            raise CommandFailed("--examples names no template; see --list-examples", ExitCode.USAGE)
+        refuse(not several, "--examples names no template; see --list-examples")
         projects_by_folder = {(directory or Path()) / project.name: project for project in several}
     else:
         project = _starter_project(template or DEFAULT_TEMPLATE)

@@ -88,10 +88,8 @@ async def stop(
     """
     ids = dict.fromkeys([*job_ids, *named_ids])
     of_project = selected_project(project, project_id)
-    if ids and stop_all:
-        raise CommandFailed("--all takes no job ids", ExitCode.USAGE)
-    if ids and of_project is not None:
-        raise CommandFailed("job ids need no project; omit it", ExitCode.USAGE)
+    refuse(ids and stop_all, "--all takes no job ids")
+    refuse(ids and of_project is not None, "job ids need no project; omit it")
     client.check_may_change("stopping jobs")
     if ids:
         jobs = [await job_named(client, job_id, parts=False) for job_id in ids]
@@ -135,8 +133,7 @@ async def _after_checkpoint(
     client: TrainingClient, output: Output, jobs: Sequence[TrainingJob]
 ) -> TrainingJob:
     """Wait for the job's next checkpoint and return the job as it is then."""
-    if len(jobs) != 1:
-        raise CommandFailed("--after-checkpoint takes one job", ExitCode.USAGE)
+    refuse(len(jobs) != 1, "--after-checkpoint takes one job")
     (job,) = jobs
     if job.is_finished:
         return job

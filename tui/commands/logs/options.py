@@ -138,10 +138,8 @@ class LogRequest:
         if self.since:
             start = parse_since(self.since, now)
         end = parse_moment(self.end, beginning, now) if self.end else None
-        if start is not None and start > now:
-            raise CommandFailed("the start time is in the future", ExitCode.USAGE)
-        if start is not None and end is not None and end <= start:
-            raise CommandFailed("--end is not after the start", ExitCode.USAGE)
+        refuse(start is not None and start > now, "the start time is in the future")
+        refuse(start is not None and end is not None and end <= start, "--end is not after the start")
         return start, end
 
     def new_filter(self, is_chosen: NodeChooser) -> LogLineFilter:
