@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from api_client.client import TrainingClient
 from api_client.definitions import (
     DEFAULT_LORA_RANK,
+    Checkpoint as CheckpointToDeploy,
     CheckpointList,
     Compute,
     DeployCheckpointsConfig,
@@ -27,7 +28,6 @@ from api_client.definitions import (
     SecretReference,
     WhisperCheckpoint,
 )
-from api_client.definitions import Checkpoint as CheckpointToDeploy
 from api_client.definitions.job_request import normal_gpu_type
 from api_client.deployment.instances import listed_instances, smallest_instance
 from api_client.errors import (

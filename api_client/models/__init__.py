@@ -1,58 +1,68 @@
 """Answers of the REST API. Client and emulator share these and nothing else."""
 
-from api_client.models.account import AuthCode as AuthCode
-from api_client.models.account import AwsCredentials as AwsCredentials
-from api_client.models.account import BillableResource as BillableResource
-from api_client.models.account import BilledItem as BilledItem
-from api_client.models.account import BlobCredentials as BlobCredentials
-from api_client.models.account import DailyUsage as DailyUsage
-from api_client.models.account import InteractiveSession as InteractiveSession
-from api_client.models.account import InteractiveSessionUpdate as InteractiveSessionUpdate
-from api_client.models.account import Secret as Secret
-from api_client.models.account import SignedSshCertificate as SignedSshCertificate
-from api_client.models.account import Team as Team
-from api_client.models.account import TrainingUsage as TrainingUsage
-from api_client.models.account import UsageSummary as UsageSummary
-from api_client.models.account import UserInfo as UserInfo
+from api_client.models.account import (
+    AuthCode as AuthCode,
+    AwsCredentials as AwsCredentials,
+    BillableResource as BillableResource,
+    BilledItem as BilledItem,
+    BlobCredentials as BlobCredentials,
+    DailyUsage as DailyUsage,
+    InteractiveSession as InteractiveSession,
+    InteractiveSessionUpdate as InteractiveSessionUpdate,
+    Secret as Secret,
+    SignedSshCertificate as SignedSshCertificate,
+    Team as Team,
+    TrainingUsage as TrainingUsage,
+    UsageSummary as UsageSummary,
+    UserInfo as UserInfo,
+)
 from api_client.models.base import ApiModel as ApiModel
-from api_client.models.cache import CachedFile as CachedFile
-from api_client.models.cache import CacheSummary as CacheSummary
-from api_client.models.capacity import ActiveJobAtSubmit as ActiveJobAtSubmit
-from api_client.models.capacity import CapacityAtSubmit as CapacityAtSubmit
-from api_client.models.capacity import GpuCapacity as GpuCapacity
-from api_client.models.capacity import PendingJobAhead as PendingJobAhead
-from api_client.models.capacity import QueueContext as QueueContext
-from api_client.models.capacity import QueueEvent as QueueEvent
-from api_client.models.capacity import TeamGpuCapacity as TeamGpuCapacity
-from api_client.models.capacity import TrainingCapacity as TrainingCapacity
-from api_client.models.checkpoints import Checkpoint as Checkpoint
-from api_client.models.checkpoints import CheckpointFile as CheckpointFile
-from api_client.models.checkpoints import CheckpointFilesPage as CheckpointFilesPage
-from api_client.models.deployments import Activation as Activation
-from api_client.models.deployments import Deployment as Deployment
-from api_client.models.deployments import DeploymentConfig as DeploymentConfig
-from api_client.models.deployments import Model as Model
-from api_client.models.deployments import Retry as Retry
-from api_client.models.deployments import Startup as Startup
-from api_client.models.deployments import StartupPhase as StartupPhase
-from api_client.models.jobs import RUNNABLE_STATUSES as RUNNABLE_STATUSES
-from api_client.models.jobs import WAITING_STATUSES as WAITING_STATUSES
-from api_client.models.jobs import InstanceType as InstanceType
-from api_client.models.jobs import InstanceTypePrice as InstanceTypePrice
-from api_client.models.jobs import JobStatus as JobStatus
-from api_client.models.jobs import JobTombstone as JobTombstone
-from api_client.models.jobs import ProjectSummary as ProjectSummary
-from api_client.models.jobs import ProjectTombstone as ProjectTombstone
-from api_client.models.jobs import TrainingJob as TrainingJob
-from api_client.models.jobs import TrainingProject as TrainingProject
-from api_client.models.jobs import User as User
-from api_client.models.jobs import full_status as full_status
-from api_client.models.jobs import is_finished as is_finished
-from api_client.models.jobs import short_status as short_status
-from api_client.models.logs import LogRecord as LogRecord
-from api_client.models.logs import LogsPage as LogsPage
-from api_client.models.metrics import JobMetrics as JobMetrics
-from api_client.models.metrics import MetricSample as MetricSample
-from api_client.models.metrics import NodeMetrics as NodeMetrics
-from api_client.models.metrics import NodeSeries as NodeSeries
-from api_client.models.metrics import StorageMetrics as StorageMetrics
+from api_client.models.cache import CachedFile as CachedFile, CacheSummary as CacheSummary
+from api_client.models.capacity import (
+    ActiveJobAtSubmit as ActiveJobAtSubmit,
+    CapacityAtSubmit as CapacityAtSubmit,
+    GpuCapacity as GpuCapacity,
+    PendingJobAhead as PendingJobAhead,
+    QueueContext as QueueContext,
+    QueueEvent as QueueEvent,
+    TeamGpuCapacity as TeamGpuCapacity,
+    TrainingCapacity as TrainingCapacity,
+)
+from api_client.models.checkpoints import (
+    Checkpoint as Checkpoint,
+    CheckpointFile as CheckpointFile,
+    CheckpointFilesPage as CheckpointFilesPage,
+)
+from api_client.models.deployments import (
+    Activation as Activation,
+    Deployment as Deployment,
+    DeploymentConfig as DeploymentConfig,
+    Model as Model,
+    Retry as Retry,
+    Startup as Startup,
+    StartupPhase as StartupPhase,
+)
+from api_client.models.jobs import (
+    RUNNABLE_STATUSES as RUNNABLE_STATUSES,
+    WAITING_STATUSES as WAITING_STATUSES,
+    InstanceType as InstanceType,
+    InstanceTypePrice as InstanceTypePrice,
+    JobStatus as JobStatus,
+    JobTombstone as JobTombstone,
+    ProjectSummary as ProjectSummary,
+    ProjectTombstone as ProjectTombstone,
+    TrainingJob as TrainingJob,
+    TrainingProject as TrainingProject,
+    User as User,
+    full_status as full_status,
+    is_finished as is_finished,
+    short_status as short_status,
+)
+from api_client.models.logs import LogRecord as LogRecord, LogsPage as LogsPage
+from api_client.models.metrics import (
+    JobMetrics as JobMetrics,
+    MetricSample as MetricSample,
+    NodeMetrics as NodeMetrics,
+    NodeSeries as NodeSeries,
+    StorageMetrics as StorageMetrics,
+)

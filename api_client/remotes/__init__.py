@@ -12,14 +12,16 @@ A section's own key comes from the file, else from the system's keyring (service
 from ``BASETEN_API_KEY``. A key from a file or a keyring is only ever sent to that remote's own hosts.
 """
 
-from api_client.remotes.remote import DEFAULT_APP_URL as DEFAULT_APP_URL
-from api_client.remotes.remote import ENVIRONMENT_REMOTE as ENVIRONMENT_REMOTE
-from api_client.remotes.remote import AuthScheme as AuthScheme
-from api_client.remotes.remote import Environment as Environment
-from api_client.remotes.remote import OAuthLogin as OAuthLogin
-from api_client.remotes.remote import OAuthTokens as OAuthTokens
-from api_client.remotes.remote import Remote as Remote
-from api_client.remotes.remote import RemoteNotConfigured as RemoteNotConfigured
-from api_client.remotes.remote import check_key as check_key
-from api_client.remotes.remote import rest_url as rest_url
+from api_client.remotes.remote import (
+    DEFAULT_APP_URL as DEFAULT_APP_URL,
+    ENVIRONMENT_REMOTE as ENVIRONMENT_REMOTE,
+    AuthScheme as AuthScheme,
+    Environment as Environment,
+    OAuthLogin as OAuthLogin,
+    OAuthTokens as OAuthTokens,
+    Remote as Remote,
+    RemoteNotConfigured as RemoteNotConfigured,
+    check_key as check_key,
+    rest_url as rest_url,
+)
 from api_client.remotes.resolution import resolve_remote as resolve_remote

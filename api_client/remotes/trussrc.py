@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
-from configparser import ConfigParser
-from configparser import Error as IniError
+from configparser import ConfigParser, Error as IniError
 from pathlib import Path
 
 from api_client.errors import ConfigurationError

@@ -20,9 +20,12 @@ import pydantic
 from api_client.definitions import TrainingProject
 from api_client.errors import ArchiveError, ConfigurationError, ErrorAnswer
 from api_client.http.connection import user_agent
-from api_client.models import BlobCredentials, Team
-from api_client.models import TrainingJob as CreatedJob
-from api_client.models import TrainingProject as CreatedProject
+from api_client.models import (
+    BlobCredentials,
+    Team,
+    TrainingJob as CreatedJob,
+    TrainingProject as CreatedProject,
+)
 from api_client.remotes import Remote
 from api_client.resources.account import Account, Capacity
 from api_client.resources.jobs import Jobs

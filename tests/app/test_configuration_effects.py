@@ -14,8 +14,7 @@ from textual.pilot import Pilot
 from api_client.clock import SystemClock
 from api_client.models.logs import LogLine
 from support.dashboard import Dashboard, home, opened, pressed, settle, text_of
-from support.fake_baseten import Answer, FakeBaseten
-from support.fake_baseten import job as baseten_job
+from support.fake_baseten import Answer, FakeBaseten, job as baseten_job
 from support.fake_runs import metrics_of, node, serve_metrics
 from support.remotes import remote_of
 from support.waiting import until

@@ -15,8 +15,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from api_client.models import CheckpointFile
 from api_client.recordings.reading import CHECKPOINT_FILES, CHECKPOINTS, EVENTS, JOB, MANIFEST, Recording

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from hostile_answers import HARM, HostileServer, harmful, hidden_in
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from prompt_toolkit.application import application, create_app_session
 from prompt_toolkit.input import create_pipe_input
 

@@ -17,8 +17,10 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from re import _constants as codes  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import (
+    _constants as codes,  # type: ignore[attr-defined]
+    _parser as parser,  # type: ignore[attr-defined]
+)
 from types import ModuleType
 from typing import Any
 

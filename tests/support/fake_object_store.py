@@ -16,8 +16,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from api_client.client import TrainingClient
 from api_client.http.retry import RetryPolicy
-from support.fake_baseten import Answer as ApiAnswer
-from support.fake_baseten import FakeBaseten, QuietServer, ReceivedRequest, job
+from support.fake_baseten import Answer as ApiAnswer, FakeBaseten, QuietServer, ReceivedRequest, job
 from support.remotes import remote_of
 
 PROJECT, JOB = "project1", "job1"

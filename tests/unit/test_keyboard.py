@@ -1,8 +1,7 @@
 """Keyboard input that no decoder and no parser of textual takes."""
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from textual.events import Key, MouseEvent, Paste, Resize
 
 from tui.system.keyboard import MOST_CELLS, PASTE_SILENCE_S, Keyboard

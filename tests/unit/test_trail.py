@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tui.app.history import NavigationHistory
 from tui.screens.cache import CachePage

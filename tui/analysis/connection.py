@@ -7,8 +7,7 @@ what is shown is measured by the time of each answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping, Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum

@@ -11,8 +11,7 @@ from typing import TypeVar
 
 from api_client.checkpoints import SafetensorsHeader, TrainerState, UnreadableFile, is_safetensors
 from api_client.checkpoints.reading import preview
-from api_client.checkpoints.trainer_state import FILE_NAME as TRAINER_STATE
-from api_client.checkpoints.trainer_state import parse_trainer_state
+from api_client.checkpoints.trainer_state import FILE_NAME as TRAINER_STATE, parse_trainer_state
 from api_client.client import TrainingClient
 from api_client.errors import RequestError
 from api_client.http.retry import LASTING, retrying

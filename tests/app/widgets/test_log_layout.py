@@ -3,15 +3,13 @@
 from unicodedata import category
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Span
 
 from tui.text.sanitize import sanitize_whole
-from tui.widgets.log_view.text import SHOWN_CHARACTERS, styled_spans
-from tui.widgets.log_view.text import message_rows as styled_rows
+from tui.widgets.log_view.text import SHOWN_CHARACTERS, message_rows as styled_rows, styled_spans
 
 
 def message_rows(message: str, cells: int | None, *, pretty: bool = False) -> tuple[str, ...]:

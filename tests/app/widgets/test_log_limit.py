@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from log_lines import NS_PER_S, START_NS, line, lines
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from log_lines import START_NS, line, lines
 

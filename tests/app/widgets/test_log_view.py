@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import UTC
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from log_lines import NS_PER_S, START_NS, line, lines
 from textual import events, on
 from textual.pilot import Pilot

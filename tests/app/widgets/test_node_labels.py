@@ -1,7 +1,6 @@
 """The short labels of replicas in a log."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tui.text.sanitize import cell_width
 from tui.widgets.log_view.gutter import NodeLabels

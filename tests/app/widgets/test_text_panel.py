@@ -1,8 +1,7 @@
 """A panel of text: long lines are wrapped, nothing of them is lost, and only what is seen is drawn."""
 
 from app.widgets.widget_text import WidgetApp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 

@@ -2,8 +2,7 @@
 
 import json
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from support.worlds import ONE_O_CLOCK, job
 from tui.alerts.alert import Alert

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tui.analysis.file_tree.rows import BY_NAME, Matches, Order, SortKey, VisibleRows, filtered, name_key
 from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from api_client.definitions import BasetenCheckpoint, LoadCheckpointConfig
 from api_client.models import Checkpoint, CheckpointFile

@@ -2,8 +2,7 @@ import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tui.text.times import LogTimes, local_stamp, moment_of
 

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tui.analysis.logs.levels import RANKS, detected_level, level_of, level_rank
 from tui.analysis.logs.repeats import banner_keys, progress_bar

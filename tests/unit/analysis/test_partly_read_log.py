@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from api_client.models import Checkpoint
 from api_client.models.logs import LogEntry, LogGap, LogLine

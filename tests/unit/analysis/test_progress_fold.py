@@ -5,8 +5,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from api_client.models.logs import LogLine
 from tui.analysis.progress.fold import ProgressFold

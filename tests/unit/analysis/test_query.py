@@ -1,8 +1,7 @@
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tui.analysis.fleet.query import parse
 from tui.analysis.status import StatusView, status_view

@@ -11,8 +11,7 @@ from functools import reduce
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from api_client.models import TrainingJob as Job
 from support.fake_baseten import job

@@ -1,7 +1,6 @@
 import math
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tui.analysis.series import Series, SeriesBuffer, even_means, mean_between, reduce_columns
 

@@ -4,8 +4,7 @@ import unicodedata
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from rich.cells import cell_len
 
 from tui.analysis.fleet.snapshot import brief

@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from api_client.checkpoints import UnreadableFile, parse_header, parse_trainer_state
 from api_client.checkpoints.reading import preview

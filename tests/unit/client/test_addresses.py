@@ -2,8 +2,7 @@
 
 import httpx
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from api_client.addresses import is_loopback, parse_base_url
 from api_client.errors import ConfigurationError

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import keyring
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from keyring.backend import KeyringBackend
 from pydantic import SecretStr
 from remote_world import APP, IN_ORDER, Change, World, profile, section, subsets

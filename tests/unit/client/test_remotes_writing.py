@@ -8,8 +8,7 @@ from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from api_client import ConfigurationError
 from api_client.remotes import trussrc

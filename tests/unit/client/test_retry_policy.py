@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from api_client.errors import AnswerTooLarge, BadRequest, InvalidAnswer, ServerFault, Unreachable
 from api_client.http.retry import ENDLESS, LASTING, RetryPolicy, parse_retry_after

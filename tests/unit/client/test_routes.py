@@ -2,8 +2,7 @@
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from api_client import routes
 from api_client.errors import RequestError

@@ -7,8 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from client_support import KEY, Reply, World, all_texts, json_reply
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from api_client import (
     ApiClientError,

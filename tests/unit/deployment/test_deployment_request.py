@@ -16,8 +16,7 @@ from unittest.mock import patch
 
 import pytest
 from deployable import CHECKPOINTS, EXAMPLES, JOB_ID, LISTED_INSTANCES
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from api_client.definitions import (
     CheckpointList,

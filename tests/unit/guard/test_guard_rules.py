@@ -8,8 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from api_client.models import Checkpoint, JobMetrics
 from support.worlds import CHECKPOINTS, ONE_O_CLOCK, job, run

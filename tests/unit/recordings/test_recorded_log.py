@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from api_client.models.logs import NS_PER_S, LogGap, LogLine, stamp_ns
 from api_client.recordings import log as recorded_log

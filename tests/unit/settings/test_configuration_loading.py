@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from textual.theme import BUILTIN_THEMES
 
 from tui.app.theme import THEMES

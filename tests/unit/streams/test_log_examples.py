@@ -11,8 +11,7 @@ from model_api import BEGIN_S, Followed, ModelApi, at, gaps_of, gather, multiset
 
 from api_client.errors import BadRequest, InvalidAnswer, NotFound, ServerFault, Unreachable
 from api_client.models.logs import LogBatch, LogEntry, LogLine
-from api_client.streams import follow as following
-from api_client.streams import pages
+from api_client.streams import follow as following, pages
 from api_client.streams.follow import Follower
 from api_client.streams.logs import LogIncrements, fill_gap, read_logs
 from api_client.streams.pages import PageSource

@@ -6,8 +6,7 @@ from collections import Counter
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from model_api import BEGIN_S, ModelApi, at, gaps_of, gather, multiset, read_between, world
 
 from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, LogLine

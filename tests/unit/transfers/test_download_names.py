@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from api_client.transfers.file_names import ServerName, TargetPath, resolve_names
 

@@ -15,8 +15,7 @@ from api_client.client import TrainingClient
 from api_client.definitions import BasetenCheckpoint, LoadCheckpointConfig, TrainingProject
 from api_client.definitions.jobs import LOADED_CHECKPOINTS_FOLDER
 from api_client.errors import ConfigFileError
-from api_client.models import Checkpoint, TrainingJob
-from api_client.models import TrainingProject as Project
+from api_client.models import Checkpoint, TrainingJob, TrainingProject as Project
 from api_client.submission.archive import plan_archive
 from api_client.submission.config_file import load_training_project
 from api_client.submission.payload import Overrides, apply_overrides

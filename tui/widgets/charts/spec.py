@@ -15,10 +15,10 @@ from tui.widgets.charts.braille import (
     DOTS_PER_CELL_X,
     DOTS_PER_CELL_Y,
     Grid,
+    cells as braille_cells,
     dot_columns,
     reduce_to_spans,
 )
-from tui.widgets.charts.braille import cells as braille_cells
 from tui.widgets.charts.ticks import XAxis
 
 

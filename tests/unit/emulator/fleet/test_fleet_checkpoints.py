@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from fleet_worlds import World
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from api_client.checkpoints import parse_trainer_state
 from api_client.emulator.backend import StoredFile

@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import pytest
 from fleet_worlds import MINUTE_NS, World
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from api_client.models import LogRecord
 
