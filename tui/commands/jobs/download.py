@@ -10,7 +10,7 @@ from api_client.client import TrainingClient
 from api_client.models import TrainingJob
 from api_client.transfers import DestinationExists, DownloadReport, Existing, NoArchive
 from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument, job_named
-from tui.commands.support.output import CommandFailed, ExitCode, Output
+from tui.commands.support.output import CommandFailed, ExitCode, Output, refuse
 from tui.commands.support.progress_line import failure_code, run_plan
 from tui.commands.support.session import client_command
 
@@ -44,8 +44,7 @@ async def download(
 
     An existing folder or archive is not changed. The path of the result is printed to stdout.
     """
-    if out_dir and out_file:
-        raise click.UsageError("give either --out-dir or --out-file")
+    refuse(out_dir and out_file, "give either --out-dir or --out-file")
     target = out_dir or out_file
     job = await job_named(client, job_id)
     folder, name = (target.parent, target.name) if target else (target_directory, None)

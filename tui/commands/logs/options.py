@@ -132,7 +132,7 @@ class LogRequest:
     target: Target = Target(TEXT)
 
     def time_range(self, job: TrainingJob, now: datetime) -> tuple[datetime | None, datetime | None]:
-        """Return the requested start and end. Raises CommandFailed if nothing is between them."""
+        """Return the requested start and end. Raises click.UsageError if nothing is between them."""
         beginning = job.created_at or now
         start = parse_moment(self.start, beginning, now) if self.start else None
         if self.since:

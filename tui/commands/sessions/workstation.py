@@ -94,11 +94,11 @@ def workstation(
     """
     refuse(gpu_count is not None and node_count is not None, "give either --gpu-count or --node-count")
     nodes = node_count or 1
-    if nodes > 1 and orchestrator == "slurm":
-        raise click.UsageError(
-            "bt-tui does not set up SLURM: use truss train workstation, or --orchestrator none for idle "
-            "nodes on which you start torchrun yourself"
-        )
+    refuse(
+        nodes > 1 and orchestrator == "slurm",
+        "bt-tui does not set up SLURM: use truss train workstation, or --orchestrator none for idle "
+        "nodes on which you start torchrun yourself",
+    )
     if not wanted["saves_checkpoints"] and (
         wanted["checkpoint_path"] or wanted["checkpoint_volume_size_gib"] is not None
     ):
