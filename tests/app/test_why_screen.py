@@ -105,9 +105,7 @@ async def test_keys_lead_from_why_to_the_log_and_to_stopping_the_job() -> None:
     async with opened(app, message_hook=requests) as pilot:
         text = text_of(app)
         assert "≈$65" in text and "s stop, now or after" in text and "resume" not in text
-        await pressed(pilot, "K", "s", "escape", "exclamation_mark")
-        assert "next problem" not in text
-        assert [one.message for one in app._notifications] == ["There is no other problem."]
+        await pressed(pilot, "K", "s", "escape")
         assert [(request.verb, request.jobs) for request in requests.messages] == [(Verb.STOP, [shown.job])]
         await pressed(pilot, "enter")
     assert log_times == [shown.findings[0].since]
