@@ -173,6 +173,19 @@ def test_quotations_of_other_steps_do_not_count_on() -> None:
     assert believed(lines) == []
 
 
+@pytest.mark.proves("docs/health.md", "Progress: supported trainers")
+@pytest.mark.parametrize(
+    "intro",
+    (
+        ("This script trains a model on the digits.", "It saves the weights to a folder at the end."),
+        ("[emulator] INFO /data (the working directory) is the folder of this machine",) * 2,
+    ),
+)
+def test_short_script_that_tells_what_it_does_is_read_from_its_third_step(intro: tuple[str, str]) -> None:
+    steps = [f"step={step}/100 loss=1.{step}" for step in (4, 5, 6)]
+    assert [told.reading.step for told in believed([*intro, *steps])] == [4, 5, 6]
+
+
 def test_log_below_a_single_remark_is_read_once_it_is_long() -> None:
     lines = ["Let me begin.", *(f"step {n}/900 | loss: 2.5 | lr: 3e-4" for n in range(40))]
     assert len(believed(lines)) == 40

@@ -13,7 +13,7 @@ from tui.analysis.progress.fold import ProgressFold
 
 def test_steps_and_loss_of_the_demo_job_are_read_from_its_log() -> None:
     (folder,) = demo_job.__path__
-    environ = {**os.environ, "STEPS": "30", "PACE_S": "0"}
+    environ = {**os.environ, "STEPS": "30", "PACE_S": "0.02"}  # a bar of over 100 it/s counts data
     printed = subprocess.check_output([sys.executable, f"{folder}/train.py"], text=True, env=environ)
     fold = ProgressFold()
     lines = printed.splitlines()

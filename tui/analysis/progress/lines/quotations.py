@@ -38,6 +38,8 @@ class Voice:
     """The first and the last line of the newest block."""
     is_withheld: bool = False
     """Something is said before the newest block, or a block has been quoted."""
+    is_talk: bool = False
+    """A block has been quoted, or a line is surely said in a conversation."""
     counted: dict[bool, tuple[float, float]] = field(default_factory=dict)
     """The newest step of a training, and by how much it moved; True has that of lines without a step."""
     is_own: bool = True
@@ -89,6 +91,7 @@ class Quotations:
         if not speech:
             return None
         voice.said.extend([(voice.lines, at_ns)] * speech)
+        voice.is_talk |= speech > 1
         if self.is_training:
             return None
         block = voice.blocks[-1]
@@ -98,7 +101,7 @@ class Quotations:
         voice.blocks = [*voice.blocks[-64:], []]
         if voice.is_withheld or not is_quoted:
             return None
-        voice.is_withheld = True
+        voice.is_withheld = voice.is_talk = True
         self._kinds.clear()
         voice.counted.clear()
         others = (voice for voice in self._voices.values() if not voice.is_withheld)
@@ -122,6 +125,10 @@ class Quotations:
             believed = list(readings)
         elif self.is_training:
             believed = [told for each in voice.blocks for told in each]
+        elif not voice.is_talk and goes_on([[told] for told in block]):
+            # Nothing is said after it yet: a script has told what it does, then trains.
+            voice.is_withheld = False
+            believed = list(block)
         else:
             return []
         self._kinds.add(kind)

@@ -56,6 +56,9 @@ _SENTENCE = re2.compile(
 )
 """Sentences and code: a trainer prints few, an agent or a model that is trained many."""
 
+_LEVEL = re2.compile(rb"^.{0,60}?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\b")
+"""A sentence with a level is logged by a program."""
+
 _SPEAKS = re2.compile(
     rb"(?:^|[\s(\"'>:])(?:I(?:'(?:m|ll|ve|d))?|[Ll]et (?:me|us)|[Ll]et's) [a-z]"
     rb"|<\|\w+\|>|</?(?:think|answer|tool\w*)>|[a-z]\?$"
@@ -220,4 +223,6 @@ def _with_save(save: ParsedMetrics, reading: ParsedMetrics | None, template: Tem
 
 def _speech(key: bytes) -> int:
     """Return how surely a line is said rather than logged."""
-    return 2 if _SPEAKS.search(key) else 1 if _SENTENCE.search(key) else 0
+    if _SPEAKS.search(key):
+        return 2
+    return 1 if _SENTENCE.search(key) and not _LEVEL.search(key) else 0
