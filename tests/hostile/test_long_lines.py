@@ -94,7 +94,7 @@ async def test_new_job_shows_a_config_with_long_texts(
             job = app.screen.query_one("#job", TextPanel).focus()
             await until(pilot, lambda: job.has_focus and job.allow_vertical_scroll)
             await pilot.press("G")
-            await until(pilot, lambda: "more characters" in text_of(app))
+            await until(pilot, lambda: "100_000" in text_of(app))  # the config's own words
             await to_screen(pilot, HomeScreen, "escape", "escape")
 
 

@@ -23,6 +23,8 @@ from tui.text.sanitize import sanitize
 from tui.widgets.background import run_in_background
 
 LOCAL = "local"
+SLOW_SERVER_S = 1.0
+"""Time without an answer after which a switch says what it waits for."""
 
 
 class SessionHolder(Protocol):
@@ -121,7 +123,7 @@ class Remotes:
     async def _check(self, session: Session) -> None:
         """Return once the session's server answers; raises the client's errors."""
         notice = f"Connecting to {session.place}…"
-        slow = asyncio.get_running_loop().call_later(1.0, self._app.notify, notice)
+        slow = asyncio.get_running_loop().call_later(SLOW_SERVER_S, self._app.notify, notice)
         try:
             await session.check()
         finally:

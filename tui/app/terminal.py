@@ -65,8 +65,9 @@ class Shutdown:
     ``restore`` is called before the process is killed.
     """
 
-    def __init__(self, restore: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, restore: Callable[[], object] = lambda: None, *, limit_s: float = 10.0) -> None:
         self._restore = restore
+        self._limit_s = limit_s
         self._is_over = threading.Event()
         self._is_begun = False
 
@@ -81,7 +82,7 @@ class Shutdown:
         self._is_over.set()
 
     def _wait(self, exit_code: int) -> None:
-        if self._is_over.wait(10.0):
+        if self._is_over.wait(self._limit_s):
             return
         restoring = threading.Thread(target=self._restore, daemon=True)  # a stopped terminal would block it
         restoring.start()

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from api_client import definitions
+from api_client.submission import config_file
 from api_client.submission.config_file import (
     execution,
     load_deploy_checkpoints_config,
     load_training_project,
-    loading,
 )
 from api_client.submission.config_file.stand_ins import official_modules
 from api_client.submission.payload import job_payload, project_payload
@@ -41,7 +41,7 @@ def _configs_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
         return 0, json.dumps({"definition": execution._document(str(path), kind)}).encode(), ""
 
     monkeypatch.setattr(execution, "_own", own)
-    monkeypatch.setattr(loading, "_finished", finished)
+    monkeypatch.setattr(config_file, "_finished", finished)
 
 
 def recorded(name: str) -> dict[str, Any]:
