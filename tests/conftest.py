@@ -19,11 +19,8 @@ import textual.strip
 from hypothesis import settings
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
-from textual.message_pump import MessagePump
-from textual.pilot import Pilot
 
 from support.faulty import FaultyServer, faulty_server
-from support.frames import drawn_on_demand
 from tui.system.garbage import make_no_caches_for_lines
 
 SETTINGS = (
@@ -105,26 +102,10 @@ def _wait_for_messages() -> Iterator[None]:
     On a busy machine a process looks idle before the widget that takes the next key is there, and a dashboard
     that is never quite idle costs a second a key.
     """
-    wait_for_screen = Pilot._wait_for_screen
-
-    async def wait_for_busy_screen(pilot: Pilot[Any], timeout: float = 30.0) -> bool:
-        """Send every widget a message and wait for it only if one may be busy: it takes longer than a key."""
-        pumps = [pilot.app, *pilot.app.screen.walk_children(with_self=True)] if pilot.app.screen_stack else []
-        return all(map(waits_for_messages, pumps)) or await wait_for_screen(pilot, timeout)
-
     with pytest.MonkeyPatch.context() as patch:
         for module in ("app", "pilot"):
             patch.setattr(f"textual.{module}.wait_for_idle", nothing_left_to_do)
-        patch.setattr(Pilot, "_wait_for_screen", wait_for_busy_screen)
         yield
-
-
-def waits_for_messages(pump: MessagePump) -> bool:
-    """Return True if it has handled all messages so far, or handles no more."""
-    queue = pump._message_queue
-    waiters: Any = queue.ready_event._waiters  # type: ignore[attr-defined]
-    is_waiting = queue.empty() and any(not waiter.done() for waiter in waiters)
-    return is_waiting or pump._closing or pump._closed
 
 
 async def nothing_left_to_do(*_limits_s: float) -> None:
@@ -135,12 +116,6 @@ async def nothing_left_to_do(*_limits_s: float) -> None:
     while quiet_rounds < QUIET_ROUNDS and loop.time() - begun_s < PATIENCE_S:
         await asyncio.sleep(0)
         quiet_rounds = 0 if loop._ready else quiet_rounds + 1
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _draw_no_frames() -> Iterator[None]:
-    with drawn_on_demand():
-        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

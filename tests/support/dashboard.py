@@ -16,7 +16,6 @@ from textual.screen import Screen
 from textual.widgets import Input, TextArea
 
 from api_client.deployment import DeployAnswers
-from support.frames import picture_of
 from support.worlds import StubFleetFeed, StubRunFeed, fleet, run
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.snapshot import FleetSnapshot
@@ -123,7 +122,8 @@ class Heard:
 
 
 def text_of(app: BtTuiApp) -> str:
-    return picture_of(app.screen)
+    lines = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in lines)
 
 
 async def settle(pilot: Pilot[Any]) -> None:

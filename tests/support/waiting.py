@@ -17,15 +17,11 @@ POLL_EVERY_S = 0.05
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
-    """Let the dashboard go on until the condition holds; fails with the screen when it never does.
-
-    It is drawn meanwhile: some widgets wait until what they show was drawn.
-    """
+    """Let the dashboard go on until the condition holds; fails with the screen when it never does."""
     loop = asyncio.get_running_loop()
     give_up = loop.time() + PATIENCE_S
     while not condition():
-        shown = text_of(pilot.app)  # type: ignore[arg-type]
-        assert loop.time() < give_up, shown
+        assert loop.time() < give_up, text_of(pilot.app)  # type: ignore[arg-type]
         await pilot.pause(POLL_EVERY_S)
 
 
