@@ -77,6 +77,14 @@ def test_node_that_works_again_keeps_no_others_waiting() -> None:
     assert not [each for each in found if str(each.kind) == "straggler"]
 
 
+@pytest.mark.proves("docs/health.md", "Health and cost")
+def test_growth_that_has_ended_is_no_leak() -> None:
+    """A copy of the data is in memory by minute 67."""
+    copied = Example("a copy of the data", minutes=115, memory_gib=lambda at: min(388.0, 120 + at / 15))
+    looks = [[each for each in found if str(each.kind) == "memory-leak"] for found in watch_example(copied)]
+    assert any(looks) and not looks[-1]
+
+
 TEETH = (12, 12, 12, 16, 12, 20)
 """GiB by which memory grows in each 40 minutes, before it is freed."""
 

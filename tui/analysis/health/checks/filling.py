@@ -76,7 +76,10 @@ def forecast(
         rate = (_level(highest, at) - _level(highest, begin)) / window_s
         if rate * window_s <= run.eased(0.01, 0.0, held=held) * size or used < _level(highest, begin):
             continue
-        # Once found, growth may pause.
+        # Once found, growth may pause for as long as it was seen in bursts.
+        newest_s = part_s * (2 if held else 1)
+        if _level(highest, at) - _level(highest, at - newest_s) < _STEADY * rate * part_s:
+            continue
         is_known = len(means) == _PARTS and grown.times[0] <= begin + part_s / 2
         is_steady = min((b - a for a, b in pairwise(means)), default=0.0) >= _STEADY * rate * part_s
         if not held and not (is_known and is_steady):
@@ -131,7 +134,7 @@ def filling(
         yield run.finding(severity, text, short=short, node=node, since_s=ahead.since)
     elif used >= nearly_full:
         since = holds_since(utilization, lambda value: value >= nearly_full)
-        yield run.finding("warning", text, node=node, since_s=since)
+        yield run.finding(run.lasting("warning", node), text, node=node, since_s=since)
 
 
 def filling_disks(run: Watched, limits: StorageLimits) -> Findings:
