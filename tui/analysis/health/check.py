@@ -91,11 +91,13 @@ class Check(Generic[LimitsT]):
         if str(self.kind) in run.rules.off:
             return []
         run.kind = self.kind
-        causes = {finding.node for finding in run.found if str(finding.kind) in self.covered_by}
+        return self.unexplained(self.find(run, run.rules.limits(self.limits)), run.found)
+
+    def unexplained(
+        self, candidates: Iterable[HealthFinding], found: Iterable[HealthFinding]
+    ) -> list[HealthFinding]:
+        """Return which findings of this check those that were found do not explain."""
+        causes = {finding.node for finding in found if str(finding.kind) in self.covered_by}
         if None in causes:
             return []
-        return [
-            candidate
-            for candidate in self.find(run, run.rules.limits(self.limits))
-            if candidate.node not in causes
-        ]
+        return [candidate for candidate in candidates if candidate.node not in causes]

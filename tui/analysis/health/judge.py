@@ -90,19 +90,12 @@ def with_earlier(
     own = tuple(findings)
     keys = {finding.key for finding in own}
     kept = [finding for finding in earlier if finding.key not in keys]
-    covered_by = {str(check.kind): check.covered_by for check in CHECKS}
-    return (
-        *kept,
-        *(
-            finding
-            for finding in own
-            if not any(
-                str(cause.kind) in covered_by.get(str(finding.kind), ())
-                and cause.node in (None, finding.node)
-                for cause in kept
-            )
-        ),
+    unexplained = (
+        finding
+        for check in CHECKS
+        for finding in check.unexplained((each for each in own if each.kind == check.kind), kept)
     )
+    return (*kept, *unexplained)
 
 
 def with_findings(run: RunSnapshot, findings: Iterable[HealthFinding]) -> RunSnapshot:

@@ -280,7 +280,3 @@ class Watched:
     def gpu_use(self) -> float | None:
         """Current mean utilization of all GPUs; None if unknown."""
         return mean_known(node.mean_utilization_now for node in self.metrics.nodes)
-
-    @property
-    def are_gpus_idle(self) -> bool:
-        return self.gpu_use is not None and self.gpu_use < IDLE
