@@ -1,10 +1,11 @@
 """What each rule of the log reader earns: every constant and expression is switched off in turn.
 
-    python benchmarks/log_rules.py EXCERPTS.json […]
+    python benchmarks/log_rules.py [--words] EXCERPTS.json […] NOISE.txt […]
 
-Each file is a list of excerpts: ``lines`` of a log, and ``expect``, the fields by line. An expression then
-matches nothing, a set is empty, a word or an entry is missing, a number is doubled and halved. Printed are,
-for each file, the fields that are lost and the false ones that appear; rules without any earn nothing there.
+A JSON file is a list of excerpts: ``lines`` of a log, and ``expect``, the fields by line; none for a chat. In
+any other file, such as code or documentation, nothing is progress. An expression then matches nothing, a set
+is empty, a word, an entry or a format is missing, a number is doubled and halved. Printed are, for each file,
+the fields that are lost and the false ones that appear; rules without any earn nothing there.
 """
 
 # ruff: noqa: T201 (what a benchmark prints is its product)
@@ -50,27 +51,33 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--words", action="store_true", help="also each word and entry of a set or table")
     arguments = parser.parse_args()
-    sets = [json.loads(path.read_text(encoding="utf-8")) for path in arguments.files]
+    sets = [excerpts_of(path) for path in arguments.files]
     baseline = [score(excerpts) for excerpts in sets]
     print(f"{'as it is':60}", *(f"{right:4} right {false:3} false" for right, false in baseline))
-    for name, original, changed in rules(words=arguments.words):
-        replace_rule(original, changed)
+    for rule, original, changed, label in rules(words=arguments.words):
+        replace_rule(rule, original, changed)
         results = [score(excerpts) for excerpts in sets]
-        replace_rule(changed, original)
+        replace_rule(rule, changed, original)
         marks = [
             "" if result == before else f"{before[0] - result[0]:+4} lost {result[1] - before[1]:+3} false"
             for result, before in zip(results, baseline, strict=True)
         ]
-        print(f"{name:60}", *(mark.rjust(16) for mark in marks), "" if any(marks) else "nothing", flush=True)
+        print(f"{label:60}", *(mark.rjust(16) for mark in marks), "" if any(marks) else "nothing", flush=True)
 
 
-def rules(*, words: bool) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the name of each rule, its value, and the values without it."""
+def excerpts_of(path: Path) -> list[dict[str, Any]]:
+    """Read a file; one that is not JSON becomes a single excerpt."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return json.loads(text) if path.suffix == ".json" else [{"lines": text.splitlines(), "expect": []}]
+
+
+def rules(*, words: bool) -> Iterator[tuple[str, Any, Any, str]]:
+    """Yield the name of each rule, its value, the value without it, and what is printed."""
     for module in MODULES:
         for name, value in list(vars(module).items()):
             if name.lstrip("_").isupper() and _is_defined_in(module, name):
                 for change, changed in changes(value, words=words):
-                    yield f"{module.__name__.rpartition('.')[2]}.{name} {change}", value, changed
+                    yield name, value, changed, f"{module.__name__.rpartition('.')[2]}.{name} {change}"
 
 
 def changes(value: Any, *, words: bool) -> Iterator[tuple[str, Any]]:
@@ -91,12 +98,11 @@ def changes(value: Any, *, words: bool) -> Iterator[tuple[str, Any]]:
             yield from ((f"without {key!r}", {k: v for k, v in value.items() if k != key}) for key in value)
 
 
-def replace_rule(before: Any, after: Any) -> None:
-    """Replace a value wherever a module of the room has it."""
+def replace_rule(name: str, before: Any, after: Any) -> None:
+    """Replace a value in the module that defines it and in those that import it."""
     for module in MODULES:
-        for name, value in list(vars(module).items()):
-            if value is before and name.lstrip("_").isupper():
-                setattr(module, name, after)
+        if vars(module).get(name) is before:
+            setattr(module, name, after)
     vocabulary.meaning.cache_clear()
 
 
