@@ -106,6 +106,10 @@ SPEECHES = (
     "Human: is that healthy?",
     "The curve is flat, so the rate has to change.",
     "• Next, lower the rate and start a run.",
+    "The answer is 12.",
+    "- Lower the rate",
+    "1. Lower the rate",
+    "这个 loss 太高了。",
     "def train(model):",
     "    for batch in loader:",
 )
@@ -168,7 +172,7 @@ def test_training_that_prints_answers_is_read_once_it_counts_on(form: str, count
 
 def test_quotations_of_other_steps_do_not_count_on() -> None:
     lines = []
-    for step in (100, 200, 800, 810):
+    for step in (100, 200, 350, 800, 810):
         lines += ["I think the answer is 12.", f"step {step}: loss 2.5, lr 3e-4"]
     assert believed(lines) == []
 

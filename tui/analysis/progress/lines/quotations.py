@@ -150,7 +150,7 @@ class Quotations:
 
 
 def goes_on(blocks: Sequence[Sequence[Told]]) -> bool:
-    """Return True if lines of one kind count on evenly around what is said: a training prints samples.
+    """Return True if lines of one kind count on by equal steps around what is said: a training prints samples.
 
     Three lines towards one total suffice in two blocks; without a total there must be three blocks.
     """
@@ -165,6 +165,6 @@ def goes_on(blocks: Sequence[Sequence[Told]]) -> bool:
     for (total, *_), counted in counts.items():
         moves = [after - before for (_, before), (_, after) in pairwise(counted)]
         in_blocks = len({number for number, _ in counted})
-        if in_blocks > (1 if total else 2) and len(moves) > 1 and 0 < max(moves) <= 1.5 * min(moves):
+        if in_blocks > (1 if total else 2) and len(moves) > 1 and 0 < max(moves) == min(moves):
             return True
     return False

@@ -48,10 +48,11 @@ _MOVING_TARGET = re2.compile(
 """Losses beside these may rise while a model improves."""
 
 _FUNCTION_WORD = (
-    rb"\b(?:the|a|an|is|are|was|were|we|you|that|this|so|to|and|with|for|be|has|have|its|but|if)\b"
+    rb"\b(?i:the|a|an|is|are|was|were|we|you|that|this|so|to|and|with|for|be|has|have|its|but|if)\b"
 )
 _SENTENCE = re2.compile(
-    _FUNCTION_WORD + rb".*" + _FUNCTION_WORD + rb"|^\W{0,3}[A-Za-z][a-z']*(?: [A-Za-z'-]+)*[.!:]$"
+    _FUNCTION_WORD + rb".*" + _FUNCTION_WORD + rb"|^\W{0,3}[A-Za-z][a-z']*(?: [A-Za-z'-]+)*[.!:]$|\x{3002}"
+    rb"|^(?:[-*\x{2022}]|\.) [A-Za-z`]"  # an item of a list; its number has been removed
     rb"|^\W{0,8}(?:def \w+\(|for \w.* in |return |import \w|from \w+ import|assert |if .*:$|\w+ = .*\()"
 )
 """Sentences and code: a trainer prints few, an agent or a model that is trained many."""
