@@ -170,9 +170,10 @@ def test_training_that_prints_answers_is_read_once_it_counts_on(form: str, count
     assert [told.reading.step for told in believed(lines)] == steps
 
 
-def test_quotations_of_other_steps_do_not_count_on() -> None:
+@pytest.mark.parametrize("steps", [(100, 200, 350), (100, 200, 800, 810)])
+def test_quotations_of_other_steps_do_not_count_on(steps: tuple[int, ...]) -> None:
     lines = []
-    for step in (100, 200, 350, 800, 810):
+    for step in steps:
         lines += ["I think the answer is 12.", f"step {step}: loss 2.5, lr 3e-4"]
     assert believed(lines) == []
 
