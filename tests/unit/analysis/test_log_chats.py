@@ -174,7 +174,7 @@ def test_training_that_prints_answers_is_read_once_it_counts_on(form: str, count
 def test_quotations_of_other_steps_do_not_count_on(steps: tuple[int, ...]) -> None:
     lines = []
     for step in steps:
-        lines += ["I think the answer is 12.", f"step {step}: loss 2.5, lr 3e-4"]
+        lines += ["I think the answer is 12.", f"step {step}: loss 2.5, lr 3e-4, grad norm 1.5"]
     assert believed(lines) == []
 
 
