@@ -150,7 +150,7 @@ class Quotations:
 
 
 def goes_on(blocks: Sequence[Sequence[Told]]) -> bool:
-    """Return True if lines of one kind count on by equal steps around what is said: a training prints samples.
+    """Return True if lines of one kind count on evenly around what is said: a training prints samples.
 
     Three lines towards one total suffice in two blocks; without a total there must be three blocks.
     """

@@ -111,8 +111,6 @@ class Reader:
 
     def _read_states(self, line: str, replica: str, at_ns: int) -> list[Told]:
         """Read the newest state of a line; values printed over a bar, and the bar before them."""
-        if "\r" not in line:
-            return self._read_text(self.shape(line), line, replica, at_ns)
         match = _RANK.match(line)
         rank = "" if match is None else match[0]
         states = [state for state in line[len(rank) :].split("\r") if state.strip()][-4:]
@@ -192,7 +190,8 @@ class Reader:
         save = saves.read(line[layout.head :]) if layout.can_save else None
         reading = layout.template.read(values)
         if save is not None:
-            save = _with_save(save, reading, layout.template)
+            if reading is not None:
+                save = reading._replace(checkpoint=save.checkpoint)
             readings = [*self._belief.trains(), Told(at_ns, replica, save)]
             return self._quotations.take(replica, (), readings)
         if layout.table is not None and len(self._tables) < MAX_KINDS:
@@ -211,15 +210,6 @@ class Reader:
         memory[key] = value
         if len(memory) > self._max_shapes:
             del memory[next(iter(memory))]
-
-
-def _with_save(save: ParsedMetrics, reading: ParsedMetrics | None, template: Template) -> ParsedMetrics:
-    """Return a save with what else its line reports: only its counts, unless its form is clear."""
-    if reading is None:
-        return save
-    if not template.form.is_clear:
-        reading = ParsedMetrics(step=reading.step, epoch=reading.epoch)
-    return reading._replace(checkpoint=save.checkpoint)
 
 
 def _speech(key: bytes) -> int:

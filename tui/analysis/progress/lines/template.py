@@ -314,7 +314,7 @@ def _counter_of(line: _Line, values: Sequence[str], is_bar: bool, is_titled: boo
     if index is None:
         return None
     epoch = next((position for position, one in enumerate(line.numbers) if one.field == "epoch"), None)
-    if is_bar and not is_titled and epoch is None and not _is_timed(line.texts, values, index):
+    if is_bar and not _is_timed(line.texts, values, index):
         return Counter(index, is_within=True)  # Keras's bars, below a line that names the epoch
     is_lightning = (
         is_bar
@@ -337,7 +337,6 @@ def _form(line: _Line, has_metrics: bool, is_bar: bool, is_prose: bool) -> Form:
     is_known_object = is_object and measures > 1
     shows = (
         is_bar
-        or is_known_object
         or measures > 2
         or (is_object and {"step", "total_steps"} <= fields)
         or (is_of_total and measures > 0)
@@ -345,7 +344,7 @@ def _form(line: _Line, has_metrics: bool, is_bar: bool, is_prose: bool) -> Form:
     is_clear = not is_prose and (
         (bool(counts) and shows) or (is_known_object and not is_of_runs and bool(fields & LOSSES))
     )
-    is_heading = bool(counts) and not (is_clear or measures or is_prose or _WORD.search(ending))
+    is_heading = not (is_clear or measures or is_prose or _WORD.search(ending))
     if is_heading:
         others = [one for index, one in enumerate(numbers) if index >= first and index != line.counter]
         is_heading = all(map(_heads, others))
@@ -427,8 +426,6 @@ def _name_measures(numbers: Sequence[_Number]) -> None:
 def _name_counts(numbers: Sequence[_Number]) -> None:
     counted = {one.field for one in numbers}
     for index, one in enumerate(numbers):
-        if one.meaning is not None or one.unit == "%":
-            continue
         if one.name.lower() in ("after", "at", "@") and one.unit in ("steps", "iterations", "updates"):
             one.meaning = Meaning("step", 3)
         elif one.after.startswith(("it [", "epoch:")):
