@@ -198,6 +198,8 @@ class Follower:
                         async for new_batch in new_batches:
                             yield new_batch
         self._deep = read
+        if newest_ns is None and self._job_poller.is_long_finished(self._server_time.newest_ns):
+            return  # everything up to now has been read, and nothing is new
         async with aclosing(self._read([self._edge_read()])) as batches:
             async for batch in batches:
                 yield batch
@@ -210,11 +212,22 @@ class Follower:
             self._start_ms = epoch_ms(job.earliest_time(self._clock.now()))
         self._settled_ms, self._delivered_ns = self._start_ms, self._start_ms * NS_PER_MS
         await self._job_poller.poll()
-        # The newest line shows the server's time, and thus which part of the history is settled.
+        # The newest line shows the server's time, and thus which part of the history is settled. An ended job
+        # may have its newest line months ago; where the server is wrong about its end, it is found later.
         end_ms = self._end_ms()
-        newest_ns = await self._pages.newest_stamp_ns(max(self._settled_ms, end_ms - MAX_WINDOW_MS), end_ms)
-        if newest_ns is not None:
-            self._server_time.observe_line(newest_ns)
+        for until_ms in sorted({self._job_end_ms(end_ms), end_ms}):
+            start_ms = max(self._settled_ms, until_ms - MAX_WINDOW_MS)
+            newest_ns = await self._pages.newest_stamp_ns(start_ms, until_ms)
+            if newest_ns is not None:
+                self._server_time.observe_line(newest_ns)
+                break
+
+    def _job_end_ms(self, latest_ms: int) -> int:
+        """Return a time by which the log of a job that has ended should end; else ``latest_ms``."""
+        job = self._job_poller.finished_job
+        if job is None or job.updated_at is None:
+            return latest_ms
+        return min(max(epoch_ms(job.updated_at), self._settled_ms) + CLOCK_MARGIN_MS, latest_ms)
 
     def _end_ms(self) -> int:
         """Return an end well after the server's current time, even if our clock is far behind."""

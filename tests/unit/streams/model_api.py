@@ -50,7 +50,8 @@ class ModelApi:
     ``cut_characters``: nor much more text. ``refuses_future``: windows that end after its present are a 400.
     ``largest_characters``: pages with more text are too large.
     ``tells_complete``: pages say (``complete``) when the job has ended and no line will come any more.
-    ``seems_over_s``: when the job looks finished though it runs on.
+    ``seems_over_s``: when the job looks finished though it runs on. ``changed_s``: when the server says the
+    ended job changed last, right or wrong; by default, when it ended.
     """
 
     lines: Sequence[ServedLine]
@@ -66,6 +67,7 @@ class ModelApi:
     refuses_future: bool = False
     tells_complete: bool = False
     seems_over_s: range = range(0)
+    changed_s: float | None = None
     cut: int | None = None
     cut_characters: int | None = None
     largest_characters: int | None = None
@@ -112,7 +114,8 @@ class ModelApi:
         self._fail_sometimes()
         seems_over = int(self.clock.passed_s) in self.seems_over_s
         is_finished = seems_over or self.clock.server_ns() >= self._log.finishes_ns
-        changed_s = BEGIN_S + (self.finishes_s if is_finished else min(self.finishes_s, 0.0) - 3600)
+        ended_s = self.finishes_s if self.changed_s is None else self.changed_s
+        changed_s = BEGIN_S + (ended_s if is_finished else min(self.finishes_s, 0.0) - 3600)
         return TrainingJob(
             id="job",
             current_status="TRAINING_JOB_COMPLETED" if is_finished else "TRAINING_JOB_RUNNING",

@@ -262,6 +262,36 @@ async def test_a_long_history_is_read_once() -> None:
     assert (parts[0] < 0.6, parts[-1] > 0.95) == (True, True)
 
 
+MONTHS_S = 90 * DAY_S
+MONTHS_AGO = steps(-MONTHS_S, -MONTHS_S + 3 * DAY_S, 300)
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize(
+    ("changed_s", "first_pages"),
+    [
+        pytest.param(-MONTHS_S + 3 * DAY_S, 3, id="right"),
+        pytest.param(-MONTHS_S, 3, id="too early"),
+        pytest.param(-20 * DAY_S, 20, id="too late"),
+        pytest.param(5 * DAY_S, 20, id="in the future"),
+    ],
+)
+async def test_log_that_ended_months_ago_is_read_from_its_end(changed_s, first_pages, newest_first) -> None:
+    api = api_of(MONTHS_AGO, finishes_s=-MONTHS_S + 3 * DAY_S, changed_s=changed_s)
+    entries: list[LogEntry] = []
+    async for part in stream_of(api, from_s=-MONTHS_S - HOUR_S, newest_first=newest_first):
+        if isinstance(part, LogBatch) and part.entries:
+            assert entries or api.pages <= first_pages
+            entries += part.entries
+    assert multiset(entries) == world(MONTHS_AGO)
+
+
+async def test_empty_log_that_ended_months_ago_is_read_once() -> None:
+    api = api_of([], finishes_s=-MONTHS_S + DAY_S)
+    await follow(api, from_s=-MONTHS_S, newest_first=True)
+    assert len(api.requests) == len(set(api.requests)) <= 18
+
+
 async def test_what_is_read_ahead_is_bounded() -> None:
     api = api_of([at(-DAY_S + n, f"line {n}") for n in range(80_000)])
     async with aclosing(a_day_read(api.fetch, api.clock)) as stream:
