@@ -5,6 +5,7 @@ Only click is imported here; the module of a command, with httpx and pydantic, w
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from tui.commands.support.output import (
     ExitCode,
     Output,
     OutputClosed,
+    cannot_write,
     explain,
     request_details,
     wants_details,
@@ -148,8 +150,17 @@ def _fail(error: Exception) -> int:
     return code
 
 
+class _ClosedOutput(StringIO):
+    """Standard output that was closed: what is written would be lost, so writing it fails."""
+
+    name = "<stdout>"
+
+    def write(self, _text: str) -> int:
+        raise cannot_write("stdout", OSError(errno.EBADF, "it is closed"))
+
+
 def _open_closed_streams() -> None:
-    """Redirect standard streams closed by the parent process (``>&-``) to the null device.
+    """Replace standard streams closed by the parent process (``>&-``).
 
     This must happen before any socket or file is opened: it would get the stream's descriptor and receive
     its output.
@@ -159,6 +170,8 @@ def _open_closed_streams() -> None:
             descriptor = os.open(os.devnull, os.O_RDWR)
             os.set_inheritable(descriptor, True)
             setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
+            if name == "stdout":
+                sys.stdout = _ClosedOutput()
 
 
 def _replace_unencodable() -> None:

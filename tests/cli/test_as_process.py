@@ -79,12 +79,31 @@ def test_a_terminal_that_knows_ascii_only_gets_escapes(cli_process: Start, baset
     assert "gr\\xfc\\xdfe" in out
 
 
-@pytest.mark.parametrize(("closed", "printed"), [("2>&-", "a line\n"), ("<&- >&- 2>&-", "")])
-def test_streams_that_were_closed_lead_nowhere(
-    baseten: FakeBaseten, clean_environ: dict[str, str], closed: str, printed: str
+LOST = "bt-tui: can't write stdout: it is closed\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "closed", "result"),
+    [
+        ("logs job1 -o raw", "2>&-", (0, "a line\n", "")),
+        ("logs job1 -o raw", "<&- >&- 2>&-", (1, "", "")),
+        ("logs job1 -o raw", ">&-", (1, "", LOST)),
+        ("jobs -o json", ">&-", (1, "", LOST)),
+        ("--version", ">&-", (1, "", LOST)),
+        ("logs job1 -o raw --save lines.txt", ">&-", (0, "", "bt-tui: saved 1 line to lines.txt\n")),
+    ],
+)
+def test_output_to_a_closed_stream_is_not_called_written(
+    baseten: FakeBaseten,
+    clean_environ: dict[str, str],
+    tmp_path: Path,
+    command: str,
+    closed: str,
+    result: tuple[int, str, str],
 ) -> None:
     baseten.logs["job1"] = [line("a line")]
-    command = ["sh", "-c", f"exec {sys.executable} -m tui logs job1 -o raw {closed}"]
-    options = {"cwd": ROOT, "env": clean_environ | baseten.environ(), "timeout": LIMIT_S}
-    done = subprocess.run(command, **options, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
+    shell = ["sh", "-c", f"exec {sys.executable} -m tui {command} {closed}"]
+    environ = clean_environ | baseten.environ() | {"PYTHONPATH": str(ROOT)}
+    options = {"cwd": tmp_path, "env": environ, "timeout": LIMIT_S}
+    done = subprocess.run(shell, **options, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == result
