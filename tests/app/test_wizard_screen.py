@@ -88,7 +88,10 @@ async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_
         await pressed(pilot, *["ctrl+b"] * 8)
         assert step_of(app.screen) == "checkpoint_names"
         assert "^b" not in text_of(app).splitlines()[-1]
+        app.clear_notifications()
         await pressed(pilot, "ctrl+b")
+        answers = [notice.message for notice in app._notifications]
+        assert answers == ["No earlier step can be changed; esc returns to the review."]
         assert step_of(app.screen) == "checkpoint_names"
         await pressed(pilot, "space", "j", "space", "ctrl+s")
         screen = app.screen

@@ -136,7 +136,8 @@ class DeployScreen(AppScreen):
         remark.display = bool(question.remark) and question.kind != "pairs"  # there, it is the field's hint
         remark.update(question.remark)
         self.set_class(question.id == REVIEW, "-review")
-        self.unhinted = frozenset({"next"} if question.kind != "pairs" else ())  # enter does it
+        of_no_use = {"next": question.kind != "pairs", "previous": not form.can_go_back}  # enter is next
+        self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
         self.labels = {"back": "review"} if self._was_reviewed else {}
         if self._pane is None or not self._pane.revise(question):
             # No worker waits for this: canceling it would cancel the tasks of the removed widgets, and with
@@ -262,8 +263,7 @@ class DeployScreen(AppScreen):
         if action == "next":
             return self.snapshot.stage == "asking"
         if action == "previous":
-            form, stage = self.snapshot.form, self.snapshot.stage
-            return stage == "tried" or (stage == "asking" and form.can_go_back)
+            return self.snapshot.stage in ("tried", "asking")
         return True
 
     def _confirm_change(self, verb: DeploymentVerb) -> None:
@@ -287,8 +287,12 @@ class DeployScreen(AppScreen):
             pane.give()
 
     def action_previous(self) -> None:
-        if self.snapshot.stage == "asking":
-            self._feed.show(self._feed.form.back())
+        form = self._feed.form
+        if self.snapshot.stage == "asking" and not form.can_go_back:
+            where = "returns to the review" if self._was_reviewed else "leaves"
+            self.notify(f"No earlier step can be changed; {self.key_for('screen.back')} {where}.")
+        elif self.snapshot.stage == "asking":
+            self._feed.show(form.back())
         elif self.snapshot.stage == "tried":
             self._to_review()
 
