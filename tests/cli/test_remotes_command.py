@@ -161,7 +161,8 @@ def test_only_its_section_goes(
 ) -> None:
     trussrc.write_text(file)
     trussrc.chmod(0o600)
-    assert cli(f"logout {options}", environ={}).code == code
+    result = cli(f"logout {options}", environ={})
+    assert (result.code, "choose one with --remote NAME" in result.err) == (code, code == 2)
     assert (trussrc.read_text(), stat.S_IMODE(trussrc.stat().st_mode)) == (left, 0o600)
 
 
