@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
 import time
+from asyncio import create_subprocess_exec, wait_for
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -152,18 +156,29 @@ async def test_agent_deploys_a_checkpoint(clean_environ: dict[str, str], tmp_pat
             (job_id,) = [row.split(",")[0] for row in jobs.splitlines() if ",qwen3-8b-sft," in row]
             listed = (await call(client, "list_checkpoints", job_id=job_id))["checkpoints"]
             checkpoint = next(each for each in listed if each["sync_status"] == "COMPLETE")
-            deployed = await call(
-                client,
-                "deploy_checkpoint",
-                job_id=job_id,
-                checkpoint=checkpoint["checkpoint_id"],
-                model_name="by-agent",
-                gpu="H100:1",
-            )
+            named = {"checkpoint": checkpoint["checkpoint_id"], "model_name": "by-agent"}
+            deploy = partial(call, client, "deploy_checkpoint", job_id=job_id, **named)
+            refused = await deploy(gpu="potato")
+            deployed = await deploy(gpu="H100:1")
+        assert "gpu: no GPU 'POTATO:1'" in refused and "--" not in refused
         path = f"/v1/models/{deployed['model_id']}/deployments/{deployed['deployment_id']}"
         async with httpx.AsyncClient(headers={"Authorization": f"Api-Key {emulator.key}"}) as http:
             answer = await http.get(emulator.url + path)
     assert (answer.status_code, answer.json()["id"]) == (200, deployed["deployment_id"])
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.proves("docs/commands.md", "`mcp`")
+async def test_signal_ends_it_while_it_waits_for_the_agent(
+    baseten: FakeBaseten, clean_environ: dict[str, str], number: int, code: int
+) -> None:
+    environ = {**clean_environ, **baseten.environ(), "PYTHONPATH": str(ROOT)}
+    pipes = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
+    process = await create_subprocess_exec(sys.executable, "-m", "tui", "mcp", env=environ, **pipes)
+    process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+    assert b'"id":1' in await process.stdout.readline()
+    process.send_signal(number)
+    assert await wait_for(process.wait(), 60) == code
 
 
 async def test_client_refuses_changes_whatever_a_tool_would_do(
@@ -218,11 +233,11 @@ def test_error_names_the_parameter_of_the_tool(talk: Talk, baseten: FakeBaseten)
 
 
 @pytest.mark.parametrize(
-    ("lines", "cut"), [(240, ""), (241, "(cut: 1 more line;"), (249, "(cut: 9 more lines;")]
+    ("lines", "cut"), [(210, ""), (211, "(cut: 1 more line;"), (219, "(cut: 9 more lines;")]
 )
 def test_lines_without_room_are_counted(lines: int, cut: str) -> None:
     text = agents._fitting_lines(("x" * 99 + "\n") * lines)
-    assert text.splitlines()[240:] == ([f"{cut} ask for less)"] if cut else [])
+    assert text.splitlines()[210:] == ([f"{cut} ask for less)"] if cut else [])
 
 
 @pytest.mark.proves("docs/agents.md", "What an agent can't do")
@@ -241,7 +256,9 @@ def test_answers_are_bounded_and_say_what_is_cut(talk: Talk, baseten: FakeBasete
 
     jobs, lines, series, error = talk(session)
     assert error.startswith("error: ") and len(error) <= 3_000
-    assert len(jobs) <= 25_000 and re.search(r"\(cut: \d+ more lines; ask for less\)", jobs)
+    assert len(jobs) + len(agents.NOTICE) <= 24_000 and re.search(
+        r"\(cut: \d+ more lines; ask for less\)", jobs
+    )
     assert lines["cut"].startswith("lists to ") and lines["answer"][-1]["message"].startswith("299 y")
     curve = series["loss"]
     assert [len(curve), curve[0]["value"], curve[-1]["value"]] == [200, 0.0, 899.0]

@@ -237,7 +237,9 @@ def logout(settings: CommandSettings) -> None:
     names = ", ".join(sections)
     name = settings.remote_name or (next(iter(sections)) if len(sections) == 1 else None)
     if name is None:
-        raise CommandFailed(f"{path} has several remotes ({names}): choose one with --remote NAME", ExitCode.USAGE)
+        raise CommandFailed(
+            f"{path} has several remotes ({names}): choose one with --remote NAME", ExitCode.USAGE
+        )
     if name not in sections:
         raise CommandFailed(f"no remote {name!r} in {path} (it has: {names})", ExitCode.NOT_FOUND)
     if sections[name].get("auth_type", "").strip() == "oauth":
