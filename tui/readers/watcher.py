@@ -184,7 +184,8 @@ class RunWatcher:
                 raise
             self.change(checkpoints_recorded=False)
         else:
-            self.change(checkpoints=tuple(listed))
+            if (checkpoints := tuple(listed)) != self.snapshot.checkpoints:
+                self.change(checkpoints=checkpoints)  # else the same object, which nobody looks through again
 
     async def read_kept_losses(self) -> None:
         """Read the trainer's record of the newest checkpoint, if there are new checkpoints."""

@@ -157,6 +157,12 @@ class AppScreen(OpenedWhole, Screen[None]):
     def take(self, snapshot: Any) -> None:
         self.snapshot = snapshot
 
+    @property
+    def is_covered(self) -> bool:
+        """True below another full screen, which Textual would paint again for each widget refreshed here."""
+        stack = self.app.screen_stack
+        return self in stack and any(isinstance(above, AppScreen) for above in stack[stack.index(self) + 1 :])
+
     def set_header(
         self, page: str, subject: str, facts: Sequence[Sequence[Span]] = (), priority_count: int = 1
     ) -> None:

@@ -138,7 +138,7 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
 def newest_sound(facts: Iterable[CheckpointFacts]) -> CheckpointFacts | None:
     """Return the newest stored checkpoint that has no known fault."""
     sound = (fact for fact in facts if fact.fault is None and fact.sync != "uploading")
-    return max(sound, key=lambda fact: _age(fact.checkpoint, fact.step), default=None)
+    return max(sound, key=lambda fact: _age(fact.checkpoint), default=None)
 
 
 def fault_lines(facts: Iterable[CheckpointFacts]) -> list[str]:
@@ -183,7 +183,7 @@ def checkpoint_facts(
     scores = by_evaluation if has_evaluations else by_training
     if not evaluations:
         unknown = {index for index in unknown_losses if by_training[index] is None}
-    newest = _newest(checkpoints, steps)
+    newest = max(range(len(steps)), key=lambda index: (_age(checkpoints[index]), index), default=None)
     fault_of = [(faults or NO_FAULTS).get(saved_key(checkpoint)) for checkpoint in checkpoints]
     for index, fault in enumerate(fault_of):
         if fault is not None and fault.kind.loss == "not finite":
@@ -263,13 +263,9 @@ def _best(
     return best[2] if best is last or last[0] - best[0] > 4 * noise else None
 
 
-def _newest(checkpoints: Sequence[Checkpoint], steps: Sequence[int | None]) -> int | None:
-    places = range(len(checkpoints))
-    return max(places, key=lambda place: (_age(checkpoints[place], steps[place]), place), default=None)
-
-
-def _age(checkpoint: Checkpoint, step: int | None) -> tuple[float, int]:
+def _age(checkpoint: Checkpoint) -> tuple[float, int]:
     """Return what checkpoints are ordered by, oldest first; several may have been saved in a moment."""
+    step = step_of(checkpoint.checkpoint_id)
     return (time_key(checkpoint.created_at), -1 if step is None else step)
 
 
@@ -299,7 +295,7 @@ class LastCheckpoint:
 def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
     """Return the newest checkpoint the API lists, else the newest in the log, else None."""
     if run.checkpoints:
-        newest = max(run.checkpoints, key=lambda saved: _age(saved, step_of(saved.checkpoint_id)))
+        newest = max(run.checkpoints, key=_age)
         where: CheckpointLocation = "uploading" if sync_state(newest) == "uploading" else "stored"
         return LastCheckpoint(newest.checkpoint_id, newest.created_at, where)
     if run.progress is None or run.progress.last_checkpoint is None:

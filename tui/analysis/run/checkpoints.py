@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from api_client.models import Checkpoint
 from tui.analysis.run.finding import FindingKind
@@ -60,6 +61,7 @@ def saved_key(checkpoint: Checkpoint) -> SavedKey:
     return checkpoint.checkpoint_id, checkpoint.created_at
 
 
+@lru_cache(maxsize=8192)
 def step_of(name: str) -> int | None:
     """Return the step in a checkpoint's name; None if it has none."""
     name = name[-LONGEST_SHOWN:]

@@ -11,6 +11,7 @@ from math import ceil, floor, inf, isfinite, log2, nan
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.progress.metrics import grouped, headline_metrics
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
+from tui.analysis.remembered import remembered
 from tui.analysis.run.finding import SIGNS
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY, Series, extent
@@ -229,8 +230,15 @@ def _by_step(spec: ChartSpec, progress: ProgressSnapshot) -> ChartSpec:
         start=min(start, end - 1),
         end=end,
         cursor=None if spec.cursor is None else clock.step(spec.cursor),
-        marks=tuple(replace(mark, at=clock.step(mark.at)) for mark in spec.marks),
+        marks=_marks_by_step((spec.marks, progress.step_series)),
     )
+
+
+@remembered(lambda marks_and_steps: marks_and_steps)
+def _marks_by_step(marks_and_steps: tuple[tuple[Mark, ...], Series]) -> tuple[Mark, ...]:
+    marks, steps = marks_and_steps
+    clock = StepTimeMap(steps)
+    return tuple(replace(mark, at=clock.step(mark.at)) for mark in marks)
 
 
 def _over_steps(chart: ChartData, *, progress: ProgressSnapshot, whole: bool) -> ChartData:
@@ -314,6 +322,12 @@ def _rounded_up(end: float, length: float) -> float:
     return ceil(end / step) * step
 
 
+def _events_of(run: RunSnapshot) -> tuple[object, ...]:
+    logged = run.progress and (run.progress.saves, run.progress.restarts, run.progress.errors.kept)
+    return run.status_history, run.checkpoints, logged, run.findings
+
+
+@remembered(_events_of)
 def event_marks(run: RunSnapshot) -> tuple[Mark, ...]:
     """Return the events to mark on the axis, and where problems began; text from the server is sanitized."""
     marks = [

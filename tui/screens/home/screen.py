@@ -162,16 +162,10 @@ class HomeScreen(AppScreen):
     def watch_snapshot(self, snapshot: FleetSnapshot | None) -> None:
         if snapshot is None:
             return
-        self._is_outdated = self._is_covered
+        self._is_outdated = self.is_covered
         if not self._is_outdated:
             self._show_fleet(snapshot)
         self.post_message(messages.FleetChecked(snapshot))
-
-    @property
-    def _is_covered(self) -> bool:
-        """True below another full screen, which Textual would paint again for each widget refreshed here."""
-        stack = self.app.screen_stack
-        return self in stack and any(isinstance(above, AppScreen) for above in stack[stack.index(self) + 1 :])
 
     def _show_fleet(self, snapshot: FleetSnapshot) -> None:
         self._is_outdated = False

@@ -162,10 +162,10 @@ def _bar(run: RunSnapshot, fraction: float, cells: int) -> Fact:
     done, rest = thin_bar(fraction, cells)
     bar = [*((sign, tone) for sign in done), *((sign, "faint") for sign in rest)]
     total = run.progress.total_steps if run.progress is not None else None
-    for checkpoint in run.checkpoints or ():
+    for checkpoint in (run.checkpoints or ()) if total else ():
         step = step_of(checkpoint.checkpoint_id)
         if step is not None and total and 0 <= step <= total:
-            faulty = (run.faults or {}).get(saved_key(checkpoint)) is not None
+            faulty = bool(run.faults) and run.faults.get(saved_key(checkpoint)) is not None
             bar[min(round(step / total * cells), cells - 1)] = FAULTY if faulty else SAVED
     return bar
 

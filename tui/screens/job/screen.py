@@ -174,6 +174,8 @@ class JobScreen(AppScreen):
         )
         self.log_pane = LogPane(job, log or LogOptions(), retry=self._retry, now_s=self._now_s, id="log")
         self.checkpoints = CheckpointPane(id="checkpoints")
+        self._newest: RunSnapshot | None = None
+        """The newest snapshot, which is not shown while another screen covers this one."""
         self._link_timer: Timer | None = None
         self._linked_ns: int | None = None
         self._feed = self._new_feed(None)
@@ -218,10 +220,19 @@ class JobScreen(AppScreen):
 
     def take(self, snapshot: RunSnapshot) -> None:
         self.job = snapshot.job
+        self._newest = snapshot
+        if not self.is_covered:
+            self._show(snapshot)
+        self.post_message(messages.RunChecked(snapshot, all_checked=is_all_checked(snapshot)))
+
+    def on_screen_resume(self) -> None:
+        if self._newest is not None and self._newest is not self.snapshot:
+            self._show(self._newest)
+
+    def _show(self, snapshot: RunSnapshot) -> None:
         self.log_pane.set_origin(snapshot.running_since)
         self.snapshot = snapshot
         self._keep_layout()
-        self.post_message(messages.RunChecked(snapshot, all_checked=is_all_checked(snapshot)))
 
     def _read_span(self, span: timedelta | None, shown: timedelta | None) -> None:
         self._feed.set_span(span, shown)
@@ -234,7 +245,7 @@ class JobScreen(AppScreen):
         await self._feed.retry(gap, from_ns)
 
     def palette_items(self) -> Iterator[PaletteItem]:
-        run = self.snapshot
+        run = self._newest
         progress = run.progress if run is not None else None
         for name, series in progress.metrics.items() if progress is not None else ():
             choose = partial(self._show_metric, name)
@@ -458,7 +469,7 @@ class JobScreen(AppScreen):
         if self.snapshot is not None and self._is_explainable:
             from tui.screens.why import WhyPage
 
-            page = WhyPage(self.snapshot, lambda: self.snapshot, self._show_log_from)
+            page = WhyPage(self.snapshot, lambda: self._newest, self._show_log_from)
             self.post_message(OpenPage(page))
         else:
             self.notify(NO_PROBLEMS)
