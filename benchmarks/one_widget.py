@@ -35,8 +35,8 @@ class Stalls:
     async def watch(self) -> None:
         """Watch until cancelled.
 
-        It sleeps in between, as the loop of a dashboard does. A loop that only turns lets go of the interpreter
-        so briefly that a thread beside it hardly ever gets it, least of all on a machine that is otherwise idle.
+        It sleeps in between, as the loop of a dashboard does. A loop that only turns lets go of the
+        interpreter so briefly that a thread beside it hardly ever gets it, least of all on an idle machine.
         """
         wall, cpu = time.perf_counter(), time.thread_time()
         while True:
