@@ -33,14 +33,16 @@ CHECK_S = 8.0
 """Timeout of the connection check: a server silent for this long counts as unreachable."""
 LONGEST_WAIT_S = 2.0
 """Maximum delay before a retry, since a user is waiting."""
+SHARED_EVERY_S = 2.0
+"""How much newer an answer is than the last one that screens know; they show it as old after 15 s."""
 
 
 class Session:
     """A client and its connection state.
 
-    ``on_connection`` is called with the state after every request event. ``read_only_by`` names the
-    setting that forbids changes, if any. For recordings, which ``replay`` answers from, ``recorded`` returns
-    their name and the moment that is shown.
+    ``on_connection`` is called with the state after changes, but with a newer answer only now and then.
+    ``read_only_by`` names the setting that forbids changes, if any. For recordings, which ``replay`` answers
+    from, ``recorded`` returns their name and the moment that is shown.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class Session:
         read_only_by: str = "",
     ) -> None:
         self.clock: Clock = clock or (SystemClock() if replay is None else replay.clock)
-        self.connection = Connection(recorded=recorded)
+        self.connection = self._shared = Connection(recorded=recorded)
         self.on_connection = on_connection
         retry = RetryPolicy(cap_s=LONGEST_WAIT_S)
         self.polling = retry.for_polling()
@@ -107,8 +109,18 @@ class Session:
 
     def _change(self, connection: Connection) -> None:
         self.connection = connection
-        if self.on_connection is not None:
-            self.on_connection(self.connection)
+        if self.on_connection is not None and not self._is_shared(connection):
+            self._shared = connection
+            self.on_connection(connection)
+
+    def _is_shared(self, connection: Connection) -> bool:
+        """True if all that is new is the time of an answer, by less than anybody sees."""
+        before, now = self._shared.answered_at, connection.answered_at
+        if connection.recorded is not None or before is None or now is None:
+            return False
+        if abs((now - before).total_seconds()) >= SHARED_EVERY_S:
+            return False
+        return replace(connection, answered_at=before) == self._shared
 
     async def find_job(self, job_id: str) -> TrainingJob | None:
         """Find a job, retrying while the server is unreachable; None if the server has no such job."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from rich.style import Style
 
 if TYPE_CHECKING:
     from textual.widget import Widget
@@ -21,6 +23,23 @@ class ComponentsOfTheme(Widget):
     _rules: object = None
     """The style rules that the components have been made by; each theme has a new list."""
     _had_focus = False
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._kept: dict[tuple[tuple[str, ...], bool], Style] = {}
+        super().__init__(*arguments, **options)
+
+    def get_component_rich_style(
+        self, *names: str, partial: bool = False, default: Style | None = None
+    ) -> Style:
+        """Return the style, which Textual makes again at each refresh: a log is refreshed with each line."""
+        key = (names, partial)
+        if key not in self._kept:
+            self._kept[key] = super().get_component_rich_style(*names, partial=partial, default=default)
+        return self._kept[key]
+
+    def notify_style_update(self) -> None:
+        self._kept.clear()
+        super().notify_style_update()
 
     def _get_component_classes(self) -> frozenset[str]:  # type: ignore[override]
         rules = self.app.stylesheet.rules

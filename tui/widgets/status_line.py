@@ -58,7 +58,11 @@ class StatusLine(Widget):
             await self.run_action("screen.back")
 
     def _rows_needed(self, width: int) -> int:
-        texts = [_text(fact, {}) for fact in self._facts[: self._priority_count]]
+        facts = self._facts[: self._priority_count]
+        line = self._separator.join("".join(text for text, _ in fact) for fact in facts)
+        if cell_len(line) <= width:
+            return 1
+        texts = [_text(fact, {}) for fact in facts]
         return len(self._rows(texts, Text(self._separator), width))
 
     def render(self) -> Text:
