@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from operator import itemgetter
 
 from tui.analysis.pauses import recurring_pause
 from tui.analysis.series import Series
@@ -18,45 +19,68 @@ class ThinnedPoints:
     """Points (time, value, step) in time order; when full, old ones are reduced to the extremes of groups.
 
     Groups stand for as many added points each, so that a long curve is as dense at its beginning as later.
-    Points with the same time keep their order of arrival. ``steps`` may contain ``None``.
+    Points with the same time keep their order of arrival. ``steps`` may contain ``None``. Those that come out
+    of order are put in their places together, when somebody looks: older pages of a log come newest first.
     """
 
-    __slots__ = ("_series", "_thinned", "_weights", "limit", "name", "steps", "times", "values")
+    __slots__ = ("_late", "_series", "_steps", "_thinned", "_times", "_values", "_weights", "limit", "name")
 
     def __init__(self, name: str, limit: int = MAX_POINTS) -> None:
         self.name = name
         self.limit = limit
-        self.times: list[float] = []
-        self.values: list[float] = []
-        self.steps: list[int | None] = []
+        self._times: list[float] = []
+        self._values: list[float] = []
+        self._steps: list[int | None] = []
+        self._late: list[tuple[float, float, int | None]] = []
         self._weights: list[int] = []  # the number of added points that each of the oldest stands for
         self._thinned = 0
         self._series: Series | None = None
 
     def __len__(self) -> int:
-        return len(self.times)
+        return len(self._times) + len(self._late)
 
     @property
     def added(self) -> int:
         """Number of points added, including those that have been thinned."""
-        return len(self.times) + self._thinned
+        return len(self) + self._thinned
+
+    @property
+    def times(self) -> list[float]:
+        self._place_late()
+        return self._times
+
+    @property
+    def values(self) -> list[float]:
+        self._place_late()
+        return self._values
+
+    @property
+    def steps(self) -> list[int | None]:
+        self._place_late()
+        return self._steps
 
     def add(self, time: float, value: float, step: int | None = None) -> None:
-        times = self.times
+        times = self._times
         if not times or time >= times[-1]:
             times.append(time)
-            self.values.append(value)
-            self.steps.append(step)
+            self._values.append(value)
+            self._steps.append(step)
         else:
-            position = bisect_right(times, time)
-            times.insert(position, time)
-            self.values.insert(position, value)
-            self.steps.insert(position, step)
-            if position < len(self._weights):
-                self._weights.insert(position, 1)
+            self._late.append((time, value, step))
         self._series = None
-        if len(times) > self.limit and len(times) > 2 * _UNTHINNED_POINTS:
+        count = len(times) + len(self._late)
+        if count > self.limit and count > 2 * _UNTHINNED_POINTS:
             self._thin()
+
+    def _place_late(self) -> None:
+        if not self._late:
+            return
+        weights = [*self._weights, *[1] * (len(self._times) - len(self._weights))]
+        points = [*zip(self._times, self._values, self._steps, weights, strict=True)]
+        points += [(*late, 1) for late in self._late]
+        points.sort(key=itemgetter(0))
+        self._late.clear()
+        self._times, self._values, self._steps, self._weights = map(list, zip(*points, strict=True))
 
     def before(self, time: float) -> int | None:
         """Return the position of the last point at or before a time."""
@@ -70,7 +94,7 @@ class ThinnedPoints:
         return self._series
 
     def _thin(self) -> None:
-        values = self.values
+        times, values, steps = self.times, self.values, self.steps
         old = len(values) - _UNTHINNED_POINTS
         weights = [*self._weights, *[1] * (len(values) - len(self._weights))]
         group = 4 * sum(weights[:old]) / old
@@ -92,9 +116,9 @@ class ThinnedPoints:
                 kept += [(extreme, weight // len(pair)) for extreme in pair]
                 start, weight = position + 1, 0
         kept += [(position, weights[position]) for position in range(old, len(values))]
-        self.times = [self.times[position] for position, _ in kept]
-        self.values = [values[position] for position, _ in kept]
-        self.steps = [self.steps[position] for position, _ in kept]
+        self._times = [times[position] for position, _ in kept]
+        self._values = [values[position] for position, _ in kept]
+        self._steps = [steps[position] for position, _ in kept]
         self._weights = [weight for _, weight in kept]
         self._thinned += len(values) - len(kept)
 
@@ -115,13 +139,21 @@ class TimeRanges:
             ends[-1] = max(ends[-1], time)
             return
         index = bisect_right(starts, time)
-        starts.insert(index, time)
-        ends.insert(index, time)
-        for later in (index + 1, index):
-            if 0 < later < len(starts) and starts[later] <= ends[later - 1] + 20.0:
-                ends[later - 1] = max(ends[later - 1 : later + 1])
-                del starts[later], ends[later]
-        del starts[:-2000], ends[:-2000]
+        if index and time <= ends[index - 1]:
+            return
+        joins_before = index > 0 and time <= ends[index - 1] + 20.0
+        joins_after = index < len(starts) and starts[index] <= time + 20.0
+        if joins_before and joins_after:
+            ends[index - 1] = ends.pop(index)
+            del starts[index]
+        elif joins_before:
+            ends[index - 1] = time
+        elif joins_after:
+            starts[index] = time
+        else:
+            starts.insert(index, time)
+            ends.insert(index, time)
+            del starts[:-2000], ends[:-2000]
 
     def longest_pause(self, since: float) -> float | None:
         """Return the longest pause since a time that is likely to recur; None if there was none."""
