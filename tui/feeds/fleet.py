@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 LIST_INTERVAL_S = 5.0
 """Polling interval of the lists."""
+PROJECTS_INTERVAL_S = 30.0
+"""The same for projects: they change seldom, and a job of an unknown one has them listed at once."""
 JOBS_PER_ROUND, MAX_ROUNDS = 100, 60
 """All jobs are listed once in as many rounds as there are hundreds; in between, only the unfinished ones."""
 PUBLISH_INTERVAL_S, JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S = 1.0, 1000, 10.0
@@ -56,6 +59,7 @@ class FleetFeed:
         self._throttle = Throttle(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
         self._projects: list[TrainingProject] = []
         self._unreadable_projects: list[str] = []
+        self._projects_read_s = -math.inf
         self._unreadable_jobs: list[str] = []
         self._jobs: dict[str, TrainingJob] = {}
         # Unfinished jobs, and those that have ended since the last full list.
@@ -144,7 +148,8 @@ class FleetFeed:
         is_manual, self._is_manual_refresh = self._is_manual_refresh, False
         self._rounds += 1
         if everything:
-            self._projects = await self._all_projects()
+            if is_manual or self._session.clock.monotonic() - self._projects_read_s >= PROJECTS_INTERVAL_S:
+                await self._read_projects()
             jobs = await asyncio.to_thread(reuse_unchanged, await self._all_jobs(), self._jobs)
             await asyncio.to_thread(self._fold.warm, jobs, dict(self._previews), self._session.clock.now())
             self._jobs = {job.id: job for job in jobs}
@@ -158,9 +163,6 @@ class FleetFeed:
             )
             self._unreadable_jobs = max(self._unreadable_jobs, unreadable, key=len)
             fresh = {job.id: job for job in reuse_unchanged(listed, self._jobs)}
-            project_ids = {project.id for project in self._projects}
-            if any(job.project_id not in project_ids for job in fresh.values()):
-                self._projects = await self._all_projects()
             ended = [job for job in self._unfinished if job.id not in fresh]
             # A job that cannot be read is not listed either.
             passing = (NotFound, InvalidAnswer) if unreadable else (NotFound,)
@@ -169,6 +171,9 @@ class FleetFeed:
                     fresh[job.id] = await client.jobs.get(job.project_id, job.id)
             self._jobs |= fresh
             self._live |= fresh
+        project_ids = {project.id for project in self._projects}
+        if any(job.project_id not in project_ids for job in self._live.values()):
+            await self._read_projects()
         self._unfinished = [job for job in self._live.values() if job.current_status in RUNNABLE_STATUSES]
         if self._preview_feed is not None:
             self._preview_feed.watch(self._unfinished)
@@ -181,13 +186,12 @@ class FleetFeed:
         else:
             self._throttle.request()
 
-    async def _all_projects(self) -> list[TrainingProject]:
+    async def _read_projects(self) -> None:
         unreadable: list[str] = []
-        projects = await self._session.client.projects.list(
+        self._projects = await self._session.client.projects.list(
             retry=self._session.polling, unreadable=unreadable
         )
-        self._unreadable_projects = unreadable
-        return projects
+        self._unreadable_projects, self._projects_read_s = unreadable, self._session.clock.monotonic()
 
     async def _all_jobs(self) -> list[TrainingJob]:
         """Return every job by search, or project by project if the server has no search route."""
