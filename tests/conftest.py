@@ -11,12 +11,14 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
 import pytest
 import textual.strip
 from hypothesis import settings
+from textual import _callback
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
@@ -92,6 +94,16 @@ def _parse_each_stylesheet_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        # The same hash without a call of Python: each node that is styled looks up all rules, a job screen 120,000.
+        patch.setattr(RuleSet, "__hash__", object.__hash__)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _inspect_each_callback_once() -> Iterator[None]:
+    """Textual remembers the parameters of a function, but not of one with arguments, as for ``call_later``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_callback, "_count_parameters", lru_cache(_callback._count_parameters))
         yield
 
 

@@ -12,7 +12,7 @@ import pytest
 from api_client.emulator.fleet.plans import JobPlan
 from api_client.models import TrainingJob
 from support.faulty import FaultyServer
-from support.guarded_nights import PLANS, night, plan
+from support.guarded_nights import BEGAN_AGO_S, PLANS, night, plan
 from support.webhooks import AT_ONCE, HANGS, Webhook
 from tui.guard.memory import GuardState
 from tui.guard.rules import GuardRules
@@ -26,15 +26,24 @@ TROUBLE = "|".join([OUTAGE, *KINDS])
 KILLED_AT_S = (400.0, 1200.0, 1700.0, 2300.0)
 BREAKS_AT_S = 1200
 """The loss is no number any more this long after the evening began."""
+HUNG_FOR_S = 540
 STOPS = GuardRules(stop_on=frozenset({"loss-not-finite", "gpu-idle"}), after_checkpoint=True)
 
 
 def breaking() -> JobPlan:
     """A run whose loss breaks in the night."""
-    model = PLANS["mistral-24b-dpo-2"]
-    step = model.scenario.curves.pace.steps_done(int((model.ago_s + BREAKS_AT_S) * 1e9))
-    scenario = replace(model.scenario, curves=replace(model.scenario.curves, nan_from=step))
+    scenario = PLANS["mistral-24b-dpo-2"].scenario
+    step = scenario.curves.pace.steps_done(int((BEGAN_AGO_S + BREAKS_AT_S) * 1e9))
+    scenario = replace(scenario, curves=replace(scenario.curves, nan_from=step))
     return plan("sick", "mistral-24b-dpo-2", hours=3, scenario=scenario)
+
+
+def hanging() -> JobPlan:
+    """A run that has made no step for a while."""
+    scenario = PLANS["qwen3-grpo-7"].scenario
+    pace = replace(scenario.curves.pace, halts_after_s=BEGAN_AGO_S - HUNG_FOR_S)
+    scenario = replace(scenario, curves=replace(scenario.curves, pace=pace))
+    return plan("hung", "qwen3-grpo-7", hours=0.5, scenario=scenario)
 
 
 ENDS = ["✓ hung: completed", "■ sick: stopped", "✓ well: completed"]
@@ -62,8 +71,7 @@ async def test_alerts_arrive_once_in_order_after_an_outage_of_the_webhook(
 @pytest.mark.proves("docs/guard.md", "What it reports")
 async def test_guard_in_a_bad_night_loses_and_repeats_nothing(faulty: FaultyServer, tmp_path: Path) -> None:
     well = plan("well", "llama-70b-sft-v3", hours=0.75)
-    hung = plan("hung", "qwen3-grpo-7", hours=0.5)
-    with Webhook() as hook, night(faulty, tmp_path, breaking(), well, hung) as dark:
+    with Webhook() as hook, night(faulty, tmp_path, breaking(), well, hanging()) as dark:
         faulty.set_faults(TROUBLE)
         dark.clock.kills_at_s = list(KILLED_AT_S)
         dark.kills_after_stop = True

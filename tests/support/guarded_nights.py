@@ -33,12 +33,14 @@ from tui.guard.watch import Guard, RememberedAlerts, Reporting, sending
 
 EVENING = datetime(2026, 3, 1, 21, 0, tzinfo=UTC)
 HOUR_S = 3600.0
+BEGAN_AGO_S = 1500
 PLANS = {plan.name: plan for plan in DEMO_SCRIPT.plans}
 
 
 def plan(name: str, like: str, *, hours: float, outcome: str = "COMPLETED", **changes: Any) -> JobPlan:
-    """A run like one of the demo's that has begun already, and ends in some hours."""
-    model = replace(PLANS[like], name=name, project="llama-sft", priority=0, **changes)
+    """A run like one of the demo's that has begun lately, so that its log is short, and ends in some hours."""
+    changes = {"name": name, "project": "llama-sft", "priority": 0, "ago_s": BEGAN_AGO_S, **changes}
+    model = replace(PLANS[like], **changes)
     end = End(JobStatus(f"TRAINING_JOB_{outcome}"), model.ago_s + hours * HOUR_S, None, 0)
     return replace(model, end=end)
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from api_client.models import (
@@ -23,7 +24,7 @@ from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
 from tui.analysis.health.checkpoint_faults import checkpoint_faults
 from tui.analysis.health.judge import judged
 from tui.analysis.health.registry import KINDS
-from tui.analysis.node_metrics import MetricsFold
+from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import KeptLosses
@@ -207,12 +208,22 @@ CHECKPOINTS = tuple(
 )
 
 
+@cache
+def usual_progress() -> ProgressSnapshot:
+    fold = ProgressFold()
+    fold.add([*EARLIER_STEPS, *log_lines()])
+    return fold.snapshot()
+
+
+@cache
+def usual_metrics() -> MetricsSnapshot:
+    return MetricsFold().fold(job_metrics())
+
+
 def run(subject: TrainingJob = JOBS[0], metrics: JobMetrics | None = None, **changes: Any) -> RunSnapshot:
-    progress = ProgressFold()
-    progress.add([*EARLIER_STEPS, *log_lines()])
-    folded = MetricsFold().fold(metrics if metrics is not None else job_metrics())
+    folded = usual_metrics() if metrics is None else MetricsFold().fold(metrics)
     fields: dict[str, Any] = {
-        "progress": progress.snapshot(),
+        "progress": usual_progress(),
         "history_known": True,
         "log_read": True,
         "metrics": folded,
