@@ -120,7 +120,7 @@ def test_recording_gives_back_any_text(
     ("members", "problem"),
     [
         ({EVENTS: [{"training_job_id": "job1", "status": "x"}] * 25_001}, EVENTS),
-        ({CHECKPOINTS: [{"checkpoint_id": "x" * 34_000_000}]}, CHECKPOINTS),
+        ({CHECKPOINTS: [{"checkpoint_id": "ä" * 6_000_000}]}, CHECKPOINTS),  # of six bytes each
         ({CHECKPOINTS: [{"checkpoint_id": "x"}] * 20_001}, CHECKPOINTS),
         ({EVENTS: [{"training_job_id": "half \ud800", "status": "x"}]}, EVENTS),
     ],
@@ -139,14 +139,15 @@ def test_document_that_cannot_be_opened_is_not_written(
 def test_line_too_long_to_be_opened_is_recorded_as_a_gap(tmp_path: Path) -> None:
     path, problems = tmp_path / "run.btrun", dict[str, str]()
     writer = RecordingWriter(path, DOCUMENTS, Scrubber(), problems)
-    writer.log.add([line(1, "before"), line(2, "x" * 40_000_000), line(3, "x" * 4_000_000)])
+    large = "ä" * 660_000  # of six bytes each
+    writer.log.add([line(1, "before"), line(2, large * 10), line(3, large)])
     writer.log.add(line(4, "same") for _ in range(3_000))
     writer.metrics.add([{"timestamp": iso(1), "gpu_utilization": {str(gpu): 0 for gpu in range(9_000)}}])
     writer.close()
     with Recording(path) as recording:
         found = messages(recording)
         assert found[:2] == ["before", "[this line is too long to be recorded]"]
-        assert (found[2], found[3:]) == ("x" * 4_000_000, ["same"] * 3_000)
+        assert (found[2], found[3:]) == (large, ["same"] * 3_000)
     assert [*problems] == ["longest lines of the log", "largest samples"]
 
 
