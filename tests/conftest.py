@@ -94,14 +94,14 @@ def _parse_each_stylesheet_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", parse_once)
-        # The same hash without a call of Python: each node that is styled looks up all rules, a job screen 120,000.
+        # The same hash without a call of Python: styling a job screen takes 120,000 of them.
         patch.setattr(RuleSet, "__hash__", object.__hash__)
         yield
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _inspect_each_callback_once() -> Iterator[None]:
-    """Textual remembers the parameters of a function, but not of one with arguments, as for ``call_later``."""
+    """Textual forgets the parameters of a callback that has arguments, as ``call_later`` gives them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_callback, "_count_parameters", lru_cache(_callback._count_parameters))
         yield

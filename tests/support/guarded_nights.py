@@ -38,7 +38,7 @@ PLANS = {plan.name: plan for plan in DEMO_SCRIPT.plans}
 
 
 def plan(name: str, like: str, *, hours: float, outcome: str = "COMPLETED", **changes: Any) -> JobPlan:
-    """A run like one of the demo's that has begun lately, so that its log is short, and ends in some hours."""
+    """A run like one of the demo's that ends in some hours. It has begun lately: its log is short."""
     changes = {"name": name, "project": "llama-sft", "priority": 0, "ago_s": BEGAN_AGO_S, **changes}
     model = replace(PLANS[like], **changes)
     end = End(JobStatus(f"TRAINING_JOB_{outcome}"), model.ago_s + hours * HOUR_S, None, 0)
