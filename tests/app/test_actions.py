@@ -78,22 +78,34 @@ async def test_keys_about_a_job_say_why_they_do_nothing_without_one() -> None:
     assert silent == set()
 
 
-@pytest.mark.parametrize(
-    ("key", "answer"),
-    [
-        ("exclamation_mark", "No problems found with this job."),
-        ("n", "No search yet."),
-        ("N", "No search yet."),
-        ("full_stop", "Not side by side; | splits the log by node."),
-        ("comma", "Not side by side; | splits the log by node."),
-    ],
-)
+ANSWERS = {
+    "logs": {
+        "exclamation_mark": "No problems found with this job.",
+        "n": "No search yet.",
+        "N": "No search yet.",
+        "full_stop": "Not side by side; | splits the log by node.",
+        "comma": "Not side by side; | splits the log by node.",
+    },
+    "metrics": {
+        "minus": "The whole run is shown.",
+        "g": "The whole run is shown.",
+        "G": "The newest samples are shown.",
+        "P": "Pinned: it comes first, and Live shows it.",
+    },
+}
+
+
+@pytest.mark.parametrize("tab", ANSWERS)
 @pytest.mark.proves("docs/keys.md", "Log")
-async def test_key_of_no_use_now_says_why(key: str, answer: str) -> None:
-    app = job_view(replace(run(), findings=()), tab="logs")
+@pytest.mark.proves("docs/keys.md", "Metrics")
+async def test_keys_of_no_use_now_say_why(tab: str) -> None:
+    app, answers = job_view(replace(run(), findings=()), tab=tab), dict[str, str]()
     async with opened(app) as pilot:
-        await pressed(pilot, key)
-        assert [notice.message for notice in app._notifications] == [answer]
+        for key in ANSWERS[tab]:
+            app.clear_notifications()
+            await pressed(pilot, key)
+            answers[key] = " ".join(notice.message for notice in app._notifications)
+    assert answers == ANSWERS[tab]
 
 
 @pytest.mark.proves("docs/keys.md", "Charts")
@@ -106,23 +118,6 @@ async def test_key_for_nodes_shows_them_on_metrics_and_leaves_again() -> None:
             assert "node-0" not in await pressed(pilot, "escape")
         assert "node-0" in await pressed(pilot, "p")
         assert "node-0" not in await pressed(pilot, "p")
-
-
-@pytest.mark.parametrize(
-    ("key", "answer"),
-    [
-        ("minus", "The whole run is shown."),
-        ("g", "The whole run is shown."),
-        ("G", "The newest samples are shown."),
-        ("P", "Pinned: it comes first, and Live shows it."),
-    ],
-)
-@pytest.mark.proves("docs/keys.md", "Metrics")
-async def test_key_of_the_charts_answers_where_nothing_moves(key: str, answer: str) -> None:
-    app = job_view(replace(run(), findings=()), tab="metrics")
-    async with opened(app) as pilot:
-        await pressed(pilot, key)
-        assert [notice.message for notice in app._notifications] == [answer]
 
 
 @pytest.mark.proves("docs/keys.md", "Job")

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing
+from functools import cache
 from itertools import cycle, pairwise
 
 import pytest
@@ -244,7 +245,9 @@ async def test_a_cut_page_may_begin_with_lines_of_the_next_millisecond(per_ms: i
     await assert_nothing_is_missing(api_of(dense(1000, 1_000_000 // per_ms), end=end, cut=100))
 
 
-A_DAY = [at(-DAY_S + 1.25 * n, f"line {n}") for n in range(48_000)]
+@cache
+def a_day() -> list[ServedLine]:
+    return [at(-DAY_S + 1.25 * n, f"line {n}") for n in range(48_000)]
 
 
 def a_day_read(fetch, clock: FastClock):
@@ -253,9 +256,9 @@ def a_day_read(fetch, clock: FastClock):
 
 
 async def test_a_long_history_is_read_once() -> None:
-    api = api_of(A_DAY, finishes_s=20)
+    api = api_of(a_day(), finishes_s=20)
     followed = await follow(api, from_s=-2 * DAY_S, drain_s=0.0)
-    assert multiset(followed.entries) == world(A_DAY)
+    assert multiset(followed.entries) == world(a_day())
     assert api.pages < 80
     parts = [batch.read_part for batch in followed.batches if batch.read_part is not None]
     assert parts == sorted(parts)
@@ -302,7 +305,7 @@ async def test_what_is_read_ahead_is_bounded() -> None:
 
 
 async def test_an_error_in_a_part_read_ahead_reaches_the_caller_in_its_turn() -> None:
-    api = api_of(A_DAY)
+    api = api_of(a_day())
 
     async def fetch(**window):
         if window["query"]["start_epoch_millis"] > BEGIN_MS - 50_000_000:
@@ -314,7 +317,7 @@ async def test_an_error_in_a_part_read_ahead_reaches_the_caller_in_its_turn() ->
         async for batch in a_day_read(fetch, api.clock):
             entries += batch.entries
     assert len(entries) > 10_000
-    assert multiset(entries) == world(A_DAY[: len(entries)])
+    assert multiset(entries) == world(a_day()[: len(entries)])
 
 
 LONG_AGO = steps(-7200, -4700)
