@@ -22,7 +22,6 @@ from api_client.files import USUAL_FILE_MODE, new_file, open_folder
 MAX_MEMBERS = 500_000
 MAX_BYTES = 64 * 1024**3  # maximum size of all files: more code than anyone submits
 MAX_NAME_BYTES = 1024  # far below PATH_MAX, beyond which systems and Python disagree on where a path leads
-MAX_DEPTH = 64
 MAX_HEADER_BYTES = 16 * 1024  # for all headers of one member: they are searched in quadratic time
 
 _CHUNK_BYTES = 256 * 1024
@@ -202,7 +201,7 @@ def _inside(name: str) -> Parts:
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
     if name.startswith("/") or ".." in parts:
         raise BadArchive(f"{_shown(name)} would be outside the folder")
-    if "\0" in name or len(os.fsencode(name)) > MAX_NAME_BYTES or len(parts) > MAX_DEPTH:
+    if "\0" in name or len(os.fsencode(name)) > MAX_NAME_BYTES or len(parts) > 64:
         raise BadArchive(f"the name {_shown(name)} is too long or not a file name")
     return parts
 

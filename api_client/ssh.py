@@ -71,7 +71,6 @@ def node_host(job_id: str, node: int) -> NodeHost:
     return parse_host(NodeHost(job_id, node).name)
 
 
-FOLDER_VARIABLE = "BASETEN_SSH_DIR"
 CERTIFICATE_SUFFIX = "-cert.pub"
 
 
@@ -88,7 +87,7 @@ class SshFolder:
     """Folder of these files: ``BASETEN_SSH_DIR``, or the given one. Created on first use, mode 0700."""
 
     def __init__(self, default: Path, environ: Mapping[str, str]) -> None:
-        configured = environ.get(FOLDER_VARIABLE, "").strip()
+        configured = environ.get("BASETEN_SSH_DIR", "").strip()
         self.path = (user_path(configured) if configured else default).absolute()
 
     @property

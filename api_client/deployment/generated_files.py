@@ -145,8 +145,6 @@ def _name_of(kind: type) -> str:
 
 FOLDER = Path("truss_configs")
 
-_UNSAFE = re.compile(r"[^0-9A-Za-z_.-]+")
-
 
 def truss_config_path(result: DeploymentResult, directory: Path | None, now: datetime) -> Path:
     """Return the path: in ``directory``, else in a folder named after the deployment.
@@ -158,7 +156,7 @@ def truss_config_path(result: DeploymentResult, directory: Path | None, now: dat
     if result.version_id is None:
         return FOLDER / f"dry_run_{now:%Y%m%d_%H%M%S}" / "config.yaml"
     # Text from the server must not lead out of the folder.
-    name = _UNSAFE.sub("_", f"{result.name}_{result.version_id}")[-120:].lstrip(".")
+    name = re.sub(r"[^0-9A-Za-z_.-]+", "_", f"{result.name}_{result.version_id}")[-120:].lstrip(".")
     return FOLDER / (name or "deployment") / "config.yaml"
 
 

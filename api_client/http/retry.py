@@ -19,7 +19,6 @@ from api_client.errors import AnswerTooLarge, ErrorAnswer, InvalidAnswer, Redire
 T = TypeVar("T")
 
 # 2 ** 32 seconds is over a century: the cap applies long before, and floats stay finite.
-_SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ def parse_retry_after(text: str | None, *, date: str | None = None, now: datetim
     if the header is missing or invalid; never negative.
     """
     text = (text or "").strip()
-    if _SECONDS.fullmatch(text):
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII):
         return float(text)
     moment = http_date(text)
     if moment is None:

@@ -45,13 +45,12 @@ class CheckpointFilesPage(ApiModel):
 
 ROOT_CHECKPOINT = "."  # name of the checkpoint that is the checkpoint folder itself
 SAFETENSORS_SUFFIX = ".safetensors"
-_RANK_FOLDER = re.compile(r"rank-[0-9]+/", re.ASCII)
 
 
 def _plain(name: str, checkpoint_id: str) -> str:
     """Strip a leading node folder, which some servers put before the checkpoint folder."""
     name = name.removeprefix("./")
-    rank_folder = _RANK_FOLDER.match(name)
+    rank_folder = re.match(r"rank-[0-9]+/", name, re.ASCII)
     if rank_folder and not checkpoint_id.startswith(rank_folder[0]):
         name = name[rank_folder.end() :].removeprefix("./")
     return name

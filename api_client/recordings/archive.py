@@ -31,7 +31,6 @@ MAX_DOCUMENT_BYTES = 32 * 1024**2
 MAX_RATIO = 128
 """Maximum size of a member for each byte that it takes in the file; samples of an idle job have about 100."""
 MAX_DIRECTORY_BYTES = 16 * 1024**2
-READ_BYTES = 1024**2
 
 _HEADER = struct.Struct("<4s5H3L2H")
 _SIGNATURE, _NO_MEMBERS = b"PK\3\4", b"PK\5\6" + bytes(18)
@@ -78,7 +77,7 @@ class Members:
             raise DamagedMember(f"{name} is damaged")
         try:
             with self._archive.open(member) as file:
-                while piece := file.read(READ_BYTES):
+                while piece := file.read(1024**2):
                     yield piece
         except _NOT_READABLE as error:
             raise DamagedMember(f"{name} is damaged") from error

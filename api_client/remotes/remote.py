@@ -132,10 +132,6 @@ ENVIRONMENT_REMOTE = "<environment>"  # name of the remote defined by environmen
 DEFAULT_APP_URL = "https://app.baseten.co"
 
 # REST hosts that are not the app host with "app" replaced by "api".
-_SPECIAL_API_URLS = {
-    "https://app.dev.baseten.co": "https://api.mc-dev.baseten.co",
-    "http://localhost:8000": "http://api.localhost:8000",
-}
 
 
 class RemoteNotConfigured(ConfigurationError):
@@ -183,7 +179,10 @@ def rest_url(app_url: str, *, source: str = "the address") -> str:
     names ``source``, for an unusable address.
     """
     app = parse_base_url(app_url, source=source)
-    special = _SPECIAL_API_URLS.get(str(app))
+    special = {
+        "https://app.dev.baseten.co": "https://api.mc-dev.baseten.co",
+        "http://localhost:8000": "http://api.localhost:8000",
+    }.get(str(app))
     if special is not None:
         return special
     if (

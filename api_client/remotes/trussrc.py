@@ -59,7 +59,6 @@ def readable_by_others(path: Path) -> str | None:
 
 
 # Classify lines as configparser does with its default prefixes.
-_HEADER = re.compile(r"\s*\[(?P<name>.+)\]")
 _OPTION = re.compile(r"(?P<name>[^\s=:#;\[][^=:]*)[=:]")
 _NAME = re.compile(r"[^\[\]\x00-\x1f\x7f\s](?:[^\[\]\x00-\x1f\x7f]*[^\[\]\x00-\x1f\x7f\s])?")
 
@@ -142,7 +141,7 @@ def _span(lines: list[str], name: str) -> tuple[int | None, int]:
     """Return the start and end of a section; start is None if it does not exist."""
     start = None
     for index, line in enumerate(lines):
-        header = _HEADER.match(line.removeprefix("\ufeff"))
+        header = re.match(r"\s*\[(?P<name>.+)\]", line.removeprefix("\ufeff"))
         if header is None or (line[:1].isspace() and start is not None):
             continue
         if start is not None:

@@ -12,12 +12,10 @@ from api_client.http.failures import clean
 from api_client.http.transport import Transport
 from api_client.remotes import Remote
 
-_CHANGING_OPERATIONS = ("mutation", "subscription")
-
 
 def is_query(graphql: str) -> bool:
     """Return True if a GraphQL document only reads; if it merely contains the word, it counts as a change."""
-    return not any(word in graphql for word in _CHANGING_OPERATIONS)
+    return not any(word in graphql for word in ("mutation", "subscription"))
 
 
 class Graphql:

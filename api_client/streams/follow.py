@@ -47,7 +47,6 @@ GENEROUS_LINES = 100_000
 CHEAP_BYTES = 64 * 1024  # up to here every poll is a deep read: it fits a small page
 DEDUPLICATED_LINES = 1_000_000  # more are settled without having been read again for late lines
 LONGEST_REPEAT_INTERVAL_S = 60.0
-SHORTEST_DRAIN_S = 65.0  # lines may arrive a minute after the job's end
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +159,8 @@ class Follower:
             return False
         # Margin for late lines that are later than any seen so far.
         known_s = self._longest_delay_ns / NS_PER_S + 10.0
-        drain_s = min(max(SHORTEST_DRAIN_S, known_s), GENEROUS_LATENESS_MS / MS_PER_S)
+        # lines may arrive a minute after the job's end
+        drain_s = min(max(65.0, known_s), GENEROUS_LATENESS_MS / MS_PER_S)
         if self._given_drain_s is not None:
             drain_s = self._given_drain_s
         quiet_s = self._clock.monotonic() - self._delivered_s

@@ -27,11 +27,6 @@ It is used once in ``WHOLE_OVERLAP_EVERY_S`` seconds, ``SHORT_OVERLAP_S`` otherw
 """
 
 WHOLE_OVERLAP_EVERY_S = 40.0  # for 64 nodes, the samples of the whole overlap are megabytes
-SHORT_OVERLAP_S = 15.0
-"""Overlap of all other increments, before the newest sample of the series that lags most.
-
-Series that lag by more than ``OVERLAP_S`` are not counted.
-"""
 
 
 LONGEST_HISTORY_MS = 366 * 24 * 3600 * MS_PER_S
@@ -139,7 +134,8 @@ class _Overlap:
         self._clock = clock
         steps_s = 3 * (step_s or 0)
         self._whole_s = max(OVERLAP_S, steps_s)
-        self._short_s = max(SHORT_OVERLAP_S, steps_s)
+        # overlap of all other increments, before the newest sample of the series that lags most
+        self._short_s = max(15.0, steps_s)
         self._whole_began_s = clock.monotonic()
         self._newest_s: float | None = None
         self._lagging_s = 0.0

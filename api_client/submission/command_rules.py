@@ -24,7 +24,6 @@ from api_client.submission.findings import Finding
 from api_client.words import listed
 
 FIELD = "runtime.start_commands"
-SHELLS = frozenset({"bash", "sh", "dash", "zsh"})
 PARALLEL_LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "mpirun", "srun"})
 """Commands that start a process per GPU."""
 LAUNCHERS = PARALLEL_LAUNCHERS | {"uv", "poetry", "source"}
@@ -50,15 +49,12 @@ BRINGS_FILES = frozenset(
 CONDITIONS = frozenset({"if", "elif", "while", "until", "for", "case", "[", "[[", "test", "function"})
 """Words after which it is impossible to tell what runs."""
 
-_SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "|&", ";;", "(", ")"})
 _REDIRECTIONS = frozenset({">", ">>", "<", ">&", "&>", ">|"})
 READ_CHARACTERS = 64 * 1024
 """Maximum number of characters to read of a command or a shell script."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 _PYTHON = re.compile(r"python[0-9.]*")
-_DYNAMIC = re.compile(r"[$`*?\[\]{}~]")
 _SCRIPT = re.compile(r".+\.(py|sh|bash)")
-_UNMANAGED = re.compile(r"/(?:tmp|root)(?:/[^\s:]*)?")
 _WRITTEN_OPTION = re.compile(r"--?[\w.-]*(?:out|save|cache|tmp|temp|log)[\w.-]*", re.IGNORECASE)
 _WRITTEN_VARIABLE = re.compile(r"\w*(?:DIR|HOME|CACHE|TMP|TEMP|OUTPUT)\w*")
 
@@ -85,7 +81,7 @@ def simple_commands(text: str) -> Iterator[list[str]]:
     words: list[str] = []
     with suppress(ValueError):  # a quote that is never closed
         for token in chain(reader, ";"):
-            if token not in _SEPARATORS:
+            if token not in {"&&", "||", ";", "|", "&", "|&", ";;", "(", ")"}:
                 words.append(token)
             elif words:
                 yield words
@@ -174,7 +170,7 @@ class _Walk:
 
     def _absolute(self, path: str) -> str | None:
         """Return the path from the root; None if it is unknown."""
-        if self._folder is None or _DYNAMIC.search(path):
+        if self._folder is None or re.search(r"[$`*?\[\]{}~]", path):
             return None
         return posixpath.normpath(posixpath.join(self._folder, path))
 
@@ -214,7 +210,7 @@ def _script_of(name: str, arguments: list[str]) -> tuple[str | None, bool]:
     program = PurePosixPath(name)
     if program.name in LAUNCHERS:
         return next(filter(_SCRIPT.fullmatch, arguments), None), False
-    if program.name in SHELLS or _PYTHON.fullmatch(program.name):
+    if program.name in {"bash", "sh", "dash", "zsh"} or _PYTHON.fullmatch(program.name):
         return _interpreted(arguments), False
     in_environment = program.parent.name == "bin"  # .venv/bin/pip: created at run time
     return (name, True) if "/" in name and not in_environment else (None, False)
@@ -249,7 +245,7 @@ def _temporary_files(request: JobRequest, written: Sequence[str]) -> Iterator[Fi
     paths = [
         path
         for path in dict.fromkeys([*variables, *written])
-        if _UNMANAGED.fullmatch(path)
+        if re.fullmatch(r"/(?:tmp|root)(?:/[^\s:]*)?", path)
         and not any(folder and PurePosixPath(path).is_relative_to(folder) for folder in managed)
     ]
     if paths:

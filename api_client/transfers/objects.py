@@ -227,7 +227,6 @@ _KINDS: dict[int, type[ErrorAnswer]] = {
 }
 _TEMPORARY_CODES = frozenset({"RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable"})
 _CONTENT_RANGE = re.compile(r"bytes\s+(\d{1,18})-(\d{1,18})/(?:(\d{1,18})|\*)", re.ASCII)
-_MD5_TAG = re.compile(r'"([0-9a-f]{32})"', re.ASCII)
 
 
 def element(text: str, name: str) -> str:
@@ -293,7 +292,7 @@ def _digest_in(headers: httpx.Headers, *, is_whole: bool) -> str:
                 return f"{algorithm}:{raw.hex()}"
     # S3's tags of 32 digits are MD5 sums, except for objects encrypted with KMS or customer keys; other
     # servers may use anything.
-    tag = _MD5_TAG.fullmatch(headers.get("etag", "").strip())
+    tag = re.fullmatch(r'"([0-9a-f]{32})"', headers.get("etag", "").strip(), re.ASCII)
     is_s3 = "x-amz-request-id" in headers or "x-amz-id-2" in headers
     encryption = headers.get("x-amz-server-side-encryption", "").lower()
     has_own_key = "x-amz-server-side-encryption-customer-algorithm" in headers

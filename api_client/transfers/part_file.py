@@ -32,8 +32,6 @@ from api_client.transfers.records import DownloadError, NoRoom
 
 _NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EACCES})
 
-_DIGEST = re.compile("(sha256:[0-9a-f]{64}|md5:[0-9a-f]{32})?")
-
 
 def part_paths(path: Path) -> tuple[Path, Path]:
     """Return the paths of the part file and of its record."""
@@ -225,7 +223,11 @@ def _unlink(name: str, folder: int) -> None:
 def _recorded(content: bytes, listed: str) -> list[str] | None:
     """Return the recorded version and digest; None if the record is of another file or damaged."""
     lines = content.decode(errors="replace").split("\n", 3)
-    is_whole = lines[0] == listed and len(lines) == 4 and _DIGEST.fullmatch(lines[2]) is not None
+    is_whole = (
+        lines[0] == listed
+        and len(lines) == 4
+        and re.fullmatch("(sha256:[0-9a-f]{64}|md5:[0-9a-f]{32})?", lines[2]) is not None
+    )
     return lines[1:3] if is_whole else None
 
 

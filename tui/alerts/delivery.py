@@ -79,7 +79,6 @@ def _safe(text: str, cells: int) -> str:
     return "".join(letter for letter in clip(sanitize(text), cells) if letter.isprintable())
 
 
-COMMAND_TIMEOUT_S = 10.0
 WEBHOOK_TIMEOUT_S = 10.0
 MAX_WAITING_ALERTS = 200
 """Of more alerts that a destination has not got yet, the oldest are dropped."""
@@ -232,7 +231,7 @@ class AlertDelivery:
 
 
 async def run_command(
-    command: Sequence[str], body: bytes, environ: Mapping[str, str], timeout_s: float = COMMAND_TIMEOUT_S
+    command: Sequence[str], body: bytes, environ: Mapping[str, str], timeout_s: float = 10.0
 ) -> None:
     """Run a program, without a shell, with the JSON on its standard input. Raises AlertNotDelivered.
 

@@ -15,12 +15,6 @@ from typing import NamedTuple
 from api_client.models import TrainingJob
 from tui.text.units import count, money
 
-ALL_BILLED_AFTER = timedelta(days=1)
-"""The bill is updated hourly; a day after its end, all of a job is billed."""
-SLACK_MINUTES = 2.0
-"""Rounding of billed minutes."""
-PRICE_TOLERANCE = 0.05
-
 
 class Billed(NamedTuple):
     """The bill of one job, in USD and minutes."""
@@ -53,7 +47,8 @@ class Bill:
 
 def is_all_billed(job: TrainingJob, now: datetime) -> bool:
     """Return True if a job ended so long ago that all of it is billed."""
-    return job.is_finished and job.updated_at is not None and now - job.updated_at > ALL_BILLED_AFTER
+    # the bill is updated hourly; a day after its end, all of a job is billed
+    return job.is_finished and job.updated_at is not None and now - job.updated_at > timedelta(days=1)
 
 
 def unbilled_minutes(
@@ -71,13 +66,14 @@ def _nodes_per_billed_minute(
     billed: Billed, run_minutes: float, node_count: int, price_per_minute: float | None
 ) -> int | None:
     """Return 1 if each node's minutes are billed, ``node_count`` if those of the job; None if unknown."""
-    if node_count == 1 or not billed.minutes or billed.minutes > run_minutes + SLACK_MINUTES:
+    # billed minutes are rounded
+    if node_count == 1 or not billed.minutes or billed.minutes > run_minutes + 2.0:
         return 1
     paid = billed.usd / billed.minutes
     fitting = [
         nodes
         for nodes in (1, node_count)
-        if price_per_minute and abs(paid / (price_per_minute * nodes) - 1.0) <= PRICE_TOLERANCE
+        if price_per_minute and abs(paid / (price_per_minute * nodes) - 1.0) <= 0.05
     ]
     return fitting[0] if len(fitting) == 1 else None
 

@@ -20,14 +20,9 @@ from tui.text.sanitize import sanitize
 
 MAX_FILE_BYTES = 512 * 1024
 """Larger files, such as data, are compared, but not shown line by line."""
-MAX_TEXT_BYTES = 2 * 1024**2
-"""Text of all files of a job that are shown line by line."""
 MAX_LINES = 200
 """How many lines are shown of each file, and how many files are shown line by line."""
-_MAX_COMPARED_LINES = 4_000
-"""Lines of both files, without those at both ends that are equal: comparing more takes seconds."""
 _CONTEXT_LINES = 3
-_INVISIBLE = "differs only in what is not shown: secrets, ends of lines"
 
 Change = Literal["added", "removed", "changed", "renamed"]
 
@@ -158,7 +153,8 @@ def _differing_lines(before: list[str], after: list[str], marks: _Marks) -> tupl
     start = _equal(before, after)
     end = _equal(before[start:][::-1], after[start:][::-1])
     old, new = before[start : len(before) - end], after[start : len(after) - end]
-    if len(old) + len(new) > _MAX_COMPARED_LINES:
+    # comparing more takes seconds
+    if len(old) + len(new) > 4_000:
         return [], max(len(old), len(new))
     begin, rest = max(0, start - _CONTEXT_LINES), max(0, end - _CONTEXT_LINES)
     diff = unified_diff(
@@ -171,7 +167,7 @@ def _differing_lines(before: list[str], after: list[str], marks: _Marks) -> tupl
         else marks.shown(line, known)
         for line in islice(diff, 2, None)
     ]
-    return lines or [_INVISIBLE] * bool(before), 0
+    return lines or ["differs only in what is not shown: secrets, ends of lines"] * bool(before), 0
 
 
 def _equal(before: list[str], after: list[str]) -> int:
@@ -182,7 +178,8 @@ def _equal(before: list[str], after: list[str]) -> int:
 def _texts(files: Files) -> dict[str, str]:
     """Return the files that are text, with line feeds, up to ``MAX_TEXT_BYTES``, small ones first."""
     texts: dict[str, str] = {}
-    room = MAX_TEXT_BYTES
+    # bytes of text that are shown line by line, of all files
+    room = 2 * 1024**2
     for path, content in sorted(files.items(), key=lambda file: _size_bytes(file[1]) or 0):
         if isinstance(content, LargeFile) or b"\0" in content or (room := room - len(content)) < 0:
             continue

@@ -21,12 +21,6 @@ LATE_S = 60.0
 """Samples may be this old without implying that the local clock is ahead, because they arrive with a delay.
 """
 
-CLOCK_OFF_S = 300.0
-"""Report a clock that is off by more: the shortest charts are empty then."""
-
-LATE_STEPS = 2.0
-"""The same tolerance as ``LATE_S``, in sampling intervals."""
-
 
 class ClockOffset:
     """Estimates the clock offset as the smallest age seen for a newest sample, if that age is long.
@@ -40,7 +34,8 @@ class ClockOffset:
     def saw(self, newest_s: float, now_s: float, step_s: float = 0.0) -> None:
         """Record a response received at ``now_s`` (local epoch s) whose newest timestamp is ``newest_s``."""
         age_s = now_s - newest_s
-        if 0 <= age_s <= max(LATE_S, LATE_STEPS * step_s):
+        # late by time, or by two sampling intervals
+        if 0 <= age_s <= max(LATE_S, 2.0 * step_s):
             age_s = 0.0
         self._least_age_s = min(self._least_age_s, age_s)
 
@@ -69,13 +64,11 @@ def resource_label(path: str) -> str:
     return next((what for route, what in _LABELS.items() if route.matches(path)), "")
 
 
-_UNAUTHORIZED = frozenset({401, 403})
 _NOT_NOW = frozenset({408, 429})
 ROUTE_GRACE_S = 3.0
 """Report a single failing route only after this delay: most such failures clear up sooner."""
 FORGOTTEN_S = 30.0
 """A route not requested for this long is no longer needed."""
-MAX_FAILING_ROUTES = 50
 
 
 class ConnectionState(StrEnum):
@@ -190,7 +183,7 @@ class Connection:
     def _after_failure(self, event: RequestEvent) -> Connection:
         if event.status == 403 and self.link is ConnectionState.LIVE:
             return self  # This key may not use one route; the others work.
-        if event.status in _UNAUTHORIZED:
+        if event.status in {401, 403}:
             return self._failing(event, ConnectionState.UNAUTHORIZED)
         if event.status is not None and 400 <= event.status < 500 and event.status not in _NOT_NOW:
             # The server responds, but the displayed data is not newer.
@@ -217,7 +210,7 @@ class Connection:
         trouble = FailingRoute(event.path, since, event.at, retries_at, event.reason)
         failing = replace(
             self,
-            failing_routes=(*before, trouble)[-MAX_FAILING_ROUTES:],
+            failing_routes=(*before, trouble)[-50:],
             waiting_since=self.waiting_since or event.at,
         )
         if self.link is ConnectionState.LIVE and not failing._is_whole(trouble, event):
@@ -251,4 +244,5 @@ class Connection:
 
 def _ahead_s(event: RequestEvent) -> float:
     ahead_s = (event.at - event.server_time).total_seconds() if event.server_time is not None else 0.0
-    return ahead_s if abs(ahead_s) > CLOCK_OFF_S else 0.0
+    # if the clock is off by more, the shortest charts are empty
+    return ahead_s if abs(ahead_s) > 300.0 else 0.0

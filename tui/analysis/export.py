@@ -21,11 +21,6 @@ from tui.text.times import iso_time
 
 Value = str | int | float | bool | datetime | None
 
-FORMULA_SIGNS = "=+-@\t\r\n"
-METRIC_UNITS = frozenset({"fraction", "bytes", "cores"})
-"""Units of platform metrics, where NaN marks a gap."""
-_DELETE = "\x7f"
-
 
 @dataclass(frozen=True, slots=True)
 class ExportTable:
@@ -39,7 +34,7 @@ class ExportTable:
 def without_formula(text: str) -> str:
     """Escape text so that a spreadsheet shows it instead of running it."""
     return (
-        f"'{text}" if text[:1] and (text[0] in FORMULA_SIGNS or text.lstrip()[:1] in tuple("=+-@")) else text
+        f"'{text}" if text[:1] and (text[0] in "=+-@\t\r\n" or text.lstrip()[:1] in tuple("=+-@")) else text
     )
 
 
@@ -91,7 +86,7 @@ def json_text(tables: Sequence[ExportTable]) -> str:
     value: object = {table.name: records(table) for table in tables}
     if len(tables) == 1:
         value = records(tables[0])
-    return json.dumps(value, indent=2, ensure_ascii=True).replace(_DELETE, "\\u007f") + "\n"
+    return json.dumps(value, indent=2, ensure_ascii=True).replace("\x7f", "\\u007f") + "\n"
 
 
 def table_of_series(
@@ -116,7 +111,8 @@ def _samples(
     for title, unit, axis, lines in charts:
         for line in lines:
             for x, value in zip(line.times, line.values, strict=True):
-                if math.isnan(value) and unit in METRIC_UNITS:
+                # in platform metrics, NaN marks a gap
+                if math.isnan(value) and unit in {"fraction", "bytes", "cores"}:
                     continue
                 step = x if axis == "step" else None
                 time_s = x if step is None else time_of(step) if time_of is not None else None

@@ -17,8 +17,6 @@ from tui.text.names import natural_key
 
 Point = tuple[float, float | None]
 
-_REGULAR = 0.75  # Samples at this fraction of the requested interval or more count as requested.
-
 
 def resample(points: Sequence[Point], step_s: float) -> Sequence[Point]:
     """Return the points (in time order) reduced to at most one per step on average; unchanged if sparser.
@@ -45,7 +43,7 @@ def resample(points: Sequence[Point], step_s: float) -> Sequence[Point]:
 
 
 def _is_dense(points: Sequence[Point], step_s: float) -> bool:
-    return len(points) > 2 and points[-1][0] - points[0][0] < _REGULAR * (len(points) - 1) * step_s
+    return len(points) > 2 and points[-1][0] - points[0][0] < 0.75 * (len(points) - 1) * step_s
 
 
 def _extremes(values: Sequence[float | None]) -> tuple[float | None, float | None]:
@@ -61,15 +59,6 @@ LEADER = "leader"
 
 MAX_POINTS = 1500
 """Maximum number of samples kept per series."""
-
-FRESH_S = 90.0
-"""A series without a sample for this long, while others have some, has no current value."""
-
-FRESH_STEPS = 4.0
-"""The same limit in the series' own sampling intervals; the longer of the two applies."""
-
-ALIGNED_S = 10.0
-"""GPUs sampled within this time of each other are averaged as one sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +184,11 @@ def value_now(series: Series, at: float | None) -> float | None:
     if value != value:
         return None
     age_s = at - series.times[-1]
-    if age_s > FRESH_S:
+    # no current value without recent samples, if other series have some
+    if age_s > 90.0:
         usual_s = series.times[-1] - series.times[-2] if len(series) > 1 else 0.0
-        if age_s > FRESH_STEPS * usual_s:
+        # a series that is sampled rarely may be older
+        if age_s > 4.0 * usual_s:
             return None
     return value
 
@@ -264,7 +255,8 @@ class _Buffers:
             ]
             mean = self._buffer(metric, None)
             for time in sorted(moved):
-                mean.add(time, mean_known(buffer.value_near(time, ALIGNED_S) for buffer in gpus))
+                # GPUs sampled within 10 s of each other are averaged as one sample
+                mean.add(time, mean_known(buffer.value_near(time, 10.0) for buffer in gpus))
         if changed:
             ends = (buffer.newest for buffer in self._buffers.values())
             self.newest = max((end for end in ends if end is not None), default=None)

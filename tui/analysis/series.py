@@ -57,7 +57,6 @@ GAP_FACTOR = 4.0
 """An interval this many times the usual one nearby is a gap."""
 
 _NEIGHBORS = 3  # Intervals on each side that determine the usual interval around a position.
-_TRIM_TO = 7 / 8  # A full buffer drops an eighth at once, so that dropping is rare.
 
 Range = tuple[float, float]
 """The lowest and the highest value."""
@@ -137,7 +136,8 @@ class SeriesBuffer:
                 self._settled = 0
         self._is_shown = False
         if len(times) > self._max_points:
-            surplus = len(times) - max(2, int(self._max_points * _TRIM_TO))
+            # a full buffer drops an eighth at once, so that dropping is rare
+            surplus = len(times) - max(2, int(self._max_points * (7 / 8)))
             del times[:surplus]
             del self._values[:surplus]
             self._settled = 0

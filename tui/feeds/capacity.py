@@ -12,7 +12,6 @@ from tui.analysis.fleet.capacity import CapacityView, fold_capacity, gpu_allocat
 from tui.feeds.throttle import SnapshotFeed
 from tui.readers.session import Session
 
-CAPACITY_INTERVAL_S = 10.0
 _NO_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
 
 
@@ -25,7 +24,7 @@ class CapacityFeed(SnapshotFeed[CapacityView]):
     async def run(self) -> None:
         while True:
             self._change(**await self._read_jobs() | await self._read_capacity())
-            await self._pause(CAPACITY_INTERVAL_S)
+            await self._pause(10.0)
 
     async def _read_jobs(self) -> dict[str, Any]:
         try:

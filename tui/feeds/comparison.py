@@ -18,12 +18,8 @@ from tui.readers.session import Session, listed_prices
 from tui.readers.watcher import RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
 
-RUNS_AT_ONCE = 2
-"""Logs read at the same time; each may itself be read by several concurrent readers."""
 POINTS = 5000
 """Maximum number of points per curve."""
-POLL_S = 5.0
-"""Polling interval of an unfinished run."""
 
 
 async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
@@ -64,7 +60,8 @@ class ComparisonFeed:
         self._publish_runs = publish
         self._throttle = Throttle(self._publish, session.clock, interval_s=0.5)
         self._runs = {job.id: memory.get(job.id) or ComparedRun(job) for job in jobs}
-        self._free = asyncio.Semaphore(RUNS_AT_ONCE)
+        # two logs at a time: each may be read by several concurrent readers
+        self._free = asyncio.Semaphore(2)
         self._prices: dict[str, float] = {}
         self._pause = Pause(session.clock)
 
@@ -118,7 +115,7 @@ class ComparisonFeed:
         self._show(watcher)
         is_last = job.is_finished
         while not is_last:
-            await clock.sleep(POLL_S)
+            await clock.sleep(5.0)
             is_last = watcher.job.is_finished
             try:
                 await watcher.read_status()

@@ -27,9 +27,6 @@ from tui.readers.session import Session
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
 
-_UNSAFE = re.compile(r"[^\w.-]+")
-_LONGEST_NAME = 80
-
 
 def proposed_folder(request: DownloadRequest) -> Path:
     """Return the default folder of a download: a subfolder for the job in the working directory.
@@ -43,7 +40,7 @@ def proposed_folder(request: DownloadRequest) -> Path:
     if request.archive:
         return here
     job = request.job
-    name = _UNSAFE.sub("_", f"{job.project_name}_{job.id}")[:_LONGEST_NAME].lstrip(".-") or "job"
+    name = re.sub(r"[^\w.-]+", "_", f"{job.project_name}_{job.id}")[:80].lstrip(".-") or "job"
     return here / name
 
 

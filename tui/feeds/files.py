@@ -23,12 +23,8 @@ from tui.feeds.throttle import SnapshotFeed
 from tui.readers.session import Session
 from tui.text.sanitize import sanitize
 
-PREVIEW_BYTES = 256 * 1024
-"""Bytes to read of a file; for the rest, download it."""
 STATE_BYTES = 16 * 1024 * 1024
 """Maximum size of a trainer's record to read, since its curves need the whole file."""
-PEEK_BYTES = 512
-"""Bytes to show of files that are not text."""
 LENGTH_BYTES = 8
 
 
@@ -77,22 +73,16 @@ async def _content(client: TrainingClient, job: TrainingJob, file: CheckpointFil
         return FilePreview(file)
     name = PurePosixPath(file.relative_file_name).name
     is_state = name == TRAINER_STATE and file.size_bytes <= STATE_BYTES
-    length = min(STATE_BYTES if is_state else PREVIEW_BYTES, file.size_bytes)
+    length = min(STATE_BYTES if is_state else 256 * 1024, file.size_bytes)
     content = await client.checkpoint_contents.read(job.project_id, job.id, file, length=length)
     seen = preview(content, file.size_bytes)
     result = FilePreview(file, len(content), text=seen.text, is_cut=not seen.is_whole)
     if not is_state:
-        return replace(result, peek=content[:PEEK_BYTES])
+        return replace(result, peek=content[:512])
     try:
         return replace(result, state=parse_trainer_state(content))
     except UnreadableFile as error:
         return replace(result, problem=error.problem)
-
-
-PAGE_FILES = 1000
-"""Publish each time this many new files have been listed."""
-SYNCING_INTERVAL_S = 15.0
-"""Interval for listing a checkpoint again while it is being uploaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +156,8 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
     ) -> None:
         super().__init__(session, FilesSnapshot(), publish)
         if (checkpoint.sync_status or "").upper() == "SYNCING":
-            self.interval_s = SYNCING_INTERVAL_S
+            # list it again while it is being uploaded
+            self.interval_s = 15.0
         self._job = job
         self._checkpoint = checkpoint
 
@@ -188,7 +179,7 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
             if not belongs_to(file.relative_file_name, name, others):
                 continue
             files.append(file)
-            if first and len(files) % PAGE_FILES == 0:
+            if first and len(files) % 1000 == 0:
                 self._change(files=tuple(files))
         self._change(is_loading=False, files=tuple(files), by_rank=by_rank, error="")
 

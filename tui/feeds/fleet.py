@@ -26,18 +26,14 @@ from tui.text.failures import left_out
 if TYPE_CHECKING:
     from tui.feeds.previews import PreviewFeed
 
-LIST_INTERVAL_S = 5.0
-"""Polling interval of the lists."""
 PROJECTS_INTERVAL_S = 30.0
-"""The same for projects: they change seldom, and a job of an unknown one has them listed at once."""
+"""Projects change seldom, and a job of an unknown one has them listed at once."""
 JOBS_PER_ROUND, MAX_ROUNDS = 100, 60
 """All jobs are listed once in as many rounds as there are hundreds; in between, only the unfinished ones."""
 PUBLISH_INTERVAL_S, JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S = 1.0, 1000, 10.0
 """Snapshots of many jobs are published less often, in proportion."""
 SLOW_INTERVAL_S = 10.0
 """Polling interval while another screen is in front, so that the connection is still monitored."""
-BILL_SPAN = timedelta(days=30)
-"""The longest time that one request can read, because ranges begin at midnight."""
 
 
 class FleetFeed:
@@ -49,7 +45,7 @@ class FleetFeed:
         publish: Callable[[FleetSnapshot], object],
         settings: RunSettings = DEFAULT,
         *,
-        list_interval_s: float = LIST_INTERVAL_S,
+        list_interval_s: float = 5.0,
     ) -> None:
         self._settings = settings
         self._preview_feed: PreviewFeed | None = None
@@ -127,7 +123,8 @@ class FleetFeed:
             await self._watched.wait()
             now = self._session.clock.now()
             with suppress(RequestError):
-                self._bill = await read_bill(self._session.client, now - BILL_SPAN, now)
+                # one request can't read more, because ranges begin at midnight
+                self._bill = await read_bill(self._session.client, now - timedelta(days=30), now)
             self._throttle.request()
             await self._session.clock.sleep(BILL_INTERVAL_S)
 

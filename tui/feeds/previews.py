@@ -23,21 +23,10 @@ from tui.readers.watcher import CHECKPOINTS_AGE_S, POLL_EVERY_S, RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.times import time_key
 
-PREVIEW_POINTS = 2000
-"""Maximum number of points per curve: Home draws none, but checks the loss."""
-PREVIEW_INTERVAL_S = 5.0
-"""Minimum interval between polls of any two jobs that were polled before, which limits the rate."""
-FAILED_PREVIEW_AGE_S = 5.0
-"""Retry interval after a failed poll."""
 MAX_PREVIEWED_JOBS = 24
 """Maximum number of running jobs to poll, and of ended ones to read once, the newest first."""
-MAX_CONCURRENT_READS = 3
 PAUSE_S, IDLE_S = 0.02, 1.0
 """Pause after a read, which leaves time for keys, and while there is nothing to read."""
-CURVE_POINTS = 16
-"""Points of the small curve of a job's loss."""
-TRACE_SPAN_S = 1800.0
-"""Time range of the GPU utilization curve next to a job."""
 
 Read: TypeAlias = Callable[[TrainingJob], Awaitable[None]]
 
@@ -92,7 +81,7 @@ class PreviewFeed:
     async def run(self) -> None:
         """Read what is most urgent, again and again, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(MAX_CONCURRENT_READS):
+            for _ in range(3):
                 tasks.create_task(self._read_in_turn())
 
     async def _read_in_turn(self) -> None:
@@ -136,11 +125,12 @@ class PreviewFeed:
         self._due_s[job.id] = -math.inf
 
     def _watcher(self, job: TrainingJob) -> RunWatcher:
+        # few points per curve: Home draws none, but checks the loss
         return RunWatcher(
             self._session.client,
             job,
             self._settings,
-            max_points=PREVIEW_POINTS,
+            max_points=2000,
             clock_offset=self._clock_offset,
         )
 
@@ -150,8 +140,9 @@ class PreviewFeed:
         if job.id not in self._runs:
             self._runs[job.id] = self._watcher(job)
         watcher = self._runs[job.id]
-        self._due_s[job.id] = clock.monotonic() + FAILED_PREVIEW_AGE_S  # unless every request succeeds
-        self._next_poll_s = clock.monotonic() + PREVIEW_INTERVAL_S
+        self._due_s[job.id] = clock.monotonic() + 5.0  # unless every request succeeds
+        # limits the rate of polls of all jobs that were polled before
+        self._next_poll_s = clock.monotonic() + 5.0
         watcher.change(job=job, seen_at=clock.now())
         await watcher.poll(watcher.log.read_newest, checkpoints_age_s=CHECKPOINTS_AGE_S)
         await watcher.check()
@@ -159,7 +150,7 @@ class PreviewFeed:
         run, log = watcher.snapshot, watcher.log
         curve: tuple[float | None, ...] = ()
         if run.progress is not None and log.is_read:
-            curve = even_means(headline_series(run.progress)[1], CURVE_POINTS)
+            curve = even_means(headline_series(run.progress)[1], 16)
         self.previews[job.id] = JobPreview(
             run.progress,
             _trace(watcher.health_metrics.snapshot),
@@ -195,7 +186,7 @@ def _idle_s(run: RunSnapshot) -> float | None:
 
 def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:
     """Return the mean GPU utilization over all nodes, one value per step; empty for CPU-only jobs."""
-    since = (metrics.at or 0.0) - TRACE_SPAN_S
+    since = (metrics.at or 0.0) - 1800.0
     recent = []
     for node in metrics.nodes:
         series = node.mean_utilization

@@ -28,15 +28,7 @@ from tui.settings.runs import DEFAULT, RunSettings
 
 FIRST_PUBLISH_INTERVAL_S, PUBLISH_INTERVAL_S = 0.5, 0.75
 """Interval between snapshots until the log has been read, and from then on."""
-AWAIT_LINES_S = 0.5
-"""How much later a snapshot may be, for new lines: what comes together is painted once."""
-STATUSES_MISSED = 3
-"""Number of missed status updates after which the data is stale."""
-HEALTH_INTERVAL_S = 5.0
-"""Interval between health checks, unless there is more to check: problems take minutes to show."""
 RECORDED_INTERVAL_S = 1.0
-FIRST_RECORDED = timedelta(minutes=1)
-"""The part of a recorded log that is folded here, to show a step until the whole progress is known."""
 
 
 class RunFeed:
@@ -71,7 +63,8 @@ class RunFeed:
         self._watcher = RunWatcher(
             session.client, job, settings, findings=findings, clock_offset=ClockOffset()
         )
-        self._watcher.change(stale_after_s=max(STALE_AFTER_S, STATUSES_MISSED * self._intervals.status_s))
+        # stale after three missed status updates
+        self._watcher.change(stale_after_s=max(STALE_AFTER_S, 3 * self._intervals.status_s))
         self._moment_read = asyncio.Event()
         """Set once what a moment of a recording is judged by was read; the rest is read after it."""
         self._log = RunLog(
@@ -140,7 +133,8 @@ class RunFeed:
             await self._session.clock.sleep(PUBLISH_INTERVAL_S if is_read else FIRST_PUBLISH_INTERVAL_S)
             self._awaits_lines = is_read
             if is_read:
-                await self._lines_awaited(AWAIT_LINES_S)
+                # what comes together is painted once
+                await self._lines_awaited(0.5)
             is_published = is_read and not self._awaits_lines
             self._awaits_lines = False
 
@@ -165,7 +159,8 @@ class RunFeed:
         while True:
             run = self._watcher.snapshot
             state = (run.job.current_status, run.log_read, run.health_metrics is not None, run.failing)
-            if state != checked_state or clock.monotonic() - checked_at >= HEALTH_INTERVAL_S:
+            # check every few seconds, unless there is more to check: problems take minutes to show
+            if state != checked_state or clock.monotonic() - checked_at >= 5.0:
                 checked_at, checked_state = clock.monotonic(), state
                 await self._watcher.check()
                 await self._watcher.check_checkpoints()
@@ -224,7 +219,8 @@ class RunFeed:
         if self._recorded is not None:
             entries = ()
         elif self._read_recorded is not None:
-            since_ns = (self._session.clock.now() - FIRST_RECORDED).timestamp() * NS_PER_S
+            # the end of a recorded log shows a step until the whole progress is known
+            since_ns = (self._session.clock.now() - timedelta(minutes=1)).timestamp() * NS_PER_S
             entries = [entry for entry in entries if stamp_ns(entry) >= since_ns]
         self._watcher.progress.add(entries)
         self._got(LOG)
@@ -278,14 +274,8 @@ class RunFeed:
 POINTS_ACROSS = 240
 """Metric samples to request across the displayed time range; charts do not have more columns."""
 MIN_METRIC_STEP_S = 5
-MAX_METRIC_POINTS = 1400
-"""Maximum number of samples read per series, which matters if a short window is far in the past."""
 MAX_METRIC_POINTS_MANY_NODES = 480
 """The same for a job with more than ``FEW_NODES`` nodes."""
-NEWEST_SAMPLES = timedelta(minutes=5)
-"""The part of the metrics of many nodes to show first."""
-LATE_SAMPLES = timedelta(minutes=2)
-"""The last part of the history to read again, because samples may be late."""
 REREAD_S = 3600.0
 """Interval for reading the samples again, because new ones may be denser than those of the time range."""
 NEW_POINTS = int(REREAD_S / MIN_METRIC_STEP_S)
@@ -337,7 +327,8 @@ class RunMetrics:
         since = start
         if is_large:
             await self._read_parts(fold, start, end, step_s)
-            since = max(start, end - LATE_SAMPLES)
+            # read the end of the history again, because samples may be late
+            since = max(start, end - timedelta(minutes=2))
         stream = client.metrics.follow(
             job.project_id,
             job.id,
@@ -362,7 +353,10 @@ class RunMetrics:
         """Read the metrics of many nodes in parts. Unless some are shown already, show the newest first."""
         client, job = self._watcher.client, self._watcher.job
         if not self.snapshot.nodes:
-            async for answer in metrics_in_parts(client, job, max(start, end - NEWEST_SAMPLES), end, step_s):
+            # show the newest metrics of many nodes first
+            async for answer in metrics_in_parts(
+                client, job, max(start, end - timedelta(minutes=5)), end, step_s
+            ):
                 await asyncio.to_thread(self._fold.fold, answer, step_s)
                 self._take()
         async for answer in metrics_in_parts(client, job, start, end, step_s):
@@ -371,7 +365,8 @@ class RunMetrics:
 
     @property
     def _most_points(self) -> int:
-        return MAX_METRIC_POINTS_MANY_NODES if has_many_nodes(self._watcher.job) else MAX_METRIC_POINTS
+        # samples read per series, which matters if a short window is far in the past
+        return MAX_METRIC_POINTS_MANY_NODES if has_many_nodes(self._watcher.job) else 1400
 
     def _step_s(self, whole: timedelta) -> int:
         """Return a sampling interval fine enough for the window without too many samples in total."""

@@ -15,11 +15,6 @@ from tui.readers.log_reader import fold_in_slices
 from tui.readers.watcher import RunWatcher, together
 from tui.text.times import moment_at
 
-TAIL_SPAN = timedelta(minutes=10)
-"""The newest part of the log, read first."""
-PAUSE_S = 0.005
-"""Pause between two pages of the older log, to give priority to keys and repaints."""
-
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
@@ -125,7 +120,7 @@ class RunLog:
         """Return the time at which history ends and following begins, without overlap or gap."""
         now = self._client.clock.now()
         newest = min(job.updated_at, now) if job.is_finished and job.updated_at else now
-        start = newest - TAIL_SPAN
+        start = newest - timedelta(minutes=10)
         return max(start, job.earliest_time(now))
 
     async def _follow(self, job: TrainingJob, seam: datetime, caught_up: asyncio.Event) -> None:
@@ -162,8 +157,8 @@ class RunLog:
                 async for batch in batches:
                     await self._take(batch.entries)
                     self._publish(LogPart(batch.entries, older=True, read_part=batch.read_part or 0.0))
-                    # The stream reads ahead in the meantime, up to a limit.
-                    await self._client.clock.sleep(PAUSE_S)
+                    # The stream reads ahead in the meantime, up to a limit; keys and repaints go first
+                    await self._client.clock.sleep(0.005)
         self.is_read = True
         self._fold(())
         self._publish(LogPart((), older=True, read_part=1.0))

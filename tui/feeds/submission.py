@@ -32,10 +32,6 @@ from tui.system.saved_files import own_path
 from tui.system.starters import STARTER_PROJECTS, StarterProject
 from tui.text.failures import creation_doubt
 
-REMEMBERED = 20
-FOUND_AT_MOST = 50
-DEEPEST = 3
-"""Levels of subfolders of the working directory to search."""
 SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
 FILE_NAME = "recent-configs.json"
 
@@ -82,7 +78,7 @@ def find_configs(below: Path, memory: Path) -> tuple[ConfigChoice, ...]:
     nearby = (path for path in _walk(below) if path not in recent and _names_a_project(path))
     return (
         *(ConfigChoice(path, True) for path in recent),
-        *(ConfigChoice(path, False) for path in islice(nearby, FOUND_AT_MOST)),
+        *(ConfigChoice(path, False) for path in islice(nearby, 50)),
     )
 
 
@@ -91,7 +87,7 @@ def remember_config(path: Path, memory: Path) -> None:
 
     def move_to_top(kept: RecentConfigs) -> RecentConfigs:
         others = [other for other in kept.paths if other != str(path)]
-        return RecentConfigs(paths=[str(path), *others[: REMEMBERED - 1]])
+        return RecentConfigs(paths=[str(path), *others[:19]])
 
     with suppress(OSError):
         change_state(memory, RecentConfigs, move_to_top)
@@ -113,7 +109,7 @@ def _walk(below: Path) -> Iterator[Path]:
     for folder, subfolders, files in os.walk(below):
         depth = len(Path(folder).relative_to(below).parts)
         subfolders[:] = sorted(
-            name for name in subfolders if depth < DEEPEST and name not in SKIPPED and name[0] != "."
+            name for name in subfolders if depth < 3 and name not in SKIPPED and name[0] != "."
         )
         yield from (Path(folder, name) for name in sorted(files) if name == "config.py")
 

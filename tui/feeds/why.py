@@ -17,9 +17,6 @@ from tui.readers.health_metrics import HealthMetrics
 from tui.readers.session import Session
 from tui.readers.why import read_evidence
 
-POLL_S, POLLS = 1.0, 10
-"""How often, and how many times, to explain again until checkpoints and cost are known."""
-
 
 @dataclass(frozen=True, slots=True)
 class WhyView:
@@ -87,7 +84,8 @@ class WhyFeed(SnapshotFeed[WhyView]):
             metrics = await HealthMetrics(client, self._run.job).poll(self._session.clock.now())
             self._run = replace(self._run, health_metrics=metrics)
         evidence = await read_evidence(client, self._run, self.snapshot.problems[position])
-        for _ in range(POLLS):
+        # explain again until checkpoints and cost are known
+        for _ in range(10):
             latest = self._latest() or self._run
             run = replace(latest, health_metrics=latest.health_metrics or self._run.health_metrics)
             explanations[position] = await evidence.explain(run)
@@ -96,7 +94,7 @@ class WhyFeed(SnapshotFeed[WhyView]):
             self._change(explanation=explanations[position], error="")
             if run.history_known and run.checkpoints is not None:
                 return
-            await self._pause(POLL_S)  # a job that was just opened has not read what it costs
+            await self._pause(1.0)  # a job that was just opened has not read what it costs
 
 
 def _time_of(run: RunSnapshot) -> datetime | None:

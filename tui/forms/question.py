@@ -17,7 +17,6 @@ Answer = str | int | tuple[str, ...] | Pairs | None
 """An answer by kind: the chosen value, the chosen values, text, number, or name and value pairs."""
 
 NAMED_AT_MOST = 12
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,7 @@ def _sanitize(texts: Option | Question, *names: str) -> None:
 
 def read_number(text: str) -> int | str:
     """Return a whole number as one, other text as it is, so that a check refuses it."""
-    return int(text) if _WHOLE_NUMBER.fullmatch(text.strip()) else text
+    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text.strip(), re.ASCII) else text
 
 
 def read_pair(text: str) -> tuple[str, str] | None:

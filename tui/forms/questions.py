@@ -46,9 +46,6 @@ UNSTARTED_STATUSES = frozenset(
 """Statuses of jobs that cannot have written a checkpoint."""
 
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-
-
 def questions(draft: DeployDraft) -> tuple[Question, ...]:
     """Return the questions that apply, without the review.
 
@@ -359,7 +356,7 @@ def _variables_problem(draft: DeployDraft, answer: Answer, others: Pairs) -> str
     if isinstance(answer, str):
         return f"{answer!r} is not NAME=value"
     for name, value in pairs_of(answer):
-        if not _VARIABLE.fullmatch(name):
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name, re.ASCII):
             return f"{name!r} is not a variable name: use letters, digits and _, no digit first"
         if "\0" in value:
             return f"the value of {name} contains a NUL, which no variable can hold"

@@ -13,8 +13,6 @@ from tui.text.names import listed
 from tui.text.times import DATE_AND_MINUTE, local_time, span_of
 from tui.text.units import money
 
-_WORDS = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|[^\s,;]+")
-
 
 def dollars(typed: str) -> float:
     """Return the US dollars of ``200usd``, ``$200`` or ``200``. Raises ValueError."""
@@ -44,7 +42,7 @@ def read_rules(typed: str, now: datetime) -> GuardRules:
     Raises ValueError for a word that is none of them, and if there is none.
     """
     rules = GuardRules()
-    for word in _WORDS.findall(typed):
+    for word in re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d|[^\s,;]+", typed):
         rules = _with(rules, word, now)
     if not rules.may_stop:
         raise ValueError("name a finding, an amount or a time, such as stalled, 200usd or 06:00")

@@ -13,7 +13,6 @@ from tui.analysis.billing import NOTHING, Bill, Billed, total_billed
 
 LONGEST_BILL = timedelta(days=31)
 """The API refuses longer ranges, and earlier days."""
-EARLIEST_BILL = datetime(2026, 1, 1, tzinfo=UTC)
 BILL_INTERVAL_S = 600.0
 """Interval at which a feed reads it again; the platform updates the bill hourly."""
 
@@ -24,7 +23,7 @@ async def read_bill(client: TrainingClient, since: datetime, now: datetime) -> B
     Only organization admins may read it, and not every server has it.
     """
     midnight = since.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    start = max(EARLIEST_BILL, midnight)
+    start = max(datetime(2026, 1, 1, tzinfo=UTC), midnight)
     items: list[BilledItem] = []
     try:
         for first, last in _ranges(start, now):

@@ -16,7 +16,6 @@ from tui.analysis.differences import JobDifferences
 from tui.readers.watcher import together
 
 MAX_ARCHIVE_BYTES = 50_000_000
-MAX_UNPACKED_BYTES = 400_000_000
 
 
 class NoCode(ApiClientError):
@@ -56,7 +55,7 @@ def _unpacked(packed: bytes) -> Files:
         archive, target = folder / "archive", folder / "files"
         archive.write_bytes(packed)
         target.mkdir()
-        with Unpacker(target, max_bytes=MAX_UNPACKED_BYTES) as unpacker:
+        with Unpacker(target, max_bytes=400_000_000) as unpacker:
             unpacker.add(archive)
         files = (path for path in target.rglob("*") if path.is_file() and not path.is_symlink())
         return {path.relative_to(target).as_posix(): _content(path) for path in files}

@@ -49,9 +49,6 @@ from tui.forms.deployment import DeployForm
 from tui.forms.draft import USUAL_HF_SECRET, Facts
 from tui.text.times import time_key
 
-FILES_READ_AT_MOST = 20_000
-"""Files of one job. Above this limit, checkpoint kinds are taken from the server's own field."""
-
 T = TypeVar("T")
 
 
@@ -140,7 +137,8 @@ async def _jobs(
 async def _files(client: TrainingClient, job: TrainingJob) -> tuple[CheckpointFile, ...] | None:
     files: list[CheckpointFile] = []
     async for file in client.checkpoints.files(job.project_id, job.id):
-        if len(files) == FILES_READ_AT_MOST:
+        # with more files, checkpoint kinds are taken from the server's own field
+        if len(files) == 20_000:
             return None  # An incomplete list could wrongly disqualify a checkpoint.
         files.append(file)
     return tuple(files)
@@ -181,7 +179,6 @@ async def _optional_answer(question: Callable[[], Awaitable[T]]) -> T | None:
 
 
 NO_REASON = "the server gave no reason"
-LONGEST_RANGE = timedelta(days=7)
 
 
 async def list_deployments(
@@ -249,7 +246,7 @@ async def read_startups(client: TrainingClient, model_id: str, deployment_id: st
     now = client.clock.now()
     with suppress(RequestError):
         startups = await client.models.startups(
-            model_id, deployment_id, start_ms=epoch_ms(now - LONGEST_RANGE), end_ms=epoch_ms(now)
+            model_id, deployment_id, start_ms=epoch_ms(now - timedelta(days=7)), end_ms=epoch_ms(now)
         )
         return tuple(startups)
     return ()

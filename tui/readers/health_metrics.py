@@ -17,21 +17,14 @@ from api_client.models.logs import MS_PER_S
 from api_client.streams.metrics import LONGEST_HISTORY_MS, metric_windows
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 
-HEALTH_SPAN = timedelta(minutes=65)
-"""A little more than four times the window for detecting growth (``growth_window_s``)."""
 HEALTH_STEP_S = 60
 INCREMENT = timedelta(minutes=5)
 """Samples may be late, so every poll requests this much known time again."""
 
 LONGEST_HISTORY = timedelta(milliseconds=LONGEST_HISTORY_MS)
-LONGEST_INCREMENT = timedelta(days=6)
 
 FINE_POINTS = 90
 """Maximum number of points per series for the last hour, however long a run is watched."""
-HISTORY_POINTS = 240
-"""Maximum number of points per series for the time before the last hour."""
-HISTORY_POINTS_OF_MANY = 60
-"""The same for a job with more than ``FEW_NODES`` nodes."""
 FEW_NODES = 8
 
 
@@ -40,7 +33,7 @@ def has_many_nodes(job: TrainingJob) -> bool:
 
 
 def history_points(job: TrainingJob) -> int:
-    return HISTORY_POINTS_OF_MANY if has_many_nodes(job) else HISTORY_POINTS
+    return 60 if has_many_nodes(job) else 240
 
 
 def health_metrics_fold(job: TrainingJob) -> MetricsFold:
@@ -49,7 +42,6 @@ def health_metrics_fold(job: TrainingJob) -> MetricsFold:
 
 PART_SAMPLES = 20_000
 """Samples of GPUs in an answer. Parsing more stalls keys even in another thread, since it holds the GIL."""
-SERIES_PER_NODE = 16
 
 
 async def metrics_in_parts(
@@ -59,7 +51,8 @@ async def metrics_in_parts(
 
     Few nodes are one part, unless the range is longer than a server accepts. Raises RequestError.
     """
-    width_ms = step_s * MS_PER_S * (PART_SAMPLES // (SERIES_PER_NODE * (job.node_count or 1)) + 1)
+    # a node with eight GPUs has sixteen series of them
+    width_ms = step_s * MS_PER_S * (PART_SAMPLES // (16 * (job.node_count or 1)) + 1)
     for start_ms, end_ms in metric_windows(epoch_ms(start), epoch_ms(end)):
         for part_ms in range(start_ms, end_ms, width_ms):
             yield await client.metrics.get(
@@ -93,13 +86,14 @@ class HealthMetrics:
             return await asyncio.to_thread(MetricsFold().fold, answer)
         newest = self.snapshot.at
         if newest is None:
-            last_hour = now - HEALTH_SPAN
+            # a little more than four times the window for detecting growth (`growth_window_s`)
+            last_hour = now - timedelta(minutes=65)
             await self._read_history(last_hour)
             await self._read(last_hour, now + CLOCK_SKEW, HEALTH_STEP_S)
         else:
             # From the newest sample on, not from now: the clocks may differ by any time.
             start = datetime.fromtimestamp(newest, UTC) - INCREMENT
-            end = min(max(now + CLOCK_SKEW, start + 2 * INCREMENT), start + LONGEST_INCREMENT)
+            end = min(max(now + CLOCK_SKEW, start + 2 * INCREMENT), start + timedelta(days=6))
             await self._read(start, end, HEALTH_STEP_S)
         return await asyncio.to_thread(self._fold.make_snapshot)
 

@@ -21,12 +21,8 @@ from tui.text.sanitize import last_carriage_segment, sanitize, strip_ansi
 
 LINES_AT_ONCE = 250
 """Lines to fold per turn of the event loop: some milliseconds, since a key takes several turns."""
-MAX_OLDER_LINES = 50_000
-"""Home and guards read at most this many of the lines before the newest page, since they have many jobs."""
 FLOOD_LINES = 2_000
 """If more lines than this arrived since the last poll, they skip to the newest page."""
-FULL_PAGE_LINES = 500
-"""A first batch with more lines than this is a page of a longer log."""
 NEWEST_LINES = 8
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
@@ -109,7 +105,8 @@ class LogReader:
                 if batch.entries:
                     # If the next page fails for good, another attempt resumes here.
                     self._older_until = min(self._older_until, _moment(batch.entries[0]))
-                if self.line_count - before >= MAX_OLDER_LINES:
+                # Home and guards have many jobs, so they read only some of the older lines
+                if self.line_count - before >= 50_000:
                     break
                 if resume is not None:
                     await resume.wait()
@@ -142,8 +139,9 @@ class LogReader:
             entries = (await anext(batches, LogBatch((), caught_up=False))).entries
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         if lines:
-            # Lines before the first one are older, unless they are late.
-            lateness_ms = 0 if len(lines) > FULL_PAGE_LINES else LATENESS_MS
+            # Lines before the first one are older, unless they are late. A first batch with more lines is a
+            # page of a longer log.
+            lateness_ms = 0 if len(lines) > 500 else LATENESS_MS
             start = max(start, _moment(lines[0]) - lateness_ms * MILLISECOND)
         self._increments = self._increments_from(start, lines)
         await self._take(entries)

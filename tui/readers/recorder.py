@@ -43,14 +43,7 @@ from tui.readers.health_metrics import LONGEST_HISTORY, has_many_nodes, metrics_
 from tui.text.log_entries import record_of
 
 METRIC_STEP_S, METRIC_STEP_OF_MANY_S = 30, 60
-SETTLED = timedelta(minutes=3)
-"""While a job runs, newer samples are not recorded yet, because others of their time may be late."""
 
-POLL_S = 60.0
-SMALL_FILES = ("trainer_state.json", "adapter_config.json")
-SMALL_FILE_BYTES = 8 * 1024**2
-SMALL_FILES_BYTES = 64 * 1024**2
-MAX_FILES = 20_000
 
 OnLines = Callable[[float | None, int], object]
 """Called with the fraction of the log read (0–1, None if unknown) and the number of lines."""
@@ -163,7 +156,7 @@ class Recorder:
                 _dump(checkpoint) for checkpoint in await client.checkpoints.list(project_id, job_id)
             ]
             files = client.checkpoints.files(project_id, job_id)
-            self._files = [file async for file in files][:MAX_FILES] if documents[CHECKPOINTS] else []
+            self._files = [file async for file in files][:20_000] if documents[CHECKPOINTS] else []
             documents[CHECKPOINT_FILES] = [_dump(file, "url") for file in self._files]
         return documents
 
@@ -187,7 +180,7 @@ class Recorder:
                 if not is_transient(error):
                     raise
             await asyncio.to_thread(self._writer.flush)
-            await self.client.clock.sleep(POLL_S)
+            await self.client.clock.sleep(60.0)
 
     async def _record_log(self, *, follow: bool = False) -> None:
         read: Callable[..., AsyncGenerator[LogBatch | LogEnd]] = (
@@ -221,7 +214,8 @@ class Recorder:
 
     async def _record_metrics(self, end: datetime | None = None) -> None:
         """Record the samples up to ``end``, by default those that are settled."""
-        end = end or self._now() - SETTLED
+        # newer samples are not recorded yet, because others of their time may be late
+        end = end or self._now() - timedelta(minutes=3)
         if self.job.is_finished and self.job.updated_at is not None:
             end = min(end, self.job.updated_at + timedelta(minutes=5))
         recorded_until = self._metrics_until or self._start_after(self._writer.metrics.newest_ns)
@@ -244,10 +238,13 @@ class Recorder:
 
     async def _record_small_files(self) -> None:
         """Record the small files in checkpoints, such as trainer states, newest first, up to a total size."""
-        left = SMALL_FILES_BYTES
+        left = 64 * 1024**2
         for file in sorted(self._files, key=lambda one: one.last_modified, reverse=True):
-            is_small = 0 < file.size_bytes <= min(SMALL_FILE_BYTES, left)
-            if not is_small or file.relative_file_name.rpartition("/")[2] not in SMALL_FILES:
+            is_small = 0 < file.size_bytes <= min(8 * 1024**2, left)
+            if not is_small or file.relative_file_name.rpartition("/")[2] not in (
+                "trainer_state.json",
+                "adapter_config.json",
+            ):
                 continue
             with self._optional("files of checkpoints"), suppress(ValueError):
                 content = await self.client.checkpoint_contents.read(

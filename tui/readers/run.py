@@ -16,9 +16,6 @@ from tui.readers.watcher import RunWatcher, together
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.units import count
 
-MOST_LINES = 100_000
-"""Commands do not read the losses of longer logs, because that would take minutes."""
-
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
@@ -76,7 +73,7 @@ async def evidence_of(
     settings: RunSettings = DEFAULT,
     *,
     on_part: OnPart = lambda _part, _count: None,
-    most_lines: int = MOST_LINES,
+    most_lines: int = 100_000,  # longer logs would take commands minutes
 ) -> CheckedRun:
     """Read the log of a job to check its checkpoints. If it cannot be read, they stay unchecked."""
     watcher = RunWatcher(client, job, settings, on_part=on_part)

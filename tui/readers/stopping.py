@@ -20,7 +20,6 @@ from tui.readers.watcher import RunWatcher, together
 
 PATIENCE_S = 1.5
 """A question at a terminal waits no longer for the checkpoints."""
-POLL_S = 10.0
 
 
 async def read_unsaved_words(client: TrainingClient, job: TrainingJob, run: RunSnapshot | None = None) -> str:
@@ -65,7 +64,7 @@ async def next_checkpoint(
 
     _, stored = await read_until_answered()
     while True:
-        await clock.sleep(POLL_S)
+        await clock.sleep(10.0)
         now, stored_now = await read_until_answered()
         if now.is_finished:
             return None, now

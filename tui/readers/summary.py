@@ -18,9 +18,6 @@ from tui.readers.watcher import RunWatcher, together
 from tui.readers.why import read_explanation
 from tui.settings.runs import DEFAULT, RunSettings
 
-POLL_S = 30.0
-"""Problems take minutes to show."""
-
 
 class SummaryReader:
     """Summarizes one run; ``on_part`` is called while its log is read."""
@@ -74,7 +71,8 @@ class SummaryReader:
                 yield summary
             if self.job.is_finished:
                 return
-            await clock.sleep(POLL_S)
+            # problems take minutes to show
+            await clock.sleep(30.0)
 
     async def _read_new(self) -> RunSnapshot:
         """Read what is new of each part, and judge the run."""

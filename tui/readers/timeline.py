@@ -14,10 +14,6 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.health_metrics import HEALTH_STEP_S, health_metrics_fold
 from tui.settings.runs import RunSettings
 
-LOOK = timedelta(seconds=30)
-MAX_LOOKS = 40_000
-"""Runs of more than two weeks are judged at longer intervals."""
-
 
 @dataclass(frozen=True, slots=True)
 class FindingPeriod:
@@ -41,7 +37,8 @@ class Timeline:
         self._found: tuple[HealthFinding, ...] = ()
         self._open: dict[str, FindingPeriod] = {}
         self._closed: list[FindingPeriod] = []
-        self._interval = max(LOOK, (recording.until - recording.begin) / MAX_LOOKS)
+        # runs of more than two weeks are judged at longer intervals
+        self._interval = max(timedelta(seconds=30), (recording.until - recording.begin) / 40_000)
         self.at = recording.begin
         self.is_done = False
 

@@ -247,8 +247,6 @@ class RunWatcher:
 
 
 RECORD_NAME = "trainer_state.json"
-MAX_FILES_LISTED = 5000
-"""Files to scan for the record. A job may have many more, too many to list for a mark in a table."""
 
 
 async def kept_losses_of(client: TrainingClient, job: TrainingJob, found: Sequence[Checkpoint]) -> KeptLosses:
@@ -275,7 +273,8 @@ async def _newest_record(
     async for file in client.checkpoints.files(job.project_id, job.id):
         if file.relative_file_name == record_path:
             return file
-        if next(places) >= MAX_FILES_LISTED:
+        # a job may have many more files, too many to list for a mark in a table
+        if next(places) >= 5000:
             break
     return None
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 EVERYWHERE = (Scope.SCREEN, Scope.APP)
 
-_MODIFIERS = re.compile(r"(?:(?:ctrl|shift|alt|super|hyper|meta)\+)*")
 _NAMED = frozenset({"enter", "escape", "tab", "space", "backspace", "delete", "insert", "home", "end"}) | {
     f"f{number}" for number in range(1, 25)
 }
@@ -42,7 +41,7 @@ def action_ids() -> list[str]:
 
 def key_name(key: str) -> str | None:
     """Return textual's name of a key as users write it (``?`` → ``question_mark``); None if unknown."""
-    modifiers = _MODIFIERS.match(key)
+    modifiers = re.match(r"(?:(?:ctrl|shift|alt|super|hyper|meta)\+)*", key)
     prefix = modifiers.group() if modifiers else ""
     name = key[len(prefix) :]
     if len(name) == 1:

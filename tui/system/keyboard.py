@@ -39,7 +39,6 @@ _TOKENS = re.compile(
     rb"|(?P<control>\x1b\[(?!M)[ -?]*[@-Z\\-~])"
     rb"|\x1b|[^\x1b]+"
 )
-_UNUSABLE = re.compile("[\ufffd\ud800-\udfff]")  # undecodable bytes, surrogates
 
 
 class Keyboard:
@@ -111,7 +110,8 @@ class Keyboard:
             self._restart_parser()
             return
         for event in parsed:
-            if isinstance(event, Key) and _UNUSABLE.search(f"{event.key}{event.character}"):
+            # undecodable bytes, surrogates
+            if isinstance(event, Key) and re.search("[\ufffd\ud800-\udfff]", f"{event.key}{event.character}"):
                 continue
             if isinstance(event, Resize) and not all(1 <= cells <= MOST_CELLS for cells in event.size):
                 self._parser.mouse_pixels = False  # not a real report from the terminal

@@ -8,8 +8,6 @@ from api_client.errors import RequestError
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
 
-CREATION_PATHS = ("/jobs", "/recreate")
-
 
 def creation_doubt(error: Exception, list_jobs: str) -> str:
     """Return what to do if ``error`` leaves open whether a job was created; empty if it was not.
@@ -18,7 +16,7 @@ def creation_doubt(error: Exception, list_jobs: str) -> str:
     """
     if not isinstance(error, RequestError) or not error.may_have_happened:
         return ""
-    if not error.path.endswith(CREATION_PATHS):
+    if not error.path.endswith(("/jobs", "/recreate")):
         return ""
     return f"the job may have been created; check {list_jobs or 'the jobs'} before trying again"
 

@@ -9,8 +9,6 @@ from itertools import takewhile
 from api_client import words
 from tui.text.sanitize import ELLIPSIS, LONGEST_SHOWN, cell_width, clip
 
-_MIN_KEPT_SHARE = 0.6  # Minimum fraction of the room to use; a single long word is cut anyway.
-
 
 def shortened(text: str, characters: int) -> str:
     """Shorten the text to at most ``characters`` in whole words, with an ellipsis if any are left out."""
@@ -19,7 +17,8 @@ def shortened(text: str, characters: int) -> str:
     head = text[: max(0, characters - len(ELLIPSIS))]
     if not text[len(head)].isspace():
         start, _, _ = head.rpartition(" ")
-        if len(start) >= _MIN_KEPT_SHARE * len(head):
+        # a single long word is cut anyway
+        if len(start) >= 0.6 * len(head):
             head = start
     return head.rstrip(" ,;:.-–(") + ELLIPSIS
 
@@ -39,11 +38,6 @@ def natural_key(name: str) -> NaturalKey:
         *((0, int(part), "") if number % 2 else (1, 0, part.lower()) for number, part in enumerate(parts)),
         (2, 0, name),
     )
-
-
-_SEPARATORS = "-_./: "
-_HEAD_SHARE = 0.4
-"""Fraction of the room for the start of a name cut in the middle: ends are more distinctive."""
 
 
 def abbreviated_names(names: Sequence[str], cells: int) -> list[str]:
@@ -80,7 +74,8 @@ def clip_middle(name: str, cells: int) -> str:
     room = cells - cell_width(ELLIPSIS)
     if room < 2:
         return clip(name, cells)
-    head = clip(name, int(room * _HEAD_SHARE), ellipsis="")
+    # ends of names are more distinctive than beginnings
+    head = clip(name, int(room * 0.4), ellipsis="")
     return head + _clip_left(name, cells - cell_width(head))
 
 
@@ -115,4 +110,4 @@ def _common(names: Sequence[str]) -> int:
     shared = common_start(names)
     if all(name == shared for name in names):
         return 0
-    return max(map(shared.rfind, _SEPARATORS)) + 1
+    return max(map(shared.rfind, "-_./: ")) + 1

@@ -22,8 +22,6 @@ REPLACEMENT = "\ufffd"
 
 ELLIPSIS = "…"
 
-TAB_CELLS = 4
-"""Distance between tab stops when expanding tabs."""
 
 MARKS_PER_CHARACTER = 2
 """Maximum number of combining marks to keep per character; more would only pile up."""
@@ -38,9 +36,7 @@ _CHARACTERS_PER_CELL = 16  # More than any script needs; the rest of such a text
 _CONTROL_PICTURES = 0x2400  # Unicode block with a picture for each C0 control
 _C0_END = 0x20
 _DELETE = 0x7F
-_PICTURE_OF_DELETE = "\u2421"
 _PICTURE_OF_NEWLINE = "\u2424"
-_IDEOGRAPHIC_SPACE = "\u3000"
 _VARIATION_SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _MARKS = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f"
@@ -113,7 +109,7 @@ def sanitize_whole(text: str) -> str:
     text = strip_ansi(text.rstrip("\r\n"))
     if "\t" in text:
         # expandtabs restarts its count after line breaks, which the next step turns into control pictures.
-        text = text.replace("\n", _PICTURE_OF_NEWLINE).replace("\r", "\u240d").expandtabs(TAB_CELLS)
+        text = text.replace("\n", _PICTURE_OF_NEWLINE).replace("\r", "\u240d").expandtabs(4)
     text = _NOT_ASCII.sub(_replace_run, text)
     if not text.isascii():
         text = _PILED_MARKS.sub(r"\1", _VARIATIONS.sub("", text))
@@ -135,10 +131,10 @@ def _stand_in(character: str) -> str:
     if code < _C0_END:
         return chr(_CONTROL_PICTURES + code)
     if code == _DELETE:
-        return _PICTURE_OF_DELETE
+        return "\u2421"
     category = unicodedata.category(character)
     if category == "Zs":
-        return "  " if character == _IDEOGRAPHIC_SPACE else " "
+        return "  " if character == "\u3000" else " "
     # Prompt and icon fonts use private use characters: one cell, harmless.
     return character if category == "Co" else REPLACEMENT
 

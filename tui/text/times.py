@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from time import localtime
 
-_NS_PER_US = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 DATE_AND_TIME = "%Y-%m-%d %H:%M:%S"
@@ -23,7 +22,7 @@ HOUR_AND_MINUTE = "%H:%M"
 def moment_at(time_ns: int, timezone: tzinfo | None = None) -> datetime | None:
     """Return a time in a zone, the local one by default; None if it is outside the range of ``datetime``."""
     try:
-        return (_EPOCH + timedelta(microseconds=time_ns // _NS_PER_US)).astimezone(timezone)
+        return (_EPOCH + timedelta(microseconds=time_ns // 1_000)).astimezone(timezone)
     except (OverflowError, ValueError, OSError):
         return None
 

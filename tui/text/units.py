@@ -20,9 +20,7 @@ DAY_S = 24 * HOUR_S
 BYTES_PER_MIB = 1024**2
 _IEC_STEP = 1024
 _IEC_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_SLOW_STEPS_PER_S = 0.1
 _MIN_CORES = 0.01
-_SMALL_COST_USD = 100.0  # From here on cents no longer matter.
 
 
 def _missing(value: float | None) -> bool:
@@ -61,14 +59,11 @@ def bytes_iec(size_bytes: float | None) -> str:
     return f"{shown} {_IEC_UNITS[power]}"
 
 
-_DECIMAL_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
-
-
 def bytes_decimal(size_bytes: int) -> str:
     """Format a size like the official command line: decimal units, two digits."""
     if _missing(size_bytes):
         return UNKNOWN
-    for unit, sign in _DECIMAL_UNITS:
+    for unit, sign in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB")):
         if size_bytes > unit:
             return f"{size_bytes / unit:.2f} {sign}"
     return f"{size_bytes} B"
@@ -137,7 +132,7 @@ def rate(steps_per_s: float | None, like: float | None = None) -> str:
 
 def is_slow(steps_per_s: float) -> bool:
     """Return True if seconds per step are easier to read than steps per second."""
-    return steps_per_s < _SLOW_STEPS_PER_S
+    return steps_per_s < 0.1
 
 
 def step_time(seconds: float | None) -> str:
@@ -162,7 +157,8 @@ def money(usd: float | None) -> str:
         return UNKNOWN
     if usd < 0:
         return "-" + money(-usd)
-    return f"${usd:.2f}" if round(usd, 2) < _SMALL_COST_USD else f"${round(usd):,}"
+    # from here on cents no longer matter
+    return f"${usd:.2f}" if round(usd, 2) < 100.0 else f"${round(usd):,}"
 
 
 def number(value: float | None, digits: int = 3) -> str:

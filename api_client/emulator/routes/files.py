@@ -157,7 +157,6 @@ def refusal(request: Request, platform: Platform) -> Response | None:
 
 
 PREFIX = "/checkpoint-files"
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def file_path(job_id: str, node_rank: int, relative_name: str) -> str:
@@ -166,7 +165,7 @@ def file_path(job_id: str, node_rank: int, relative_name: str) -> str:
     The name is encoded because clients and proxies normalize paths. The last segment is for humans only.
     """
     encoded = base64.urlsafe_b64encode(os.fsencode(relative_name)).decode().rstrip("=")
-    label = _UNSAFE.sub("_", relative_name.rpartition("/")[2]).lstrip(".") or "file"
+    label = re.sub(r"[^A-Za-z0-9._-]+", "_", relative_name.rpartition("/")[2]).lstrip(".") or "file"
     return f"{PREFIX}/{job_id}/{node_rank}/{encoded}/{label}"
 
 
@@ -208,7 +207,6 @@ def _content(platform: Platform, file: StoredFile) -> StoredBytes | None:
 
 
 OBJECT = "/" + BUCKET + "/{key:path}"
-_PART_NUMBER = re.compile(rb"<PartNumber>\s*(\d{1,5})\s*</PartNumber>")
 
 
 def _credentials(call: Call) -> Any:
@@ -268,7 +266,10 @@ async def _change(request: Request) -> Response:
         if "uploads" in query:
             fields = {"Bucket": BUCKET, "Key": key, "UploadId": blobs.start_upload()}
             return xml_answer("InitiateMultipartUploadResult", fields)
-        numbers = [int(number) for number in _PART_NUMBER.findall(await body_of(request))]
+        numbers = [
+            int(number)
+            for number in re.findall(rb"<PartNumber>\s*(\d{1,5})\s*</PartNumber>", await body_of(request))
+        ]
         if not numbers or numbers != sorted(set(numbers)):
             return xml_fault(400, "InvalidPartOrder", "the parts must be listed once each, in rising order")
         etag = await run_in_threadpool(blobs.complete_upload, upload_id or "", numbers, BUCKET, key)

@@ -12,9 +12,6 @@ from api_client.models.checkpoints import name_inside
 from tui.analysis.checkpoints.facts import CheckpointFacts
 from tui.text.units import UNKNOWN, bytes_iec, count, number
 
-LONGEST_VALUE = 500
-"""Maximum number of characters of a setting that are compared and shown."""
-
 
 @dataclass(frozen=True, slots=True)
 class ComparedLine:
@@ -127,4 +124,4 @@ def _setting(settings: Mapping[str, Any], name: str) -> str:
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         value = sorted(value)  # PEFT writes `target_modules`, a set, in arbitrary order.
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return text[:LONGEST_VALUE]
+    return text[:500]

@@ -38,14 +38,12 @@ NO_FAULTS: Mapping[SavedKey, CheckpointFault | None] = MappingProxyType({})
 SyncState = Literal["uploading", "stored", "unknown"]
 
 _SYNC: dict[str, SyncState] = {"SYNCING": "uploading", "COMPLETE": "stored", "COMPLETED": "stored"}
-_KINDS = {"full": "full", "whisper": "whisper"}
-_MAX_RANK_DIGITS = 9
 
 
 def lora_rank(checkpoint: Checkpoint) -> int | None:
     """Return an adapter's rank from its own configuration."""
     rank = (checkpoint.lora_adapter_config or {}).get("r")
-    is_rank = isinstance(rank, int) and not isinstance(rank, bool) and 0 < rank < 10**_MAX_RANK_DIGITS
+    is_rank = isinstance(rank, int) and not isinstance(rank, bool) and 0 < rank < 10**9
     return rank if is_rank else None
 
 
@@ -55,7 +53,7 @@ def kind_label(checkpoint: Checkpoint) -> str:
     if kind.lower() == "lora":
         rank = lora_rank(checkpoint)
         return f"LoRA r={rank}" if rank is not None else "LoRA"
-    return _KINDS.get(kind.lower(), kind or "other")
+    return {"full": "full", "whisper": "whisper"}.get(kind.lower(), kind or "other")
 
 
 def sync_state(checkpoint: Checkpoint) -> SyncState:
@@ -348,9 +346,6 @@ def checkpoint_entries(
     ]
 
 
-_PLAIN = re.compile(r"[A-Za-z0-9 ._=/+@:,-]*", re.ASCII)
-
-
 def resume_snippet(job_id: str, checkpoint_name: str) -> str:
     """Return Python for a config.py using the official SDK's names, with any name safely quoted."""
     return f"""\
@@ -370,4 +365,4 @@ load_checkpoint_config = LoadCheckpointConfig(
 
 
 def _literal(text: str) -> str:
-    return f'"{text}"' if _PLAIN.fullmatch(text) else ascii(text)
+    return f'"{text}"' if re.fullmatch(r"[A-Za-z0-9 ._=/+@:,-]*", text, re.ASCII) else ascii(text)

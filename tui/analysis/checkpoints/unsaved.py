@@ -13,9 +13,6 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.text.sanitize import sanitize
 from tui.text.units import duration, money
 
-_MIN_INTERVALS = 2
-"""Fewer intervals between checkpoints do not tell when the next one is due."""
-
 
 @dataclass(frozen=True, slots=True)
 class UnsavedWork:
@@ -67,7 +64,8 @@ def unsaved_work(run: RunSnapshot) -> UnsavedWork | None:
     uploading = [checkpoint for checkpoint in checkpoints if sync_state(checkpoint) == "uploading"]
     seconds = max(0.0, (now - since).total_seconds())
     usual_s = [(later - before).total_seconds() for before, later in pairwise(times)]
-    due = times[-1] + timedelta(seconds=median(usual_s)) if len(usual_s) >= _MIN_INTERVALS else None
+    # a single interval does not tell when the next one is due
+    due = times[-1] + timedelta(seconds=median(usual_s)) if len(usual_s) >= 2 else None
     return UnsavedWork(
         seconds,
         last.checkpoint_id if last is not None else None,

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-DIRECTORY_KINDS = frozenset({"directory", "dir", "folder"})
-
 
 class FileEntry(NamedTuple):
     """A listed path exactly as the server sent it, not sanitized.
@@ -24,14 +22,13 @@ class FileEntry(NamedTuple):
 
     @property
     def is_directory(self) -> bool:
-        return self.kind.lower() in DIRECTORY_KINDS
+        return self.kind.lower() in {"directory", "dir", "folder"}
 
 
 ROOT = 0
 """The root node; it has no name and no row."""
 
 NO_ENTRY = -1
-_MAX_DEPTH = 64
 _MAX_NODES = 250_000
 """With more, folders are not divided: each unlisted folder of a long path takes a node, too."""
 
@@ -92,7 +89,7 @@ class FileTree:
         if existing is not None:
             return existing
         node = ROOT
-        for name in path.split("/", _MAX_DEPTH if len(self.names) < _MAX_NODES else 0):
+        for name in path.split("/", 64 if len(self.names) < _MAX_NODES else 0):
             if name not in _IGNORED:
                 key = (node, name)
                 if key not in self._by_name:

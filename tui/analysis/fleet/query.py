@@ -21,7 +21,6 @@ FIELDS = ("name", "id", "project", "status", "gpu", "user", "age", "is")
 TRAITS = ("bookmarked", "alarmed", "spot")
 """Values that ``is:`` accepts; a row without such data has none of them."""
 
-_MIN_FUZZY_LENGTH = 3  # Shorter words would match ids, and names letter by letter, almost anywhere.
 
 _TERM = re.compile(
     r"""(?P<no>[-!]?)(?:(?P<field>[A-Za-z]+)(?P<sign><=|>=|[:=<>]))?(?P<value>(?:"[^"]*"?|'[^']*'(?=\s|,|$)|[^\s"])*)"""
@@ -174,7 +173,8 @@ def _loosely(row: JobRow, word: str) -> bool:
     texts = (row.project, row.user, row.gpu, short_status(row.status.name), row.note)
     if any(word in (text or "").lower() for text in texts):
         return True
-    if len(word) < _MIN_FUZZY_LENGTH:
+    # shorter words would match ids, and names letter by letter, almost anywhere
+    if len(word) < 3:
         return False
     return any(word in text.lower() for text in (row.id, row.project_id)) or _letters_in_order(word, name)
 

@@ -80,13 +80,6 @@ def of_team(fleet: FleetSnapshot, team: str) -> FleetSnapshot:
     return replace(fleet, projects=tuple(projects), jobs=jobs)
 
 
-_OUT_OF_MEMORY = re.compile(r"(?:CUDA )?out of memory|OutOfMemory", re.IGNORECASE)
-_OF_A_GPU = re.compile(r"CUDA|torch", re.IGNORECASE)
-_NODE_END = re.compile(r"([\w.-]{1,64}): exit code (-?\d{1,9})(?: \((.+)\))?")
-"""How a node ended a job: its name, its exit code, and maybe the reason."""
-_EXIT_CODE = re.compile(r"exit(?:ed with)?(?: code)? (\d+)", re.IGNORECASE)
-
-
 @dataclass(frozen=True, slots=True)
 class JobPreview:
     """A preview of a running job: its progress, and its recent GPU utilization (0–1, oldest first).
@@ -401,11 +394,12 @@ def short_reason(message: str) -> str:
     Out-of-memory messages become ``CUDA out of memory``, or without CUDA, and the exit code; others stay.
     """
     text = excerpt(message)
-    if _OUT_OF_MEMORY.search(text):
-        exit_code = _EXIT_CODE.search(text)
-        what = "CUDA out of memory" if _OF_A_GPU.search(text) else "out of memory"
+    if re.search(r"(?:CUDA )?out of memory|OutOfMemory", text, re.IGNORECASE):
+        exit_code = re.search(r"exit(?:ed with)?(?: code)? (\d+)", text, re.IGNORECASE)
+        what = "CUDA out of memory" if re.search(r"CUDA|torch", text, re.IGNORECASE) else "out of memory"
         return what + (f", exit {exit_code[1]}" if exit_code else "")
-    if (end := _NODE_END.fullmatch(text)) is not None:
+    # how a node ended a job: its name, its exit code, and maybe the reason
+    if (end := re.fullmatch(r"([\w.-]{1,64}): exit code (-?\d{1,9})(?: \((.+)\))?", text)) is not None:
         reason = f"{end[3]}, " if end[3] else ""
         return f"{reason}exit code {end[2]} on {end[1]}"
     return message

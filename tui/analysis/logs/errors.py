@@ -104,9 +104,6 @@ class ErrorLines:
         return ErrorTally(self._count, self._first, tuple(errors))
 
 
-_MAX_INTERLEAVED_LINES = 60
-"""Maximum number of unrelated lines between those of a traceback."""
-
 _LANE = re.compile(r"(\[[A-Za-z]{1,20}\d{1,5}\]:|\([A-Za-z_]{0,40}\s?pid=\d+[^)]{0,40}\)) ?")
 _HEADING = "Traceback ("
 _NATIVE_BEGINNINGS = (
@@ -117,7 +114,6 @@ _NATIVE_BEGINNINGS = (
     "*** Aborted at",
     "C++ CapturedTraceback",
 )
-_SIGNAL = "received signal"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _EXCEPTION = re.compile(
     r"(?:[A-Za-z_][\w.]{0,160}+(?<=Error|ption|Group|rrupt)|SystemExit|StopIteration|GeneratorExit"
@@ -129,8 +125,6 @@ _NATIVE = re.compile(
     r"|Compile with|Current thread 0x|Thread 0x|\[[^\]]{1,80}\] \[ ?\d+\]|\[[^\]]{1,80}\] \*\*\*"
     r"|PC: @|@ +0x|Extension modules:"
 )
-_TQDM = "%|"
-"""Marks a tqdm line, which begins with a space below 100%: the run continued after the exception."""
 
 
 class TracebackPart(Enum):
@@ -204,20 +198,21 @@ class TracebackReader:
             return TracebackPart.END
         stack.chained = stack.chained or body.startswith(_CHAINED)
         goes_on = _NATIVE.match(body) if stack.kind is _Kind.NATIVE else body.startswith(_CHAINED)
-        if goes_on or not body.strip() or (body[0].isspace() and _TQDM not in body):
+        # a tqdm line begins with a space below 100%: the run continued after the exception
+        if goes_on or not body.strip() or (body[0].isspace() and "%|" not in body):
             stack.foreign = 0
             return TracebackPart.INSIDE
         stack.foreign += 1
         # A traceback past its end, or a stack whose next line is not a frame, is over; other processes may
-        # only interrupt a traceback in the middle.
-        if stack.kind is not _Kind.PYTHON or stack.foreign > _MAX_INTERLEAVED_LINES:
+        # only interrupt a traceback in the middle, up to a limit.
+        if stack.kind is not _Kind.PYTHON or stack.foreign > 60:
             del self._open[lane]
         return None
 
 
 def _begins_native(text: str) -> bool:
     if text[:1] in "[(":
-        return _SIGNAL in text or any(beginning in text for beginning in _NATIVE_BEGINNINGS)
+        return "received signal" in text or any(beginning in text for beginning in _NATIVE_BEGINNINGS)
     return text.startswith(_NATIVE_BEGINNINGS)
 
 

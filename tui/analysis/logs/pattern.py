@@ -21,8 +21,6 @@ Span = tuple[int, int]
 """Start and end (exclusive) of a match, in characters."""
 
 _ESCAPE = "\x1b"
-_PROBLEM_CHARACTERS = 120
-_SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ class LogPattern:
 
 def _encodable(text: str) -> str:
     """Replace each lone surrogate by one other character, so that positions stay the same."""
-    return _SURROGATES.sub("\ufffd", text)
+    return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
 
 
 @lru_cache(maxsize=64)
@@ -124,4 +122,4 @@ def _compiled(text: str, minds_case: bool) -> Any:
             reason = "it contains half a character"
         elif str(reason).startswith("invalid perl operator: (?"):
             reason = "look-ahead and look-behind are not supported"
-        return str(reason)[:_PROBLEM_CHARACTERS]
+        return str(reason)[:120]

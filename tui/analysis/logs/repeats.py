@@ -79,8 +79,6 @@ def _number(text: str) -> float:
         return 0.0
 
 
-_MIN_BANNER_CHARACTERS = 8
-"""Shorter lines (blank ones, short rulers) contain too little to be worth folding."""
 _LONGEST = 2048
 """Longer lines are not compared."""
 
@@ -88,7 +86,6 @@ _SPEAKER = re2.compile(
     rb"(?i)\b(?:(?:local|global|world|node|group)?_?rank|cuda|gpu|node|replica|pid|worker|device|process"
     rb"|host)\]?[ :=#_\-]{0,3}\d+"
 )
-_DIGITS = b"0123456789"
 _TIMED = frozenset("0123456789[IWEFD")
 """First characters of a line that begins with a time or a rank."""
 
@@ -114,7 +111,8 @@ def banner_keys(texts: Sequence[str]) -> list[str]:
     if joined.count(_LINE_END) >= len(bodies):
         joined = _LINE_END.join([body.replace(_LINE_END, _FOR_A_LINE_END) for body in bodies])
     keys = [key.rstrip() for key in _without_node_names(joined).split(_LINE_END)]
-    return [key if len(key) >= _MIN_BANNER_CHARACTERS else "" for key in keys]
+    # shorter lines (blank ones, short rulers) are not worth folding
+    return [key if len(key) >= 8 else "" for key in keys]
 
 
 def _without_time(text: str) -> str:
@@ -132,7 +130,7 @@ def _without_node_names(text: str) -> str:
     done = 0
     for match in _SPEAKER.finditer(data):
         begin, end = match.span()
-        pieces += (data[done:begin], data[begin:end].rstrip(_DIGITS), b"#")
+        pieces += (data[done:begin], data[begin:end].rstrip(b"0123456789"), b"#")
         done = end
     if not pieces:
         return text

@@ -8,15 +8,7 @@ import re
 
 from tui.text.sanitize import sanitize_whole, strip_ansi
 
-LONGEST_JSON = 262_144
-"""Maximum number of characters of a line to pretty-print."""
-LONGEST_PYTHON = 16_384
-"""The same limit for a printed Python dict, which takes longer to parse."""
 MAX_PRETTY_ROWS = 2_000
-_DEEPEST = 40
-_NO_NUMBER = re.compile(r"(?<=[\s:,\[(])(-?(?:nan|inf))(?=[,\s\])}])")
-"""``nan`` and ``inf`` are not Python literals, so they are shown as strings."""
-_CUT = "… {} more rows"
 
 
 def pretty_rows(text: str) -> list[str] | None:
@@ -24,7 +16,7 @@ def pretty_rows(text: str) -> list[str] | None:
 
     The object may follow other text (a logger's prefix) and must end the line.
     """
-    if len(text) > LONGEST_JSON or ("{" not in text and "[" not in text):
+    if len(text) > 262_144 or ("{" not in text and "[" not in text):
         return None
     text = strip_ansi(text).rstrip()
     begin = _begin(text)
@@ -39,7 +31,7 @@ def pretty_rows(text: str) -> list[str] | None:
         return None
     rows = [sanitize_whole(row) for row in body.split("\n")]
     if len(rows) > MAX_PRETTY_ROWS:
-        rows = [*rows[:MAX_PRETTY_ROWS], _CUT.format(f"{len(rows) - MAX_PRETTY_ROWS:,}")]
+        rows = [*rows[:MAX_PRETTY_ROWS], f"… {len(rows) - MAX_PRETTY_ROWS:,} more rows"]
     before = text[:begin].rstrip()
     return [sanitize_whole(before), *rows] if before else rows
 
@@ -52,15 +44,17 @@ def _begin(text: str) -> int:
 
 
 def _decoded(text: str) -> object:
-    if _depth(text) > _DEEPEST:
+    if _depth(text) > 40:
         return None
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         pass
-    if len(text) <= LONGEST_PYTHON:
+    # a printed Python dict takes longer to parse than JSON
+    if len(text) <= 16_384:
         try:
-            return ast.literal_eval(_NO_NUMBER.sub(r"'\1'", text))
+            # `nan` and `inf` are not Python literals, so they are shown as strings
+            return ast.literal_eval(re.sub(r"(?<=[\s:,\[(])(-?(?:nan|inf))(?=[,\s\])}])", r"'\1'", text))
         except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
             return None
     return None

@@ -20,10 +20,6 @@ ENOUGH_S = 300.0
 STARTING_S = 1500.0
 """… or this time, as long as the log shows no steps: it may still load."""
 
-_PHASE_NAMES = {"evaluation": "evaluating", "checkpoint": "saving"}
-MIN_PHASE_S = 30.0
-PHASE_STEPS = 3
-"""Show a side activity once it takes longer than this many steps."""
 
 State = Literal["findings", "checking", "stale", "unknown", "healthy"]
 
@@ -100,11 +96,12 @@ def side_activity(run: RunSnapshot) -> str:
     progress = run.progress
     if run.job.is_finished or progress is None or progress.run_phase is None:
         return ""
-    word = _PHASE_NAMES.get(progress.run_phase.kind)
+    word = {"evaluation": "evaluating", "checkpoint": "saving"}.get(progress.run_phase.kind)
     if word is None or progress.last_step_at_ns is None:
         return ""
     now_s = run.server_now.timestamp()
     still_s = now_s - progress.last_step_at_ns / NS_PER_S
-    if still_s < max(MIN_PHASE_S, PHASE_STEPS * (progress.step_interval_s or 0.0)):
+    # show a side activity only if it takes longer than usual steps
+    if still_s < max(30.0, 3 * (progress.step_interval_s or 0.0)):
         return ""
     return f"{word} for {duration(now_s - progress.run_phase.since)}"

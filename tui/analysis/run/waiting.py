@@ -11,9 +11,6 @@ from tui.text.names import listed
 from tui.text.sanitize import sanitize
 from tui.text.units import duration
 
-_NAMED = 2  # Maximum number of jobs ahead, or holding the GPUs, to list by name.
-_SAME_MOMENT_S = 60.0
-
 
 def waited(job: TrainingJob, now: datetime) -> float | None:
     """Return for how many seconds a job has waited; None if the server does not say when it was created."""
@@ -41,7 +38,7 @@ def _ago(queue: QueueContext | None, waited_s: float | None, now: datetime) -> s
     if queue is None or queue.submitted_at is None:
         return ""
     ago_s = (now - queue.submitted_at).total_seconds()
-    return f" {duration(ago_s)} ago" if waited_s is None or abs(ago_s - waited_s) > _SAME_MOMENT_S else ""
+    return f" {duration(ago_s)} ago" if waited_s is None or abs(ago_s - waited_s) > 60.0 else ""
 
 
 def _at_submission(queue: QueueContext) -> str:
@@ -67,4 +64,4 @@ def _at_submission(queue: QueueContext) -> str:
 
 
 def _names(jobs: Sequence[ActiveJobAtSubmit] | Sequence[PendingJobAhead]) -> str:
-    return listed([sanitize(job.training_job_name or job.training_job_id) for job in jobs], _NAMED)
+    return listed([sanitize(job.training_job_name or job.training_job_id) for job in jobs], 2)

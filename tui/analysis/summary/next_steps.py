@@ -10,7 +10,6 @@ from tui.analysis.checkpoints.facts import CheckpointFacts, newest_sound
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.text.sanitize import sanitize
 
-_LONGEST_NAME = 80
 _FAILED = (JobStatus.FAILED, JobStatus.DEPLOY_FAILED)
 
 
@@ -41,7 +40,7 @@ def next_steps(
 
 
 def _is_usable(name: str) -> bool:
-    return 0 < len(name) <= _LONGEST_NAME and name.isascii() and sanitize(name) == name
+    return 0 < len(name) <= 80 and name.isascii() and sanitize(name) == name
 
 
 def _suggestions(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> Iterator[Suggestion]:

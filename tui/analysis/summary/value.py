@@ -39,8 +39,6 @@ MAX_LINES = 6
 """The newest lines of the log that are quoted."""
 
 _MAX_PROBLEMS = 6
-_MAX_CLUES = 3
-_MAX_FACTS = 5
 _MAX_METRICS = 10
 _COSTS = {str(check.kind): check.costs for check in CHECKS}
 _TRENDS = {"↓": "falling", "↑": "rising", "→": "steady", "": None}
@@ -217,8 +215,8 @@ def _explanation(why: Explanation | None, said: set[Clue | str]) -> Document:
     said.update(clues, facts)
     return filled(
         answer=bounded(why.answer, 320),
-        facts=[bounded(fact, 160) for fact in facts[:_MAX_FACTS]],
-        untrusted_log=[_quoted(clue) for clue in clues[:_MAX_CLUES]],
+        facts=[bounded(fact, 160) for fact in facts[:5]],
+        untrusted_log=[_quoted(clue) for clue in clues[:3]],
     )
 
 

@@ -17,8 +17,6 @@ from tui.text.log_entries import NO_NODE, record_of
 from tui.text.sanitize import sanitize, sanitize_whole
 from tui.text.times import stamp_text
 
-_LAST_NUMBER = re.compile(r"(\d{1,9})\D{0,9}$")
-
 
 @dataclass(frozen=True, slots=True)
 class OutputLine:
@@ -129,7 +127,7 @@ def _is_number(name: str) -> bool:
 
 
 def _number_of(name: str) -> int | None:
-    number = _LAST_NUMBER.search(name)
+    number = re.search(r"(\d{1,9})\D{0,9}$", name)
     return int(number[1]) if number else None
 
 

@@ -19,8 +19,6 @@ from tui.text.sanitize import sanitize
 
 T = TypeVar("T")
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
-
 
 class FormMove(Enum):
     BACK = "back"
@@ -147,7 +145,7 @@ def _checked(problem: Callable[[str], str]) -> Callable[[str], str | bool]:
     """Return a validator for questionary that rejects surrogates, which it passes on for invalid UTF-8."""
 
     def validate(text: str) -> str | bool:
-        if _SURROGATES.search(text):
+        if re.search("[\ud800-\udfff]", text):
             return "not UTF-8; check the terminal's encoding and try again"
         return problem(text) or True
 
