@@ -1,33 +1,31 @@
 """Answers of the REST API. Client and emulator share these and nothing else."""
 
 from api_client.models.account import (
+    ActiveJobAtSubmit as ActiveJobAtSubmit,
     AuthCode as AuthCode,
     AwsCredentials as AwsCredentials,
     BillableResource as BillableResource,
     BilledItem as BilledItem,
     BlobCredentials as BlobCredentials,
+    CapacityAtSubmit as CapacityAtSubmit,
     DailyUsage as DailyUsage,
+    GpuCapacity as GpuCapacity,
     InteractiveSession as InteractiveSession,
     InteractiveSessionUpdate as InteractiveSessionUpdate,
+    PendingJobAhead as PendingJobAhead,
+    QueueContext as QueueContext,
+    QueueEvent as QueueEvent,
     Secret as Secret,
     SignedSshCertificate as SignedSshCertificate,
     Team as Team,
+    TeamGpuCapacity as TeamGpuCapacity,
+    TrainingCapacity as TrainingCapacity,
     TrainingUsage as TrainingUsage,
     UsageSummary as UsageSummary,
     UserInfo as UserInfo,
 )
 from api_client.models.base import ApiModel as ApiModel
 from api_client.models.cache import CachedFile as CachedFile, CacheSummary as CacheSummary
-from api_client.models.capacity import (
-    ActiveJobAtSubmit as ActiveJobAtSubmit,
-    CapacityAtSubmit as CapacityAtSubmit,
-    GpuCapacity as GpuCapacity,
-    PendingJobAhead as PendingJobAhead,
-    QueueContext as QueueContext,
-    QueueEvent as QueueEvent,
-    TeamGpuCapacity as TeamGpuCapacity,
-    TrainingCapacity as TrainingCapacity,
-)
 from api_client.models.checkpoints import (
     Checkpoint as Checkpoint,
     CheckpointFile as CheckpointFile,

@@ -22,7 +22,7 @@ from api_client.emulator.processes import EmulatorChild
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job, line
 from support.fake_runs import STEADY, finished_run, live_run
-from tui.commands.agents import command as agents
+from tui.commands.app import mcp as agents
 
 mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
@@ -185,7 +185,7 @@ async def test_client_refuses_changes_whatever_a_tool_would_do(
     baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tui.cli import cli as program
-    from tui.commands.agents.command import Tools
+    from tui.commands.app.mcp import Tools
     from tui.commands.support.options import CommandSettings
     from tui.commands.support.output import CommandFailed
 
@@ -324,7 +324,7 @@ def test_key_is_in_no_answer(talk: Talk, baseten: FakeBaseten) -> None:
 def test_without_the_extra_one_line_says_what_to_install(
     cli: RunCli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.commands.agents.command.find_spec", lambda name: None)
+    monkeypatch.setattr("tui.commands.app.mcp.find_spec", lambda name: None)
     result = cli("mcp")
     assert result.code == 2 and result.err.count("\n") == 1 and "pip install 'mcp" in result.err
 

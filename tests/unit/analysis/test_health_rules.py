@@ -12,7 +12,7 @@ import pytest
 from metrics_payloads import GIB, H100, HOUR, START_S, payload, samples, series
 
 from api_client.models import Checkpoint, QueueContext, QueueEvent, TrainingJob
-from api_client.models.capacity import CapacityAtSubmit
+from api_client.models.account import CapacityAtSubmit
 from api_client.models.logs import LogGap, LogLine
 from support.example_runs import watch_example
 from tui.analysis.connection import ClockOffset

@@ -1,10 +1,12 @@
-"""The snapshot of one run, which screens and commands share."""
+"""The snapshot of one run, which screens and commands share, with its events."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 from api_client.models import Checkpoint, JobStatus, QueueContext, QueueEvent, TrainingJob
 from api_client.models.logs import NS_PER_S
@@ -13,10 +15,55 @@ from tui.analysis.cost import Cost, RunningTime, cost_of, running_time
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, SavedKey
-from tui.analysis.run.events import RunEvent, run_events
 from tui.analysis.run.finding import HealthFinding, costliest, lost_usd
 from tui.analysis.status import StatusView, status_view
 from tui.text.units import HOUR_S, MINUTE_S
+
+RunEventKind = Literal["checkpoint", "restart", "error", "status"]
+
+SAME_CHECKPOINT_S = 600.0
+"""A checkpoint in the log and one from the API within this time are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """An event at ``at_s`` (epoch seconds). ``text`` may come from the server and is not sanitized."""
+
+    at_s: float
+    kind: RunEventKind
+    text: str
+
+
+def run_events(
+    history: Iterable[QueueEvent], checkpoints: Sequence[Checkpoint], progress: ProgressSnapshot | None
+) -> tuple[RunEvent, ...]:
+    """Return status changes, checkpoints, restarts and errors, oldest first.
+
+    Checkpoints are those listed by the API, plus those that only the log mentions.
+    """
+    events = [
+        RunEvent(event.created.timestamp(), "status", status_view(event.status).word)
+        for event in history
+        if event.created is not None
+    ]
+    listed = [
+        RunEvent(checkpoint.created_at.timestamp(), "checkpoint", checkpoint.checkpoint_id)
+        for checkpoint in checkpoints
+        if checkpoint.created_at is not None
+    ]
+    events += listed
+    if progress is not None:
+        names, times = {event.text for event in listed}, sorted(event.at_s for event in listed)
+        for name, at_ns in progress.saves:
+            at_s = at_ns / NS_PER_S
+            following = bisect_left(times, at_s - SAME_CHECKPOINT_S)
+            is_listed = following < len(times) and times[following] <= at_s + SAME_CHECKPOINT_S
+            if name not in names and not is_listed:
+                events.append(RunEvent(at_s, "checkpoint", name))
+        events += [RunEvent(at_s, "restart", "step count went back") for at_s in progress.restarts]
+        events += [RunEvent(error.at_ns / NS_PER_S, "error", error.text) for error in progress.errors.kept]
+    return tuple(sorted(events, key=lambda event: event.at_s))
+
 
 STALE_AFTER_S = 30.0
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from api_client.models import QueueContext, TrainingJob
-from api_client.models.capacity import ActiveJobAtSubmit, PendingJobAhead
+from api_client.models.account import ActiveJobAtSubmit, PendingJobAhead
 from tui.text.names import listed
 from tui.text.sanitize import sanitize
 from tui.text.units import duration

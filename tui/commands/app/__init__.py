@@ -1,1 +1,1 @@
-"""Commands that open the dashboard, run the emulator, or set up the shell."""
+"""Commands that open or serve the dashboard, run the emulator, or serve coding agents."""

@@ -1,1 +1,1 @@
-"""Commands on projects and jobs: list, show, push, stop, compare, wait."""
+"""Commands on projects and jobs: list, show, push, stop, compare, wait, and the cache of a project."""

@@ -47,7 +47,7 @@ from tui.text.times import iso_time, local_time
 from tui.text.units import age, counted, duration, percent
 
 if TYPE_CHECKING:
-    from tui.readers.timeline import FindingPeriod
+    from tui.readers.recorded_index import FindingPeriod
 
 TOTALLED = (*OF_SEVERITY, "unknown", "checking", "healthy", "waiting", "finished")
 
@@ -195,7 +195,7 @@ def _state(reading: LoadedRun) -> Span:
 
 def print_timeline(output: Output, settings: RunSettings, output_format: str) -> None:
     """Judge the recording given by ``--file``. Raises UsageError if there is none."""
-    from tui.readers.timeline import Timeline  # what reads recordings is not for every command
+    from tui.readers.recorded_index import Timeline  # what reads recordings is not for every command
 
     recording = given_recording()
     if recording is None:

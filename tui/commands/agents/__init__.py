@@ -1,1 +1,0 @@
-"""What coding agents use: the commands as tools of the Model Context Protocol."""

@@ -1,1 +1,0 @@
-"""Commands on a project's cache."""
