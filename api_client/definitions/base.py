@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 FROM_SDK = "written by the official SDK"
-"""Context to validate a definition with whose unknown fields are kept and sent: a newer SDK knows them."""
+"""Validation context of definitions from the official SDK: keep and send unknown fields of a newer SDK."""
 
 
 class TextEnum(str, Enum):  # noqa: UP042 -- str() gives "Accelerator.H100" in the official SDK, so here too

@@ -91,7 +91,7 @@ Number = Annotated[float, Field(ge=-(2.0**63), le=2.0**63, allow_inf_nan=False)]
 EpochMs = Annotated[int, Field(ge=0, lt=int(LAST_MOMENT.timestamp()) * 1000)]
 
 NodeCount = Annotated[int, Field(ge=0, le=10_000)]
-"""Number of nodes of a job; far more than any cluster has, and few enough to list them."""
+"""Number of nodes of a job, limited so that listing them is safe; no cluster has as many."""
 
 
 STRICT_TEXT: CoreSchema = core_schema.str_schema(strict=True)
@@ -171,7 +171,7 @@ TolerantDict = Annotated[
 
 
 class Inside:
-    """Validates an object as one of its fields, which must be present; the others are not read."""
+    """Validates an object as the value of one field, which must be present; the others are not read."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -81,7 +81,7 @@ MS_PER_S = 1_000
 NS_PER_S = NS_PER_MS * MS_PER_S
 
 FetchPage = Callable[..., Awaitable[LogsPage]]
-"""``fetch(query=…)``: one page of a log, of this query to its route."""
+"""Requests one page of a log: ``fetch(query=…)`` with the query of its route."""
 
 FetchJob = Callable[[], Awaitable[TrainingJob]]  # fetches the job whose log is read
 

@@ -143,7 +143,7 @@ def _arrived(line: RecordedLine) -> int:
 _Query = tuple[int, int, frozenset[str] | None]
 """1 to read forward or -1 backward, the time up to which lines had arrived, and the levels."""
 _SortedLine = tuple[int, int, LogLine]
-"""A line after its time and the number of its block, both negative if it is read backward."""
+"""(time, number of the block, line); time and number are negative when reading backward."""
 
 
 class _SortedLines(NamedTuple):
@@ -153,12 +153,12 @@ class _SortedLines(NamedTuple):
     first: int
     lines: Sequence[_SortedLine]
     gaps: Sequence[LogGap]
-    """Those of all blocks that were read."""
+    """The gaps of all blocks that were read."""
     is_complete: bool
     """True if there are no later lines."""
 
     def of(self, query: _Query, first: int, last: int, limit: int) -> list[LogLine] | None:
-        """Return the first lines of a range, None if others may be among them."""
+        """Return the first lines of a range; None if lines that are not read yet may belong among them."""
         if query != self.query or first < self.first:
             return None
         start = bisect_left(self.lines, first, key=itemgetter(0))

@@ -1,4 +1,4 @@
-"""The clock of a recording that is open: it stands at a moment of the run, or moves on from it."""
+"""The clock of an open recording: paused at a moment of the run, or running from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from api_client.clock import SystemClock
 
 
 class Playback(SystemClock):
-    """A clock between ``begin`` and ``end``, where it stops; it is paused at the end by default.
+    """A clock from ``begin`` to ``end``, where it stops; at first it is paused at the end.
 
     ``seek`` moves it to any moment, ``play`` lets it run ``speed`` times as fast as real time. It can be
     the clock of a client: only the current time is that of the recording, waits take real time.
@@ -30,7 +30,7 @@ class Playback(SystemClock):
         self._elapsed = elapsed
         self._at = self._bounded(self.end if at is None else at)
         self._since_s: float | None = None
-        """The time since when it moves on; None if it does not."""
+        """Monotonic time at which it was started; None while it is paused."""
         self._speed = speed
 
     def now(self) -> datetime:

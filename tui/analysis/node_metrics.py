@@ -123,7 +123,7 @@ class MetricsFold:
 
     @property
     def snapshot(self) -> MetricsSnapshot:
-        """The last one that was made."""
+        """The last snapshot that was made."""
         return self._snapshot
 
     def fold(self, metrics: JobMetrics, step_s: float = 0.0) -> MetricsSnapshot:

@@ -42,7 +42,7 @@ _INDIRECT = {
     "import_module",
     "__import__",
 }
-"""Names that reach others by their text."""
+"""Builtins that reach a variable by its name as text."""
 _NAMED_FIRST = {"setdefault", "setenv", "putenv", "getenv", "get", "pop"}
 """Functions whose first argument is the name of a variable."""
 
@@ -125,7 +125,7 @@ def _configs_and_what_they_read(files: Mapping[str, str], trees: Mapping[str, as
 
 
 def _places(path: PurePosixPath) -> list[tuple[str, str]]:
-    """Return the modules and the names by which a file can be reached."""
+    """Return the module names and file names by which other code can refer to a file."""
     if path.suffix != ".py":
         return [("name", name) for name in {*path.parts, path.suffix}]
     return [("module", path.parent.name if path.stem == "__init__" else path.stem), ("name", path.name)]

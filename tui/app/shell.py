@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 PROBLEMS_SHOWN = 3
 PROBLEMS_SHOWN_S = 30.0
 NOTICE_SEEN_S = 1.0
-"""A notice that has been shown for so long goes with the next key."""
+"""The next key dismisses a notice that has been shown for this long."""
 CRASHED = 1
 """Exit status of a crash."""
 

@@ -33,7 +33,7 @@ from tui.widgets.opening import is_settled
 LONGEST_WAIT_S = 2.0
 """A screen that takes longer than this does not hold up the keys."""
 SEEN_AFTER_S = 0.5
-"""A dialog that opens by itself takes no keys for so long, as questions of a web browser do."""
+"""A dialog that opens by itself takes no keys for this long, as permission prompts of browsers do."""
 
 
 class TypedKeys:

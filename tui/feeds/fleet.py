@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PROJECTS_INTERVAL_S = 30.0
 """Projects change seldom, and a job of an unknown one has them listed at once."""
 JOBS_PER_ROUND, MAX_ROUNDS = 100, 60
-"""All jobs are listed once in as many rounds as there are hundreds; in between, only the unfinished ones."""
+"""Polls from one list of all jobs to the next: one per hundred jobs; the others list unfinished jobs only."""
 PUBLISH_INTERVAL_S, JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S = 1.0, 1000, 10.0
 """Snapshots of many jobs are published less often, in proportion."""
 SLOW_INTERVAL_S = 10.0

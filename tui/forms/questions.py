@@ -49,7 +49,7 @@ UNSTARTED_STATUSES = frozenset(
 def questions(draft: DeployDraft) -> tuple[Question, ...]:
     """Return the questions that apply, without the review.
 
-    The rank is asked only for adapters, and nothing about checkpoints that only a config file can name.
+    The rank is asked only for adapters. Checkpoints of Loops runs come from a config file and are not asked.
     """
     return (
         *((_job(draft), _checkpoints(draft)) if draft.asks_checkpoints else ()),
@@ -276,7 +276,7 @@ def price_an_hour(instance: ListedInstance) -> str:
 
 
 def _room(memory_bytes: int, weight_bytes: int | None) -> str:
-    """Return if the weights fit; empty if their size or the memory is unknown, or if it is close."""
+    """Return a remark on whether the weights fit; empty if that is unknown, or close."""
     if weight_bytes is None or not memory_bytes:
         return ""
     if weight_bytes > memory_bytes:

@@ -54,7 +54,7 @@ class RunMemory(State):
     """Time of the last complete look."""
     findings: dict[str, SeenFinding] = {}
     last_seen_s: dict[str, float] = {}
-    """When each finding was last seen, so that one that wavers is reported once."""
+    """When each finding was last seen, so that one that comes and goes is reported once."""
     blind_since_s: float | None = None
     blind_reported: bool = False
     sighted_s: float = 0.0

@@ -140,7 +140,7 @@ def note_server(memory: RunMemory, now_s: float, problem: str, since_s: float) -
 
 
 def spent_usd(run: RunSnapshot) -> float | None:
-    """Return what the run has cost, no more than is sure: without its history, its samples show its time."""
+    """Return a lower bound of the cost; without a status history, samples show how long the run has run."""
     cost = run.cost
     if cost.measured:
         return cost.spent_usd

@@ -1,7 +1,7 @@
 """The guard: it looks at each run every half minute, and reports and does what the rules decide.
 
 What is decided is in the state file before it is printed, sent or done. So a guard that is killed at any
-moment goes on where it was.
+moment continues where it was.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ class Guard:
         return Look(watcher.snapshot, self._problem(watcher.snapshot))
 
     def _problem(self, run: RunSnapshot) -> str:
-        """Return what is missing in a run that was just read."""
+        """Return what could not be read, or that reading took too long; empty if nothing is wrong."""
         if run.failing:
             return f"can't read {' and '.join(sorted(run.failing))}"
         took_s = (self._clock.now() - run.at).total_seconds()

@@ -101,7 +101,7 @@ class Recorder:
         return self.client.clock.now()
 
     def _existing_manifest(self) -> Manifest | None:
-        """Return that of the file, None if it is new. Raises RecordingError if it can't be continued."""
+        """Return the file's manifest; None for a new file. Raises RecordingError if it can't continue."""
         if not self.path.is_file():
             return None
         with Recording(self.path, complete_only=True) as existing:

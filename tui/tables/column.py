@@ -1,4 +1,4 @@
-"""A table's column: its cells, and how columns share the width that there is."""
+"""A table's column: its cells, and how columns share the available width."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def group_headings(rows: Sequence[JobRow]) -> list[Heading]:
 BAR_CELLS = 8
 CURVE_CELLS, VALUE_CELLS = 7, 7
 READING = [("⋯", "muted")]
-"""What is still being read."""
+"""The cell of a value that is still being read."""
 
 
 def _unless_unread(row: JobRow, spans: list[Span]) -> list[Span]:
@@ -164,7 +164,7 @@ def _progress(row: JobRow) -> list[Span]:
 
 
 def _steps(row: JobRow) -> list[Span]:
-    """Return the steps, except those of a running job without a known end, which are its progress."""
+    """Return the steps; empty for a running job without a known end, whose progress shows them."""
     is_progress = row.running and (row.progress is None or row.progress.fraction is None)
     return [] if is_progress else [(row.steps, "muted")]
 

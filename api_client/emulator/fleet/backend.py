@@ -97,7 +97,7 @@ class SampleTimes:
     def samples(
         self, level: Sequence[float], stray: Sequence[float], seed: int, total: float = 1.0
     ) -> list[MetricSample]:
-        """Return samples of those shares of ``total``, which stray by as much; what is idle does not."""
+        """Return samples of ``level`` (shares of ``total``), with noise up to ``stray`` unless idle."""
         drifts = track(seed, self.since_start_s, 20.0)
         digits = 4 if total < BYTES_PER_MIB else 0
         return [
@@ -108,7 +108,7 @@ class SampleTimes:
         ]
 
     def shares(self, level: Sequence[float], noise: float, seed: int, total: float) -> list[MetricSample]:
-        """Return samples that stray by a share of their own level."""
+        """Return samples whose noise is proportional to their level."""
         return self.samples(level, [noise * part for part in level], seed, total)
 
     def storage(self, share: Sequence[float], seed: int, total: int) -> StorageMetrics:

@@ -214,9 +214,9 @@ class Lines:
     delay_ms: int = 40
     period_s: float = 5.0
     salt: int = 0
-    """Tells the noise of one node from its other noise."""
+    """Distinguishes several sources of noise of one node."""
     outcome: JobStatus | None = None
-    """The end that they belong to; None is any."""
+    """The outcome of the runs that log them; None: any."""
 
     def __call__(self, run: SimRun) -> Sequence[LineSource]:
         nodes = run.nodes if self.is_everywhere else [self.node]
@@ -246,7 +246,7 @@ class Lines:
             yield source if until_ns is None else source.until(until_ns)
 
     def _place(self, run: SimRun) -> tuple[int, float] | None:
-        """Return the moment and the seconds that ``at`` counts from and in; None if the run has no such."""
+        """Return the start of ``at``, and its unit in seconds; None if the run never gets there."""
         if self.when == "ending":
             is_this = self.outcome in (None, run.outcome)
             return (run.end_ns, 1.0) if run.end_ns is not None and is_this else None

@@ -105,7 +105,7 @@ Stage = tuple[JobStatus, float | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A simulated job. ``since`` began ``ago_s`` before the world did; None is the job's end.
+    """A simulated job. It entered status ``since`` (None: its end) ``ago_s`` before the world's epoch.
 
     ``wait`` comes before the deployment, or instead of its stage of the same status. A job without an
     ``end`` runs forever.

@@ -56,7 +56,7 @@ class DemoScript:
 
 
 def _merged(base: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields, with those of the base that they lack, table by table."""
+    """Return the fields with defaults from the base, table by table."""
     both = {
         name: _merged(base.get(name) or {}, part) for name, part in fields.items() if isinstance(part, dict)
     }
@@ -64,7 +64,7 @@ def _merged(base: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any
 
 
 def _resolved(tables: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields, with those of the table that they are like."""
+    """Return the fields with defaults from the table that ``like`` names."""
     if "like" not in fields:
         return dict(fields)
     resolved = _merged(_resolved(tables, tables[fields["like"]]), fields)
@@ -106,7 +106,7 @@ def _plan(
     end: Any = None,
     **fields: Any,
 ) -> JobPlan:
-    """Read a job; ``end`` False is none."""
+    """Read a job; ``end = false`` means that it runs forever."""
     if wait is not None:
         stage: Stage = JobStatus[wait["status"]], wait.get("lasts_s"), wait["message"]
         fields["wait"] = stage

@@ -116,7 +116,7 @@ _LEVEL = re.compile(
 
 
 def detect_level(message: str) -> str | None:
-    """Return DEBUG, INFO, WARNING or ERROR if the line begins with a level, more or less, else None."""
+    """Return DEBUG, INFO, WARNING or ERROR if the beginning of the line names a level, else None."""
     match = _LEVEL.search(message, 0, 256)
     return match.lastgroup if match else None
 
@@ -169,7 +169,7 @@ MINIMUM_SPACING_NS = 2_000
 
 Readers page by milliseconds and get at most 1,000 lines per page.
 """
-LINES_A_TRANSACTION = 2_000
+LINES_PER_TRANSACTION = 2_000
 """The database is locked for about ten milliseconds at a time, and others can write in between."""
 
 _logger = logging.getLogger(__name__)
@@ -186,9 +186,9 @@ class JobLog:
         self._closing = threading.Event()
 
     def write(self, node_rank: int, messages: Sequence[str]) -> None:
-        for start in range(0, len(messages), LINES_A_TRANSACTION):
+        for start in range(0, len(messages), LINES_PER_TRANSACTION):
             first_ns = max(epoch_ns(self._clock.now()), self._next_ns)
-            page = messages[start : start + LINES_A_TRANSACTION]
+            page = messages[start : start + LINES_PER_TRANSACTION]
             lines = [
                 (self._job_id, first_ns + number * MINIMUM_SPACING_NS, node_rank, detect_level(text), text)
                 for number, text in enumerate(page)

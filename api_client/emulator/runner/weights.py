@@ -62,7 +62,7 @@ def passes(name: str, allow: Iterable[str] | None, ignore: Iterable[str] | None)
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
-    """Match like the platform: a star stays in its folder, ``**`` does not, ``folder/`` is all in it."""
+    """Match as the platform does: ``*`` stays within a folder, ``**`` does not, ``folder/`` is all of it."""
     parts = name.split("/")
     for pattern in patterns:
         reached = {0}  # numbers of parts that the beginning of the pattern can match

@@ -114,8 +114,8 @@ class Need(IntEnum):
 
 
 Rank = tuple[Need, float, float, float, float, float]
-"""Of jobs that need attention, the money and GPUs that are wasted, severity, and the money and GPUs at
-stake; of others, the status. Then the newest."""
+"""The place in the list: of jobs that need attention by money and GPUs wasted, severity, and money and GPUs
+at stake; of others by status. Among equals, the newest is first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class JobRow:
     charge: Charge | None
     """The usage that counts toward its cost so far; None if it has not run."""
     sign: str
-    """Of the worst finding, else of the status."""
+    """The sign of the worst finding, else of the status."""
     tone: str
     note: str
     """The worst finding, the reason of a failure, or what a waiting job waits for."""

@@ -28,7 +28,7 @@ class FindingKind:
 
     name: str
     rank: int
-    """The smaller, the earlier it is shown among findings of the same severity."""
+    """Order among findings of the same severity; the lowest is shown first."""
     brief: str
     """Two or three words for Home, with ``{since}`` and ``{node}``; empty if ``short`` is short enough."""
     brief_of_job: str = ""
@@ -42,9 +42,9 @@ class FindingKind:
     saves_no_more: bool = False
     """True if the next checkpoint may never come: the run does not work, or it no longer saves."""
     loss: Literal["", "not finite", "diverged"] = ""
-    """What is wrong with the loss; checkpoints that are written meanwhile are of no use."""
+    """How the loss is broken, if it is: checkpoints written in the meantime are unusable."""
     wastes_all: bool = False
-    """True if the run does no useful work meanwhile, unless it is about a node: all it costs is wasted."""
+    """True if the whole cost of the run is wasted while this lasts, except for a finding of one node."""
     quotes_log: bool = False
     """True if the text is a line of the log, whose beginning says more than a count."""
     lines: Lines = "newest"

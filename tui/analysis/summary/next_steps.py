@@ -27,7 +27,7 @@ def next_steps(
 ) -> list[dict[str, str | bool]]:
     """Return commands, the most useful first, with their purpose, and ``changes`` if they change something.
 
-    There is none with a name that is no word of a command.
+    Commands that would contain an unusual name, which a shell may misread, are left out.
     """
     steps: list[dict[str, str | bool]] = []
     named = [fact for fact in checkpoints if not fact.name.startswith("-")]  # else it would be an option

@@ -197,7 +197,7 @@ def _saved_text(saved: Document) -> str:
 
 
 def _of(form: Any, value: float | str | None) -> str:
-    """Format a figure with a function of ``tui.text.units``; at most so long as any sensible one is."""
+    """Format a figure with a function of ``tui.text.units``, cutting an absurdly long result."""
     return str(form(float(value)))[:40] if value is not None else "–"
 
 

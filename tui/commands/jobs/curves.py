@@ -32,7 +32,7 @@ NAME_FIELDS: tuple[Column[Curve], ...] = (
     Column("last", export=lambda curve: curve.series.values[-1]),
     Column("unit", export=lambda curve: curve.unit),
 )
-"""What a list of curves has of each in CSV and JSON."""
+"""Fields of each curve in a list of curves, in CSV and JSON."""
 
 
 def chosen_curves(progress: ProgressSnapshot, names: Sequence[str], source: str) -> list[Curve]:
@@ -62,7 +62,7 @@ def points_of(curve: Curve, progress: ProgressSnapshot) -> list[dict[str, Any]]:
 def print_curves(
     output: Output, curves: Sequence[Curve], progress: ProgressSnapshot, output_format: str
 ) -> None:
-    """Print every reading of the curves, or as a table what they are."""
+    """Print every reading of the curves; in a table, one row about each curve."""
     if output_format == CSV:
         rows = [
             (curve.name, iso_time(time), step, value, curve.unit)

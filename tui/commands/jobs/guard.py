@@ -308,7 +308,7 @@ async def _first_jobs(
 ) -> list[TrainingJob]:
     """Return the jobs to begin with.
 
-    Jobs that continue them belong to them, and those that ended while no guard watched.
+    They include jobs that continue them, and those that ended while no guard watched.
     """
     known_runs = watching.known_jobs()
     if job_ids:

@@ -122,7 +122,7 @@ def _print(
 
 
 def _cell(output: Output, column: Column[JobRow], cells: int, spans: Sequence[Span]) -> str:
-    """Return the spans painted, in as many cells."""
+    """Return the spans in color, cut or padded to ``cells``."""
     painted, left = "", cells
     for text, tone in spans:
         shown = clip(sanitize(text), left) if left else ""

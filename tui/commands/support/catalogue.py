@@ -227,11 +227,11 @@ KINDS: Mapping[str, str] = {
     "metric": METRICS,
     "remote": REMOTES,
 }
-"""The kind of the server's words that complete an option, or an argument shown so (JOB_ID)."""
+"""The kind of the server's names that complete an option, or an argument with that metavar (JOB_ID)."""
 
 
 def kind_of(parameter: click.Parameter) -> str | None:
-    """Return which words of the server complete a parameter."""
+    """Return which kind of the server's names completes a parameter."""
     is_argument = isinstance(parameter, click.Argument)
     shown = re.findall(r"\w+", parameter.metavar or "")[:1] if is_argument else parameter.opts
     names = {spelling.strip("-").lower().replace("_", "-") for spelling in shown}

@@ -209,7 +209,7 @@ job_options = combined("choice", _job_choice, *_JOB_OPTIONS)
 job_argument_and_options = combined(
     "choice", _job_choice, click.argument("job", metavar="[JOB_ID]", required=False), *_JOB_OPTIONS
 )
-"""The same, and an argument that is the same as ``--job-id``."""
+"""``job_options``, and an argument that means the same as ``--job-id``."""
 
 
 def _given_job_id(job_argument: str | None, job_option: str | None) -> str | None:

@@ -18,7 +18,7 @@ from local_world import LocalWorld, job_spec
 from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.runner.processes import (
-    LINES_A_TRANSACTION,
+    LINES_PER_TRANSACTION,
     MAXIMUM_LINE_BYTES,
     JobLog,
     LineSplitter,
@@ -116,7 +116,7 @@ class FaultyDisk(JobLogStore):
         super().append(lines)
 
 
-MESSAGES = [str(number) for number in range(LINES_A_TRANSACTION * 3 + 1)]
+MESSAGES = [str(number) for number in range(LINES_PER_TRANSACTION * 3 + 1)]
 
 
 def test_a_disk_that_is_full_for_a_moment_loses_and_repeats_nothing(
