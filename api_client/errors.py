@@ -115,6 +115,12 @@ class ErrorAnswer(RequestError):
         self.request_id = request_id
         self.retry_after_s = retry_after_s
 
+    @property
+    def lacks_route(self) -> bool:
+        """True if the server appears not to have the route: a newer or an internal one (404, 405, 501)."""
+        missing = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
+        return self.status in missing
+
 
 class BadRequest(ErrorAnswer):
     """The server rejects the request (400, 409, 422 and other 4xx)."""

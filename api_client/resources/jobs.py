@@ -24,8 +24,6 @@ from api_client.models import (
 from api_client.resources.projects import Projects
 from api_client.streams.job_poller import watch_job
 
-_NO_SUCH_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
-
 JobList = list[TrainingJob]
 UrlList = list[str]
 Reasons = list[str]
@@ -84,7 +82,7 @@ class Jobs:
         try:
             candidates = await self.search(job_id=job_id, unreadable=unreadable)
         except ErrorAnswer as error:
-            if error.status not in _NO_SUCH_ROUTE:
+            if not error.lacks_route:
                 raise
             candidates = await self._all_until(job_id, unreadable)
         for job in candidates:

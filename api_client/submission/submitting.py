@@ -170,11 +170,6 @@ async def _upload(
     await blobs.upload(archive, credentials, on_progress=on_bytes, on_note=on_note)
 
 
-_NOT_FOR_US = frozenset(
-    {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED}
-)
-
-
 @dataclass(frozen=True, slots=True)
 class TeamChoice:
     """Team to create in; without an id, the server's default. ``warning`` says what was guessed."""
@@ -192,7 +187,7 @@ async def choose_team(client: SubmissionClient, *, project_name: str, wanted: st
     try:
         teams = await client.account.teams()
     except ErrorAnswer as error:
-        if wanted is not None or error.status not in _NOT_FOR_US:
+        if wanted is not None or not (error.lacks_route or error.status == HTTPStatus.FORBIDDEN):
             raise
         teams = []
     if wanted is not None:

@@ -12,8 +12,6 @@ from tui.analysis.fleet.capacity import CapacityView, fold_capacity, gpu_allocat
 from tui.feeds.throttle import SnapshotFeed
 from tui.readers.session import Session
 
-_NO_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
-
 
 class CapacityFeed(SnapshotFeed[CapacityView]):
     """Publishes ``CapacityView``s until cancelled; keeps the last data while the server does not respond."""
@@ -43,7 +41,7 @@ class CapacityFeed(SnapshotFeed[CapacityView]):
             state = "failed"
             if isinstance(error, Unauthorized) and error.status == HTTPStatus.FORBIDDEN:
                 state = "forbidden"
-            elif isinstance(error, ErrorAnswer) and error.status in _NO_ROUTE and not self.snapshot.rows:
+            elif isinstance(error, ErrorAnswer) and error.lacks_route and not self.snapshot.rows:
                 state = "absent"  # if the route has responded before, the server has it
             return {"state": state, "error": str(error)}
         at = self._session.clock.now()
