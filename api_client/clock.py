@@ -40,21 +40,21 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def epoch_ms(moment: datetime) -> int:
     """Convert to milliseconds since the epoch, rounded down. Raises ValueError without a timezone."""
     if moment.tzinfo is None:
         raise ValueError("a datetime without time zone")
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return (moment - EPOCH) // timedelta(milliseconds=1)
 
 
 def epoch_ns(moment: datetime) -> int:
     """Convert to nanoseconds since the epoch, exact to the microsecond."""
-    return (moment - _EPOCH) // timedelta(microseconds=1) * 1_000
+    return (moment - EPOCH) // timedelta(microseconds=1) * 1_000
 
 
 def moment_at(stamp_ns: int) -> datetime:
     """Convert nanoseconds since the epoch to an aware UTC datetime, truncated to microseconds."""
-    return _EPOCH + timedelta(microseconds=stamp_ns // 1_000)
+    return EPOCH + timedelta(microseconds=stamp_ns // 1_000)

@@ -161,7 +161,6 @@ class SshFolder:
 
 
 CONNECT_TIMEOUT_S = 10.0
-ANSWER_TIMEOUT_S = 30.0
 CHUNK_BYTES = 65_536
 _YES = frozenset({"1", "true"})
 
@@ -211,7 +210,7 @@ async def _connect(
     try:
         writer.write(struct.pack("!I", len(token)) + token)
         await writer.drain()
-        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+        async with asyncio.timeout(30.0):
             answer = await reader.read(1)
     except (OSError, TimeoutError):
         answer = b""

@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from api_client.clock import EPOCH
+
 NS_PER_US = 1_000
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 

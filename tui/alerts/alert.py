@@ -145,8 +145,6 @@ def fleet_title(rows: Sequence[JobRow]) -> str:
 
 AWAY = timedelta(minutes=30)
 """Minimum absence after which a returning finding counts as new."""
-SETTLING = timedelta(minutes=2)
-"""Time after the first update from a source in which it still finds what was there before."""
 
 
 def is_news(last_seen: datetime | None, now: datetime) -> bool:
@@ -201,7 +199,8 @@ class AlertTracker:
             return False
         if found.since is None:
             return now > first_at
-        return found.since >= self._started or now - first_at >= SETTLING
+        # for a while after its first update, a source still finds what was there before
+        return found.since >= self._started or now - first_at >= timedelta(minutes=2)
 
     def snooze(self, job_id: str, keys: Iterable[str], until: datetime) -> None:
         for key in keys:

@@ -17,10 +17,6 @@ from api_client import routes
 from api_client.events import RequestEvent
 from api_client.routes import Route
 
-LATE_S = 60.0
-"""Samples may be this old without implying that the local clock is ahead, because they arrive with a delay.
-"""
-
 
 class ClockOffset:
     """Estimates the clock offset as the smallest age seen for a newest sample, if that age is long.
@@ -34,8 +30,8 @@ class ClockOffset:
     def saw(self, newest_s: float, now_s: float, step_s: float = 0.0) -> None:
         """Record a response received at ``now_s`` (local epoch s) whose newest timestamp is ``newest_s``."""
         age_s = now_s - newest_s
-        # late by time, or by two sampling intervals
-        if 0 <= age_s <= max(LATE_S, 2.0 * step_s):
+        # samples arrive with a delay: so old, they do not imply that the local clock is ahead
+        if 0 <= age_s <= max(60.0, 2.0 * step_s):
             age_s = 0.0
         self._least_age_s = min(self._least_age_s, age_s)
 

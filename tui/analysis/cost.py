@@ -15,10 +15,7 @@ from typing import NamedTuple
 
 from api_client.models import JobStatus, QueueEvent, TrainingJob
 from tui.analysis.billing import NOTHING, Bill, Billed, is_all_billed, total_billed, unbilled_minutes
-from tui.text.units import counted
-
-_SECONDS_PER_MINUTE = 60.0
-_SECONDS_PER_HOUR = 3600.0
+from tui.text.units import HOUR_S, MINUTE_S, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +132,8 @@ def cost_of(
     ``all_billed`` means that the bill has all of it.
     """
     gpus = max(0, job.instance_type.gpu_count) * node_count
-    gpu_hours = gpus * ran.seconds / _SECONDS_PER_HOUR if gpus else None
-    usd_per_s = None if price_per_minute is None else price_per_minute * node_count / _SECONDS_PER_MINUTE
+    gpu_hours = gpus * ran.seconds / HOUR_S if gpus else None
+    usd_per_s = None if price_per_minute is None else price_per_minute * node_count / MINUTE_S
     usd = None if usd_per_s is None else usd_per_s * ran.seconds
     cost = Cost(
         gpu_hours=gpu_hours,
@@ -150,7 +147,7 @@ def cost_of(
         minutes = (
             0.0
             if all_billed
-            else unbilled_minutes(billed, ran.seconds / _SECONDS_PER_MINUTE, node_count, price_per_minute)
+            else unbilled_minutes(billed, ran.seconds / MINUTE_S, node_count, price_per_minute)
         )
         cost = replace(
             cost,
@@ -161,7 +158,7 @@ def cost_of(
         )
     spent, left = cost.spent_usd, None if job.is_finished else left_s
     if left is not None and gpus:
-        cost = replace(cost, gpu_hours_to_end=gpus * (ran.seconds + left[1]) / _SECONDS_PER_HOUR)
+        cost = replace(cost, gpu_hours_to_end=gpus * (ran.seconds + left[1]) / HOUR_S)
     if left is not None and spent is not None and usd_per_s is not None:
         low, likely, high = (spent + usd_per_s * duration for duration in left)
         cost = replace(cost, usd_to_end_low=low, usd_to_end=likely, usd_to_end_high=high)
@@ -248,7 +245,7 @@ def total_cost(
         if charge is None or (bill_of_job is not None and is_all_billed(job, now)):
             continue
         price, nodes = listed_price(*charge.machine, prices), job.node_count or 1
-        node_minutes = charge.seconds / _SECONDS_PER_MINUTE
+        node_minutes = charge.seconds / MINUTE_S
         minutes: float | None = node_minutes
         if bill_of_job is not None:
             minutes = unbilled_minutes(bill_of_job, node_minutes / nodes, nodes, price)

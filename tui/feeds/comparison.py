@@ -18,9 +18,6 @@ from tui.readers.session import Session, listed_prices
 from tui.readers.watcher import RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
 
-POINTS = 5000
-"""Maximum number of points per curve."""
-
 
 async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
     """Return the newest older job of the same project. Raises RequestError."""
@@ -106,7 +103,7 @@ class ComparisonFeed:
             run = replace(self._runs[job.id], part=part)
             self._change(run if job.is_finished else replace(run, run=watcher.update(log_read=True)))
 
-        watcher = RunWatcher(client, job, self._settings, max_points=POINTS, on_part=show_part)
+        watcher = RunWatcher(client, job, self._settings, max_points=5000, on_part=show_part)
         watcher.change(price_per_minute=price_of(job, self._prices, self._settings.prices))
         poll = partial(watcher.poll, with_metrics=not job.node_count)
         self._change(ComparedRun(job, "reading"))

@@ -25,7 +25,6 @@ from tui.text.sanitize import sanitize
 
 STATE_BYTES = 16 * 1024 * 1024
 """Maximum size of a trainer's record to read, since its curves need the whole file."""
-LENGTH_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ async def _weights(client: TrainingClient, job: TrainingJob, file: CheckpointFil
     except UnreadableFile as error:
         result = await _content(client, job, file)
         return FilePreview(file, result.read_bytes, text=result.text, peek=result.peek, problem=error.problem)
-    return FilePreview(file, header.header_bytes + LENGTH_BYTES, header=header)
+    return FilePreview(file, header.header_bytes, header=header)
 
 
 async def _content(client: TrainingClient, job: TrainingJob, file: CheckpointFile) -> FilePreview:

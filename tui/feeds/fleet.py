@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 PROJECTS_INTERVAL_S = 30.0
 """Projects change seldom, and a job of an unknown one has them listed at once."""
-JOBS_PER_ROUND, MAX_ROUNDS = 100, 60
-"""Polls from one list of all jobs to the next: one per hundred jobs; the others list unfinished jobs only."""
-PUBLISH_INTERVAL_S, JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S = 1.0, 1000, 10.0
+PUBLISH_INTERVAL_S, JOBS_PER_SECOND = 1.0, 1000
 """Snapshots of many jobs are published less often, in proportion."""
 SLOW_INTERVAL_S = 10.0
 """Polling interval while another screen is in front, so that the connection is still monitored."""
@@ -141,7 +139,8 @@ class FleetFeed:
 
     async def _list(self) -> None:
         client = self._session.client
-        everything = self._rounds % min(len(self._jobs) // JOBS_PER_ROUND + 1, MAX_ROUNDS) == 0
+        # list all jobs only in one poll per hundred jobs, in the others the unfinished ones
+        everything = self._rounds % min(len(self._jobs) // 100 + 1, 60) == 0
         is_manual, self._is_manual_refresh = self._is_manual_refresh, False
         self._rounds += 1
         if everything:
@@ -151,7 +150,7 @@ class FleetFeed:
             await asyncio.to_thread(self._fold.warm, jobs, dict(self._previews), self._session.clock.now())
             self._jobs = {job.id: job for job in jobs}
             self._live = {job.id: job for job in jobs if not job.is_finished}
-            interval_s = min(len(jobs) / JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S)
+            interval_s = min(len(jobs) / JOBS_PER_SECOND, 10.0)
             self._throttle.interval_s = max(PUBLISH_INTERVAL_S, interval_s)
         else:
             unreadable: list[str] = []

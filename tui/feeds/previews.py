@@ -25,8 +25,6 @@ from tui.text.times import time_key
 
 MAX_PREVIEWED_JOBS = 24
 """Maximum number of running jobs to poll, and of ended ones to read once, the newest first."""
-PAUSE_S, IDLE_S = 0.02, 1.0
-"""Pause after a read, which leaves time for keys, and while there is nothing to read."""
 
 Read: TypeAlias = Callable[[TrainingJob], Awaitable[None]]
 
@@ -87,14 +85,14 @@ class PreviewFeed:
     async def _read_in_turn(self) -> None:
         while True:
             await self._is_shown.wait()
-            pause_s = IDLE_S
+            pause_s = 1.0  # while there is nothing to read
             if (upcoming := self._next()) is not None:
                 job, read = upcoming
                 self._busy.add(job.id)
                 was_read = self.previews.get(job.id, NO_PREVIEW).log_read
                 with suppress(RequestError):
                     await read(job)
-                    pause_s = PAUSE_S
+                    pause_s = 0.02  # leaves time for keys
                 self._busy.discard(job.id)
                 if not was_read:
                     self._on_change()

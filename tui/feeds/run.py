@@ -271,8 +271,6 @@ class RunFeed:
             await self._pause(None if is_final else self._intervals.checkpoints_s)
 
 
-POINTS_ACROSS = 240
-"""Metric samples to request across the displayed time range; charts do not have more columns."""
 MIN_METRIC_STEP_S = 5
 MAX_METRIC_POINTS_MANY_NODES = 480
 """The same for a job with more than ``FEW_NODES`` nodes."""
@@ -370,5 +368,6 @@ class RunMetrics:
 
     def _step_s(self, whole: timedelta) -> int:
         """Return a sampling interval fine enough for the window without too many samples in total."""
-        wanted_s = min(whole, self._shown or whole).total_seconds() / POINTS_ACROSS
+        # charts do not have more columns
+        wanted_s = min(whole, self._shown or whole).total_seconds() / 240
         return max(MIN_METRIC_STEP_S, int(wanted_s), int(whole.total_seconds() / self._most_points))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from api_client.deployment import Pairs
-from tui.text.names import listed
+from api_client.words import listed
 from tui.text.sanitize import sanitize, sanitize_multiline, sanitize_whole
 
 QuestionKind = Literal["choice", "choices", "text", "number", "pairs", "review"]

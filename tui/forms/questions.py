@@ -10,6 +10,7 @@ from api_client.deployment import HF_TOKEN, ListedInstance, Pairs, normal_gpu
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.jobs import JobStatus
 from api_client.servable import adapter_ranks, check_rank, check_selection, kind_of, memory_hint
+from api_client.words import listed
 from tui.analysis.checkpoints.facts import fault_lines
 from tui.analysis.status import status_view
 from tui.forms.draft import (
@@ -29,7 +30,6 @@ from tui.forms.question import (
     pairs_of,
     possible_values,
 )
-from tui.text.names import listed
 from tui.text.sanitize import sanitize_whole
 from tui.text.units import HOUR_S, MINUTE_S, age, bytes_iec, money, number
 

@@ -15,8 +15,8 @@ from api_client.definitions import (
 )
 from api_client.submission.archive import ArchivePlan
 from api_client.submission.payload import Overrides
+from api_client.words import listed
 from tui.forms.question import read_number
-from tui.text.names import listed
 from tui.text.sanitize import sanitize_beginning
 from tui.text.units import bytes_iec, counted, of_nodes
 

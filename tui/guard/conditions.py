@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from api_client.words import listed
 from tui.analysis.health.registry import KINDS
 from tui.guard.rules import Deadline, GuardRules
-from tui.text.names import listed
 from tui.text.times import DATE_AND_MINUTE, local_time, span_of
 from tui.text.units import money
 

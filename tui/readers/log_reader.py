@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from api_client.client import TrainingClient
+from api_client.clock import EPOCH
 from api_client.models import TrainingJob
 from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import NS_PER_MS, NS_PER_S, LogBatch, LogEntry, LogLine, stamp_ns
@@ -24,7 +25,6 @@ LINES_AT_ONCE = 250
 FLOOD_LINES = 2_000
 """If more lines than this arrived since the last poll, they skip to the newest page."""
 NEWEST_LINES = 8
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 
 OnPart = Callable[[float | None, int], object]

@@ -42,9 +42,6 @@ from api_client.recordings.writing import OVERLAP_NS, RecordingWriter
 from tui.readers.health_metrics import LONGEST_HISTORY, has_many_nodes, metrics_in_parts
 from tui.text.log_entries import record_of
 
-METRIC_STEP_S, METRIC_STEP_OF_MANY_S = 30, 60
-
-
 OnLines = Callable[[float | None, int], object]
 """Called with the fraction of the log read (0–1, None if unknown) and the number of lines."""
 
@@ -220,7 +217,7 @@ class Recorder:
             end = min(end, self.job.updated_at + timedelta(minutes=5))
         recorded_until = self._metrics_until or self._start_after(self._writer.metrics.newest_ns)
         start = max(recorded_until, end - LONGEST_HISTORY)
-        step_s = METRIC_STEP_OF_MANY_S if has_many_nodes(self.job) else METRIC_STEP_S
+        step_s = 60 if has_many_nodes(self.job) else 30
         with self._optional("metrics"):
             async for answer in metrics_in_parts(self.client, self.job, start, end, step_s):
                 # A server may answer more than was requested.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 CHECK_S = 8.0
 """Timeout of the connection check: a server silent for this long counts as unreachable."""
-LONGEST_WAIT_S = 2.0
-"""Maximum delay before a retry, since a user is waiting."""
 SHARED_EVERY_S = 2.0
 """How much newer an answer is than the last one that screens know; they show it as old after 15 s."""
 
@@ -58,7 +56,7 @@ class Session:
         self.clock: Clock = clock or (SystemClock() if replay is None else replay.clock)
         self.connection = self._shared = Connection(recorded=recorded)
         self.on_connection = on_connection
-        retry = RetryPolicy(cap_s=LONGEST_WAIT_S)
+        retry = RetryPolicy(cap_s=2.0)  # a user is waiting
         self.polling = retry.for_polling()
         """The retry policy for polling: a request that hangs must not block Home."""
         self.client = TrainingClient(

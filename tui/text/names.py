@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from api_client import words
 from tui.text.sanitize import ELLIPSIS, LONGEST_SHOWN, cell_width, clip
 
 
@@ -22,8 +21,6 @@ def shortened(text: str, characters: int) -> str:
             head = start
     return head.rstrip(" ,;:.-–(") + ELLIPSIS
 
-
-listed = words.listed
 
 _DIGITS = re.compile(r"([0-9]{1,18})")
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from time import localtime
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from tui.text.units import UNIT_S
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # that of the client comes with asyncio
 
 DATE_AND_TIME = "%Y-%m-%d %H:%M:%S"
 DATE_AND_MINUTE = "%Y-%m-%d %H:%M"
@@ -81,7 +83,6 @@ def _iso(moment: datetime, precision: str) -> str:
     return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
-_UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SPAN = re.compile(r"(?:\d{1,6}(?:\.\d{1,3})?[smhdw] ?){1,5}")
 _PART = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?(Z?)", re.IGNORECASE)
@@ -143,7 +144,7 @@ def span_of(text: str) -> timedelta:
     text = text.strip()
     if not _SPAN.fullmatch(text):
         raise ValueError(f"not a duration: {text[:40]}")
-    return timedelta(seconds=sum(float(value) * _UNIT_S[unit] for value, unit in _PART.findall(text)))
+    return timedelta(seconds=sum(float(value) * UNIT_S[unit] for value, unit in _PART.findall(text)))
 
 
 def _aware(day: date, clock: re.Match[str] | None, timezone: tzinfo | None) -> datetime:

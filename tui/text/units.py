@@ -16,6 +16,8 @@ UNKNOWN = "–"
 MINUTE_S = 60
 HOUR_S = 60 * MINUTE_S
 DAY_S = 24 * HOUR_S
+UNIT_S = {"s": 1, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
+"""Seconds by the units in which people type durations."""
 
 BYTES_PER_MIB = 1024**2
 _IEC_STEP = 1024

@@ -107,7 +107,6 @@ class PageDashboard(AppService):
             self._task = None
 
 
-MOST_CELLS = 2000
 IDLE_S = 75.0
 """Time for the head of a request, and for a browser to read of its response."""
 
@@ -241,7 +240,7 @@ def _cells(request: web.Request, name: str, otherwise: int) -> int:
 
 
 def _clamped(cells: int) -> int:
-    return min(max(1, cells), MOST_CELLS)
+    return min(max(1, cells), 2000)
 
 
 def host_names(host: str) -> set[str]:

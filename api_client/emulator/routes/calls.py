@@ -141,7 +141,6 @@ TEXT = TypeAdapter(Annotated[str, Strict()])
 TEXTS = TypeAdapter(list[Annotated[str, Strict()]])
 OBJECT = TypeAdapter(dict[str, Any])
 MOMENT = TypeAdapter(datetime)
-INTEGER = TypeAdapter(int)
 
 
 class Parameters:
@@ -170,7 +169,7 @@ class Parameters:
 
     def integer(self, name: str, *, minimum: int = 0, maximum: int = 253_402_300_799_999) -> int | None:
         """Return a whole number; the default bounds are those of milliseconds up to the year 9999."""
-        number = self.get(name, INTEGER)
+        number = self.get(name, TypeAdapter(int))
         if number is not None and not minimum <= number <= maximum:
             raise invalid(f"{name} must be between {minimum} and {maximum}")
         return number

@@ -19,12 +19,13 @@ from api_client.models import CachedFile, Checkpoint, CheckpointFile
 from api_client.models.cache import ListedPath
 from api_client.models.checkpoints import name_inside
 from api_client.models.logs import NS_PER_S
+from api_client.words import listed
 from tui.analysis.file_tree.tree import FileEntry
 from tui.analysis.progress.holes import StepRange, is_read_between, unread_steps
 from tui.analysis.progress.snapshot import over_steps
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, SavedKey, StepValues, saved_key, step_of
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.text.names import clip_middle, listed
+from tui.text.names import clip_middle
 from tui.text.sanitize import cell_width
 from tui.text.times import time_key
 from tui.text.units import number

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from api_client.models import TrainingJob
-from tui.text.names import listed
+from api_client.words import listed
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from api_client.models.jobs import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, full_status, short_status
 from tui.analysis.fleet.snapshot import JobRow
-from tui.text.units import DAY_S, HOUR_S, MINUTE_S
+from tui.text.units import UNIT_S
 
 FIELDS = ("name", "id", "project", "status", "gpu", "user", "age", "is")
 
@@ -26,7 +26,6 @@ _TERM = re.compile(
     r"""(?P<no>[-!]?)(?:(?P<field>[A-Za-z]+)(?P<sign><=|>=|[:=<>]))?(?P<value>(?:"[^"]*"?|'[^']*'(?=\s|,|$)|[^\s"])*)"""
 )
 _AGE = re.compile(r"(?P<amount>\d{1,9}(?:\.\d{1,9})?)(?P<unit>[smhdw])")
-_UNIT_S = {"s": 1, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,7 @@ def _compare(age_s: float, sign: str, value: str) -> bool:
     match = _AGE.fullmatch(value)
     if match is None or math.isnan(age_s):
         return False
-    bound_s = float(match["amount"]) * _UNIT_S[match["unit"]]
+    bound_s = float(match["amount"]) * UNIT_S[match["unit"]]
     return {"<": age_s < bound_s, "<=": age_s <= bound_s, ">": age_s > bound_s, ">=": age_s >= bound_s}[sign]
 
 

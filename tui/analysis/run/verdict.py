@@ -12,13 +12,9 @@ from tui.text.units import age, duration
 
 PARTS = frozenset({LOG, METRICS})
 """The data that a verdict requires."""
-STALE_METRICS_S = 90.0
-"""A verdict needs newer health metrics if they are older than this."""
 
 ENOUGH_S = 300.0
-"""A run is judged only once its metrics cover this time …"""
-STARTING_S = 1500.0
-"""… or this time, as long as the log shows no steps: it may still load."""
+"""A run that makes steps is judged only once its metrics cover this time."""
 
 
 State = Literal["findings", "checking", "stale", "unknown", "healthy"]
@@ -49,7 +45,8 @@ def is_starting(run: RunSnapshot) -> bool:
     if metrics is None or metrics.at is None or began is None:
         return False
     makes_steps = progress is not None and (progress.loss is not None or progress.step_interval_s is not None)
-    return metrics.at - began < (ENOUGH_S if makes_steps else STARTING_S)
+    # a run without steps may still load
+    return metrics.at - began < (ENOUGH_S if makes_steps else 1500.0)
 
 
 def _what_is_missing(run: RunSnapshot) -> str:
@@ -74,10 +71,7 @@ def verdict(run: RunSnapshot) -> Verdict:
         return Verdict("unknown", "no problems in the log; can't read the metrics")
     if run.health_metrics is None or run.health_metrics.at is None:
         return Verdict("unknown", "no problems in the log, no metrics yet")
-    if (
-        run.health_metrics_at is not None
-        and (run.at - run.health_metrics_at).total_seconds() > STALE_METRICS_S
-    ):
+    if run.health_metrics_at is not None and (run.at - run.health_metrics_at).total_seconds() > 90.0:
         return Verdict("checking", "checking health…")
     if is_starting(run):
         return Verdict("checking", f"checking health{_what_is_missing(run)}…")

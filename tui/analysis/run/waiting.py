@@ -7,7 +7,7 @@ from datetime import datetime
 
 from api_client.models import QueueContext, TrainingJob
 from api_client.models.account import ActiveJobAtSubmit, PendingJobAhead
-from tui.text.names import listed
+from api_client.words import listed
 from tui.text.sanitize import sanitize
 from tui.text.units import duration
 

@@ -14,6 +14,7 @@ from api_client.files import write_private
 from api_client.models import TrainingJob
 from api_client.transfers import DownloadPlan, DownloadReport, Existing, FileProgress
 from api_client.transfers.file_names import safe_component
+from api_client.words import listed
 from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
 from tui.commands.support.options import (
     JSON,
@@ -31,7 +32,6 @@ from tui.commands.support.session import client_command
 from tui.commands.support.tables import rows_of
 from tui.commands.support.terminal import can_ask
 from tui.tables.column import Column, text_column
-from tui.text.names import listed
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
 

@@ -20,6 +20,7 @@ from api_client.submission.archive import plan_archive
 from api_client.submission.config_file import load_training_project
 from api_client.submission.payload import Overrides, apply_overrides
 from api_client.submission.submitting import Submission
+from api_client.words import listed
 from tui.analysis.checkpoints.facts import CheckpointFacts, checkpoint_facts, facts_of_run, newest_sound
 from tui.analysis.run.resumed import next_name
 from tui.analysis.run.snapshot import RunSnapshot
@@ -38,7 +39,6 @@ from tui.commands.support.output import CommandFailed, ExitCode, Output, not_in_
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm
-from tui.text.names import listed
 from tui.text.sanitize import sanitize
 from tui.text.units import duration
 

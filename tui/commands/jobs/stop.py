@@ -19,6 +19,7 @@ from api_client.clock import SystemClock
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus, short_status
+from api_client.words import listed
 from tui.analysis.fleet.batches import ProjectDeletion, Verb, batch_of
 from tui.commands.support.options import (
     JSON,
@@ -49,7 +50,6 @@ from tui.commands.support.tables import print_job, table_of
 from tui.commands.support.terminal import can_ask, confirm
 from tui.readers.stopping import next_checkpoint, read_unsaved_words
 from tui.tables.jobs import LISTED_JOBS
-from tui.text.names import listed
 from tui.text.units import counted
 
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from api_client.words import READ_ONLY_OPTION
+from api_client.words import READ_ONLY_OPTION, listed
 from tui.commands.support.output import CommandFailed, ExitCode, Output, known_names, refuse
 from tui.commands.support.terminal import NON_INTERACTIVE
-from tui.text.names import listed
 from tui.text.times import span_of, time_key
 from tui.text.units import duration
 

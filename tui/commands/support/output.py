@@ -30,7 +30,8 @@ from api_client.errors import (
     Unauthorized,
 )
 from api_client.files import FULL_DISK, WRONG_PLACE, why_not_written
-from tui.text.names import listed, natural_key
+from api_client.words import listed
+from tui.text.names import natural_key
 from tui.text.sanitize import clip, sanitize, sanitize_lines, sanitize_whole
 from tui.text.units import counted
 
