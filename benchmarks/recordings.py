@@ -27,11 +27,11 @@ from pathlib import Path
 from harness import Report, in_turn
 from one_widget import Stalls
 
+from api_client.clock import epoch_ns
 from api_client.models.logs import NS_PER_S, LogLine
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import FORMAT, JOB, MANIFEST, VERSION, Recording
 from api_client.recordings.scrub import Scrubber
-from api_client.recordings.stamps import ns_of
 from api_client.recordings.writing import RecordingWriter
 from api_client.replay import Replay
 from tui.analysis.run.snapshot import RunSnapshot
@@ -55,7 +55,7 @@ def lines(count: int, nodes: int) -> Iterator[dict[str, object]]:
     """Yield lines of a trainer, evenly over the run."""
     noise = random.Random(0)
     for number in range(count):
-        at_ns = ns_of(BEGIN) + int(HOURS * 3600 * NS_PER_S * number / count) + noise.randrange(10_000)
+        at_ns = epoch_ns(BEGIN) + int(HOURS * 3600 * NS_PER_S * number / count) + noise.randrange(10_000)
         text = (
             f"[rank{number % (nodes * GPUS)}] step {number}/{count} | loss {noise.gauss(2, 0.1):.4f} | "
             f"lr {noise.random() / 1e4:.3e} | grad norm {noise.random():.3f} | "
@@ -107,7 +107,7 @@ def opened(path: Path) -> None:
 
 def moved(recording: Recording, at: datetime) -> None:
     """Read the last page of the log and an hour of metrics of a moment."""
-    now_ns = ns_of(at)
+    now_ns = epoch_ns(at)
     recording.log.select(0, now_ns, now_ns=recording.now_ns(at), limit=1000, newest_first=True, levels=None)
     recording.metrics.select(now_ns - 3600 * NS_PER_S, now_ns, step_s=60)
 

@@ -14,7 +14,7 @@ from api_client.models.base import FIRST_MOMENT, LAST_MOMENT
 from api_client.models.logs import NS_PER_S
 from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import METRICS, Blocks
-from api_client.recordings.stamps import moment_at, stamp_of
+from api_client.recordings.stamps import clamped_moment, stamp_of
 
 MAX_NODES, MAX_GPUS, MAX_SAMPLES = 1_024, 64, 500_000
 """Maximum size of an answer: an hour of 512 nodes with 16 GPUs has fewer samples.
@@ -78,7 +78,7 @@ class RecordedMetrics:
                 if not start_ns <= time_ns <= end_ns or slots.get(node_id) == slot or is_refused:
                     continue
                 slots[node_id], samples = slot, nodes.setdefault(node_id, {})
-                moment = moment_at(time_ns)
+                moment = clamped_moment(time_ns)
                 for key, value in _values(row):
                     samples.setdefault(key, []).append(MetricSample(moment, value))
                     count += 1

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from api_client.clock import epoch_ns
 from api_client.models import (
     Checkpoint,
     CheckpointFile,
@@ -34,7 +35,7 @@ from api_client.recordings.archive import (
 from api_client.recordings.blocks import LOG, METRICS
 from api_client.recordings.log import RecordedLog
 from api_client.recordings.metrics import RecordedMetrics
-from api_client.recordings.stamps import MAX_RUN, moment_at, ns_of
+from api_client.recordings.stamps import MAX_RUN, clamped_moment
 from api_client.words import counted
 
 FORMAT, VERSION = "bt-tui recording", 1
@@ -138,7 +139,7 @@ class Recording:
         self._queue = self._optional(QUEUE)
         self._checkpoints: list[Checkpoint] | None = self._optional(CHECKPOINTS)
         self._files: list[CheckpointFile] = self._optional(CHECKPOINT_FILES) or []
-        created_ns = ns_of(self.job.created_at) if self.job.created_at is not None else 0
+        created_ns = epoch_ns(self.job.created_at) if self.job.created_at is not None else 0
         self.log = RecordedLog(self._members, created_ns)
         self.metrics = RecordedMetrics(self._members, created_ns)
         self.problems += [*self.log.blocks.problems, *self.metrics.blocks.problems]
@@ -146,7 +147,7 @@ class Recording:
         if unknown:
             self.problems.append(f"{counted(len(unknown), 'unknown part')}, such as {min(unknown)}")
         firsts = [self.log.blocks.first_ns, self.metrics.blocks.first_ns]
-        first = min((moment_at(event) for event in firsts if event is not None), default=None)
+        first = min((clamped_moment(event) for event in firsts if event is not None), default=None)
         created = self.job.created_at
         if created is None:
             self.begin = first or datetime.now(UTC)
@@ -169,7 +170,7 @@ class Recording:
             moments += [ended_at, *(item.created_at for item in self._checkpoints or ())]
         elif self.manifest.complete:
             lasts.append(self.metrics.blocks.last_ns)
-        moments += [moment_at(item) for item in lasts if item is not None]
+        moments += [clamped_moment(item) for item in lasts if item is not None]
         return max((item for item in moments if item is not None), default=self.begin)
 
     def job_at(self, at: datetime) -> TrainingJob:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from api_client.clock import EPOCH
+from api_client.clock import EPOCH, epoch_ns
 
 NS_PER_US = 1_000
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
@@ -25,17 +25,14 @@ def _moment_of(text: str) -> datetime | None:
     return moment if EPOCH < moment < LATEST else None
 
 
-def ns_of(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(microseconds=1) * NS_PER_US
-
-
-LATEST_NS = ns_of(LATEST)
+LATEST_NS = epoch_ns(LATEST)
 MAX_RUN = timedelta(days=3_660)
 """Maximum time from the beginning of a recording to its end, most of which would be empty."""
 MAX_RUN_NS = MAX_RUN // timedelta(microseconds=1) * NS_PER_US
 
 
-def moment_at(time_ns: int) -> datetime:
+def clamped_moment(time_ns: int) -> datetime:
+    """Return the time as a datetime, at most ``LATEST``."""
     return EPOCH + timedelta(microseconds=min(max(time_ns, 0), LATEST_NS) // NS_PER_US)
 
 
@@ -46,4 +43,4 @@ def stamp_of(value: Any) -> int | None:
     if value.isascii() and value.isdigit():
         return time_ns if 0 < (time_ns := int(value)) < LATEST_NS else None
     moment = _moment_of(value)
-    return None if moment is None else ns_of(moment)
+    return None if moment is None else epoch_ns(moment)

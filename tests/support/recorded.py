@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from api_client.clock import epoch_ns
 from api_client.models.logs import LogEntry, LogGap
 from api_client.recordings.reading import CHECKPOINTS, EVENTS, FORMAT, JOB, MANIFEST, Recording
 from api_client.recordings.scrub import Scrubber
-from api_client.recordings.stamps import ns_of
 from api_client.recordings.writing import RecordingWriter
 
 BEGIN = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -29,7 +29,7 @@ def iso(seconds: float) -> str:
 
 
 def line(seconds: float, message: str, **more: Any) -> dict[str, Any]:
-    stamp = str(ns_of(at(seconds)))
+    stamp = str(epoch_ns(at(seconds)))
     return {"timestamp": stamp, "replica": "node-0", "level": None, "message": message} | more
 
 

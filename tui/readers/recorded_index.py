@@ -17,10 +17,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
+from api_client.clock import epoch_ns
 from api_client.models.logs import NS_PER_S, LogGap
 from api_client.recordings.log import RecordedLine, RecordedLog
 from api_client.recordings.reading import FOREVER_NS, Recording
-from api_client.recordings.stamps import moment_at, ns_of
+from api_client.recordings.stamps import clamped_moment
 from tui.analysis.health.judge import judged
 from tui.analysis.logs.errors import error_text
 from tui.analysis.progress.fold import ProgressFold
@@ -49,7 +50,7 @@ class Timeline:
         self._progress = ProgressFold(patterns=settings.patterns)
         self._metrics = health_metrics_fold(recording.job)
         self._position = (0, 0)
-        self._metrics_until_ns = ns_of(recording.begin) - 1
+        self._metrics_until_ns = epoch_ns(recording.begin) - 1
         self._found: tuple[HealthFinding, ...] = ()
         self._open: dict[str, FindingPeriod] = {}
         self._closed: list[FindingPeriod] = []
@@ -68,7 +69,7 @@ class Timeline:
         job = recording.job_at(at)
         lines, self._position = recording.log.arriving(self._position, recording.now_ns(at))
         self._progress.add(line.entry for line in lines)
-        now_ns = ns_of(at)
+        now_ns = epoch_ns(at)
         new_samples = recording.metrics.select(self._metrics_until_ns + 1, now_ns, step_s=HEALTH_STEP_S)
         self._metrics_until_ns = now_ns
         self._metrics.fold(new_samples, HEALTH_STEP_S)
@@ -201,7 +202,7 @@ class RecordingIndex:
         if text is not None and is_new and self._errors < 1_000:
             self._newest_error_ns, self._errors = each.arrived_ns, self._errors + 1
             # Lines have nanoseconds, the clock microseconds: a line is visible just after its time.
-            visible_at = moment_at(each.arrived_ns) + timedelta(microseconds=1)
+            visible_at = clamped_moment(each.arrived_ns) + timedelta(microseconds=1)
             self._moments.append(Moment(visible_at, "error", text))
 
     def _search_run(self, timeline: Timeline) -> Iterator[None]:

@@ -12,10 +12,10 @@ from random import Random
 
 import pytest
 
+from api_client.clock import epoch_ns
 from api_client.models.logs import stamp_ns
 from api_client.recordings.archive import MAX_TOTAL_BYTES, RecordingError
 from api_client.recordings.reading import JOB, MANIFEST, NOT_RECORDED, Recording
-from api_client.recordings.stamps import ns_of
 from support.recorded import BEGIN, DOCUMENTS, at, by_hand, iso, line, messages, ndjson, sample, shown
 
 BLOCK = f"logs/000001_{line(10, '')['timestamp']}_{line(20, '')['timestamp']}.ndjson"
@@ -91,7 +91,7 @@ def test_a_line_that_cannot_be_read_is_a_gap(tmp_path: Path, broken: str) -> Non
         assert messages(recording) == ["before", gap, gap, "after", gap]
     with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": ndjson(broken)})) as recording:
         assert ([stamp_ns(entry) for entry in recording.log.entries()], recording.begin) == (
-            [ns_of(BEGIN)],
+            [epoch_ns(BEGIN)],
             BEGIN,
         )
 
@@ -99,7 +99,7 @@ def test_a_line_that_cannot_be_read_is_a_gap(tmp_path: Path, broken: str) -> Non
 @pytest.mark.parametrize("time", ["0", "-1", 0, None, "9" * 19, "soon"])
 def test_line_without_a_valid_time_has_that_of_the_line_before(tmp_path: Path, time: object) -> None:
     lines = [{"timestamp": time, "message": text} for text in ("one", "two")]
-    named = f"logs/1_{ns_of(BEGIN)}_{ns_of(at(9))}.ndjson"
+    named = f"logs/1_{epoch_ns(BEGIN)}_{epoch_ns(at(9))}.ndjson"
     for members in (
         {"logs.ndjson": ndjson(*lines)},
         {"logs.ndjson": ndjson(line(5, "before"), *lines)},
@@ -109,7 +109,7 @@ def test_line_without_a_valid_time_has_that_of_the_line_before(tmp_path: Path, t
         with Recording(by_hand(tmp_path / "run.btrun", members)) as recording:
             entries = list(recording.log.entries())
             assert shown(recording, recording.until)[-2:] == ["one", "two"]
-            assert {stamp_ns(entry) for entry in entries} == {ns_of(BEGIN if len(entries) == 2 else at(5))}
+            assert {stamp_ns(entry) for entry in entries} == {epoch_ns(BEGIN if len(entries) == 2 else at(5))}
             if named not in members:
                 assert recording.problems[-1].endswith("has 2 lines without a valid time")
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from api_client.clock import epoch_ns
 from api_client.models.logs import NS_PER_S, LogGap, LogLine, stamp_ns
 from api_client.recordings import log as recorded_log
 from api_client.recordings.archive import Members
 from api_client.recordings.log import RecordedLog
-from api_client.recordings.stamps import ns_of
 from support.recorded import BEGIN, line, ndjson
 
 NEVER = 2**63
-START_NS = ns_of(BEGIN)
+START_NS = epoch_ns(BEGIN)
 LEVELS = (None, "INFO", "ERROR")
 ERRORS = frozenset({"ERROR"})
 
