@@ -96,8 +96,8 @@ def describe(error: ValidationError, whole: str) -> str:
     if error.error_count() > 1000:  # pydantic builds the list of all of them
         return f"{whole}: {error.error_count():,} values are invalid"
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])[:200]  # it has names of the server
-    return f"{place or whole}: {first['msg']}"
+    location = ".".join(str(part) for part in first["loc"])[:200]  # it has names of the server
+    return f"{location or whole}: {first['msg']}"
 
 
 def _scrub(value: Any, depth: int) -> Any:

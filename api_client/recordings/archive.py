@@ -138,9 +138,9 @@ def _check_count(count: int) -> None:
 
 
 def _check_total(sizes: Iterable[int]) -> None:
-    each = list(sizes)
-    _check_count(len(each))
-    if sum(each) > MAX_TOTAL_BYTES:
+    member_sizes = list(sizes)
+    _check_count(len(member_sizes))
+    if sum(member_sizes) > MAX_TOTAL_BYTES:
         raise RecordingError(f"refused: it has more than {MAX_TOTAL_BYTES:,} bytes")
 
 

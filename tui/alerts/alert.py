@@ -179,9 +179,9 @@ class AlertTracker:
             first_updates = self._first_updates.setdefault(job.id, {})
         first_at = first_updates.setdefault(source, now)
         news += [
-            Alert(job, found.severity, now, found)
-            for found in findings
-            if self._is_new(job, found, now, first_at)
+            Alert(job, finding.severity, now, finding)
+            for finding in findings
+            if self._is_new(job, finding, now, first_at)
         ]
         return tuple(news)
 

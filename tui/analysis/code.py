@@ -160,11 +160,11 @@ def _differing_lines(before: list[str], after: list[str], marks: _Marks) -> tupl
     diff = unified_diff(
         before[begin : len(before) - rest], after[begin : len(after) - rest], n=_CONTEXT_LINES, lineterm=""
     )
-    known = marks.within(before)
+    known_marks = marks.within(before)
     lines = [
         re.sub(r"(?<=[-+])[0-9]+", lambda number: str(int(number[0]) + begin), line)
         if line[0] == "@"
-        else marks.shown(line, known)
+        else marks.shown(line, known_marks)
         for line in islice(diff, 2, None)
     ]
     return lines or ["differs only in what is not shown: secrets, ends of lines"] * bool(before), 0
@@ -210,5 +210,5 @@ def _former_paths(before: Files, after: Files) -> dict[str, str]:
             key(before, path): path for path in sorted(before.keys() - after.keys() - set(former.values()))
         }
         added = {key(after, path): path for path in sorted(after.keys() - before.keys() - former.keys())}
-        former |= {added[each]: removed[each] for each in removed.keys() & added.keys()}
+        former |= {added[content]: removed[content] for content in removed.keys() & added.keys()}
     return former

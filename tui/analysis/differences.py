@@ -59,8 +59,8 @@ class JobDifferences:
         """Yield sanitized lines and their tones."""
         if self.job:
             yield from (("", None), ("job", "muted"))
-        for each in self.job:
-            yield f"  {each.name}: {each.before} → {each.after}", None
+        for difference in self.job:
+            yield f"  {difference.name}: {difference.before} → {difference.after}", None
         for file in self.files:
             yield from (("", None), (_heading(file), "strong"))
             yield from ((line, TONES.get(line[:1])) for line in file.lines)

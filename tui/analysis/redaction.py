@@ -224,7 +224,9 @@ def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
                             values[name].append((names, value))
     if any(_mentions(tree) & _INDIRECT for tree in configs):
         values.clear()
-    certain = [each.value for each in arguments if each.arg in _ARGUMENTS and each.arg not in uses]
+    certain = [
+        argument.value for argument in arguments if argument.arg in _ARGUMENTS and argument.arg not in uses
+    ]
     while certain:
         match certain.pop():
             case ast.Constant() as literal:
@@ -234,12 +236,12 @@ def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
             case ast.JoinedStr(values=parts) as literal:
                 shown.add(id(literal))
                 text = "".join(map(_part, parts))
-                kept = _IN_SHELL.sub("", text)
+                remaining = _IN_SHELL.sub("", text)
                 certain += [
                     part.value
                     for part in parts
                     if isinstance(part, ast.FormattedValue)
-                    and text.count(_part(part)) == kept.count(_part(part))
+                    and text.count(_part(part)) == remaining.count(_part(part))
                 ]
             case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.BoolOp(values=parts):
                 certain += parts

@@ -31,8 +31,8 @@ class CapacityFeed(SnapshotFeed[CapacityView]):
             return {"jobs_error": str(error)}
         now = self._session.clock.now()
         waiting, holding = gpu_allocations(jobs, now)
-        known = {"waiting": waiting, "holding": holding, "jobs_known": True, "jobs_error": ""}
-        return known if self.snapshot.rows else known | {"at": now}
+        changes = {"waiting": waiting, "holding": holding, "jobs_known": True, "jobs_error": ""}
+        return changes if self.snapshot.rows else changes | {"at": now}
 
     async def _read_capacity(self) -> dict[str, Any]:
         try:

@@ -153,9 +153,9 @@ class GuardMemory:
         if ours is saved:
             return in_file
         runs = {key: run for key, run in ours.runs.items() if saved.runs.get(key) != run}
-        kept = [entry for entry in in_file.unsent if entry in ours.unsent or entry not in saved.unsent]
+        remaining = [entry for entry in in_file.unsent if entry in ours.unsent or entry not in saved.unsent]
         new = [entry for entry in ours.unsent if entry not in in_file.unsent and entry not in saved.unsent]
-        return GuardState(runs=in_file.runs | runs, unsent=[*kept, *new])
+        return GuardState(runs=in_file.runs | runs, unsent=[*remaining, *new])
 
 
 def _bounded(state: GuardState) -> GuardState:

@@ -407,15 +407,15 @@ class Guard:
     def _queue(self, unsent: Iterable[Unsent]) -> None:
         delivery = self._reporting.delivery
         if delivery is not None:
-            for each in unsent:
-                delivery.queue("webhook" if each.way == "webhook" else "command", each.record)
+            for alert in unsent:
+                delivery.queue("webhook" if alert.way == "webhook" else "command", alert.record)
 
     def _queue_unsent(self) -> None:
         self._queue(self._memory.state.unsent)
 
     def _beat(self) -> None:
         looks = [look for look in self.last_looks.values() if not look.run.job.is_finished]
-        sick = sum(any(each.severity != "info" for each in look.run.findings) for look in looks)
+        sick = sum(any(finding.severity != "info" for finding in look.run.findings) for look in looks)
         unseen = sum(not look.is_complete for look in looks)
         parts = [f"watching {counted(len(looks), 'run')}", f"{sick} with problems" if sick else ""]
         message = ", ".join(filter(None, [*parts, f"{unseen} can't be seen" if unseen else ""]))

@@ -32,8 +32,8 @@ async def read_unsaved_words(client: TrainingClient, job: TrainingJob, run: RunS
         with suppress(RequestError, TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
                 await together(watcher.read_checkpoints(), watcher.read_history())
-        known = watcher.snapshot
-        run = known if run is None else replace(run, checkpoints=known.checkpoints)
+        snapshot = watcher.snapshot
+        run = snapshot if run is None else replace(run, checkpoints=snapshot.checkpoints)
     return unsaved_words(run)
 
 

@@ -227,9 +227,9 @@ class RunWatcher:
         checked = await asyncio.to_thread(judged, run, self.settings.rules, run.findings)
         if is_all_checked(checked):
             self._earlier_findings = ()
-        found = with_earlier(checked.findings, self._earlier_findings)
+        findings = with_earlier(checked.findings, self._earlier_findings)
         self.change(checked_sources=checked.checked_sources, compares_nodes=checked.compares_nodes)
-        self.snapshot = with_findings(self.snapshot, found)
+        self.snapshot = with_findings(self.snapshot, findings)
 
     async def check_checkpoints(self) -> None:
         """Check the checkpoints again if there are new ones, or the loss broke, recovered or restarted."""

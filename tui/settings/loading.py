@@ -346,15 +346,15 @@ def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
 
 def _problems(values: Tree, origins: Mapping[str, str], file: Path) -> list[Problem]:
     """Return the problems of the values, in the order of the file."""
-    found: dict[str, ErrorDetails | str] = {}
+    errors: dict[str, ErrorDetails | str] = {}
     try:
         validated(values)
     except ValidationError as invalid:
-        found = {name_of(error): error for error in reversed(invalid.errors(include_url=False))}
+        errors = {name_of(error): error for error in reversed(invalid.errors(include_url=False))}
     for name, why in value_problems(values):
-        found.setdefault(name, why)
+        errors.setdefault(name, why)
     order = {where: number for number, where in reversed(list(enumerate(origins.values())))}
-    places = [(_origin(name, origins) or str(file), name, error) for name, error in found.items()]
+    places = [(_origin(name, origins) or str(file), name, error) for name, error in errors.items()]
     places.sort(key=lambda place: order.get(place[0], -1))
     return [
         Problem(where, name, error if isinstance(error, str) else advice_on(error, Configuration))

@@ -321,8 +321,8 @@ def job_columns(
         return known if known is not None and known.spent_usd and not known.unpriced else None
 
     def usd(row: JobRow) -> float | None:
-        known = cost_of(row)
-        return known.spent_usd if known is not None else None
+        cost = cost_of(row)
+        return cost.spent_usd if cost is not None else None
 
     def cost(row: JobRow) -> list[Span]:
         known, snapshot = cost_of(row), fleet()

@@ -147,7 +147,9 @@ class DashboardServer(Server):
     async def send_file(self, request: web.Request) -> web.StreamResponse:
         """Send a file, or the requested range, that the dashboard of an open page offers."""
         key = request.match_info["key"]
-        offer = next((each.offers[key] for each in self._dashboards if key in each.offers), None)
+        offer = next(
+            (dashboard.offers[key] for dashboard in self._dashboards if key in dashboard.offers), None
+        )
         if offer is None:
             raise web.HTTPNotFound(text="This file is no longer available; save it again.\n")
         name = {"Content-Disposition": f'attachment; filename="{offer.save_as}"'}

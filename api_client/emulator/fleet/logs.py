@@ -226,8 +226,8 @@ class Lines:
             return [
                 noise_lines(run, node, self.level, self.period_s, self.texts, self.salt) for node in nodes
             ]
-        place = self._place(run)
-        return [] if place is None else [self._single_lines(run, node, *place) for node in nodes]
+        origin = self._place(run)
+        return [] if origin is None else [self._single_lines(run, node, *origin) for node in nodes]
 
     def _after_steps(self, run: SimRun) -> Iterator[LineSource]:
         saves, every, until_ns = run.plan.scenario.saves, self.every, None

@@ -76,13 +76,17 @@ async def _delete_model(call: Call) -> Any:
 
 def _deployments(call: Call) -> Any:
     name, deployments = call.parameters.get("name", TEXT), _model_of(call).deployments
-    return {"deployments": [_fields(call, each) for each in deployments if name in (None, each.name)]}
+    return {
+        "deployments": [
+            _fields(call, deployment) for deployment in deployments if name in (None, deployment.name)
+        ]
+    }
 
 
 async def _delete_deployment(call: Call) -> Any:
     model, deployment = _model_of(call), _deployment_of(call)
-    kept = tuple(each for each in model.deployments if each.id != deployment.id)
-    call.platform.stores.models.put(model.id, replace(model, deployments=kept))
+    remaining = tuple(candidate for candidate in model.deployments if candidate.id != deployment.id)
+    call.platform.stores.models.put(model.id, replace(model, deployments=remaining))
     return {"id": deployment.id, "deleted": True, "model_id": model.id}
 
 

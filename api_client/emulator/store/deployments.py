@@ -74,7 +74,9 @@ class StoredModel:
 
     def with_deployment(self, changed: StoredDeployment) -> StoredModel:
         """Return the model with another version of one of its deployments."""
-        deployments = (changed if each.id == changed.id else each for each in self.deployments)
+        deployments = (
+            changed if deployment.id == changed.id else deployment for deployment in self.deployments
+        )
         return replace(self, deployments=tuple(deployments))
 
 

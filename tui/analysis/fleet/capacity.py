@@ -95,8 +95,8 @@ def _figures(row: CapacityRow) -> tuple[str, int, int, int]:
 
 
 def fold_capacity(capacity: TrainingCapacity) -> tuple[CapacityRow, ...]:
-    own = [_row(one) for one in capacity.gpu_capacities]
-    teams = [_row(one) for one in capacity.team_gpu_capacities]
+    own = [_row(limit) for limit in capacity.gpu_capacities]
+    teams = [_row(limit) for limit in capacity.team_gpu_capacities]
     own.sort(key=lambda row: row.gpu_type)
     teams.sort(key=lambda row: (row.team.lower(), row.gpu_type))
     return (*own, *teams)
@@ -124,18 +124,18 @@ def gpu_allocations(
     Jobs without a GPU are in neither. The queue order is the documented one; the server decides which job
     really comes next.
     """
-    found = [_holder(job, now) for job in jobs if not job.is_finished and job.total_gpus]
+    allocations = [_holder(job, now) for job in jobs if not job.is_finished and job.total_gpus]
     waiting = sorted(
-        (one for one in found if one.waits),
+        (one for one in allocations if one.waits),
         key=lambda one: (one.gpu_type, -(one.job.priority or 0), -one.age_s, one.job.id),
     )
     places: dict[str, int] = {}
     placed = []
     for one in waiting:
-        places[one.gpu_type] = place = places.get(one.gpu_type, 0) + 1
-        placed.append(GpuAllocation(one.job, one.gpu_type, one.gpus, one.age_s, True, place))
+        places[one.gpu_type] = position = places.get(one.gpu_type, 0) + 1
+        placed.append(GpuAllocation(one.job, one.gpu_type, one.gpus, one.age_s, True, position))
     holding = sorted(
-        (one for one in found if not one.waits), key=lambda one: (one.gpu_type, -one.gpus, one.job.id)
+        (one for one in allocations if not one.waits), key=lambda one: (one.gpu_type, -one.gpus, one.job.id)
     )
     return tuple(placed), tuple(holding)
 
@@ -145,10 +145,10 @@ def queue_position(
 ) -> str:
     """Return ``now 2 of 3 in line for H100, 60 of 64 in use``, as far as it is known."""
     waiting, _ = gpu_allocations(jobs, now)
-    own = next((one for one in waiting if one.job.id == job.id), None)
+    own = next((allocation for allocation in waiting if allocation.job.id == job.id), None)
     if own is None:
         return ""
-    count = sum(one.gpu_type == own.gpu_type for one in waiting)
+    count = sum(allocation.gpu_type == own.gpu_type for allocation in waiting)
     rows = [row for row in fold_capacity(capacity) if not row.team and row.gpu_type == own.gpu_type]
     use = "".join(f", {row.in_use} of {row.limit} in use" for row in rows)
     return f"now {own.place} of {count} in line for {own.gpu_type}{use}"
@@ -162,4 +162,4 @@ def _holder(job: TrainingJob, now: datetime) -> GpuAllocation:
 
 def queued_gpu_count(view: CapacityView, row: CapacityRow) -> int:
     """Return how many GPUs of the row's type jobs are waiting for, in total."""
-    return sum(one.gpus for one in view.waiting if one.gpu_type == row.gpu_type)
+    return sum(job.gpus for job in view.waiting if job.gpu_type == row.gpu_type)

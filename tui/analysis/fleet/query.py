@@ -120,7 +120,7 @@ def _unknown_status(values: Sequence[str], statuses: Collection[str] | None) -> 
         (
             value
             for value in values
-            if value not in _STATUS_GROUPS and not any(_status_matches(one, value) for one in present)
+            if value not in _STATUS_GROUPS and not any(_status_matches(status, value) for status in present)
         ),
         None,
     )
@@ -185,5 +185,5 @@ def _letters_in_order(word: str, text: str) -> bool:
 
 def filtered(rows: Sequence[JobRow], *, project_id: str, query: Query) -> Sequence[JobRow]:
     """Return a project's jobs (all if "") that match the query, in the same order."""
-    kept = rows if not project_id else [row for row in rows if row.project_id == project_id]
-    return [row for row in kept if query.matches(row)] if query else kept
+    of_project = rows if not project_id else [row for row in rows if row.project_id == project_id]
+    return [row for row in of_project if query.matches(row)] if query else of_project

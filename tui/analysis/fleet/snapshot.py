@@ -316,7 +316,7 @@ def progress_words(row: JobRow) -> str:
 
 def without_snoozed(row: JobRow, snoozed: SnoozedFindings) -> JobRow:
     """Clear the row's alarm if all findings of its job are snoozed."""
-    if not row.alarmed or not all((row.id, found.key) in snoozed for found in row.findings):
+    if not row.alarmed or not all((row.id, finding.key) in snoozed for finding in row.findings):
         return row
     rank = _rank(row.job, row.status)
     return replace(row, alarmed=False, sign="z", tone="muted", rank=rank, wasted=0.0, lost_usd=0.0)
@@ -440,7 +440,7 @@ class FleetFold:
         ``jobs`` are added to the ended ones known since ``warm``, or replace them.
         """
         prices, live = prices or {}, list(jobs)
-        places = {each.job.id: each.place for each in gpu_allocations(live, now)[0]}
+        places = {allocation.job.id: allocation.place for allocation in gpu_allocations(live, now)[0]}
         rows = []
         for job in live:
             price = price_of(job, prices)

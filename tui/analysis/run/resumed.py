@@ -52,9 +52,9 @@ def joined(before: ProgressSnapshot, after: ProgressSnapshot) -> ProgressSnapsho
     begins = after.step_series.times[:1] or after.loss_series.times[:1]
     first = after.loss_by_step[0][0] if after.loss_by_step else 0
     curves: dict[str, Any] = {
-        each.name: _joined(getattr(before, each.name), getattr(after, each.name), end)
-        for each in fields(ProgressSnapshot)
-        if each.name.endswith("_series")
+        field.name: _joined(getattr(before, field.name), getattr(after, field.name), end)
+        for field in fields(ProgressSnapshot)
+        if field.name.endswith("_series")
     }
     metrics = {
         name: _joined(before.metrics.get(name, EMPTY), after.metrics.get(name, EMPTY), end)

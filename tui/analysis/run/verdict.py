@@ -82,7 +82,7 @@ def verdict(run: RunSnapshot) -> Verdict:
 
 def is_stuck(run: RunSnapshot) -> bool:
     """Return True if an ETA makes no sense: the run has stalled or its loss is not finite."""
-    return any(found.kind.halts or found.kind.loss == "not finite" for found in run.findings)
+    return any(finding.kind.halts or finding.kind.loss == "not finite" for finding in run.findings)
 
 
 def side_activity(run: RunSnapshot) -> str:

@@ -183,7 +183,11 @@ def _verdict(run: RunSnapshot) -> str:
 
 def _problems(run: RunSnapshot, explanations: Sequence[Explanation]) -> list[Document]:
     """Return the end of a failed run and the findings, with what explains them."""
-    explained = {each.finding.key: each for each in explanations if each.finding is not None}
+    explained = {
+        explanation.finding.key: explanation
+        for explanation in explanations
+        if explanation.finding is not None
+    }
     problems: list[Document] = []
     said: set[Clue | str] = set()
     for why in explanations:

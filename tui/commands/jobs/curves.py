@@ -45,8 +45,8 @@ def chosen_curves(progress: ProgressSnapshot, names: Sequence[str], source: str)
     for name in names:
         matching = [name] if name in curves else [curve for curve in curves if name in curve]
         if len(matching) != 1:
-            known = known_names(matching or curves)
-            message = f"{source} has no metric {sanitize(name)!r} (it has: {known})"
+            choices = known_names(matching or curves)
+            message = f"{source} has no metric {sanitize(name)!r} (it has: {choices})"
             raise CommandFailed(message, ExitCode.NOT_FOUND)
         chosen += matching
     return [curves[name] for name in dict.fromkeys(chosen)]

@@ -59,9 +59,9 @@ async def job(client: TrainingClient, output: Output, job_id: str, output_format
     The exit code is 0 if the job was found, however it ended: read current_status, or use the exit code
     of "bt-tui logs JOB_ID --follow".
     """
-    found = await job_named(client, job_id)
-    print_job(client, output, found, output_format)
-    _point_to(client, output, output_format, [found], "summary", found.id)
+    match = await job_named(client, job_id)
+    print_job(client, output, match, output_format)
+    _point_to(client, output, output_format, [match], "summary", match.id)
 
 
 @examples(

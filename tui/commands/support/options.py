@@ -73,8 +73,8 @@ async def job_named(client: TrainingClient, text: str, *, parts: bool = True) ->
             "begin with": lambda job: job.id.startswith(text) or names[job.id].startswith(text),
             "contain": lambda job: parts and text in names[job.id],
         }
-        found = ((way, list(filter(matches, jobs))) for way, matches in ways.items())
-        way, matching = next(((way, jobs) for way, jobs in found if jobs), ("", []))
+        matches_by_way = ((way, list(filter(matches, jobs))) for way, matches in ways.items())
+        way, matching = next(((way, jobs) for way, jobs in matches_by_way if jobs), ("", []))
         if not matching:
             raise
     else:
