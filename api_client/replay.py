@@ -20,7 +20,7 @@ from api_client.recordings.playback import Playback
 from api_client.recordings.reading import CHECKPOINTS, Recording, file_member
 from api_client.remotes import Remote
 from api_client.routes import Route
-from api_client.transfers.objects import ObjectAnswer, Objects, RangeOutside
+from api_client.transfers.objects import ObjectAnswer, Objects, RangeNotSatisfiable
 
 URL = "https://recording.invalid"
 """Address of the remote and of the recorded files. It never resolves, and nothing is requested there."""
@@ -222,7 +222,7 @@ class _RecordedObjects(Objects):
         except DamagedMember as error:
             raise UrlExpired(str(error), status=404, method="GET") from None
         if start >= len(content):
-            raise RangeOutside(f"{file.relative_file_name} has no byte {start:,}")
+            raise RangeNotSatisfiable(f"{file.relative_file_name} has no byte {start:,}")
 
         async def pieces() -> AsyncGenerator[bytes]:
             yield content[start:end]

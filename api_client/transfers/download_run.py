@@ -12,7 +12,7 @@ from random import Random
 from api_client.clock import Clock
 from api_client.errors import InvalidAnswer, RequestError, Unreachable, UrlExpired
 from api_client.http.retry import RetryPolicy, retrying
-from api_client.transfers.objects import ObjectAnswer, Objects, RangeOutside
+from api_client.transfers.objects import ObjectAnswer, Objects, RangeNotSatisfiable
 from api_client.transfers.part_file import PartFile
 from api_client.transfers.plans import description, is_there, modified, refreshed_plan, renamed
 from api_client.transfers.records import (
@@ -227,7 +227,7 @@ class DownloadRun:
             is_end_unknown = answer.total_bytes is None and not answer.is_partial
             if is_end_unknown and not await asyncio.to_thread(part.identify, size_bytes=part.done_bytes):
                 raise Unreachable("the store closed the connection in the middle of the file", method="GET")
-        except RangeOutside:
+        except RangeNotSatisfiable:
             raise _ObjectChanged("the file ends before the requested part") from None
         except RequestError as error:
             if part.done_bytes == start or not error.retryable:

@@ -91,7 +91,7 @@ class ObjectAnswer:
     content_type: str
 
 
-class RangeOutside(InvalidAnswer):
+class RangeNotSatisfiable(InvalidAnswer):
     """The object ends before the range."""
 
 
@@ -135,7 +135,7 @@ class Objects:
             return b""
         try:
             return await retrying(read_once, self._retry, sleep=self._clock.sleep, random=self._random)
-        except RangeOutside:
+        except RangeNotSatisfiable:
             return b""
 
     @asynccontextmanager
@@ -189,7 +189,7 @@ class Objects:
         if status < HTTPStatus.BAD_REQUEST:
             return InvalidAnswer(f"{host} returned {status} instead of a file")
         if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            return RangeOutside(f"{host} has no byte {start:,} of this file")
+            return RangeNotSatisfiable(f"{host} has no byte {start:,} of this file")
         content = b""
         with suppress(*BREAKS):
             async for piece in response.aiter_stream():

@@ -50,7 +50,7 @@ BYTES_PER_MIB = 1024**2
 def usage(load: Load, pace: StepSchedule, node: int, at_s: float) -> tuple[float, ...]:
     """Return a node's usage ``at_s`` seconds after the run started, as fractions.
 
-    GPU, how far single GPUs stray from that, GPU memory, CPU, memory, disk.
+    In this order: GPU, the spread of single GPUs around it, GPU memory, CPU, memory, disk.
     """
     loading_s = pace.warmup_s * 0.7  # GPUs are idle until then, and ramp up after it
     ramp = min(1.0, max(0.0, at_s - loading_s) / max(1.0, pace.warmup_s - loading_s))

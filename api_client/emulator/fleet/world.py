@@ -57,10 +57,10 @@ class DemoScript:
 
 def _merged(base: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields with defaults from the base, table by table."""
-    both = {
+    tables = {
         name: _merged(base.get(name) or {}, part) for name, part in fields.items() if isinstance(part, dict)
     }
-    return {**base, **fields, **both}
+    return {**base, **fields, **tables}
 
 
 def _resolved(tables: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:

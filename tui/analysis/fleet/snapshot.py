@@ -288,7 +288,7 @@ def job_row(
 
 
 def _rank(job: TrainingJob, status: StatusView) -> Rank:
-    """Return the place of a job without findings."""
+    """Return the sort key of a job without findings."""
     waits = status.order > 0 and not job.is_finished
     need = Need.WAITING if waits else Need.ENDED if status.order else Need.RUNNING
     return need, status.order, 0.0, 0.0, 0.0, -time_key(job.created_at)
