@@ -53,8 +53,6 @@ _REDIRECTIONS = frozenset({">", ">>", "<", ">&", "&>", ">|"})
 READ_CHARACTERS = 64 * 1024
 """Maximum number of characters to read of a command or a shell script."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
-_PYTHON = re.compile(r"python[0-9.]*")
-_SCRIPT = re.compile(r".+\.(py|sh|bash)")
 _WRITTEN_OPTION = re.compile(r"--?[\w.-]*(?:out|save|cache|tmp|temp|log)[\w.-]*", re.IGNORECASE)
 _WRITTEN_VARIABLE = re.compile(r"\w*(?:DIR|HOME|CACHE|TMP|TEMP|OUTPUT)\w*")
 
@@ -100,6 +98,14 @@ def _program(words: Sequence[str]) -> list[str]:
 
 def _is_prefix(word: str) -> bool:
     return bool(_ASSIGNMENT.fullmatch(word)) or word in WRAPPERS or word.startswith("-")
+
+
+def _is_python(name: str) -> bool:
+    return name.rstrip("0123456789.") == "python"
+
+
+def _is_script(path: str) -> bool:
+    return PurePosixPath(path).suffix in (".py", ".sh", ".bash")
 
 
 def _written(words: Sequence[str]) -> Iterator[str]:
@@ -166,7 +172,7 @@ class _Walk:
         )
         if is_parallel and not self._has_loaded:
             self.first_loader = name
-        self._has_loaded |= is_parallel or name in BRINGS_FILES or bool(_PYTHON.fullmatch(name))
+        self._has_loaded |= is_parallel or name in BRINGS_FILES or _is_python(name)
 
     def _absolute(self, path: str) -> str | None:
         """Return the path from the root; None if it is unknown."""
@@ -209,8 +215,8 @@ def _script_of(name: str, arguments: list[str]) -> tuple[str | None, bool]:
     """Return the file that a command runs, and True if it is executed directly."""
     program = PurePosixPath(name)
     if program.name in LAUNCHERS:
-        return next(filter(_SCRIPT.fullmatch, arguments), None), False
-    if program.name in {"bash", "sh", "dash", "zsh"} or _PYTHON.fullmatch(program.name):
+        return next(filter(_is_script, arguments), None), False
+    if program.name in {"bash", "sh", "dash", "zsh"} or _is_python(program.name):
         return _interpreted(arguments), False
     in_environment = program.parent.name == "bin"  # .venv/bin/pip: created at run time
     return (name, True) if "/" in name and not in_environment else (None, False)
@@ -223,7 +229,7 @@ def _interpreted(arguments: list[str]) -> str | None:
         if argument in ("-c", "-"):
             return None
         if not argument.startswith("-"):
-            return argument if _SCRIPT.fullmatch(argument) or "/" in argument else None
+            return argument if _is_script(argument) or "/" in argument else None
     return None
 
 

@@ -83,7 +83,7 @@ class BlobStore:
 
     def _upload_folder(self, upload_id: str) -> Path | None:
         folder = self._uploads / upload_id
-        return folder if re.compile(r"[0-9a-f]{32}").fullmatch(upload_id) and folder.is_dir() else None
+        return folder if re.fullmatch(r"[0-9a-f]{32}", upload_id) and folder.is_dir() else None
 
 
 class ObjectTooLarge(Exception):

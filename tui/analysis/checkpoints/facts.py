@@ -23,7 +23,15 @@ from api_client.words import listed
 from tui.analysis.file_tree.tree import FileEntry
 from tui.analysis.progress.holes import StepRange, is_read_between, unread_steps
 from tui.analysis.progress.snapshot import over_steps
-from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, SavedKey, StepValues, saved_key, step_of
+from tui.analysis.run.checkpoints import (
+    STEP_IN_NAME,
+    CheckpointFault,
+    KeptLosses,
+    SavedKey,
+    StepValues,
+    saved_key,
+    step_of,
+)
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.text.names import clip_middle
 from tui.text.sanitize import cell_width
@@ -268,8 +276,6 @@ def _age(checkpoint: Checkpoint) -> tuple[float, int]:
     return (time_key(checkpoint.created_at), -1 if step is None else step)
 
 
-_COUNTED = re.compile(r"(?:global_?step|step|iter(?:ation)?|checkpoint|ckpt)[-_=]?\d{1,12}", re.IGNORECASE)
-
 CheckpointLocation = Literal["stored", "uploading", "log"]
 
 
@@ -307,7 +313,7 @@ def name_within(name: str, cells: int) -> str:
     """Shorten a checkpoint's sanitized name to ``cells`` cells, keeping the step in it if possible."""
     if cell_width(name) <= cells:
         return name
-    counted = [f"…{match[0]}…" for match in _COUNTED.finditer(name)]
+    counted = [f"…{match[0]}…" for match in STEP_IN_NAME.finditer(name)]
     return next((form for form in reversed(counted) if cell_width(form) <= cells), clip_middle(name, cells))
 
 

@@ -20,9 +20,9 @@ SavedKey = tuple[str, datetime | None]
 """Identifies a checkpoint; one written again under the same name is a different one."""
 
 # The platform's own pattern comes first; of its two numbers one is a step and the other an
-# epoch or an attempt, so the larger one is used. The others are the directory names of trainers.
+# epoch or an attempt, so the larger one is used. The other pattern is of the directory names of trainers.
 _PLATFORM = re.compile(r".*checkpoint-([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII | re.DOTALL)
-_OTHERS = re.compile(
+STEP_IN_NAME = re.compile(
     r"(?:global_?step|step|iter(?:ation)?|checkpoint|ckpt)[-_=]?([0-9]{1,18})", re.IGNORECASE
 )
 
@@ -68,5 +68,5 @@ def step_of(name: str) -> int | None:
     platform = _PLATFORM.fullmatch(name)
     if platform is not None:
         return max(int(digits) for digits in platform.groups() if digits)
-    others = _OTHERS.findall(name)
+    others = STEP_IN_NAME.findall(name)
     return int(others[-1]) if others else None
