@@ -108,7 +108,7 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "full_within_s": (600.0, "memory-leak", seen(health_metrics=LEAK)),
     "checkpoint_factor": (2.0, "checkpoint-overdue", saving(3)),
     "slowdown_share": (0.85, "slowdown", slowing(12.2, 7200, 14_000)),
-    "slowdown_window_s": (900.0, "slowdown", slowing(14, 7200, 8300)),
+    "slowdown_window_s": (600.0, "slowdown", slowing(14, 7200, 7950)),
     "overfit_evaluations": (40, "overfitting", lambda rules: evaluated(0.03, rules=rules)),
     "overfit_share": (0.9, "overfitting", lambda rules: evaluated(0.03, rules=rules)),
     "underused_below": (0.2, "gpu-underused", lambda rules: starved(0.31, rules=rules)),

@@ -185,7 +185,7 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "a pause a little longer than ever": (lambda: run(pausing(), pausing()[-1][0] + 760), "stalled warning run 3285"),
     "a run that logs on without a step": (lambda: run([*steps(600), *HEARTBEATS], 1600),
         "stalled warning run 600: no step for 16m, usually every 5s, but still logging"),
-    "a log without steps that falls silent": (lambda: run(ANSWERS, 2970 + 1900), "stalled warning run 2970"),
+    "a log without steps that falls silent": (lambda: run(ANSWERS, 2970 + 3700), "stalled warning run 2970"),
     "a session that says nothing is no run": (lambda: run(ANSWERS[:3], 9000), ""),
     "a clock that is ahead sees no stall": (lambda: run(steps(600), 1310, clock_ahead_s=400), ""),
     "only a hang": (lambda: run(steps(600), 1650, clock_ahead_s=400), "stalled warning run 600"),
@@ -251,16 +251,18 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "nodes that were replaced": (
         lambda: nodes(WELL, series(range(0, 1200, 60)), series(range(1200, 3660, 60)), job={"node_count": 2}),
         ""),
-    "GPU memory near its limit": (lambda: nodes(WELL, series(gpu_memory=79.2 * GIB)),
-        "gpu-memory warning run 0: GPU memory at 99% of 80.0 GiB: node-1 GPU 1 and 1 more"),
+    "GPU memory near its limit": (
+        lambda: nodes(WELL, series(gpu_memory=lambda at: (79.2 if at >= 1800 else 60) * GIB)),
+        "gpu-memory warning run 1800: GPU memory at 99% of 80.0 GiB: node-1 GPU 1 and 1 more"),
+    "as configured": (lambda: nodes(series(gpu_memory=79.2 * GIB)), "gpu-memory info run 0"),
     "a peak": (lambda: nodes(series(gpu_memory=lambda at: (79.2 if at == 3600 else 60) * GIB)), ""),
     "a leak and when it is full": (lambda: look(health_metrics=LEAK),
-        "memory-leak info run 0: GPU memory of node-0 GPU 0 (and 1 more) leaks 10.0 GiB/h: full in 36m"),
+        "memory-leak warning run 0: GPU memory of node-0 GPU 0 (and 1 more) leaks 10.0 GiB/h: full in 36m"),
     "of the machine": (lambda: nodes(series(memory=lambda at: (310 + at / 3600 * 60) * GIB)),
         "memory-leak info run 0: memory of node-0 leaks 60.0 GiB/h: full in 30m"),
     "whatever the charts show": (
         lambda: look(metrics=metrics(series(range(3540, 3660, 5))), health_metrics=LEAK),
-        "memory-leak info run 0"),
+        "memory-leak warning run 0"),
     "the end of the run comes before": (lambda: run(steps(3600, total=800), 3600, health_metrics=LEAK), ""),
     "a saw": (lambda: nodes(series(gpu_memory=lambda at: 60.0 * GIB + (at % 600) * GIB / 100)), ""),
     "grown and settled": (lambda: nodes(series(gpu_memory=lambda at: (40 + min(at, 2700) / 180) * GIB)), ""),
@@ -280,7 +282,7 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "overdue": (lambda: run(steps(5600), 5600, checkpoints=SAVED),
         "checkpoint-overdue warning run 5000: no checkpoint for 26m, usually every 16m"),
     "a run that got slower saves later": (lambda: run(SLOW_STEPS, 5800, checkpoints=SAVED),
-        "slowdown warning run 3980"),
+        "slowdown warning run 3780"),
     "a stalled run owes none": (lambda: run(steps(4100), 9000, checkpoints=SAVED), "stalled critical run 4100"),
     "saves that only the log tells": (lambda: run(steps(6000) + SAVES, 6000), "checkpoint-overdue warning run 4000"),
     "one restart is luck": (lambda: run(ONCE, 2300), ""),
@@ -414,7 +416,7 @@ def test_only_jobs_that_run_or_wait_are_judged(status):
     assert run(steps(600), 9999, status=status, health_metrics=metrics(series(gpu=0.0))) == ()
 
 
-ONSET = 1200
+ONSET = 1800
 
 
 @pytest.mark.parametrize(
@@ -431,7 +433,7 @@ ONSET = 1200
 @pytest.mark.proves("docs/health.md", "Health and cost")
 def test_since_is_when_it_began_at_whatever_moment_one_looks(kind, nodes):
     whole = range(0, 5460, 60)
-    for until in (2880, 3600, 5400):
+    for until in (3600, 4200, 5400):
         answer = [series([at for at in whole if at <= until], **levels) for levels in nodes]
         (found,) = look(until, health_metrics=metrics(*answer))
         assert str(found.kind) == kind
@@ -543,7 +545,7 @@ def pinned(lines: Lines, at_s: int, use: float = 1.0) -> tuple[HealthFinding, ..
 
 def prepared(until_s: int) -> tuple[HealthFinding, ...]:
     lines = [(at, f"shard {at} is ready") for at in range(0, until_s, 60)]
-    return run(lines, 2400, health_metrics=metrics(series(range(0, 2400, 60), gpu=0.0)))
+    return run(lines, 4300, health_metrics=metrics(series(range(0, 4300, 60), gpu=0.0)))
 
 
 BAR = (60.0, "  0%|          | 0/5000 [00:00<?, ?it/s]")

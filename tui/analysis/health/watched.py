@@ -182,6 +182,13 @@ class Watched:
             return series, unit
         return paced(self.steps), unit if self.progress.step_series.times else "lines/s"
 
+    def steps_take_longer(self, since: float) -> bool:
+        """Return True if steps take a tenth longer than at that time: larger inputs also take more memory."""
+        speeds = paced(self.steps)
+        newest = self.now_s - _WARM_UP_S
+        then, now = (mean_speed(values_between(speeds, at, at + _WARM_UP_S)) for at in (since, newest))
+        return now < 0.9 * then
+
     def keeps_speed(self, since: float, share: float) -> bool:
         """Return True if the run is not slower by that share than in the hour before, as far as is known.
 
@@ -192,9 +199,9 @@ class Watched:
         before, after = values_between(series, since - HOUR_S, since), values_between(series, since)
         nodes = (node.mean_utilization.times for node in self.metrics.nodes)
         samples_since = min((times[0] for times in nodes if times), default=0.0)
-        if self.is_reinforcement or since < samples_since + MINUTE_S or min(len(before), len(after)) < 5:
+        if self.is_reinforcement or not before or since < samples_since + MINUTE_S:
             return self.is_reinforcement
-        return mean_speed(after) > (1 - share) * mean_speed(before)
+        return len(after) < 3 or mean_speed(after) > (1 - share) * mean_speed(before)
 
     @property
     def makes_progress(self) -> bool:

@@ -82,8 +82,9 @@ def _late(run: Watched, limits: Limits, saved: Sequence[Saved]) -> Findings:
     allowed_s = max(factor * max(intervals), max(intervals) + 5 * MINUTE_S)
     allowed_steps = factor * max(growth, 1.0) * max(steps)
     steps_since = _steps_between(run, begin_s, run.now_s)
-    # If only the newest steps are known, they are those of another training.
-    if since_s > allowed_s and steps_since >= allowed_steps and (any(steps) or not steps_since):
+    # If only the newest steps are known, they are those of another training; until the log is read, none are.
+    knows_steps = any(steps) or (run.run.log_read and not steps_since)
+    if since_s > allowed_s and steps_since >= allowed_steps and knows_steps:
         usual_s = median(intervals)
         losses = run.progress.eval_loss_series
         before, after = values_between(losses, end=times[-1]), values_between(losses, times[-1])

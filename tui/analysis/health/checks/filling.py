@@ -22,7 +22,14 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.health.windows import holds_since, means_of_parts, since_start, values_between
+from tui.analysis.health.windows import (
+    first_time,
+    holds_since,
+    means_of_parts,
+    noise_of,
+    since_start,
+    values_between,
+)
 from tui.analysis.series import Series, latest
 from tui.text.units import BYTES_PER_MIB, bytes_iec, duration, percent
 
@@ -30,7 +37,7 @@ _PARTS, _STEADY = 4, 0.4
 """Steady growth has this share of its mean in each part of the window."""
 
 _NEARLY_FULL, _TOOTH_S = 0.95, 3 * HOUR_S
-"""A cache, a copy of the data, or the first tooth of a saw ends before: by this share or this time."""
+"""The first tooth of a saw, or what is read once, ends before: by this share of a disk, or this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +51,33 @@ class GrowthLimits:
 
 
 class Forecast(NamedTuple):
-    """Growth per second, the time until the limit, and since when it grows (epoch s)."""
+    """Growth per second, the time until the limit, since when it grows (epoch s), and if that is long."""
 
     rate: float
     full_in_s: float
     since: float
-    severity: Severity
+    is_sure: bool
 
 
 def forecast(
-    run: Watched, limits: GrowthLimits, series: Series, size: float, *, held: bool
+    run: Watched,
+    limits: GrowthLimits,
+    series: Series,
+    size: float,
+    *,
+    held: bool = False,
+    sure_s: float = _TOOTH_S,
 ) -> Forecast | None:
     """Return when a series that grows steadily reaches its size, None unless that matters.
+
+    It is sure to go on once it has lasted for ``sure_s`` without slowing down; before, only what is above
+    70% matters.
 
     While a model loads or is downloaded, memory and disks fill without meaning anything.
     """
     used, at = latest(series), run.metrics.at
     grown = since_start(series, run.growth_since)
-    if used is None or at is None or used < 0.7 * size or not grown.times:
+    if used is None or at is None or used < 0.5 * size or not grown.times:
         return None
     highest = Series("", grown.times, tuple(accumulate(grown.values, _higher)))
     known_s = min(8 * limits.growth_window_s, at - grown.times[0])
@@ -73,16 +89,17 @@ def forecast(
     for window_s in (limits.growth_window_s, 4 * limits.growth_window_s):
         part_s = window_s / _PARTS
         begin, means = at - window_s, means_of_parts([highest], at, part_s, _PARTS)
+        is_known = len(means) == _PARTS and grown.times[0] <= begin + part_s / 2
+        if not is_known or used < _level(highest, begin):
+            continue
         rate = (_level(highest, at) - _level(highest, begin)) / window_s
-        if rate * window_s <= run.eased(0.01, 0.0, held=held) * size or used < _level(highest, begin):
+        noise = noise_of(values_between(grown, begin))
+        if rate * window_s <= max(run.eased(0.01, 0.0, held=held) * size, 4 * noise):
             continue
         # Once found, growth may pause for as long as it was seen in bursts.
-        newest_s = part_s * (2 if held else 1)
-        if _level(highest, at) - _level(highest, at - newest_s) < _STEADY * rate * part_s:
-            continue
-        is_known = len(means) == _PARTS and grown.times[0] <= begin + part_s / 2
-        is_steady = min((b - a for a, b in pairwise(means)), default=0.0) >= _STEADY * rate * part_s
-        if not held and not (is_known and is_steady):
+        newest = _level(highest, at) - _level(highest, at - part_s * (2 if held else 1))
+        parts = [newest] if held else [newest, *(after - before for before, after in pairwise(means))]
+        if min(parts) < _STEADY * rate * part_s:
             continue
         full_in_s = max(0.0, size - used) / rate
         since = begin
@@ -95,9 +112,9 @@ def forecast(
         since = max(since, grown.times[0])
         within_s = run.eased(limits.full_within_s, 2 * limits.full_within_s, held=held)
         if full_in_s <= min(within_s, run.left_s):
-            is_near = full_in_s <= limits.growth_window_s or used >= _NEARLY_FULL * size
-            is_sure = is_near or (at - since >= _TOOTH_S and not slows)
-            return Forecast(rate, full_in_s, since, "warning" if is_sure else "info")
+            is_sure = not slows and at - since >= sure_s
+            if is_sure or used >= 0.7 * size:
+                return Forecast(rate, full_in_s, since, is_sure)
     return None
 
 
@@ -123,15 +140,17 @@ def filling(
     is_held = run.is_held(node)
     nearly_full = run.eased(limits.disk_share, limits.disk_share - 0.1, held=is_held)
     text, short = f"{name} is {percent(used)} full", f"{name} full"
-    ahead = forecast(run, limits, utilization, 1.0, held=is_held)
+    ahead = forecast(run, limits, utilization, 1.0, held=is_held) if used >= 0.7 else None
     if ahead is not None:
         if ahead.full_in_s >= 1:
             text += f", will be full in {duration(ahead.full_in_s)}"
             short += f" in {duration(ahead.full_in_s)}"
         # A run's first checkpoints may be pruned in time: only what is nearly full is sure to fill.
-        is_urgent = ahead.full_in_s < HOUR_S and used >= limits.disk_share
-        severity = run.lasting("critical" if is_urgent else ahead.severity, node)
-        yield run.finding(severity, text, short=short, node=node, since_s=ahead.since)
+        is_near = ahead.full_in_s <= limits.growth_window_s or used >= _NEARLY_FULL
+        severity: Severity = "warning" if is_near or ahead.is_sure else "info"
+        if ahead.full_in_s < HOUR_S and used >= limits.disk_share:
+            severity = "critical"
+        yield run.finding(run.lasting(severity, node), text, short=short, node=node, since_s=ahead.since)
     elif used >= nearly_full:
         since = holds_since(utilization, lambda value: value >= nearly_full)
         yield run.finding(run.lasting("warning", node), text, node=node, since_s=since)
@@ -183,29 +202,33 @@ CACHE = Check(
 
 
 def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
-    machine = run.run.job.instance_type
-    is_held = bool(run.held_nodes)
+    machine, nodes = run.run.job.instance_type, run.metrics.nodes
     leaks = [
         (ahead.full_in_s, node.name, part, ahead)
-        for node in run.metrics.nodes
-        for part, series, limit_mib in (
-            *((f"GPU memory of {node.name} GPU {gpu}", series, machine.gpu_memory_limit_mib)
-              for gpu, series in zip(node.gpus, node.gpu_memory, strict=True)),
-            (f"memory of {node.name}", node.cpu_memory, machine.memory_limit_mib),
+        for node in nodes
+        for part, series, limit_mib, sure_s in (
+            *(
+                (f"GPU memory of {node.name} GPU {gpu}", series, machine.gpu_memory_limit_mib, HOUR_S)
+                for gpu, series in zip(node.gpus, node.gpu_memory, strict=True)
+            ),
+            (f"memory of {node.name}", node.cpu_memory, machine.memory_limit_mib, 2 * HOUR_S),
         )
         if limit_mib
-        and (ahead := forecast(run, limits, series, limit_mib * BYTES_PER_MIB, held=is_held)) is not None
-    ]  # fmt: skip
+        and (ahead := forecast(run, limits, series, limit_mib * BYTES_PER_MIB, sure_s=sure_s)) is not None
+    ]
     if not leaks:
         return
     full_in_s, _, part, worst = min(leaks)
     more = f" (and {len(leaks) - 1} more)" if len(leaks) > 1 else ""
     full = duration(full_in_s)
     names = {name for _, name, _, _ in leaks}
+    # Memory that has room for the data fills with it, on all nodes alike, and then grows no more.
+    is_cache = not part.startswith("GPU") and len(names) == len(nodes) and run.now_s - worst.since < _TOOTH_S
+    is_sure = worst.is_sure and not is_cache and not run.steps_take_longer(worst.since)
     text = f"{part}{more} leaks {bytes_iec(worst.rate * 3600)}/h: full in {full}"
-    node = names.pop() if len(names) == 1 < len(run.metrics.nodes) else None
+    node = names.pop() if len(names) == 1 < len(nodes) else None
     yield run.finding(
-        run.lasting(worst.severity, node),
+        run.lasting("warning" if is_sure else "info", node),
         text,
         short=f"{part} full in {full}",
         node=node,
@@ -216,14 +239,15 @@ def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
 MEMORY = Check(
     FindingKind("memory-leak", 90, "memory leak", note="↗ leak", figures=("memory", "GPU memory")),
     "Memory leak",
-    "info; warning if it is nearly full",
+    "info; warning once it has lasted",
     GrowthLimits,
     leaking_memory,
     needs="memory of a GPU or node above 70% that has grown in each quarter of the window and will be full"
-    " before the run ends. A warning from 95% of its limit on, one window before it is full, or after three"
-    " hours of growth: before, a saw may show its first tooth.",
+    " before the run ends. A warning after an hour of growth of GPU memory, two of a node's, and three if"
+    " the memory of all nodes grows, as while they cache the data.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth, up to its highest"
-    " level since the last restart.",
+    " level since the last restart. To a remark (info): memory of steps that take longer than before, as with"
+    " longer inputs.",
     costs="nothing until memory is full, then the work since the last checkpoint",
     examples=(
         Example(
@@ -249,7 +273,7 @@ def full_gpu_memory(run: Watched, limits: GpuMemoryLimits) -> Findings:
     # Healthy is a tenth below the limit, the room that PyTorch's caching allocator leaves.
     threshold = size * run.eased(limits.gpu_memory_share, 0.9, held=bool(run.held_nodes))
     near = [
-        (lowest / size, node.name, gpu, holds_since(series, lambda value: value >= threshold) or at)
+        (lowest / size, node.name, gpu, series)
         for node in run.metrics.nodes
         for gpu, series in zip(node.gpus, node.gpu_memory, strict=True)
         if size and (lowest := min(values_between(series, at - 2 * MINUTE_S), default=0.0)) >= threshold
@@ -257,27 +281,36 @@ def full_gpu_memory(run: Watched, limits: GpuMemoryLimits) -> Findings:
     if not near:
         return
     share, name, gpu, _ = max(near)
+    # What has been held since the start is what the run was configured to take.
+    reached = [(first_time(series, threshold), series.times[0]) for *_, series in near]
+    has_grown = any(at_s > max(run.growth_since, begin_s) for at_s, begin_s in reached)
     where = f"{name} GPU {gpu}" + (f" and {len(near) - 1} more" if len(near) > 1 else "")
     yield run.finding(
-        "warning",
+        "warning" if has_grown else "info",
         f"GPU memory at {percent(share)} of {bytes_iec(size)}: {where}",
         short=f"GPU memory {percent(share)} full: {where}",
         node=name if len(near) == 1 < len(run.metrics.nodes) else None,
-        since_s=min(since for _, _, _, since in near),
+        since_s=min(reached)[0],
     )
 
 
 GPU_MEMORY = Check(
     FindingKind("gpu-memory", 80, "GPU memory full", note="■ full", figures=("GPU memory",)),
     "GPU memory near its limit",
-    "warning",
+    "info; warning if it has grown to it",
     GpuMemoryLimits,
     full_gpu_memory,
-    needs="a GPU whose memory stays above `gpu_memory_share` of its limit for two minutes.",
-    excused="peaks.",
+    needs="a GPU whose memory stays above `gpu_memory_share` of its limit for two minutes. A warning if it"
+    " was lower for the first 15 minutes of training.",
+    excused="peaks. To a remark (info): a level that has not changed since the run started, which is what it"
+    " was configured to take.",
     costs="nothing until an allocation fails, then the work since the last checkpoint",
     examples=(
-        Example("memory at its limit", "GPU memory 99% full: node-0 GPU 1 and 1 more", gpu_memory_gib=79.2),
+        Example(
+            "memory that has grown to its limit",
+            "GPU memory 99% full: node-0 GPU 1 and 1 more",
+            gpu_memory_gib=lambda at: 79.2 if at > 3600 else 70.0,
+        ),
         Example("an allocator that takes most of it", gpu_memory_gib=74.0),
     ),
 )

@@ -43,7 +43,8 @@ def _is_new_training(run: Watched, at: float) -> bool:
     index = bisect_left(marks.times, at)
     if not 0 < index < len(marks.times) or marks.values[index] > marks.values[0]:
         return False
-    before = marks.times[index - 1]
+    # A last line of the old attempt may follow the error.
+    before = marks.times[index - 1] - (run.progress.step_interval_s or 0.0)
     causes = [
         *run.progress.announced_restarts,
         *(error.at_ns / NS_PER_S for error in run.progress.errors.kept),

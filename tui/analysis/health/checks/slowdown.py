@@ -7,6 +7,7 @@ as busy as before.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 
 from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
 from tui.analysis.health.windows import binned, fallen, mean_speed, paced
@@ -21,7 +22,7 @@ _BINS = 3
 @dataclass(frozen=True, slots=True)
 class Limits:
     slowdown_share: float = limit(0.8, "A run is slow if its speed is below this share of its usual speed.")
-    slowdown_window_s: float = limit(1800.0, "Time during which the run must be slow without interruption.")
+    slowdown_window_s: float = limit(1200.0, "Time during which the run must be slow without interruption.")
 
 
 def find(run: Watched, limits: Limits) -> Findings:
@@ -42,7 +43,12 @@ def find(run: Watched, limits: Limits) -> Findings:
     if fall is None:
         return
     # While a run starts, its GPUs hold less.
-    before = max(run.training_since + bin_s, fall.since - 4 * limits.slowdown_window_s)
+    begin = run.training_since + bin_s
+    levels = [speed for at, speed in bins if at < fall.since]
+    drift = median(levels[: len(levels) // 2]) - median(levels[len(levels) // 2 :]) if levels[1:] else 0.0
+    before = (max(begin, fall.since - 4 * limits.slowdown_window_s), fall.since)
+    if fall.usual - fall.now < 3 * drift:  # Inputs sorted by length grow from the beginning on.
+        before = (begin, begin + (fall.since - begin) / 3)
     cause = _cause(run, before, fall.since, series if unit == "tok/s" else None)
     if cause is not None:
         slowed_by = 1 - fall.now / fall.usual
@@ -52,12 +58,12 @@ def find(run: Watched, limits: Limits) -> Findings:
         )
 
 
-def _cause(run: Watched, before: float, began: float, counted: Series | None) -> str | None:
+def _cause(run: Watched, before: tuple[float, float], began: float, counted: Series | None) -> str | None:
     """Return what the metrics say of a slow time since then; None if it is more work, not less speed."""
     nodes, at = run.metrics.nodes, run.metrics.at or began
 
     def change(series: Series) -> tuple[float | None, float | None]:
-        return mean_between(series, before, began), mean_between(series, began, at)
+        return mean_between(series, *before), mean_between(series, began, at)
 
     # Larger inputs are a tenth longer, or use a tenth more GPU memory; other data has another loss.
     sizes = [change(series) for series in (*run.work_per_step, run.progress.loss_series)]
@@ -87,12 +93,12 @@ CHECK = Check(
     Limits,
     find,
     needs="a speed (tokens, samples or steps a second, by the log) below `slowdown_share` of the usual one"
-    " in each third of the window, or below the square of that share in two, after 50 minutes of training."
+    " in each third of the window, or below the square of that share in two, after 45 minutes of training."
     " The text says whether the GPUs are as busy as before.",
     excused="pauses, a speed that is coming back or was as low before for long, but for its noise (batches"
-    " sorted by length),"
-    " reinforcement learning, whose steps vary in work, and larger inputs: longer sequences or batches by the"
-    " log, more tokens in each step, or, unless tokens are counted, more GPU memory.",
+    " sorted by length), reinforcement learning, whose steps vary in work, and larger inputs: longer"
+    " sequences or batches by the log, more tokens in each step, or, unless tokens are counted, more GPU"
+    " memory.",
     costs="the missing share of all GPUs",
     covered_by=frozenset({"stalled"}),
     examples=(

@@ -83,7 +83,7 @@ def _allowed_without_steps_s(run: Watched) -> float:
     pause_s = run.progress.line_pause_s
     if first_ns is None or last_ns is None or pause_s is None or (last_ns - first_ns) / NS_PER_S < ASIDE_S:
         return math.inf
-    return max(ASIDE_S, 3 * pause_s)
+    return max(HOUR_S, 3 * pause_s)
 
 
 def _patience(run: Watched, since: float) -> float:

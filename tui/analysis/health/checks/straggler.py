@@ -35,7 +35,7 @@ class Limits:
     straggler_share: float = limit(
         0.8, "A node is slow if its utilization is below this share of its peers' median."
     )
-    straggler_window_s: float = limit(300.0, "Time during which the node must be slow without interruption.")
+    straggler_window_s: float = limit(600.0, "Time during which the node must be slow without interruption.")
     straggler_step_time: float = limit(
         1.1, "A rank is slow if its step time is this many times that of the others."
     )

@@ -1,0 +1,116 @@
+"""Runs that compute, but learn nothing, or unlearn what they had learned."""
+
+from __future__ import annotations
+
+import re
+from statistics import median
+
+from tui.analysis.health.check import HOUR_S, Check, Example, FindingKind, Findings, NoLimits, Watched
+from tui.analysis.health.checks.loss import NEWEST, rise_of
+from tui.analysis.health.windows import level_between, since_start, values_between
+from tui.text.units import number
+
+_REWARD = re.compile(r"(?i)\b(?:reward|score|return)s?\b")
+
+
+def not_learning(run: Watched, _limits: NoLimits) -> Findings:
+    losses = since_start(run.progress.loss_series, run.attempt_since)
+    rates, values = run.progress.learning_rate_series.values, values_between(losses)
+    if not rates or any(rates) or len(values) < 50 or run.now_s - losses.times[0] < HOUR_S / 2:
+        return
+    first, *_, last = level_between(values, 3)
+    # A rate that is printed with few digits may look like 0, but the loss moves.
+    if abs(last - first) < 0.01 * abs(first) and not run.is_reinforcement:
+        text = f"the learning rate is 0, and the loss has not moved from {number(last)}"
+        yield run.finding("warning", text, short="learning rate is 0", since_s=losses.times[0])
+
+
+NOT_LEARNING = Check(
+    FindingKind("not-learning", 37, "learning rate is 0", wastes_all=True, figures=("loss", "learning rate")),
+    "Nothing learned",
+    "warning",
+    NoLimits,
+    not_learning,
+    needs="a learning rate that is 0 in all lines of the log, and a loss that has moved by less than a"
+    " hundredth in half an hour and 50 lines or more.",
+    excused="reinforcement learning, whose losses stay near 0.",
+    ends="when the learning rate or the loss moves",
+    costs="everything so far: nothing is learned",
+    covered_by=frozenset({"loss-not-finite"}),
+    examples=(
+        Example(
+            "a schedule that never leaves 0",
+            "learning rate is 0",
+            line="step {step}/90000 loss={loss:.4f} lr=0.0",
+            loss=lambda step: 10.82,
+        ),
+        Example(
+            "a rate that is printed with too few digits", line="step {step}/90000 loss={loss:.4f} lr=0.0"
+        ),
+        Example(
+            "a loss that stays, at a tiny rate",
+            line="step {step}/90000 loss={loss:.4f} lr=1e-7",
+            loss=lambda step: 1.2,
+        ),
+    ),
+)
+
+
+def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
+    norms = rise_of(since_start(run.progress.grad_norm_series, run.attempt_since), 3.0)
+    for name, series in run.progress.metrics.items() if norms is not None else ():
+        before, after = (
+            values_between(series, run.attempt_since, norms.since),
+            values_between(series, norms.since),
+        )
+        if not _REWARD.search(name) or len(after) < NEWEST or len(before) < 6 * NEWEST:
+            continue
+        levels, now = level_between(before, len(before) // NEWEST), median(after[-NEWEST:])
+        # Harder tasks cost a part of what was learned, and gradients stay what they were.
+        if now < min(levels) and levels[-1] > levels[0]:
+            short = f"{name} fell to {number(now)}, was {number(levels[-1])}"
+            text = f"{short}, while gradients grew from {number(norms.best)} to {number(norms.now)}"
+            yield run.finding("warning", text, short=short, since_s=norms.since)
+            return
+
+
+COLLAPSED = Check(
+    FindingKind(
+        "reward-collapsed", 36, "reward fell{since}", lines="onset", figures=("metric", "gradient norm")
+    ),
+    "Collapsed reward",
+    "warning",
+    NoLimits,
+    collapsed_reward,
+    needs="a reward, score or return that had grown and is now below all that the run began with, while its"
+    " gradients are three times as large as usual.",
+    excused="a reward that falls while gradients stay, as with harder tasks.",
+    ends="when the reward or the gradients are back",
+    costs="all that is computed from then on, unless the reward recovers",
+    covered_by=frozenset({"loss-not-finite", "loss-exploding"}),
+    examples=(
+        Example(
+            "a policy that collapses",
+            "reward fell to 0.0300, was 0.587",
+            stops_s=0,
+            others=tuple(
+                (
+                    60 * step,
+                    f"step {step}/9000 reward={0.2 + step / 225 if step < 90 else 0.03:.3f} grad_norm={norm}",
+                )
+                for step, norm in ((step, 0.4 if step < 90 else 9.0) for step in range(1, 120))
+            ),
+        ),
+        Example(
+            "harder tasks",
+            stops_s=0,
+            others=tuple(
+                (
+                    60 * step,
+                    f"step {step}/9000 reward={0.2 + step / 225 if step < 90 else 0.1:.3f} grad_norm=0.4",
+                )
+                for step in range(1, 120)
+            ),
+        ),
+    ),
+)
