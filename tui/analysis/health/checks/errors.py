@@ -31,7 +31,8 @@ class Limits:
 def find(run: Watched, limits: Limits) -> Findings:
     errors = run.progress.errors
     last_step_s, usual_s = run.last_step_s or 0.0, run.progress.step_interval_s or 0.0
-    survived_s = last_step_s - max(10.0, usual_s)
+    # A count that moves, of a download or a preparation, shows as much as a step.
+    survived_s = max(last_step_s - max(10.0, usual_s), run.progress.moved_at or 0.0)
     # A run that makes steps may not have had the time for the next ones since.
     makes_steps = usual_s and run.training_since is not None
     decided_s = run.now_s - (10.0 + min(10 * MINUTE_S, max(MINUTE_S, 5 * usual_s)) if makes_steps else 0.0)
@@ -69,7 +70,7 @@ CHECK = Check(
     find,
     needs="log lines that report a crash or an error, by the server's level or by their own words; the first"
     " of them is quoted.",
-    excused="to a remark (info): errors after which the run made steps.",
+    excused="to a remark (info): errors after which the run made steps, or another count moved.",
     ends="`errors_within_s` after the newest",
     costs="unknown",
     examples=(

@@ -122,6 +122,11 @@ def _higher(highest: float, value: float) -> float:
     return value if value > highest or highest != highest else highest
 
 
+def _has_grown(run: Watched, series: Series, level: float) -> bool:
+    """Return False if a series was at that level when the run started: then it was configured to be."""
+    return first_time(series, level) > max(run.growth_since, series.times[0])
+
+
 def _level(highest: Series, at: float) -> float:
     return highest.values[max(0, bisect_right(highest.times, at) - 1)]
 
@@ -153,7 +158,8 @@ def filling(
         yield run.finding(run.lasting(severity, node), text, short=short, node=node, since_s=ahead.since)
     elif used >= nearly_full:
         since = holds_since(utilization, lambda value: value >= nearly_full)
-        yield run.finding(run.lasting("warning", node), text, node=node, since_s=since)
+        severity = "warning" if _has_grown(run, utilization, nearly_full) else "info"
+        yield run.finding(run.lasting(severity, node), text, node=node, since_s=since)
 
 
 def filling_disks(run: Watched, limits: StorageLimits) -> Findings:
@@ -173,7 +179,7 @@ DISK = Check(
     " will be full before the run ends; or usage above `disk_share`. A warning from 95% on, one window"
     " before it is full, or after three hours of growth: before, a saw may show its first tooth.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth up to its highest level"
-    " so far.",
+    " so far. To a remark (info): a disk that was nearly full when the run started.",
     costs="nothing until it is full, then the work since the last checkpoint",
     examples=(
         Example("a disk that fills", "disk full in", disk=lambda at: 0.55 + at / 3600 * 0.18),
@@ -281,16 +287,14 @@ def full_gpu_memory(run: Watched, limits: GpuMemoryLimits) -> Findings:
     if not near:
         return
     share, name, gpu, _ = max(near)
-    # What has been held since the start is what the run was configured to take.
-    reached = [(first_time(series, threshold), series.times[0]) for *_, series in near]
-    has_grown = any(at_s > max(run.growth_since, begin_s) for at_s, begin_s in reached)
+    has_grown = any(_has_grown(run, series, threshold) for *_, series in near)
     where = f"{name} GPU {gpu}" + (f" and {len(near) - 1} more" if len(near) > 1 else "")
     yield run.finding(
         "warning" if has_grown else "info",
         f"GPU memory at {percent(share)} of {bytes_iec(size)}: {where}",
         short=f"GPU memory {percent(share)} full: {where}",
         node=name if len(near) == 1 < len(run.metrics.nodes) else None,
-        since_s=min(reached)[0],
+        since_s=min(first_time(series, threshold) for *_, series in near),
     )
 
 

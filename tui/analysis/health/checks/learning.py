@@ -10,7 +10,7 @@ from tui.analysis.health.checks.loss import NEWEST, rise_of
 from tui.analysis.health.windows import level_between, since_start, values_between
 from tui.text.units import number
 
-_REWARD = re.compile(r"(?i)\b(?:reward|score|return)s?\b")
+_REWARD = re.compile(r"(?i)(?<![a-z])(?:reward|score|return)s?(?![a-z])")
 
 
 def not_learning(run: Watched, _limits: NoLimits) -> Findings:
@@ -58,11 +58,11 @@ NOT_LEARNING = Check(
 
 def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
     norms = rise_of(since_start(run.progress.grad_norm_series, run.attempt_since), 3.0)
-    for name, series in run.progress.metrics.items() if norms is not None else ():
-        before, after = (
-            values_between(series, run.attempt_since, norms.since),
-            values_between(series, norms.since),
-        )
+    if norms is None:
+        return
+    for name, series in run.progress.metrics.items():
+        before = values_between(series, run.attempt_since, norms.since)
+        after = values_between(series, norms.since)
         if not _REWARD.search(name) or len(after) < NEWEST or len(before) < 6 * NEWEST:
             continue
         levels, now = level_between(before, len(before) // NEWEST), median(after[-NEWEST:])

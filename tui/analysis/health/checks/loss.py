@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tui.analysis.health.check import (
     FindingKind,
     Findings,
     NoLimits,
+    Severity,
     Watched,
     limit,
 )
@@ -23,6 +25,9 @@ from tui.analysis.health.windows import holds_since, level_between, noise_of, si
 from tui.analysis.progress.snapshot import MAX_SKIPPED
 from tui.analysis.series import Series
 from tui.text.units import number
+
+TARGET = re.compile(r"(?i)(?<![a-z])(?:loss|reward|score|return)")
+"""Metrics that a run is trained for."""
 
 
 def not_finite(run: Watched, _limits: NoLimits) -> Findings:
@@ -95,14 +100,15 @@ def metric_not_finite(run: Watched, _limits: NoLimits) -> Findings:
         if broken >= 2 * NEWEST and len(before) >= _HISTORY and all(map(math.isfinite, before)):
             text = f"{name} is {number_or_nan(series.values[-1])}, unlike the loss"
             short = f"{name} is {number_or_nan(series.values[-1])}"
-            yield run.finding("warning", text, short=short, since_s=series.times[-broken])
+            severity: Severity = "warning" if TARGET.search(name) else "info"
+            yield run.finding(severity, text, short=short, since_s=series.times[-broken])
             return
 
 
 METRIC_NOT_FINITE = Check(
     FindingKind("metric-not-finite", 35, "metric is NaN{since}", lines="onset", figures=("metric", "loss")),
     "Non-finite metric",
-    "warning",
+    "warning; info if it is no reward or loss",
     NoLimits,
     metric_not_finite,
     needs="ten values in a row of a reward or another metric of the log that are NaN or infinite, after 30"

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from api_client.models.logs import NS_PER_S
-from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
+from tui.analysis.health.check import (
+    MINUTE_S,
+    Check,
+    Example,
+    FindingKind,
+    Findings,
+    Severity,
+    Watched,
+    limit,
+)
 from tui.analysis.node_metrics import LEADER, NodeSnapshot
 from tui.text.units import counted, duration
 
@@ -100,7 +109,10 @@ def missing_nodes(run: Watched, limits: NodeLimits) -> Findings:
             quiet = duration(nodes.quiet_s.get(name, silence.lasts_s))
             text = f"{name} is missing: no metrics for {lasts}, no log line for {quiet}"
         short = f"{name} silent for {lasts}"
-        yield run.finding("critical", text, short=short, node=name, since_s=silence.since)
+        # A run that goes on without a node may have been told to.
+        goes_on = (run.last_step_s or 0.0) > silence.since + 2 * MINUTE_S
+        severity: Severity = "info" if goes_on else "critical"
+        yield run.finding(severity, text, short=short, node=name, since_s=silence.since)
     if nodes.absent:
         expected = run.run.job.node_count or 0
         seen = expected - nodes.absent
@@ -128,7 +140,8 @@ NODES = Check(
     needs="a node that sends no more samples while others do, and whose log fell silent at the same time, or"
     " a run that has stalled as well.",
     excused="a node that still logs, silence of a node that never logs (often only rank 0 does) while the"
-    " run makes progress, nodes that were replaced, and a server that reports only the leader.",
+    " run makes progress, nodes that were replaced, and a server that reports only the leader. To a remark"
+    " (info): a node without which the run makes steps.",
     costs="all nodes, which wait for it",
     examples=(
         Example(
