@@ -20,7 +20,6 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.why.explanation import Clue, Explanation, Figure, markdown
 from tui.feeds.why import WhyFeed, WhyView
 from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
-from tui.screens.charts.builder import BAND_FROM
 from tui.screens.messages import BatchRequested, CopyRequested, ResumeRequested, resume_obstacle
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize, sanitize_beginning
@@ -220,7 +219,7 @@ def _spec(figure: Figure, explanation: Explanation | None, begin: datetime | Non
         tick_base=2 if figure.unit == "B" else 10,
         x_axis="clock",
         emphasis=frozenset({figure.series[-1].name}) if finding is not None and finding.node else frozenset(),
-        band=len(figure.series) >= BAND_FROM,
+        band=len(figure.series) > 1,
         marks=marks,
     )
 

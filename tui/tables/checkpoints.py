@@ -13,7 +13,7 @@ from tui.text.units import UNKNOWN, age, bytes_iec, count, number
 
 SYNC_VIEWS: dict[SyncState, tuple[str, str]] = {
     "uploading": ("↑ uploading", "caution"),
-    "stored": ("✓ stored", "good"),
+    "stored": ("✓ stored", "muted"),
 }
 
 
@@ -46,7 +46,7 @@ def _created(row: CheckpointRow) -> float | None:
 
 
 def _name(row: CheckpointRow) -> list[Span]:
-    name = (row.name, "strong")
+    name = (row.name, "strong" if row.facts.is_best else "plain")
     return [name] if row.is_marked is None else [("✓ " if row.is_marked else "  ", "good"), name]
 
 

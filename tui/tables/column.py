@@ -19,7 +19,8 @@ Span = tuple[str, str]
 Heading = tuple[int, Sequence[Span]]
 """A line above a group of rows: the index of its first row, and a text."""
 
-GAP = 1
+GAP, WIDE_GAP = 1, 2
+"""Cells between columns; the wide gap where it costs no text."""
 MARGIN = 1
 """Cells left of the first column and right of the last."""
 
@@ -130,13 +131,21 @@ def _shown_cells(spans: Sequence[Span]) -> int:
     return cell_width(sanitize("".join(text for text, _ in spans)))
 
 
-def fitted_columns(all_columns: Sequence[Column[Row]], width: int) -> tuple[tuple[Column[Row], int], ...]:
+def gap_between(columns: Sequence[Column[Row]], width: int) -> int:
+    """Return the cells between columns that are as wide as their texts."""
+    room = width - 2 * MARGIN - sum(column.least_cells for column in columns)
+    return WIDE_GAP if room >= WIDE_GAP * (len(columns) - 1) else GAP
+
+
+def fitted_columns(
+    all_columns: Sequence[Column[Row]], width: int, gap: int = GAP
+) -> tuple[tuple[Column[Row], int], ...]:
     """Return the columns that fit into `width` cells, with their widths."""
     columns = list(all_columns)
     room = width - 2 * MARGIN
 
     def needed() -> int:
-        return sum(column.least_cells for column in columns) + GAP * (len(columns) - 1)
+        return sum(column.least_cells for column in columns) + gap * (len(columns) - 1)
 
     while len(columns) > 1 and needed() > room:
         columns.remove(min(reversed(columns), key=lambda column: column.keep))

@@ -24,6 +24,7 @@ from tui.tables.column import (
     Sort,
     Span,
     fitted_columns,
+    gap_between,
     needed_columns,
     sized_columns,
 )
@@ -94,6 +95,7 @@ class RowTable(CursorRows, Generic[Row]):
         self._key = key
         self._opens = opens
         self._sized = sized
+        self._gap = GAP
         self._rows: Sequence[Row] = ()
         self.headings_of: Callable[[Sequence[Row]], Sequence[Heading]] = lambda _rows: ()
         """Returns the lines between the rows, above groups of them."""
@@ -219,7 +221,8 @@ class RowTable(CursorRows, Generic[Row]):
         columns: Sequence[Column[Row]] = self._needed_columns
         if self._sized:
             columns = sized_columns(columns, self._rows[:500], width)
-        self._layout, self._layout_width = fitted_columns(columns, width), width
+            self._gap = gap_between(columns, width)
+        self._layout, self._layout_width = fitted_columns(columns, width, self._gap), width
 
     def _arrow(self, column: Column[Row]) -> str:
         is_sorted = self.sort_mark is not None and self.sort_mark[0] == column.id
@@ -230,7 +233,7 @@ class RowTable(CursorRows, Generic[Row]):
         base = self._component(component) if component else self.rich_style
         segments: list[Segment] = []
         for position, (column, spans, room) in enumerate(self._cells(self._rows[index])):
-            segments.append(Segment(" " * (GAP if position else MARGIN), base))
+            segments.append(Segment(" " * (self._gap if position else MARGIN), base))
             segments.extend(self._cell_segments(column, spans, room, base))
         segments.append(Segment(" " * MARGIN, base))
         return Strip(segments).adjust_cell_length(width, base)
@@ -242,7 +245,7 @@ class RowTable(CursorRows, Generic[Row]):
             spans = [(sanitize(text), tone) for text, tone in column.cell(row)]
             before, text, room = placed[-1] if placed else (column, (), 0)
             if not _length(spans) and before.align == "left" and _length(text) > room:
-                placed[-1] = (before, text, room + GAP + cells)
+                placed[-1] = (before, text, room + self._gap + cells)
             else:
                 placed.append((column, spans, cells))
         return placed
@@ -269,7 +272,7 @@ class RowTable(CursorRows, Generic[Row]):
             arrow = self._arrow(column)
             fitted = clip_middle(column.title, max(1, cells - len(arrow))) + arrow
             parts.append(fitted.rjust(cells) if column.align == "right" else fitted.ljust(cells))
-        return Strip([Segment(" " * MARGIN + (" " * GAP).join(parts), style)]).adjust_cell_length(
+        return Strip([Segment(" " * MARGIN + (" " * self._gap).join(parts), style)]).adjust_cell_length(
             width, style
         )
 
@@ -299,7 +302,7 @@ class RowTable(CursorRows, Generic[Row]):
     def _heading_clicked(self, x: int) -> None:
         left = MARGIN
         for column, cells in self._layout:
-            if left <= x < left + cells + GAP:
+            if left <= x < left + cells + self._gap:
                 self.post_message(self.HeadingPressed(self, column.id))
                 return
-            left += cells + GAP
+            left += cells + self._gap

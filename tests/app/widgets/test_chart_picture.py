@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -245,7 +246,8 @@ def test_all_below_a_line_that_is_alone_or_leads_is_shaded_in_its_color() -> Non
     for column in zip(*cells, strict=True):
         drawn = [row for row, role in enumerate(column) if role in ("0", "area:0:0")]
         if drawn:
-            assert {*column[max(drawn) + 1 :]} <= {"area:0:blank"} and {*column[: min(drawn)]} <= {"blank"}
+            below, above = {*column[max(drawn) + 1 :]}, {*column[: min(drawn)]}
+            assert below <= {"area:0:blank", "area:0:band:0"} and above <= {"blank", "band:0"}
     assert sum(row.count("area:0:blank") for row in cells) > 100
 
     def shades(lines: Sequence[Series], **options: Any) -> set[str]:
@@ -271,3 +273,21 @@ def test_a_plain_number_at_the_cursor_has_five_digits_beside_its_line() -> None:
     reading = spec("loss", cursor=END - SPAN_S / 2)
     title, *rows = text([ramp("loss", 1.0, 1.5)], reading, 60, 12)
     assert any("│1.2542" in row for row in rows) and title.startswith("loss  1.2542")
+
+
+def test_evaluations_are_points_that_do_not_hide_the_line_they_belong_to() -> None:
+    loss, every_fifth = ramp("loss", count=600), slice(None, None, 100)
+    evaluated = Series("eval loss", loss.times[every_fifth], loss.values[every_fifth])
+    rows = draw([loss, evaluated], spec("loss", leads=True), 80, 12)[1:11]
+    cells = [[role for piece, role in row for _ in piece] for row in rows]
+    columns = list(zip(*cells, strict=True))
+    assert 5 <= sum(1 in column for column in columns) <= 12
+    assert sum(0 in column for column in columns) >= 55
+
+
+def test_values_at_the_cursor_do_not_cover_each_other() -> None:
+    reading = spec("loss", leads=True, cursor=END)
+    lines = [ramp("loss", 2.0, 0.999), ramp("eval loss", 2.0, 1.0246)]
+    raster = [line[8:] for line in text(lines, reading, 60, 6)[1:5]]
+    found = [number for line in raster for number in re.findall(r"[0-9.]+", line)]
+    assert found and set(found) <= {"0.99900", "1.0246"}

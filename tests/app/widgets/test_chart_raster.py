@@ -94,11 +94,20 @@ def test_a_dotted_band_keeps_the_ends_of_every_column(bits: dict[int, int]) -> N
         assert dots & -dots == bits[column] & -bits[column]
 
 
-def test_level_of_a_noisy_line_lies_between_ignores_spikes_and_stops_at_gaps() -> None:
+def test_level_of_a_noisy_line_ignores_spikes_stops_at_gaps_and_ends_with_the_newest() -> None:
     values = [n % 2 + 0.0 for n in range(100)]
     values[50] = math.nan
     values[20], values[71] = math.inf, 900.0
     series = Series("s", tuple(n / 10 for n in range(100)), tuple(values))
     spans = middle_spans(braille.reduce_to_spans(series, Grid.over(0, 10, 20)), 0.0, 1000.0)
-    assert all(0.3 <= low == high <= 0.7 for _, low, high, _, _, _ in spans)
+    _, *levels, newest = [low for _, low, high, _, _, _ in spans if low == high]
+    assert len(levels) == len(spans) - 2 and all(0.3 <= level <= 0.7 for level in levels) and newest == 1.0
     assert [joined for *_, joined in spans].count(False) == 2
+
+
+def test_level_of_samples_far_apart_and_of_a_rise_at_the_end_is_what_they_are() -> None:
+    rare = [(column, column % 3, column % 3, 0.0, column % 3, True) for column in range(0, 60, 5)]
+    assert [low for _, low, *_ in middle_spans(rare, 0.0, 9.0)] == [low for _, low, *_ in rare]
+    heights = [max(0, column - 18) for column in range(23)]
+    rising = [(column, high, high, 0.0, high, True) for column, high in enumerate(heights)]
+    assert [low for _, low, *_ in middle_spans(rising, 0.0, 9.0)] == [low for _, low, *_ in rising]

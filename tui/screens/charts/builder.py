@@ -109,9 +109,6 @@ def one_series_each(chart: ChartData) -> list[ChartData]:
     ]
 
 
-BAND_FROM = 4
-"""Charts of this many nodes or GPUs draw a band."""
-
 LEAST_RANGE = 0.25
 """Minimum range of a value axis, as a share of the values; not for losses, whose small changes matter."""
 
@@ -311,9 +308,9 @@ def _first_charts(progress: ProgressSnapshot | None, view: ChartView) -> dict[st
 
 
 def _banded(chart: ChartData, view: ChartView) -> ChartData:
-    """Draw many lines, which would paint over each other, as a band."""
-    many = len(chart.series) >= BAND_FROM and not view.lines
-    return replace(chart, spec=replace(chart.spec, band=True)) if many else chart
+    """Draw nodes or GPUs, which do the same and would paint over each other, as a band."""
+    band = len(chart.series) > 1 and not view.lines
+    return replace(chart, spec=replace(chart.spec, band=band))
 
 
 def _rounded_up(end: float, length: float) -> float:

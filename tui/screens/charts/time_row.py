@@ -17,7 +17,7 @@ from tui.widgets.tones import tone_styles
 
 GAP = "  "
 MIN_MAP_CELLS = 16
-TONES = {"good": "good", "caution": "warn", "bad": "bad"}
+TONES = {"good": "muted", "caution": "warn", "bad": "bad"}
 
 
 @dataclass(frozen=True, slots=True)

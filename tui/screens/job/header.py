@@ -68,8 +68,8 @@ CHECKPOINT_PART = 4
 SEPARATOR_CELLS = 3
 UNLIMITED_CELLS = 10_000
 _CLAUSE = re.compile("[:,] ")
-SAVED, FAULTY = ("◆", "good"), ("✗", "bad")
-"""The signs of checkpoints."""
+SAVED, EARLIER, FAULTY = ("◆", "good"), ("◆", "muted"), ("✗", "bad")
+"""The signs of checkpoints: the newest, which is what a run that ends now leaves, and those before it."""
 
 
 class RunHeader(Vertical):
@@ -161,12 +161,14 @@ def _bar(run: RunSnapshot, fraction: float, cells: int) -> Fact:
     tone = "bad" if is_ruined else "muted" if run.job.is_finished else "bar"
     done, rest = thin_bar(fraction, cells)
     bar = [*((sign, tone) for sign in done), *((sign, "faint") for sign in rest)]
-    total = run.progress.total_steps if run.progress is not None else None
-    for checkpoint in (run.checkpoints or ()) if total else ():
-        step = step_of(checkpoint.checkpoint_id)
-        if step is not None and total and 0 <= step <= total:
-            faulty = bool(run.faults) and run.faults.get(saved_key(checkpoint)) is not None
-            bar[min(round(step / total * cells), cells - 1)] = FAULTY if faulty else SAVED
+    total = (run.progress.total_steps if run.progress is not None else None) or 0
+    steps = ((step_of(saved.checkpoint_id), saved) for saved in (run.checkpoints or ()) if total)
+    places = {step: saved for step, saved in steps if step is not None and 0 <= step <= total}
+    newest = max(places, default=0)
+    for step, saved in sorted(places.items(), key=itemgetter(0)):
+        sign = SAVED if step == newest else EARLIER
+        faulty = (run.faults or {}).get(saved_key(saved)) is not None
+        bar[min(round(step / max(total, 1) * cells), cells - 1)] = FAULTY if faulty else sign
     return bar
 
 

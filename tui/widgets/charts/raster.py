@@ -1,4 +1,4 @@
-"""Draw the lines of a chart into its raster; noisy lines become a band with their usual level on top.
+"""Draw the lines of a chart into its raster: the usual level of each, over a band of its samples.
 
 The band keeps the lowest and the highest sample of every dot column, so no spike is lost. Its interior is
 dotted to tell it from a line on terminals without color.
@@ -6,6 +6,7 @@ dotted to tell it from a line on terminals without color.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -17,9 +18,6 @@ from tui.widgets.charts.braille import Grid, Span
 from tui.widgets.charts.parts import letter, parts
 from tui.widgets.charts.spec import ChartSpec, Line, Role, value_at
 
-MIN_BAND_DOTS = 2.0
-"""A line with at least this average thickness, in dots, is drawn as a band."""
-
 AREA, BAND = "area", "band"
 """What the roles of cells below a line, and of the dots of a band, begin with.
 
@@ -27,7 +25,7 @@ The index of the series follows; none if the band is of many. Of an area it is t
 role of what is drawn over the area comes after it.
 """
 MIDDLE_COLUMNS = 3
-"""Half of the dot columns, beside its own, that the usual level of a noisy line is taken from."""
+"""Half of the dot columns, beside its own, that the usual level of a line is taken from."""
 
 _EVEN = int("5" * 256, 16)  # more bits than any chart has dot rows
 _ODD = _EVEN << 1
@@ -35,13 +33,6 @@ _ODD = _EVEN << 1
 
 Dots = dict[int, int]
 """The dots of each column that has any, as bits; bit 0 is the lowest."""
-
-
-def is_band(spans: Sequence[Span], dot_rows: int, bottom: float, top: float) -> bool:
-    if not spans or top <= bottom:
-        return False
-    thick = sum(min(high, top) - max(low, bottom) for _, low, high, _, _, _ in spans if high > low)
-    return thick / (top - bottom) * (dot_rows - 1) >= MIN_BAND_DOTS * len(spans)
 
 
 def dotted(bits: Dots, grid: Grid) -> Dots:
@@ -53,12 +44,20 @@ def dotted(bits: Dots, grid: Grid) -> Dots:
 
 
 def middle_spans(spans: Sequence[Span], bottom: float, top: float) -> list[Span]:
-    """Return the usual level of a noisy line: the median of the middles of columns next to each other."""
+    """Return the usual level of a line: the median of the middles of columns close to each other.
+
+    Towards the ends there are fewer such columns, as many on both sides, so that a rise of the last minutes
+    is not left out; the line ends with the newest sample.
+    """
     middles = [(max(low, bottom) + min(high, top)) / 2 for _, low, high, _, _, _ in spans]
+    middles[-1:] = [newest for *_, newest, _ in spans[-1:]]
     middles = [min(max(middle, bottom), top) for middle in middles]
+    columns = [span[0] for span in spans]
     levels: list[Span] = []
-    for position, (column, *_, joined) in enumerate(spans):
-        level = median(middles[max(0, position - MIDDLE_COLUMNS) : position + MIDDLE_COLUMNS + 1])
+    for column, *_, joined in spans:
+        half = min(MIDDLE_COLUMNS, column - columns[0], columns[-1] - column)
+        begin, end = bisect_left(columns, column - half), bisect_right(columns, column + half)
+        level = median(middles[begin:end])
         levels.append((column, level, level, level, level, joined))
     return levels
 
@@ -131,19 +130,21 @@ def draw_raster(
     gray: Dots = {}
     crowd = [spans_of(index, spec.smoothing) for index in drawn.crowd]
     if spec.band and crowd:
-        band, lines["median"] = _band_and_median(crowd)
-        bands[BAND] = dots_of(band)
+        band, middle = _band_and_median(crowd)
+        bands[BAND], lines["median"] = dots_of(band), middle_spans(middle, *ends)
     else:
         for spans in crowd:
             for column, dots in dots_of(spans).items():
                 gray[column] = gray.get(column, 0) | dots
     # The bands of more lines would cover each other.
-    few = not spec.smoothing and len(drawn.lines) + len(crowd) <= 3
+    few = not spec.smoothing and len(drawn.lines) + (len(lines) or len(crowd)) <= 3
     for index in sorted(drawn.lines, key=lambda index: series[index].name == spec.selected):
         lines[index] = spans_of(index, spec.smoothing)
         if spec.smoothing and spec.raw:
             bands[f"{BAND}:{index}"] = dots_of(spans_of(index, 0.0))
-        elif few and is_band(lines[index], dot_rows, *ends):
+        elif spec.leads and index:  # evaluations are points, between which the line they belong to is seen
+            lines[index] = [(*span[:-1], False) for span in lines[index]]
+        elif few:
             bands[f"{BAND}:{index}"] = dots_of(lines[index])
             lines[index] = middle_spans(lines[index], *ends)
 
@@ -203,12 +204,18 @@ def _mark(drawn: Sequence[tuple[int, Sequence[braille.Cell]]], canvas: Canvas) -
 
 
 def _label(canvas: Canvas, cursor: int, line_cells: Sequence[braille.Cell], text: str, role: Role) -> None:
-    """Write a value beside the cursor, next to where its line crosses it: over nothing else if possible."""
+    """Write a value beside the cursor, next to where its line crosses it: over nothing else if possible.
+
+    It is left out if it would cover another value; the legend has both.
+    """
     crossing = next((row for row, column, _ in line_cells if column == cursor), None)
     fits_right = cursor + 1 + len(text) <= canvas.width
     if not text or crossing is None or not (fits_right or len(text) <= cursor):
         return
     begin = cursor + 1 if fits_right else cursor - len(text)
     rows = [row for row in (crossing - 1, crossing + 1) if 0 <= row < canvas.rows]
-    free = [row for row in rows if {*canvas.roles[row][begin : begin + len(text)]} == {_BLANK}]
-    canvas.write([*free, crossing][0], begin, text, role)
+    cells = slice(begin, begin + len(text))
+    free = [row for row in rows if {*canvas.roles[row][cells]} == {_BLANK}]
+    row = [*free, crossing][0]
+    if not any(map(str.isdigit, canvas.characters[row][cells])):
+        canvas.write(row, begin, text, role)
