@@ -231,6 +231,7 @@ class AppScreen(OpenedWhole, Screen[None]):
 
     def action_refresh(self) -> None:
         self._feed.refresh()
+        self.notify("Refreshing…")
 
     def action_back(self) -> None:
         self.leave()

@@ -264,7 +264,7 @@ def job_row(
         charge=charge(job, now, preview.idle_s),
         sign=SIGNS[alarms[0].severity] if alarms else status.sign,
         tone=TONES[alarms[0].severity] if alarms else status.tone,
-        note=brief(alarms[0], now) if alarms else _note(job, place),
+        note=brief(worst, now) if worst is not None else _note(job, place),  # what the money is lost by
         saved=_saved(job, preview, now),
         preview=preview,
         age=age(age_s) if job.created_at else UNKNOWN,

@@ -122,6 +122,8 @@ class TimeBar(Widget):
         slower = [speed for speed in SPEEDS if speed < clock.speed]
         faster = [speed for speed in SPEEDS if speed > clock.speed]
         speeds = faster[:1] if by > 0 else slower[-1:]
+        if not speeds:
+            self.notify(f"{clock.speed:,}× is the {'highest' if by > 0 else 'lowest'} speed.")
         clock.speed = speeds[0] if speeds else clock.speed
         self.refresh()
 
