@@ -105,6 +105,8 @@ def _problems(row: JobRow, at: datetime) -> list[Sequence[Span]]:
         rate = f", {money(row.wasted_usd_per_hour)} an hour"
         lines.append([(f"  ≈${row.lost_usd:,.0f} lost so far{rate}", "strong")])  # cents would flicker
     if not row.findings:
-        about = sanitize(row.job.error_message or "") or row.note or progress_words(row) or row.status.word
+        unread = "reading the log…" if row.running and not row.judged else ""
+        about = sanitize(row.job.error_message or "") or row.note or progress_words(row)
+        about = about or unread or row.status.word
         lines.append([(about, "plain"), (f"  {row.saved}" if row.running else "", "muted")])
     return lines
