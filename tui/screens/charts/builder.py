@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, floor, inf, isfinite, log2, nan
+from typing import NamedTuple
 
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.progress.metrics import grouped, headline_metrics
@@ -227,15 +228,23 @@ def _by_step(spec: ChartSpec, progress: ProgressSnapshot) -> ChartSpec:
         start=min(start, end - 1),
         end=end,
         cursor=None if spec.cursor is None else clock.step(spec.cursor),
-        marks=_marks_by_step((spec.marks, progress.step_series)),
+        marks=_marks_by_step(_TimedMarks(spec.marks, progress.step_series)),
     )
 
 
-@remembered(lambda marks_and_steps: marks_and_steps)
-def _marks_by_step(marks_and_steps: tuple[tuple[Mark, ...], Series]) -> tuple[Mark, ...]:
-    marks, steps = marks_and_steps
-    clock = StepTimeMap(steps)
-    return tuple(replace(mark, at=clock.step(mark.at)) for mark in marks)
+class _TimedMarks(NamedTuple):
+    marks: tuple[Mark, ...]
+    steps: Series
+
+
+def _itself(timed: _TimedMarks) -> _TimedMarks:
+    return timed
+
+
+@remembered(_itself)
+def _marks_by_step(timed: _TimedMarks) -> tuple[Mark, ...]:
+    clock = StepTimeMap(timed.steps)
+    return tuple(replace(mark, at=clock.step(mark.at)) for mark in timed.marks)
 
 
 def _over_steps(chart: ChartData, *, progress: ProgressSnapshot, whole: bool) -> ChartData:
