@@ -1,5 +1,6 @@
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -7,13 +8,15 @@ from textual.message import Message
 from textual.pilot import Pilot
 
 from api_client.models import JobMetrics, NodeSeries, QueueContext
-from support.dashboard import Heard, job_view, opened, pressed, text_of
+from support.dashboard import Heard, StubFeed, job_view, opened, pressed, text_of
 from support.sick_runs import sick_run
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, run, series
 from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.snapshot import ProgressSnapshot, RunPhase
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
+from tui.feeds.files import CacheSnapshot
+from tui.screens.cache import CacheScreen
 from tui.screens.charts.builder import run_charts
 from tui.screens.charts.view import ChartView
 from tui.screens.job import header
@@ -30,6 +33,19 @@ def said(facts: Any) -> str:
 async def taken(pilot: Pilot[Any], message: Message) -> str:
     pilot.app.screen.post_message(message)
     return await pressed(pilot)
+
+
+async def test_job_below_another_screen_is_drawn_again_once_that_has_closed() -> None:
+    app = job_view()
+    async with opened(app) as pilot:
+        screen: Any = app.screen
+        before: RunSnapshot = screen.snapshot
+        await app.push_screen(CacheScreen("llama-sft", partial(StubFeed, CacheSnapshot())))
+        screen.take(replace(before, job=before.job.model_copy(update={"name": "renamed"})))
+        await pressed(pilot)
+        assert screen.snapshot is before
+        assert screen.job.name == "renamed"
+        assert "renamed" in await pressed(pilot, "escape")
 
 
 @pytest.mark.proves("README.md", "Is it healthy, how fast is it, which node is slow?")

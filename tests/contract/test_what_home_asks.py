@@ -13,10 +13,11 @@ from api_client.clock import Clock, SystemClock
 from api_client.models import TrainingJob
 from api_client.streams.logs import LATENESS_MS
 from api_client.streams.pages import MAX_PAGE_LINES
-from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, line
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, line, project
 from support.fake_runs import iso
 from support.log_server import FastClock
 from support.remotes import remote_of
+from tui.analysis.connection import Connection
 from tui.analysis.fleet.snapshot import FleetSnapshot
 from tui.analysis.progress.fold import ProgressFold
 from tui.feeds.fleet import FleetFeed
@@ -156,6 +157,48 @@ async def test_the_more_jobs_the_seldomer_all_are_asked_for(jobs: int, between: 
     assert [place for place, is_whole in enumerate(searches[:ROUNDS]) if is_whole] == [
         *range(0, ROUNDS, between)
     ]
+
+
+async def test_projects_are_listed_again_for_a_job_of_an_unknown_one() -> None:
+    listed, found = asyncio.Event(), asyncio.Event()
+
+    def take(fleet: FleetSnapshot) -> None:
+        if len([each for each in baseten.asked if each.path.endswith("/search")]) >= 5:
+            listed.set()
+        if any(each.name == "new" for each in fleet.projects):
+            found.set()
+
+    def listings() -> int:
+        return sum(each.path.endswith("/training_projects") for each in baseten.asked)
+
+    with FakeBaseten() as baseten:
+        baseten.jobs = [job("one")]
+        session = Session(remote_of(baseten))
+        task = asyncio.create_task(FleetFeed(session, take, list_interval_s=0.01).run())
+        try:
+            await asyncio.wait_for(listed.wait(), timeout=60)
+            known = listings()
+            baseten.projects = [*baseten.projects, project("p2", "new")]
+            baseten.jobs = [*baseten.jobs, job("two", "RUNNING", training_project_id="p2")]
+            await asyncio.wait_for(found.wait(), timeout=60)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await session.client.aclose()
+    assert (known, listings()) == (1, 2)
+
+
+async def test_screens_learn_of_an_answer_only_if_it_is_seconds_newer() -> None:
+    clock, shared = FastClock(), list[Connection]()
+    with FakeBaseten() as baseten:
+        session = Session(remote_of(baseten), clock=clock, on_connection=shared.append)
+        for pause_s in (0.0, 1.0, 2.0):
+            await clock.sleep(pause_s)
+            await session.check()
+        await session.client.aclose()
+    answers = [each.answered_at for each in shared if each.answered_at is not None]
+    assert [(answer - answers[0]).total_seconds() for answer in answers] == [0, 3]
+    assert session.connection.answered_at == answers[-1]
 
 
 @pytest.mark.parametrize(("jobs_per_second", "interval_s"), [(1000, 1.0), (10, 5.0), (1, 10.0)])
