@@ -14,10 +14,10 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
-def listed(names: Sequence[str], most: int) -> str:
-    """Return ``a, b and 7 more``, naming at most ``most``."""
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+def listed(names: Sequence[str], max_names: int) -> str:
+    """Return ``a, b and 7 more``, naming at most ``max_names``."""
+    rest = len(names) - max_names
+    return ", ".join(names[:max_names]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def retrying_words(delay_s: float) -> str:

@@ -32,10 +32,10 @@ async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
 class RunCache(dict[str, ComparedRun]):
     """The newest finished runs that were read without gaps, by job id, since they no longer change."""
 
-    def keep(self, run: ComparedRun, most: int = 16) -> None:
+    def keep(self, run: ComparedRun, max_runs: int = 16) -> None:
         if run.job.is_finished and not run.gap_count:
             self[run.job.id] = run
-            while len(self) > most:
+            while len(self) > max_runs:
                 del self[next(iter(self))]
 
 

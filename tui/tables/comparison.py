@@ -25,10 +25,12 @@ def comparison_columns(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...
         )
         for index, name in enumerate(names)
     ]
-    most = len(names) + 1
+    last_to_go = len(names) + 1
     return (
-        Column("differs", "", _differs, width=1, keep=most + 1, heading=" "),
-        Column("title", "", text_cell(lambda row: row.title, "muted"), width=14, keep=most, heading=" "),
+        Column("differs", "", _differs, width=1, keep=last_to_go + 1, heading=" "),
+        Column(
+            "title", "", text_cell(lambda row: row.title, "muted"), width=14, keep=last_to_go, heading=" "
+        ),
         *runs,
     )
 

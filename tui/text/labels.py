@@ -49,5 +49,7 @@ def decimal_label(step: float) -> Label:
 
 def number_formats(ticks: Sequence[float]) -> tuple[Label, ...]:
     """Return formatters with enough digits to distinguish the ticks, the shortest first."""
-    least = min((abs(after - before) for before, after in pairwise(ticks) if after != before), default=0.0)
-    return decimal_label(least), decimal_label(least / 100)
+    smallest_step = min(
+        (abs(after - before) for before, after in pairwise(ticks) if after != before), default=0.0
+    )
+    return decimal_label(smallest_step), decimal_label(smallest_step / 100)

@@ -41,9 +41,9 @@ def fitted(summary: Document) -> Document:
     Items are in the order of their importance, but the newest line of the log is the last. One problem
     without log lines and the rest without lists always fit, because each of their texts is bounded.
     """
-    for part, least in _DROPPED:
+    for part, min_items in _DROPPED:
         items = summary[part]
-        while size_bytes(summary) > LIMIT_BYTES and len(items) > least:
+        while size_bytes(summary) > LIMIT_BYTES and len(items) > min_items:
             del items[0 if part == "untrusted_log" else -1]
             if part in ("problems", "metrics"):
                 left_out = summary.setdefault("left_out", {})

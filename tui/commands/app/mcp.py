@@ -123,8 +123,8 @@ class Tools:
     async def metric_series(self, job_id: Id, name: str, points: int = 100) -> list[str]:
         """Return a curve over time and steps, at most 200 points: evenly chosen ones if it has more."""
         out, _ = await self._output("progress", "--output=json", f"--metric={name}", "--", job_id)
-        most = max(2, min(points, MOST_ITEMS))
-        return [_fitting({curve: _thinned(values, most) for curve, values in json.loads(out).items()})]
+        max_points = max(2, min(points, MOST_ITEMS))
+        return [_fitting({curve: _thinned(values, max_points) for curve, values in json.loads(out).items()})]
 
     async def compare_jobs(self, job_ids: list[Id]) -> list[str]:
         """Compare two or more jobs: outcome, duration, loss at the same step, speed, cost, checkpoints."""
@@ -204,31 +204,31 @@ def _in_words_of_tools(message: str, arguments: Iterable[str]) -> str:
     return re.sub(r"'?(--[a-z-]+)'?", lambda match: parameters.get(match[1], match[0]), message)
 
 
-def _thinned(values: list[Any], most: int) -> list[Any]:
+def _thinned(values: list[Any], max_items: int) -> list[Any]:
     """Return at most that many values, evenly chosen, the first and the last among them."""
-    if len(values) <= most:
+    if len(values) <= max_items:
         return values
-    return [values[round(position * (len(values) - 1) / (most - 1))] for position in range(most)]
+    return [values[round(position * (len(values) - 1) / (max_items - 1))] for position in range(max_items)]
 
 
 def _fitting(document: Any, *, newest: bool = False) -> str:
-    """Return JSON of at most ``_MOST_DATA`` characters; lists are cut to their first, or newest, items."""
-    most = MOST_ITEMS
+    """Return JSON of at most ``_MOST_DATA``; lists are cut to their first, or newest, items."""
+    max_items = MOST_ITEMS
     text = json.dumps(document)
-    while len(text) > _MOST_DATA and most:
-        answer = _shortened(document, most, newest=newest)
-        text = json.dumps({"cut": f"lists to {most} items; ask for less", "answer": answer})
-        most //= 2
+    while len(text) > _MOST_DATA and max_items:
+        answer = _shortened(document, max_items, newest=newest)
+        text = json.dumps({"cut": f"lists to {max_items} items; ask for less", "answer": answer})
+        max_items //= 2
     return f"{text}\n"
 
 
-def _shortened(value: Any, most: int, *, newest: bool) -> Any:
+def _shortened(value: Any, max_items: int, *, newest: bool) -> Any:
     if isinstance(value, dict):
         fields = list(value.items())[:MOST_ITEMS]
-        return {name: _shortened(item, most, newest=newest) for name, item in fields}
+        return {name: _shortened(item, max_items, newest=newest) for name, item in fields}
     if isinstance(value, list):
-        items = value[-most:] if newest else value[:most]
-        return [_shortened(item, most, newest=newest) for item in items]
+        items = value[-max_items:] if newest else value[:max_items]
+        return [_shortened(item, max_items, newest=newest) for item in items]
     return _cut(value, _LONGEST_TEXT) if isinstance(value, str) else value
 
 
@@ -240,8 +240,8 @@ def _fitting_lines(text: str) -> str:
     return "\n".join(lines[:count]) + f"{rest}\n"
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}…"
+def _cut(text: str, max_characters: int) -> str:
+    return text if len(text) <= max_characters else f"{text[:max_characters]}…"
 
 
 MISSING = "bt-tui mcp needs the MCP SDK: {python} -m pip install 'mcp>=2.3,<3'"

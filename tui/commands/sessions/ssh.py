@@ -259,9 +259,9 @@ def _install(path: Path, block: str) -> None:
 
 
 def _minutes_option(name: str) -> Callable[[Command], Command]:
-    least = click.IntRange(min=-1)
+    minutes = click.IntRange(min=-1)
     return click.option(
-        name, "minutes", type=least, metavar="MINUTES", help="Extend the sessions; -1 for ten years."
+        name, "minutes", type=minutes, metavar="MINUTES", help="Extend the sessions; -1 for ten years."
     )
 
 

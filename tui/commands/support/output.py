@@ -39,7 +39,7 @@ from tui.text.units import counted
 def known_names(names: Iterable[str]) -> str:
     """List names in natural order: ``a, b and 7 more``."""
     sorted_names = sorted(set(names), key=natural_key)
-    return listed(list(map(_shown, sorted_names)), most=12) or "none"
+    return listed(list(map(_shown, sorted_names)), max_names=12) or "none"
 
 
 def unknown_value(what: str, typed: str, known: Iterable[str]) -> str:
