@@ -245,10 +245,10 @@ async def test_the_nodes_at_large_over_time_worst_first_and_into_one() -> None:
 WORDS = {
     "healthy": "✓ healthy",
     "hang": "✗ no step, no log line for 24m",
-    "straggler": "▲ node-2 slow: GPU 58% vs 95%",
+    "straggler": "▲ node-2 slow: GPU 55% vs 93%",
     "nan": "✗ loss is NaN for 9m",
     "explode": "✗ loss diverging for 8m: 8.45, was 0.917",
-    "leak": "ℹ GPU memory of node-2 GPU 7 full in 52m",
+    "leak": "▲ GPU memory of node-2 GPU 7 full in 52m",
     "disk": "✗ disk of node-2 is 95% full",
     "silent": "✗ node-2 silent for 15m",
     "idle": "ℹ node-2: GPUs idle",

@@ -177,7 +177,7 @@ DISK = Check(
     filling_disks,
     needs="usage above 70% that has grown in each quarter of the window (or of four times that window) and"
     " will be full before the run ends; or usage above `disk_share`. A warning from 95% on, one window"
-    " before it is full, or after three hours of growth: before, a saw may show its first tooth.",
+    " before it is full, or after three hours of growth.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth up to its highest level"
     " so far. To a remark (info): a disk that was nearly full when the run started.",
     costs="nothing until it is full, then the work since the last checkpoint",

@@ -109,9 +109,9 @@ def missing_nodes(run: Watched, limits: NodeLimits) -> Findings:
             quiet = duration(nodes.quiet_s.get(name, silence.lasts_s))
             text = f"{name} is missing: no metrics for {lasts}, no log line for {quiet}"
         short = f"{name} silent for {lasts}"
-        # A run that goes on without a node may have been told to.
-        goes_on = (run.last_step_s or 0.0) > silence.since + 2 * MINUTE_S
-        severity: Severity = "info" if goes_on else "critical"
+        # A run that started again without a node and makes steps was made smaller.
+        is_smaller = silence.since - 10 * MINUTE_S < run.attempt_since < (run.last_step_s or 0.0)
+        severity: Severity = "info" if is_smaller else "critical"
         yield run.finding(severity, text, short=short, node=name, since_s=silence.since)
     if nodes.absent:
         expected = run.run.job.node_count or 0
@@ -141,7 +141,7 @@ NODES = Check(
     " a run that has stalled as well.",
     excused="a node that still logs, silence of a node that never logs (often only rank 0 does) while the"
     " run makes progress, nodes that were replaced, and a server that reports only the leader. To a remark"
-    " (info): a node without which the run makes steps.",
+    " (info): a node without which the run has started again and makes steps.",
     costs="all nodes, which wait for it",
     examples=(
         Example(

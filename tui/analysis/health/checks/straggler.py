@@ -216,7 +216,7 @@ CHECK = Check(
     " clocks has normal utilization: only step times show it.",
     excused="nodes that keep their share or have been as low before (roles, turns), half of the nodes or more"
     " that change together, a leader, a busier trainer in reinforcement learning, idle nodes,"
-    " evaluations and saves, and the first 15 minutes. To a remark (info): a node that"
+    " evaluations and saves, and the first half an hour. To a remark (info): a node that"
     " lags while steps have not slowed by most of its lag, or in reinforcement learning.",
     costs="what the others wait: a node at 70% of their speed costs 30% of all nodes",
     covered_by=frozenset({"node-missing", "gpu-idle"}),
