@@ -31,8 +31,8 @@ NOT_LEARNING = Check(
     "warning",
     NoLimits,
     not_learning,
-    needs="a learning rate that is 0 in all of the log, and a loss that moves by less than a hundredth in half"
-    " an hour and 50 lines.",
+    needs="a learning rate that is 0 in all of the log, and a loss that moves by less than a hundredth in"
+    " half an hour and 50 lines.",
     excused="reinforcement learning, whose losses stay near 0.",
     ends="when the learning rate or the loss moves",
     costs="everything so far: nothing is learned",

@@ -212,8 +212,7 @@ CHECK = Check(
     " throughout the window, or throughout four steps if these take longer; or one that works on while"
     " three or more others come to wait at the same lower level; or ranks that print slower step times,"
     " beyond the noise of the others, in both halves of their newest 40 steps. A node that was slow from"
-    " the beginning is judged if the others are alike and hold as much in memory. A node with throttled"
-    " clocks has normal utilization: only step times show it.",
+    " the beginning is judged if the others are alike and hold as much in memory.",
     excused="nodes that keep their share or have been as low before (roles, turns), half of the nodes or more"
     " that change together, a leader, a busier trainer in reinforcement learning, idle nodes,"
     " evaluations and saves, and the first half an hour. To a remark (info): a node that"
