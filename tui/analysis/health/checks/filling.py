@@ -304,9 +304,8 @@ GPU_MEMORY = Check(
     "info; warning if it has grown to it",
     GpuMemoryLimits,
     full_gpu_memory,
-    needs="a GPU whose memory stays above `gpu_memory_share` of its limit for two minutes. A warning if it"
-    " was lower for the first 15 minutes of training.",
-    excused="peaks. To a remark (info): a level that has not changed since the run started, which is what it"
+    needs="a GPU whose memory stays above `gpu_memory_share` of its limit for two minutes.",
+    excused="peaks. To a remark (info): a level of the first 15 minutes of training, which is what the run"
     " was configured to take.",
     costs="nothing until an allocation fails, then the work since the last checkpoint",
     examples=(
