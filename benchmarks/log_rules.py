@@ -1,6 +1,6 @@
 """What each rule of the log reader earns: every constant and expression is switched off in turn.
 
-    python benchmarks/log_rules.py [--words] EXCERPTS.json […] NOISE.txt […]
+    python benchmarks/log_rules.py [--only NAME] [--words] EXCERPTS.json […] NOISE.txt […]
 
 A JSON file is a list of excerpts: ``lines`` of a log, and ``expect``, the fields by line; none for a chat. In
 any other file, such as code or documentation, nothing is progress. An expression then matches nothing, a set
@@ -49,12 +49,15 @@ def main() -> None:
     """Print a line for each rule."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--only", default="", help="only rules with this in their names, such as vocabulary")
     parser.add_argument("--words", action="store_true", help="also each word and entry of a set or table")
     arguments = parser.parse_args()
     sets = [excerpts_of(path) for path in arguments.files]
     baseline = [score(excerpts) for excerpts in sets]
     print(f"{'as it is':60}", *(f"{right:4} right {false:3} false" for right, false in baseline))
     for rule, original, changed, label in rules(words=arguments.words):
+        if arguments.only not in label:
+            continue
         replace_rule(rule, original, changed)
         results = [score(excerpts) for excerpts in sets]
         replace_rule(rule, changed, original)
