@@ -6,6 +6,7 @@ import re
 from bisect import insort
 from typing import Literal, NamedTuple
 
+from tui.analysis.bounded import Bounded
 from tui.analysis.logs.excerpt import excerpt
 from tui.text.sanitize import last_carriage_segment
 
@@ -102,7 +103,7 @@ class MovingCounts:
     __slots__ = ("_counts",)
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, str, float], list[tuple[float, float]]] = {}
+        self._counts: Bounded[tuple[str, str, float], list[tuple[float, float]]] = Bounded(256, list)
 
     def read(self, time: float, source: str, message: str) -> bool:
         """Read a line, in any order; return True if it has a count."""
@@ -117,10 +118,7 @@ class MovingCounts:
 
     def add(self, time: float, source: str, name: str, done: float, total: float) -> None:
         """Record a count, in any order."""
-        key = (source, name, total)
-        if len(self._counts) >= 256 and key not in self._counts:
-            del self._counts[min(self._counts, key=lambda key: self._counts[key][-1])]
-        counts = self._counts.setdefault(key, [])
+        counts = self._counts[source, name, total]
         insort(counts, (time, done))
         del counts[:-16]
 

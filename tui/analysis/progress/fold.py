@@ -7,12 +7,14 @@ stores what lines report, by time; everything else is derived when a snapshot is
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap
+from tui.analysis.bounded import Bounded
 from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.logs.levels import RANKS, level_rank
@@ -111,7 +113,8 @@ class ProgressFold:
         self._chosen: str | None = None
         self._withdrawals = 0
         self._forget_readings()
-        self._replicas: dict[str, list[int]] = {}  # first and last timestamp, and the number of lines
+        self._replicas: Bounded[str, list[int]] = Bounded(1024, _no_lines)
+        """The first and the last timestamp, and the number of lines."""
         self._active = TimeRanges()
         self._gaps: set[tuple[int, int]] = set()
         self._errors = ErrorLines()
@@ -185,14 +188,10 @@ class ProgressFold:
         return self._snapshot
 
     def _count_line(self, replica: str, stamp_ns: int) -> None:
-        lines = self._replicas.get(replica)
-        if lines is None:
-            if len(self._replicas) >= 1024:
-                replica = ""
-            lines = self._replicas.setdefault(replica, [stamp_ns, stamp_ns, 0])
+        lines = self._replicas[replica]
         if stamp_ns > lines[1]:
             lines[1] = stamp_ns
-        elif stamp_ns < lines[0]:
+        if stamp_ns < lines[0]:
             lines[0] = stamp_ns
         lines[2] += 1
 
@@ -342,6 +341,10 @@ class ProgressFold:
         if moved_at <= step_at + max(60.0, 2 * (interval_s or 0.0)):
             return None
         return RunPhase("other", moved_at, moved_at, first=False)
+
+
+def _no_lines() -> list[int]:
+    return [sys.maxsize, 0, 0]
 
 
 def _measured(shown: Stream, streams: _Streams) -> dict[str, Any]:

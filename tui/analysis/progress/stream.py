@@ -136,14 +136,12 @@ class Stream:
 
     def _losses_named(self, name: str) -> ThinnedPoints:
         named = self.losses_by_name
-        points = named.get(name)
-        if points is None:
-            name = name if len(named) < 16 else "loss"
-            points = named.setdefault(name, ThinnedPoints("loss", self._limit))
-        return points
+        return self._points(named, name if name in named or len(named) < 16 else "loss", "loss")
 
     def _field(self, name: str) -> ThinnedPoints:
-        points = self.fields.get(name)
-        if points is None:
-            points = self.fields[name] = ThinnedPoints(CURVES.get(name, name), self._limit)
-        return points
+        return self._points(self.fields, name, CURVES.get(name, name))
+
+    def _points(self, curves: dict[str, ThinnedPoints], name: str, title: str) -> ThinnedPoints:
+        if name not in curves:
+            curves[name] = ThinnedPoints(title, self._limit)
+        return curves[name]

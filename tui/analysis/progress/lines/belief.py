@@ -11,15 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
-from typing import TypeVar
 
+from tui.analysis.bounded import Bounded
 from tui.analysis.progress.lines.reading import ParsedMetrics, Told
 from tui.analysis.progress.lines.template import MEASURES, Form
 
 MAX_KINDS = 1024
 """Kinds of readings that are held or believed, and replicas that are told apart."""
-
-_Held = TypeVar("_Held")
 
 
 def measures_of(reading: ParsedMetrics) -> int:
@@ -54,8 +52,6 @@ def has_risen(readings: Iterable[Told], form: Form) -> bool:
 class Replica:
     """What a replica has printed: a block of values below a line that counts them."""
 
-    headings: dict[tuple[str, ...], list[Told]] = field(default_factory=dict)
-    """Headings by kind."""
     lines_left: int = 0
     """Lines below the heading in which values without a count of their own belong to it."""
     is_confirmed: bool = False
@@ -69,15 +65,16 @@ class Belief:
     def __init__(self) -> None:
         self._trains = False
         self._repeated: set[tuple[str, ...]] = set()
-        self._plain: dict[tuple[str, ...], list[Told]] = {}
+        self._headings = _by_kind()
+        self._plain = _by_kind()
         """Readings of plain lines, by kind, until there is a training that they belong to."""
-        self._bare: dict[tuple[str, ...], list[Told]] = {}
+        self._bare = _by_kind()
         """Readings of other lines, which count only if they rise themselves."""
-        self._replicas: dict[str, Replica] = {}
+        self._replicas: Bounded[str, Replica] = Bounded(MAX_KINDS, Replica)
 
     def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
-        block = self._replica(told.replica)
+        block = self._replicas[told.replica]
         if form.is_heading:
             return self._take_heading(form, told, block)
         if not form.has_count:
@@ -87,21 +84,13 @@ class Belief:
             return self._believe(told, block)
         if key in self._repeated or (self._trains and not form.is_bare):
             return self._believe(told, block)
-        waiting = _of_kind(self._bare if form.is_bare else self._plain, key)
+        waiting = (self._bare if form.is_bare else self._plain)[key]
         if form.has_values and has_risen((*waiting, told), form):
             if len(self._repeated) < MAX_KINDS:
                 self._repeated.add(key)
             return [*self._bare.pop(key, ()), *self._believe(told, block)]
         _hold(waiting, told)
         return []
-
-    def _replica(self, name: str) -> Replica:
-        state = self._replicas.get(name)
-        if state is None:
-            state = Replica()
-            if len(self._replicas) < MAX_KINDS:
-                self._replicas[name] = state
-        return state
 
     def trains(self) -> list[Told]:
         """Return the readings that are believed because a training shows itself."""
@@ -117,7 +106,7 @@ class Belief:
 
     def _take_heading(self, form: Form, told: Told, block: Replica) -> list[Told]:
         reading = told.reading
-        earlier = _of_kind(block.headings, form.key)
+        earlier = self._headings[form.key]
         is_rising = has_risen((*earlier, told), form)
         has_total = reading.total_steps is not None or reading.total_epochs is not None
         _hold(earlier, told)
@@ -141,7 +130,7 @@ class Belief:
             return self._believe(told, block)
         if not measures:  # the total, which is announced before the training begins
             if not lines_left:
-                _hold(_of_kind(self._plain, form.key), told)
+                _hold(self._plain[form.key], told)
             return []
         if form.is_bare:
             return []
@@ -157,17 +146,14 @@ class Belief:
             return []
         if self._trains:
             return [told]
-        _hold(_of_kind(self._plain, form.key), told)
+        _hold(self._plain[form.key], told)
         return []
 
 
-def _of_kind(kinds: dict[tuple[str, ...], list[_Held]], key: tuple[str, ...]) -> list[_Held]:
-    """Return the held readings of a kind; the kind that was begun first makes room for a new one."""
-    if key not in kinds and len(kinds) >= MAX_KINDS:
-        del kinds[next(iter(kinds))]
-    return kinds.setdefault(key, [])
+def _by_kind() -> Bounded[tuple[str, ...], list[Told]]:
+    return Bounded(MAX_KINDS, list)
 
 
-def _hold(held: list[_Held], told: _Held) -> None:
+def _hold(held: list[Told], told: Told) -> None:
     if len(held) < 64:
         held.append(told)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from api_client.models.logs import NS_PER_S
+from tui.analysis.bounded import Bounded
 from tui.analysis.progress.lines.reading import ParsedMetrics, Told
 
 QUOTED_LINES = 16
@@ -73,19 +74,13 @@ class Quotations:
 
     def __init__(self) -> None:
         self.is_training = False
-        self._voices: dict[str, Voice] = {}
+        self._voices: Bounded[str, Voice] = Bounded(256, Voice)
         self._kinds: set[tuple[str, ...]] = set()
         """The kinds of lines that the training has printed without a word beside them."""
 
-    def _voice(self, replica: str) -> Voice:
-        voice = self._voices.get(replica)
-        if voice is None:
-            voice = self._voices.setdefault(replica if len(self._voices) < 256 else "", Voice())
-        return voice
-
     def hear(self, replica: str, at_ns: int, speech: int) -> list[Told] | None:
         """Note a line before it is taken; if it shows that something believed is quoted, return the rest."""
-        voice = self._voices.get(replica) or self._voice(replica)
+        voice = self._voices[replica]
         voice.lines += 1
         voice.now_ns = at_ns
         if not speech:
@@ -111,7 +106,7 @@ class Quotations:
         """Return which of the readings, and of those before, are believed now."""
         if not readings:
             return []
-        voice = self._voice(replica)
+        voice = self._voices[replica]
         if self.is_training:
             return [told for told in readings if self._is_own(voice, kind, told.reading)]
         block = voice.blocks[-1]

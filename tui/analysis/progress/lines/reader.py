@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import re2
 
+from tui.analysis.bounded import Bounded
 from tui.analysis.logs.errors import MAY_FAIL
 from tui.analysis.logs.excerpt import MAX_CHARACTERS, newest_states
 from tui.analysis.progress.lines import saves
@@ -84,9 +84,8 @@ class Reader:
 
     def __init__(self, patterns: Sequence[ProgressPattern] = (), *, max_shapes: int = MAX_SHAPES) -> None:
         self._patterns = patterns
-        self._max_shapes = max_shapes
-        self._shapes: dict[bytes, Shape] = {}
-        self._templates: dict[tuple[str, ...], Template] = {}
+        self._shapes: dict[bytes, Shape] = Bounded(max_shapes)
+        self._templates: dict[tuple[str, ...], Template] = Bounded(max_shapes)
         self._belief = Belief()
         self._quotations = Quotations()
         self.withdrawals = 0
@@ -127,16 +126,9 @@ class Reader:
         key = without_digits(message)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = Shape(
-                separators(key),
-                can_report=_REPORTS.search(key) is not None,
-                can_announce=_ANNOUNCES.search(key) is not None,
-                can_fail=MAY_FAIL.search(key) is not None,
-                has_moving_target=_MOVING_TARGET.search(key) is not None,
-                speech=_speech(key) * (not saves.mentions_save(message)),
-            )
+            shape = _shape_of(key)
             if len(key) <= 1024:
-                self._remember(self._shapes, key, shape)
+                self._shapes[key] = shape
         return shape
 
     @property
@@ -170,7 +162,7 @@ class Reader:
         template = self._templates.get(texts)
         if template is None:
             template = decide(texts, values)
-            self._remember(self._templates, texts, template)
+            self._templates[texts] = template
         layout = Layout(template, line, match, text, values)
         if shape.is_known and len(shape.layouts) < MAX_LAYOUTS:
             layout.learn(line, text)
@@ -205,11 +197,16 @@ class Reader:
     def _believed(self, form: Form, told: Told) -> list[Told]:
         return self._quotations.take(told.replica, form.key, self._belief.take(form, told))
 
-    def _remember(self, memory: dict[Any, Any], key: Any, value: Any) -> None:
-        """Store a value; the oldest one makes room for it."""
-        memory[key] = value
-        if len(memory) > self._max_shapes:
-            del memory[next(iter(memory))]
+
+def _shape_of(key: bytes) -> Shape:
+    return Shape(
+        separators(key),
+        can_report=_REPORTS.search(key) is not None,
+        can_announce=_ANNOUNCES.search(key) is not None,
+        can_fail=MAY_FAIL.search(key) is not None,
+        has_moving_target=_MOVING_TARGET.search(key) is not None,
+        speech=0 if saves.mentions_save(key.decode(errors="replace")) else _speech(key),
+    )
 
 
 def _speech(key: bytes) -> int:
