@@ -108,6 +108,7 @@ SPEECHES = (
     "• Next, lower the rate and start a run.",
     "The answer is 12.",
     "- Lower the rate",
+    "[me@node run]$ tail -3 out.log",
     "1. Lower the rate",
     "这个 loss 太高了。",
     "def train(model):",

@@ -65,7 +65,7 @@ _SPEAKS = re2.compile(
     rb"|<\|\w+\|>|</?(?:think|answer|tool\w*)>|[a-z]\?$"
     rb"|^\s*(?:```|\W{0,3}(?:[Hh]uman|[Uu]ser|[Aa]ssistant|Thought|Action|Observation)\W{0,2}:)"
     rb"|^\s*(?:#{1,6} [A-Z]|[-*]? ?\*\*\w|\. \*\*\w)"
-    rb"|^(?:\(\w+\) )?(?:[\w.-]+@[\w.-]+:\S*[$#] |[$\x{276f}] |>>> |In \[)"
+    rb"|^(?:\(\w+\) )?(?:\[?[\w.-]+@[\w.-]+[: ]\S*[$#] |[$\x{276f}] |>>> |In \[)"
     rb"|^(?:<{7} |>{7} |@@ -|[\x{25cf}\x{23fa}] )"
 )
 """Marks of an agent, a chat or a terminal, of which one suffices."""
