@@ -15,7 +15,7 @@ _VERB = re.compile(r"\b(?:sav(?:ed|ing)|wrote|writing|stor(?:ed|ing)|dump(?:ed|i
 _MODEL = re.compile(
     r"\b(?:checkpoint|ckpt|model|models|weights|adapters?|param(?:eter)?s|policy|agent|network|snapshot|lora|ema"
     r"|pipeline|optimizer|states?)\b|\bsav(?:ing|ed) (?:at|for) (?:step|epoch|iteration)\b"
-    r"|\bcheckpoints for \d"
+    r"|\bcheckpoints for \d|/\.(?:pth?|safetensors)\b"
 )
 _FORMATS = (
     "checkpoint policy after step",  # LeRobot
