@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from api_client.models import Checkpoint
-from support.dashboard import Dashboard, Heard, job_view, opened, pressed
+from support.dashboard import Dashboard, Heard, job_view, opened, pressed, text_of
 from support.sick_runs import sick_run
+from support.waiting import until
 from support.worlds import ONE_O_CLOCK, run
 from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.snapshot import ProgressSnapshot
@@ -159,3 +161,20 @@ async def test_sort_key_walks_the_shown_columns_and_unknown_losses_stay_last() -
                     losses[table.sort_mark[1]] = [row.facts.step for row in table.rows]
         assert set(walked) == table.columns_shown - {"marks"}
         assert losses == {False: [200, 300, 100, 5000], True: [100, 300, 200, 5000]}
+
+
+async def test_many_checkpoints_are_judged_again_while_the_log_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tui.screens.job.checkpoint_pane.MANY", 1)
+    app = tab(THREE)
+    async with opened(app, (140, 40)) as pilot:
+        screen: Any = app.screen
+        newer = ProgressSnapshot(loss_by_step=((100, 0.4), (200, 0.5), (300, 0.7)))
+        for later_s in (1, 6):
+            at = screen.snapshot.at + timedelta(seconds=later_s)
+            screen.take(replace(screen.snapshot, at=at, progress=newer))
+            if later_s > 5:
+                await until(pilot, lambda: "best checkpoint-100, loss 0.400" in text_of(app))
+            else:
+                assert "best checkpoint-200" in await pressed(pilot)

@@ -234,16 +234,20 @@ class RunWatcher:
     async def check_checkpoints(self) -> None:
         """Check the checkpoints again if there are new ones, or the loss broke, recovered or restarted."""
         run = self.snapshot
-        restarts = run.progress.restarts if run.progress is not None else ()
-        broken = [(item.kind, item.since) for item in run.findings if item.kind.loss]
-        newest = max(run.checkpoints or (), key=lambda item: time_key(item.created_at), default=None)
-        waits = newest is not None and saved_key(newest) not in (run.faults or {})
-        readings = len(run.progress.loss_series) if waits and run.progress is not None else 0
-        state = (run.log_read, run.checkpoints, restarts, broken, readings)
-        if run.log_read and state != self._checkpoints_checked:
+        if run.log_read and _checked_of(run) != self._checkpoints_checked:
             faults = await asyncio.to_thread(checkpoint_faults, run, self.settings.rules)
-            self._checkpoints_checked = state
+            self._checkpoints_checked = _checked_of(replace(run, faults=faults))
             self.change(faults=faults)
+
+
+def _checked_of(run: RunSnapshot) -> tuple[object, ...]:
+    """Return what the check of the checkpoints depends on: losses only until the newest one is checked."""
+    restarts = run.progress.restarts if run.progress is not None else ()
+    broken = [(item.kind, item.since) for item in run.findings if item.kind.loss]
+    newest = max(run.checkpoints or (), key=lambda item: time_key(item.created_at), default=None)
+    waits = newest is not None and saved_key(newest) not in (run.faults or {})
+    readings = len(run.progress.loss_series) if waits and run.progress is not None else 0
+    return (run.log_read, run.checkpoints, restarts, broken, readings)
 
 
 RECORD_NAME = "trainer_state.json"

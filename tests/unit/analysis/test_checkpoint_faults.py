@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.logs import LogLine
+from support.log_server import FastClock
 from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run
 from tui.analysis.health.checkpoint_faults import checkpoint_faults
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.checkpoints import KeptLosses
 from tui.analysis.run.snapshot import RunSnapshot
+from tui.readers.watcher import RunWatcher
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(hours=10)
@@ -109,3 +113,24 @@ def test_losses_that_were_kept_by_the_trainer_go_first_and_faulty_ones_are_left_
     kept = KeptLosses(evaluation=((100, 1.9), (200, 1.6), (300, 1.2), (400, 1.1)))
     (best,) = (one for one in facts(lines(nan_from(350), ALL), FOUR, kept) if one.is_best)
     assert best.score is not None and best.score.words == "eval loss 1.20 at step 300"
+
+
+async def test_checkpoints_are_checked_again_only_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[RunSnapshot] = []
+
+    def check(run: RunSnapshot, *rules: Any) -> object:
+        checked.append(run)
+        return checkpoint_faults(run, *rules)
+
+    monkeypatch.setattr("tui.readers.watcher.checkpoint_faults", check)
+    client: Any = SimpleNamespace(clock=FastClock(begin_s=LATER.timestamp()))
+    watcher = RunWatcher(client, JOB)
+    start_ns = int(NOON.timestamp() * 1e9)
+    watcher.progress.add(LogLine(start_ns + int(at_s * 1e9), text, "node-0", None) for at_s, text in BROKEN)
+    watcher.update(checkpoints=tuple(FOUR), log_read=True)
+    for _ in range(2):
+        await watcher.check_checkpoints()
+    assert len(checked) == 1
+    watcher.change(checkpoints=tuple(FOUR[:2]))
+    await watcher.check_checkpoints()
+    assert len(checked) == 2

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from textual import on
 from textual.app import ComposeResult
@@ -24,6 +26,7 @@ from tui.tables.column import Sort, Span, chosen, next_sort, pressed_sort, sorte
 from tui.text.names import natural_key
 from tui.text.sanitize import sanitize
 from tui.text.units import age, bytes_iec, counted
+from tui.widgets.background import run_in_background
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
@@ -103,22 +106,31 @@ class CheckpointPane(Vertical):
         is_hurried = (
             before is None or before.checkpoints != run.checkpoints or len(run.checkpoints or ()) < MANY
         )
-        if made_of != self._made_of and (is_due or is_hurried):
+        if made_of != self._made_of and is_hurried:
             self._made_of = made_of
-            facts = rows_by_key(facts_of_run(run))
-            is_ordered = self._facts.keys() == facts.keys()
-            order = self._facts if is_ordered else sorted(facts, key=natural_key)
-            self._facts = {key: facts[key] for key in order}
-            self._marked = [key for key in self._marked if key in facts]
-            is_due = True
-        if is_due:
+            self._take_facts(rows_by_key(facts_of_run(run)), run.at)
+        elif made_of != self._made_of and is_due:
+            self._made_of, self._filled_at = made_of, run.at
+            run_in_background(self, partial(self._judge, run, made_of), "checkpoints", group="judge")
+        elif is_due:
             self._curve = None
-            if is_hurried:
-                self._fill(run.at)
-            else:
-                self._filled_at = run.at
-                self.call_later(self._fill)  # a key may come in between
+            self._fill(run.at)
         self._show_curve()
+
+    async def _judge(self, run: RunSnapshot, made_of: tuple[object, ...]) -> None:
+        """Judge many checkpoints again in a thread: a key would wait for it."""
+        facts = await asyncio.to_thread(lambda: rows_by_key(facts_of_run(run)))
+        if self._made_of is made_of:  # else newer ones are shown
+            self._take_facts(facts, run.at)
+            self._show_curve()
+
+    def _take_facts(self, facts: dict[str, CheckpointFacts], at: datetime) -> None:
+        is_ordered = self._facts.keys() == facts.keys()
+        order = self._facts if is_ordered else sorted(facts, key=natural_key)
+        self._facts = {key: facts[key] for key in order}
+        self._marked = [key for key in self._marked if key in facts]
+        self._curve = None
+        self._fill(at)
 
     @on(RowTable.Highlighted)
     def _show_curve(self) -> None:
