@@ -153,4 +153,6 @@ async def test_home_below_a_job_shows_new_jobs_only_once_it_is_back(server: Fake
         await until(pilot, lambda: len(home.snapshot.jobs) == 4)
         await pilot.pause()
         assert len(home.query_one("#jobs").rows) == 3
+        assert not home.is_current, "what is refreshed there would paint the job's screen again"
         await is_shown(pilot, HomeScreen, "run-four", after="escape")
+        assert home.is_current

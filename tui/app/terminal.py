@@ -20,7 +20,6 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
 from rich.cells import cell_len
@@ -144,6 +143,8 @@ def crash_notice(error: BaseException) -> str:
 
 def crash_report(error: BaseException) -> str:
     """Return the error and its causes: kinds and places, without messages, source lines or values."""
+    from importlib.metadata import version  # 1% of the time to the first picture
+
     lines = [
         f"bt-tui {__version__}, textual {version('textual')}, Python {platform.python_version()}, "
         f"{platform.system()}",

@@ -158,8 +158,13 @@ class AppScreen(OpenedWhole, Screen[None]):
         self.snapshot = snapshot
 
     @property
+    def is_current(self) -> bool:
+        """True if it can be seen: for what is refreshed below a full screen, Textual paints that again."""
+        return super().is_current and not self.is_covered
+
+    @property
     def is_covered(self) -> bool:
-        """True below another full screen, which Textual would paint again for each widget refreshed here."""
+        """True below another full screen."""
         stack = self.app.screen_stack
         return self in stack and any(isinstance(above, AppScreen) for above in stack[stack.index(self) + 1 :])
 
