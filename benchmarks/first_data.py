@@ -33,8 +33,8 @@ RECORDING_CAUSE = (
     " of the job's screen; leet is a compiled program"
 )
 ROWS_CAUSE = (
-    "sampled: three fifths fold 124,700 lines, a fifth requests them, a tenth is imports; older pages come"
-    " newest first, so each point is inserted before newer ones, which takes four times as long"
+    "sampled: half folds 124,700 lines, three tenths request and decode them, the rest is health checks,"
+    " metrics and imports; older points are now put in their places together, not one by one"
 )
 CURVE = re.compile("[\u2801-\u28ff]{8}")
 LOG_LINE = re.compile(r"\d\d:\d\d:\d\d n\d")

@@ -29,8 +29,11 @@ LIVE_CAUSE = (
     " lines are fetched, folded, put into the view and painted"
 )
 SAVING_CAUSE = (
-    "profiled: while the log is being read, what is known of all checkpoints is found again every five"
-    " seconds, and listed in another turn of the event loop; the first takes twice as long as the second"
+    "profiled: while the log is being read, a snapshot of 5,000 points is made every half second, and the"
+    " table is filled again every five seconds; a key may come together with both"
+)
+CACHE_CAUSE = (
+    "profiled: when the files arrive, the tree is built and the totals are found beside the first keys"
 )
 
 
@@ -69,7 +72,7 @@ def main() -> None:
             terminal.wait_for("fineweb-edu")
             report.figure("100,000 cache files: key to tree", time.perf_counter() - begun, unit="s")
             terminal.press("e")
-            tell_keys(report, "100,000 cache files", terminal, MOVES, at_most_ms=MOST_MS)
+            tell_keys(report, "100,000 cache files", terminal, MOVES, at_most_ms=MOST_MS, cause=CACHE_CAUSE)
             report.figure("100,000 cache files: memory", terminal.resident_mib, unit="MiB")
     report.close()
 

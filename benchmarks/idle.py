@@ -72,8 +72,9 @@ def main() -> None:
                 ("watch", job_id(emulator, f"titan-{LINES_PER_S}-lines")),
                 f"titan-{LINES_PER_S}",
                 12.0,
-                "sampled: a third follows the log, a third paints, 1.4 times a second (3.2 before), a tenth"
-                " makes snapshots; the rest is textual's messages and timers",
+                "sampled: a quarter requests and decodes new lines once a second, a quarter paints, an eighth"
+                " folds and lists them, a twelfth draws charts every five seconds, a twelfth polls status and"
+                " metrics; the rest is textual's messages and timers",
             ),
             (
                 "idle Home",

@@ -86,8 +86,8 @@ def main() -> None:
             against="minimal textual app",
             unit="ms",
             at_most=1.8,
-            cause="imports, by CPU: textual and rich a quarter, pydantic and the models a quarter, our own"
-            " modules a third, none above 2%; log patterns and the expressions for errors now come later",
+            cause="imports are 560 of 650 ms of CPU: textual and rich 200, pydantic and models 110, our 200"
+            " modules the rest, none above 2%; making 205 dataclasses is a fifth of all",
         )
     report.close()
 
