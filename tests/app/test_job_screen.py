@@ -22,6 +22,7 @@ from tui.screens.charts.view import ChartView
 from tui.screens.job import header
 from tui.screens.job.screen import TAB_IDS, JobScreen
 from tui.screens.messages import BatchRequested
+from tui.widgets.background import run_in_background
 
 NOW_S = ONE_O_CLOCK.timestamp()
 
@@ -33,6 +34,22 @@ def said(facts: Any) -> str:
 async def taken(pilot: Pilot[Any], message: Message) -> str:
     pilot.app.screen.post_message(message)
     return await pressed(pilot)
+
+
+async def test_background_work_is_not_described_by_its_data() -> None:
+    class Data:
+        def __repr__(self) -> str:
+            raise AssertionError("this may take longer than the work")
+
+    async def work(data: Data) -> None:
+        worked_on.append(data)
+
+    worked_on: list[Data] = []
+    app = job_view()
+    async with opened(app) as pilot:
+        run_in_background(app, partial(work, Data()), "work")
+        await pilot.pause()
+    assert len(worked_on) == 1
 
 
 async def test_job_below_another_screen_is_drawn_again_once_that_has_closed() -> None:

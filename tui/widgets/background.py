@@ -21,4 +21,11 @@ def run_in_background(
 
     This takes a function: a coroutine that is cancelled before its first turn would never be awaited.
     """
-    return node.run_worker(work, name=name, group=group or name, exclusive=exclusive, exit_on_error=False)
+    return node.run_worker(
+        work,
+        name=name,
+        description=name,  # else it is described by all the data that it is given
+        group=group or name,
+        exclusive=exclusive,
+        exit_on_error=False,
+    )
