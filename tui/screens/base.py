@@ -21,7 +21,7 @@ from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from api_client.models import TrainingJob
-from tui.actions import ActionFlag, Scope, actions_of
+from tui.actions import ActionFlag, Scope, actions_named, actions_of
 from tui.actions.keymap import bindings_of, key_for, rebound
 from tui.analysis.connection import Connection
 from tui.analysis.run.finding import SnoozedFindings
@@ -225,7 +225,7 @@ class AppScreen(OpenedWhole, Screen[None]):
         While an input has the focus, keys that open an input are refused too, because they are letters to
         type.
         """
-        own = [candidate for candidate in actions_of(*self.SCOPES) if candidate.id == action]
+        own = actions_named(action, *self.SCOPES)
         if isinstance(self.focused, Input) and any(ActionFlag.FIELD in candidate.flags for candidate in own):
             return False
         return not own or any(candidate.scope in self.scopes for candidate in own)

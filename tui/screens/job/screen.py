@@ -164,6 +164,7 @@ class JobScreen(AppScreen):
         self._kept_layout = self._memory.state.job
         self.job = job
         self.set_reactive(JobScreen.tab, tab or first_tab(self._memory.state.job, job))
+        self.add_class(f"-tab-{self.tab}", update=False)  # later, all widgets would be styled again
         self._recorded = recorded
         self._feed_with = feed_with
         self.metrics = MetricsPane(
