@@ -10,6 +10,8 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
+import textual.pilot
+from textual._compositor import Compositor
 from textual.message import Message
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -126,10 +128,30 @@ def text_of(app: BtTuiApp) -> str:
     return "\n".join(strip.text.rstrip() for strip in lines)
 
 
+class Pictures:
+    """Counts what dashboards draw: a picture that was not drawn again need not be compared."""
+
+    drawn = 0
+
+
+render_update = Compositor.render_update
+
+
+def counted(compositor: Compositor, **options: Any) -> Any:
+    picture = render_update(compositor, **options)
+    Pictures.drawn += picture is not None
+    return picture
+
+
+Compositor.render_update = counted  # type: ignore[method-assign]
+
+
 async def settle(pilot: Pilot[Any]) -> None:
     """Let messages, layout, the search of a log and their consequences come to rest."""
-    for _ in range(3):
-        await pilot.pause()
+    await pilot.pause()
+    for _ in range(2):  # without asking every widget again, which takes most of a pause
+        await textual.pilot.wait_for_idle(0)
+        pilot.app.screen._on_timer_update()
     while any(worker.group == "search" and not worker.is_finished for worker in pilot.app.workers):
         await pilot.pause()
     while getattr(pilot.app.screen, "_link_timer", None) is not None:  # the charts follow the log's cursor
@@ -139,11 +161,15 @@ async def settle(pilot: Pilot[Any]) -> None:
     for field in (*pilot.app.screen.query(Input), *pilot.app.screen.query(TextArea)):
         field.cursor_blink = False  # a picture must not depend on when it is taken
     shown = ""
-    for _ in range(20):  # a layout may have been drawn in part
+    for number in range(20):  # a layout may have been drawn in part
+        drawn = Pictures.drawn
         await pilot.pause(0.02)
-        shown, before = text_of(cast(BtTuiApp, pilot.app)), shown
-        if shown == before:
+        if number and drawn == Pictures.drawn:
             return
+        if number:  # a clock that goes on draws the same again
+            shown, before = text_of(cast(BtTuiApp, pilot.app)), shown
+            if shown == before:
+                return
 
 
 @asynccontextmanager
