@@ -10,12 +10,12 @@ from textual.widgets import Input
 
 from api_client.deployment import DeployAnswers
 from support.dashboard import Heard, StubDeployFeed, deploy_view, opened, pressed, settle, text_of
-from support.waiting import until
+from support.waiting import PATIENCE_S, until
 from support.wizard_facts import NOW, checkpoint, form_of, lora, to
 from tui.analysis.health.registry import KINDS
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, saved_key
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.app import BtTuiApp
+from tui.app import BtTuiApp, typed_keys
 from tui.feeds.deployment import DeploySnapshot
 from tui.forms.deployment import REVIEW, DeployForm, filled_form
 from tui.screens.deploy.answers import CheckboxList, QuestionPane
@@ -199,7 +199,9 @@ async def test_dashboard_survives_questions_that_replace_each_other(turns: int) 
         assert app.is_running
 
 
-async def test_action_waits_until_the_next_question_is_mounted() -> None:
+async def test_action_waits_until_the_next_question_is_mounted(monkeypatch: pytest.MonkeyPatch) -> None:
+    until_true = typed_keys._until
+    monkeypatch.setattr(typed_keys, "_until", lambda is_so, _limit_s: until_true(is_so, PATIENCE_S))
     app = deploy_view(to(form_of(lora("checkpoint-1")), REVIEW))
     async with opened(app, SIZE) as pilot:
         await go_back_to_secrets(app.screen)
