@@ -10,7 +10,7 @@ import gc
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import count
 from typing import Any
@@ -21,6 +21,8 @@ from hypothesis import settings
 from textual import _callback
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.message import Message
+from textual.pilot import Pilot
 
 from support.faulty import FaultyServer, faulty_server
 from tui.system.garbage import make_no_caches_for_lines
@@ -117,6 +119,7 @@ def _wait_for_messages() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in ("app", "pilot"):
             patch.setattr(f"textual.{module}.wait_for_idle", nothing_left_to_do)
+        patch.setattr(Pilot, "_wait_for_screen", messages_taken)
         yield
 
 
@@ -128,6 +131,42 @@ async def nothing_left_to_do(*_limits_s: float) -> None:
     while quiet_rounds < QUIET_ROUNDS and loop.time() - begun_s < PATIENCE_S:
         await asyncio.sleep(0)
         quiet_rounds = 0 if loop._ready else quiet_rounds + 1
+
+
+class Turn(Message, no_dispatch=None):
+    """Tells when a widget comes to it, which has then handled all messages before. It needs no handler."""
+
+    def __init__(self, taken: Callable[[], None]) -> None:
+        super().__init__()
+        self._taken = taken
+
+    @property
+    def no_dispatch(self) -> bool:  # type: ignore[override]
+        self._taken()
+        return True
+
+
+async def messages_taken(pilot: Pilot[Any], timeout: float = 60.0) -> bool:
+    """Wait as Textual's own pilot does, until every widget has handled its messages, in half of its time."""
+    left, all_taken = 0, asyncio.Event()
+
+    def taken() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            all_taken.set()
+
+    if not pilot.app.screen_stack:
+        return False
+    for widget in (pilot.app, *pilot.app.screen.walk_children(with_self=True)):
+        left += widget.post_message(Turn(taken))
+    ends = [asyncio.ensure_future(event.wait()) for event in (all_taken, pilot.app._exception_event)]
+    if left:
+        await asyncio.wait(ends, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    for end in ends:
+        end.cancel()
+    assert left == 0 or pilot.app._exception_event.is_set(), "widgets are still busy"
+    return left == 0
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -79,7 +79,6 @@ def rising(level: float, an_hour: float, from_s: float = 0.0) -> Callable[[float
     return lambda at: level + max(0.0, at - from_s) / 3600 * an_hour
 
 
-TALKING = [*steps(600), *HEARTBEATS]
 EVALUATING = [*steps(600), (601.0, "***** Running Evaluation *****")]
 WELL = series(gpu=0.95)
 LATE_LEAK = series(gpu_memory=lambda at: rising(68, 24, 2940)(at) * GIB)
