@@ -175,10 +175,14 @@ async def test_signal_ends_it_while_it_waits_for_the_agent(
     environ = {**clean_environ, **baseten.environ(), "PYTHONPATH": str(ROOT)}
     pipes = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
     process = await create_subprocess_exec(sys.executable, "-m", "tui", "mcp", env=environ, **pipes)
-    process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
-    assert b'"id":1' in await process.stdout.readline()
-    process.send_signal(number)
-    assert await wait_for(process.wait(), 60) == code
+    try:
+        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        assert b'"id":1' in await process.stdout.readline()
+        process.send_signal(number)
+        assert await wait_for(process.wait(), 60) == code
+    finally:
+        if process.returncode is None:
+            process.kill()
 
 
 async def test_client_refuses_changes_whatever_a_tool_would_do(
