@@ -318,8 +318,7 @@ def _first_charts(progress: ProgressSnapshot | None, view: ChartView) -> dict[st
 
 def _banded(chart: ChartData, view: ChartView) -> ChartData:
     """Draw nodes or GPUs, which do the same and would paint over each other, as a band."""
-    band = len(chart.series) > 1 and not view.lines
-    return replace(chart, spec=replace(chart.spec, band=band))
+    return replace(chart, spec=replace(chart.spec, band=len(chart.series) > 1 and not view.lines))
 
 
 def _rounded_up(end: float, length: float) -> float:

@@ -105,8 +105,7 @@ def _problems(row: JobRow, at: datetime) -> list[Sequence[Span]]:
         rate = f", {money(row.wasted_usd_per_hour)} an hour"
         lines.append([(f"  ≈${row.lost_usd:,.0f} lost so far{rate}", "strong")])  # cents would flicker
     if not row.findings:
-        unread = "reading the log…" if row.running and not row.judged else ""
-        about = sanitize(row.job.error_message or "") or row.note or progress_words(row)
-        about = about or unread or row.status.word
+        status = "reading the log…" if row.running and not row.judged else row.status.word
+        about = sanitize(row.job.error_message or "") or row.note or progress_words(row) or status
         lines.append([(about, "plain"), (f"  {row.saved}" if row.running else "", "muted")])
     return lines

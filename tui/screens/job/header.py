@@ -162,8 +162,11 @@ def _bar(run: RunSnapshot, fraction: float, cells: int) -> Fact:
     done, rest = thin_bar(fraction, cells)
     bar = [*((sign, tone) for sign in done), *((sign, "faint") for sign in rest)]
     total = (run.progress.total_steps if run.progress is not None else None) or 0
-    steps = ((step_of(saved.checkpoint_id), saved) for saved in (run.checkpoints or ()) if total)
-    places = {step: saved for step, saved in steps if step is not None and 0 <= step <= total}
+    places = {
+        step: saved
+        for saved in (run.checkpoints or () if total else ())
+        if (step := step_of(saved.checkpoint_id)) is not None and 0 <= step <= total
+    }
     newest = max(places, default=0)
     for step, saved in sorted(places.items(), key=itemgetter(0)):
         sign = SAVED if step == newest else EARLIER

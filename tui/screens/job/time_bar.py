@@ -119,13 +119,12 @@ class TimeBar(Widget):
 
     def action_change_speed(self, by: int) -> None:
         clock = self._run.clock
-        slower = [speed for speed in SPEEDS if speed < clock.speed]
-        faster = [speed for speed in SPEEDS if speed > clock.speed]
-        speeds = faster[:1] if by > 0 else slower[-1:]
-        if not speeds:
-            self.notify(f"{clock.speed:,}× is the {'highest' if by > 0 else 'lowest'} speed.")
-        clock.speed = speeds[0] if speeds else clock.speed
-        self.refresh()
+        others = [speed for speed in SPEEDS if (speed - clock.speed) * by > 0]
+        if others:
+            clock.speed = others[0 if by > 0 else -1]
+            self.refresh()
+        else:
+            self.notify("This is the highest speed." if by > 0 else "This is the lowest speed.")
 
     # The mouse
 

@@ -36,11 +36,13 @@ Dots = dict[int, int]
 
 
 def dotted(bits: Dots, grid: Grid) -> Dots:
-    dots_by_column: Dots = {}
-    for column, dots in bits.items():
-        ends = 1 << dots.bit_length() - 1 | (dots & -dots)
-        dots_by_column[column] = dots & (_ODD if (column + grid.first) & 1 else _EVEN) | ends
-    return dots_by_column
+    """Leave every other dot out, but not the ends of a column."""
+    return {
+        column: dots & (_ODD if (column + grid.first) & 1 else _EVEN)
+        | 1 << dots.bit_length() - 1
+        | (dots & -dots)
+        for column, dots in bits.items()
+    }
 
 
 def middle_spans(spans: Sequence[Span], bottom: float, top: float) -> list[Span]:
@@ -56,8 +58,7 @@ def middle_spans(spans: Sequence[Span], bottom: float, top: float) -> list[Span]
     levels: list[Span] = []
     for column, *_, joined in spans:
         half = min(MIDDLE_COLUMNS, column - columns[0], columns[-1] - column)
-        begin, end = bisect_left(columns, column - half), bisect_right(columns, column + half)
-        level = median(middles[begin:end])
+        level = median(middles[bisect_left(columns, column - half) : bisect_right(columns, column + half)])
         levels.append((column, level, level, level, level, joined))
     return levels
 
