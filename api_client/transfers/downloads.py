@@ -157,9 +157,9 @@ class Downloads:
         try:
             urls = await self._jobs.download_urls(project_id, job_id)
         except NotFound as error:
-            raise NoArchive(f"{NO_ARCHIVE}: {error}") from error
+            raise NoArchive(NO_ARCHIVE) from error
         if not urls:
-            raise NoArchive(f"{NO_ARCHIVE}: none was submitted")
+            raise NoArchive(NO_ARCHIVE)
         # No listing has the size; the first answer does.
         file = PlannedFile("", path, None, urls[0])
         return await asyncio.to_thread(

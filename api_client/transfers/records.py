@@ -247,7 +247,7 @@ class DownloadError(ApiClientError):
 
 
 class NoArchive(DownloadError):
-    """The job has no code to download; the message includes the server's text, if any."""
+    """The job has no code to download; the cause is the server's answer, if it refused."""
 
 
 class NoRoom(DownloadError):
