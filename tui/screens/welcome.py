@@ -74,7 +74,7 @@ class WelcomeScreen(Screen[None]):
                 yield Input(placeholder="API key", password=True, id="key", compact=True)
                 yield WrappedText(id="outcome")
                 yield Static(Text("enter connects · esc goes back"), id="other")
-        yield Footer(show_command_palette=False, compact=True)
+        yield Footer(show_command_palette=False)
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:

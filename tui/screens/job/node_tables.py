@@ -96,8 +96,8 @@ def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
 def matrix_frame(run: RunSnapshot, time_range: tuple[float, float], options: MatrixOptions) -> Frame:
     """Return the matrix's settings apart from its rows; ``time_range`` is the visible one."""
     memory = options.memory
-    last = ", last" if run.job.is_finished else ""
-    of = f", {sanitize(options.node)}" if options.node else last
+    when = "" if options.over_time else ", last" if run.job.is_finished else " now"  # unlike the chart below
+    of = f"{when}, {sanitize(options.node)}" if options.node else when
     has_gpus = run.metrics is not None and any(node.gpus for node in run.metrics.nodes)
     what = ("GPU memory" if memory else "GPU use") if has_gpus else "nodes"
     cache = run.metrics.cache_usage_now if run.metrics else None

@@ -31,17 +31,17 @@ def header(
     unit: Callable[[float], str],
     spec: ChartSpec,
     *,
-    note: str = "",
+    remark: Run = ("", "note"),
 ) -> Line:
-    """Return the line above a chart: title, the longest legend that fits, and a note on the right."""
-    note = clip(sanitize(note), width // 2)
+    """Return the line above a chart: title, the longest legend that fits, and a remark on the right."""
+    note, role = clip(sanitize(remark[0]), width // 2), remark[1]
     room = max(0, width - (cell_len(note) + len(_BETWEEN) if note else 0))
     title = clip(sanitize(title), room)
     pieces: list[Line] = [[(title, "title")]] if title else []
     legend_room = room - (cell_len(title) + len(_BETWEEN) if title else 0)
     runs = _joined([*pieces, *_legend(entries, legend_room, unit, spec)])
     filler = " " * (width - _cells(runs) - cell_len(note))
-    return [run for run in (*runs, (filler, "legend"), (note, "note")) if run[0]]
+    return [run for run in (*runs, (filler, "legend"), (note, role)) if run[0]]
 
 
 def _legend(entries: Sequence[Entry], room: int, unit: Callable[[float], str], spec: ChartSpec) -> list[Line]:

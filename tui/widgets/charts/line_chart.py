@@ -109,6 +109,7 @@ class LineChart(ComponentsOfTheme, Widget):
         & > .line-chart--empty { color: $text-muted; text-style: italic; }
         & > .line-chart--off { color: $text-disabled; text-style: strike; }
         & > .line-chart--faint { color: $foreground 30%; }
+        &:ansi > .line-chart--faint { color: ansi_default; text-style: dim; }
         & > .line-chart--median { color: $foreground; }
         & > .line-chart--cursor { color: $accent; text-style: bold; }
         & > .line-chart--emphasis { color: $warning; }

@@ -19,7 +19,7 @@ from tui.widgets.charts import braille
 from tui.widgets.charts.legend import header, legend_table
 from tui.widgets.charts.parts import entries
 from tui.widgets.charts.raster import Canvas, draw_raster
-from tui.widgets.charts.spec import ChartSpec, Line, Mark
+from tui.widgets.charts.spec import ChartSpec, Line, Mark, Run
 from tui.widgets.charts.ticks import log_ticks, place_label, time_ticks, value_ticks
 
 _TONES = ("good", "caution", "bad")
@@ -121,7 +121,7 @@ def picture(series: Sequence[Series], spec: ChartSpec, width: int, height: int) 
     has_room = width >= 20 and height >= 4
     if ticks is None or not has_room:
         shown = entries(series, spec) if any(curve.values for curve in series) else ()
-        title = header(spec.title, shown, width, spec.unit or number, spec, note=spec.note)
+        title = header(spec.title, shown, width, spec.unit or number, spec, remark=(spec.note, "note"))
         words = _why_empty(series, spec) if ticks is None else ""
         return Picture([title, *_message(words, width, height - 1)])
     labels = value_labels(ticks, spec, rows, width // 3)
@@ -140,7 +140,7 @@ def picture(series: Sequence[Series], spec: ChartSpec, width: int, height: int) 
         body.append([(axis, "axis"), *line])
     body.append(time_line(spec, width - side, margin))
     body = [[*line, *beside] for line, beside in zip(body, table or [[]] * len(body), strict=True)]
-    first = header(spec.title, () if table else legend, width, unit, spec, note=_note(spec, cells))
+    first = header(spec.title, () if table else legend, width, unit, spec, remark=_remark(spec, cells))
     return Picture([first, *body], margin, cells)
 
 
@@ -170,10 +170,11 @@ def _why_empty(series: Sequence[Series], spec: ChartSpec) -> str:
     return "no data in this time range" if any(curve.times for curve in series) else spec.empty_text
 
 
-def _note(spec: ChartSpec, cells: int) -> str:
+def _remark(spec: ChartSpec, cells: int) -> Run:
+    """Return the mark at the cursor, in its color, or else the note."""
     if spec.cursor is not None and (mark := mark_at(spec, cells, spec.cursor)) is not None:
-        return f"{mark.sign} {mark.text}".rstrip()
-    return spec.note
+        return f"{mark.sign} {mark.text}".rstrip(), f"mark-{mark.tone}"
+    return spec.note, "note"
 
 
 def _message(text: str, width: int, height: int) -> list[Line]:
