@@ -163,6 +163,12 @@ def test_labels_of_the_x_axis_cover_no_mark_and_have_one_line_at_every_height(wi
     assert "└" not in "".join(rows[:-1]) and "m " in axis
 
 
+def test_checkpoints_leave_the_x_axis_half_of_its_labels() -> None:
+    marks = tuple(Mark(END - 60.0 * minutes, "◆", "good") for minutes in (5, 10, 20))
+    axis = text([line("s", [0.5] * 9)], use(marks=marks), 60, 6)[-1]
+    assert "-20m" in axis and "-10m" in axis and "now" in axis and "◆" in axis
+
+
 def test_values_are_read_at_the_nearest_sample_and_not_in_gaps() -> None:
     series = Series("s", (0.0, 10.0, 20.0, 30.0), (1.0, 2.0, math.nan, 4.0))
     assert [value_at(series, x) for x in (0, 4, 6, 14, 16, 29, 39, 45)] == [1, 1, 2, 2, None, 4, 4, None]

@@ -148,14 +148,11 @@ class MetricsPane(ChartControls, Horizontal):
             self._lines_above = lines if above else 0
             self.set_class(above, "-nodes-above")
             self._nodes_pane.styles.height = lines if above else None
-            self._fit_nodes()
+            self.call_after_refresh(self._nodes_pane.on_resize)  # Textual may not report the new size
 
     def on_resize(self) -> None:
         self._place_nodes()
-        self._fit_nodes()
-
-    def _fit_nodes(self) -> None:
-        self.call_after_refresh(self._nodes_pane.on_resize)  # Textual may not report the new size
+        self.call_after_refresh(self._nodes_pane.on_resize)  # nor the first one
 
     def show_node(self, node: str | None) -> None:
         self.view = replace(self.view, node=node, selected=None)

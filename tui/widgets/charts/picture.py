@@ -49,7 +49,8 @@ def _value_formats(values: Sequence[float], spec: ChartSpec) -> Iterable[Label]:
 def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
     """Return the x axis: a rule, with the labels of its ticks and the marks of events on it.
 
-    No label covers a mark, unless there are more checkpoints than labels; the time at the cursor may.
+    No label covers a mark, unless checkpoints would leave less than half of the labels; the time at the
+    cursor may.
     """
     cells = width - margin
     grid = braille.Grid.over(spec.start, spec.end, cells * braille.DOTS_PER_CELL_X)
@@ -59,11 +60,10 @@ def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
         spec.start, spec.end, cells, axis=spec.x_axis, end_label=spec.end_label, origin=spec.origin
     )
     marks = _marks_by_cell(spec.marks, grid, cells)
-    taken = set()
+    few = 2 * sum(mark.tone == "good" for mark in marks.values()) <= len(ticks)
+    taken = {margin + column for column, mark in marks.items() if few or mark.tone != "good"}
     for column, mark in marks.items():
         canvas.write(0, margin + column, mark.sign, f"mark-{mark.tone}")
-        if mark.tone != "good" or len(marks) <= len(ticks):
-            taken.add(margin + column)
     if spec.cursor is not None and spec.start <= spec.cursor <= spec.end:
         text = place_label(spec.cursor, spec.x_axis, origin=spec.origin)
         begin = _begin(spec.cursor, text, spec, width, margin)

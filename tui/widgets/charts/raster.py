@@ -216,7 +216,6 @@ def _label(canvas: Canvas, cursor: int, line_cells: Sequence[braille.Cell], text
     begin = cursor + 1 if fits_right else cursor - len(text)
     rows = [row for row in (crossing - 1, crossing + 1) if 0 <= row < canvas.rows]
     cells = slice(begin, begin + len(text))
-    free = [row for row in rows if {*canvas.roles[row][cells]} == {_BLANK}]
-    row = [*free, crossing][0]
+    row = next((row for row in rows if {*canvas.roles[row][cells]} == {_BLANK}), crossing)
     if not any(map(str.isdigit, canvas.characters[row][cells])):
         canvas.write(row, begin, text, role)
