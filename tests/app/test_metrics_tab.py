@@ -391,3 +391,11 @@ async def test_samples_by_step_are_exported_with_their_time(tmp_path: Path) -> N
     with (tmp_path / "charts.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["step"]]
     assert rows and all(row["time"].endswith("Z") for row in rows)
+
+
+async def test_many_nodes_and_their_chart_have_their_place_at_the_first_layout() -> None:
+    app = job_view(sick_run("straggler", nodes=64), tab="metrics")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        text = text_of(app)
+        assert "low 58% node-2" in text and "GPU use  ━ node-2 58%" in text
