@@ -96,7 +96,7 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
     facts = [*_loss_facts(run, finding), *_money(run, finding)]
     if finding.kind.halts and run.progress is not None and run.progress.step is not None:
         facts.insert(0, f"last step: {count(run.progress.step)}")
-    figures = _figures(run, finding.kind.figures, finding.node)
+    figures = _figures(run, finding.kind.figures, finding.node, finding.text)
     return Explanation(finding.text, finding, answer, tuple(facts), _filled(sections), figures)
 
 
@@ -222,15 +222,19 @@ _OF_LOG: dict[str, Callable[[ProgressSnapshot], Series]] = {
     "loss": lambda progress: progress.loss_series,
     "evaluation loss": lambda progress: progress.eval_loss_series,
     "gradient norm": lambda progress: progress.grad_norm_series,
+    "learning rate": lambda progress: progress.learning_rate_series,
     "speed": lambda progress: progress.throughput_series[0],
 }
 
 
-def _figures(run: RunSnapshot, titles: Sequence[str], name: str | None) -> tuple[Figure, ...]:
-    """Return these charts: of one node beside the median of the others, or of all nodes."""
+def _figures(run: RunSnapshot, titles: Sequence[str], name: str | None, text: str = "") -> tuple[Figure, ...]:
+    """Return these charts: of one node beside the median of the others, or of all nodes.
+
+    ``metric`` stands for the one with whose name the text begins.
+    """
     metrics = run.progress.metrics if run.progress is not None else {}
-    broken = [title for title, curve in metrics.items() if not all(map(math.isfinite, curve.values[-1:]))]
-    titles = [each for title in titles for each in (broken if title == "metric" else (title,))]
+    named = [title for title in metrics if text.startswith(f"{title} ")]
+    titles = [each for title in titles for each in (named if title == "metric" else (title,))]
     curves = ((title, [curve for curve in _curves(run, title, name) if len(curve)]) for title in titles)
     return tuple(Figure(title, _UNITS.get(title, ""), tuple(filled)) for title, filled in curves if filled)
 
