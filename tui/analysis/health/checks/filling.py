@@ -214,7 +214,7 @@ def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
         for node in nodes
         for part, series, limit_mib, sure_s in (
             *(
-                (f"GPU memory of {node.name} GPU {gpu}", series, machine.gpu_memory_limit_mib, HOUR_S)
+                (f"GPU memory of {node.name} GPU {gpu}", series, machine.gpu_memory_limit_mib, 0.75 * HOUR_S)
                 for gpu, series in zip(node.gpus, node.gpu_memory, strict=True)
             ),
             (f"memory of {node.name}", node.cpu_memory, machine.memory_limit_mib, 2 * HOUR_S),
@@ -249,8 +249,8 @@ MEMORY = Check(
     GrowthLimits,
     leaking_memory,
     needs="memory of a GPU or node above 70% that has grown in each quarter of the window and will be full"
-    " before the run ends. A warning after an hour of growth of GPU memory, two of a node's, and three if"
-    " the memory of all nodes grows, as while they cache the data.",
+    " before the run ends. A warning after 45 minutes of growth of GPU memory, two hours of a node's, and"
+    " three if the memory of all nodes grows, as while they cache the data.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth, up to its highest"
     " level since the last restart. To a remark (info): memory of steps that take longer than before, as with"
     " longer inputs.",
