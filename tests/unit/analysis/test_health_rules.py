@@ -286,13 +286,22 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "a run that got slower saves later": (lambda: run(SLOW_STEPS, 5800, checkpoints=SAVED),
         "slowdown warning run 3780"),
     "a stalled run owes none": (lambda: run(steps(4100), 9000, checkpoints=SAVED), "stalled critical run 4100"),
+    "the steps are not read yet": (lambda: look(6500, checkpoints=SAVED, log_read=False), ""),
     "saves that only the log tells": (lambda: run(steps(6000) + SAVES, 6000), "checkpoint-overdue warning run 4000"),
     "one restart is luck": (lambda: run(ONCE, 2300), ""),
     "restarts by the log": (lambda: run(TWICE, 4300), "restarts warning run 2000: restarted 2 times, last 5m ago"),
+    "a last line after the error": (
+        lambda: run([*steps(1000), (1000.0, "RuntimeError: CUDA error"), (1000.1, "step=200/90000 loss=1.0"),
+                     *((1300.0 + at, line) for at, line in steps(1000)), (2300.0, "RuntimeError: CUDA error"),
+                     (2300.1, "step=200/90000 loss=1.0"), *((2600.0 + at, line) for at, line in steps(300))], 2900),
+        "restarts warning run 1305 | errors info"),
     "by the history": (lambda: look(1100, queue=RESTARTED), "restarts warning run 500"),
     "what TensorFlow always prints": (
         lambda: run(sorted([*steps(3600), (3000.0, "E0302 08:02:11.120101 cuda_dnn.cc:8310] Unable to "
                                                    "register cuDNN factory: already registered")]), 3600), ""),
+    "one before a count that moves": (
+        lambda: run([(60.0, "ERROR: no cached data"),
+                     *((at, f"Tokenizing: {at / 60:.0f}/90 shards") for at in range(120, 1500, 60))], 1500), "errors info"),
     "errors": (lambda: run(sorted([*steps(3600), *ERRORS]), 3600),
         "errors info run 3000: 2 errors in the log, first 10m ago: ERROR: no server (training continued)"),
     "more errors than are kept": (

@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tui.analysis.health.rules import HealthRules
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.series import Series
 from tui.readers.health_metrics import HEALTH_STEP_S, health_metrics_fold
 
 HOUR_S = 3600.0
@@ -196,3 +198,31 @@ def test_noise_does_not_make_growth_a_remark_again():
     sure = [at for at, severity in looks if severity == "warning"]
     assert sure[0] == pytest.approx(3.0 * HOUR_S, abs=900)
     assert all(severity == "warning" for at, severity in looks if at >= sure[0])
+
+
+GROWS: Mapping[str, Level] = {"memory": lambda at: (200 + at / HOUR_S * 40) * GIB}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "severity"),
+    [(named(GROWS, GROWS), "info"), (named(GROWS, {}), "warning")],
+    ids=["cache", "leak"],
+)
+@pytest.mark.proves("docs/health.md", "Health and cost")
+def test_memory_that_grows_on_all_nodes_alike_may_be_a_cache(nodes, severity):
+    *_, (_, found) = watched(nodes, 2.5)
+    assert [(str(one.kind), one.severity) for one in found] == [("memory-leak", severity)]
+
+
+@pytest.mark.parametrize(("step_s", "severity"), [(10.0, "warning"), (15.0, "info")])
+@pytest.mark.proves("docs/health.md", "Health and cost")
+def test_memory_of_steps_that_take_longer_is_no_leak(step_s, severity):
+    level = lambda at: (58 + at / HOUR_S * 6) * GIB  # noqa: E731
+    times = [START_S + at for at in accumulate(10.0 if n < 180 else step_s for n in range(400))]
+    marks = Series("step", tuple(times), tuple(map(float, range(400))))
+    progress = ProgressSnapshot(step=399, step_series=marks)
+    *_, (_, found) = watched(
+        {"node-0": {"gpu_memory": level}}, times[-1] / HOUR_S - START_S / HOUR_S, progress=progress
+    )
+    leaks = [one.severity for one in found if str(one.kind) == "memory-leak"]
+    assert leaks == [severity]

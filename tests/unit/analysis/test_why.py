@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from api_client.models.logs import NS_PER_S, LogLine
-from support.worlds import JOBS, ONE_O_CLOCK, job, run
+from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, run
 from tui.analysis.health.registry import KINDS
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding
@@ -167,6 +167,12 @@ def test_a_filling_cache_has_a_chart() -> None:
     run = replace(RUN, health_metrics=MetricsSnapshot(cache_utilization=use))
     found = explain(run, HealthFinding(KINDS["cache-filling"], "warning", "cache is 90% full"), [])
     assert [(one.unit, one.series) for one in found.figures] == [("%", (use,))]
+
+
+def test_halt_names_the_checkpoint_from_before() -> None:
+    halt = HealthFinding(KINDS["stalled"], "critical", "no step", since=ONE_O_CLOCK)
+    facts = explain(replace(RUN, checkpoints=CHECKPOINTS), halt, ()).facts
+    assert any(fact.startswith("last checkpoint from before: checkpoint-4000") for fact in facts), facts
 
 
 def test_no_checkpoint_is_claimed_to_be_missing_before_they_are_listed() -> None:

@@ -93,7 +93,7 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
     if own_bad:
         often = f"{count(own_bad[0].count)}×, " if own_bad[0].count > 1 else ""
         answer = f"{finding.node} logs: {shortened(own_bad[0].text, 160)} ({often}no other node does)"
-    facts = [*_loss_facts(run, finding), *_money(run, finding)]
+    facts = [*_loss_facts(run, finding), *_saved_before(run, finding), *_money(run, finding)]
     if finding.kind.halts and run.progress is not None and run.progress.step is not None:
         facts.insert(0, f"last step: {count(run.progress.step)}")
     figures = _figures(run, finding.kind.figures, finding.node, finding.text)
@@ -164,7 +164,7 @@ def late_ranks(lines: Sequence[LogLine]) -> list[int]:
 
 
 def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
-    """Yield what was last reported before a loss broke, and the checkpoint from before."""
+    """Yield what was last reported before a loss broke."""
     progress, since = run.progress or ProgressSnapshot(), finding.since
     if not finding.kind.loss or since is None:
         return
@@ -181,7 +181,12 @@ def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
         newest = ", ".join(map(number, norms[-_NORMS:]))
         usual = f" (median before: {number(median(norms[:-_NORMS]))})" if len(norms) > 2 * _NORMS else ""
         yield f"last gradient norms before: {newest}{usual}"
-    if run.checkpoints is None:
+
+
+def _saved_before(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
+    """Yield the checkpoint from before a loss broke or a run came to a halt."""
+    since = finding.since
+    if run.checkpoints is None or since is None or not (finding.kind.loss or finding.kind.saves_no_more):
         return
     dated = [(save.created_at, save.checkpoint_id) for save in run.checkpoints if save.created_at is not None]
     saved_at, name = max((save for save in dated if save[0] < since), default=(since, ""))
@@ -224,6 +229,7 @@ _OF_LOG: dict[str, Callable[[ProgressSnapshot], Series]] = {
     "gradient norm": lambda progress: progress.grad_norm_series,
     "learning rate": lambda progress: progress.learning_rate_series,
     "speed": lambda progress: progress.throughput_series[0],
+    "step": lambda progress: progress.step_series,
 }
 
 

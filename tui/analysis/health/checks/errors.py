@@ -68,8 +68,8 @@ CHECK = Check(
     "warning",
     Limits,
     find,
-    needs="log lines that report a crash or an error, by the server's level or by their own words; the first"
-    " of them is quoted.",
+    needs="log lines that report a crash or an error, by the server's level or by their words; the first is"
+    " quoted.",
     excused="to a remark (info): errors after which the run made steps, or another count moved.",
     ends="`errors_within_s` after the newest",
     costs="unknown",

@@ -252,8 +252,7 @@ MEMORY = Check(
     " before the run ends. A warning after 45 minutes of growth of GPU memory, two hours of a node's, and"
     " three if the memory of all nodes grows, as while they cache the data.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth, up to its highest"
-    " level since the last restart. To a remark (info): memory of steps that take longer than before, as with"
-    " longer inputs.",
+    " level since the last restart. To a remark (info): memory of steps that take longer than before.",
     costs="nothing until memory is full, then the work since the last checkpoint",
     examples=(
         Example(

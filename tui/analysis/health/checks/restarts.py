@@ -53,7 +53,7 @@ def _is_new_training(run: Watched, at: float) -> bool:
 
 
 CHECK = Check(
-    FindingKind("restarts", 140, "restarted"),
+    FindingKind("restarts", 140, "restarted", figures=("step",)),
     "Restarts",
     "warning; critical from the fifth",
     Limits,
