@@ -191,7 +191,7 @@ EARLIER_STEPS = tuple(
     )
     for minute in range(56, 0, -1)
 )
-"""Nodes are compared after a quarter of an hour of steps."""
+"""Nodes are compared after half an hour of steps."""
 
 CHECKPOINTS = tuple(
     Checkpoint(

@@ -228,8 +228,13 @@ def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
     more = f" (and {len(leaks) - 1} more)" if len(leaks) > 1 else ""
     full = duration(full_in_s)
     names = {name for _, name, _, _ in leaks}
-    # Memory that has room for the data fills with it, on all nodes alike, and then grows no more.
-    is_cache = not part.startswith("GPU") and len(names) == len(nodes) and run.now_s - worst.since < _TOOTH_S
+    # Memory that has room for the data fills with it, from the start and on all nodes alike, up to a level.
+    is_cache = (
+        not part.startswith("GPU")
+        and len(names) == len(nodes)
+        and worst.since < run.growth_since + HOUR_S / 2
+        and run.now_s - worst.since < _TOOTH_S
+    )
     is_sure = worst.is_sure and not is_cache and not run.steps_take_longer(worst.since)
     text = f"{part}{more} leaks {bytes_iec(worst.rate * 3600)}/h: full in {full}"
     node = names.pop() if len(names) == 1 < len(nodes) else None
@@ -250,7 +255,7 @@ MEMORY = Check(
     leaking_memory,
     needs="memory of a GPU or node above 70% that has grown in each quarter of the window and will be full"
     " before the run ends. A warning after 45 minutes of growth of GPU memory, two hours of a node's, and"
-    " three if the memory of all nodes grows, as while they cache the data.",
+    " three if that of all nodes grows from the start, as while they cache the data.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth, up to its highest"
     " level since the last restart. To a remark (info): memory of steps that take longer than before.",
     costs="nothing until memory is full, then the work since the last checkpoint",

@@ -183,13 +183,13 @@ def _is_divergence(rise: Rise, sure: bool, norms: Rise | None) -> bool:
     least = max(error, _RECOVERED * (thirds[-1] - rise.best))
     # In fewer losses a jump looks like growth: values from before it are among them.
     grows = count >= 3 * NEWEST and thirds == sorted(thirds) and thirds[-1] > thirds[0] + least
-    if not grows:  # This may be harder data.
-        return (sure or norms is not None) and count >= 10 * NEWEST
+    first = median(rise.values[: 4 * NEWEST])
+    if not grows:  # This may be harder data, or another objective.
+        return ((sure and rise.now > 0.9 * first) or norms is not None) and count >= 10 * NEWEST
     # A rise within this part of the time before is no slow change of the data.
     is_fast = 5 * count < len(rise.values)
     # Data that slowly becomes harder raises a loss less than to its double.
-    is_far = rise.now > median(rise.values[: 4 * NEWEST]) or rise.now > 2.0 * rise.best > 0
-    return sure or norms is not None or is_far or is_fast
+    return sure or norms is not None or rise.now > first or is_fast or rise.now > 2.0 * rise.best > 0
 
 
 def rise_of(series: Series, factor: float) -> Rise | None:
@@ -240,8 +240,8 @@ DIVERGING = Check(
     needs="the median of the newest losses `loss_factor` times the best level of the run and beyond the"
     " noise of single losses (the more these differ, the more of them must show it), and a sign that it is"
     " no harder data: it still grows, and does so fast, beyond the first losses, or to twice the best"
-    " level; or gradients are three times as large as usual; or it has been three times the best level for"
-    " long. Gradients alone are no sign.",
+    " level; or gradients are three times as large as usual; or it has been three times the best level, and"
+    " as high as the first losses, for long. Gradients alone are no sign.",
     excused="a loss that is coming back, a rise of less than 0.1, and a restart. With rewards, an adversary,"
     " or losses below zero, only a loss far outside of all that the run has seen counts.",
     ends="when the loss is back near its best level",

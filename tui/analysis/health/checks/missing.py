@@ -98,6 +98,11 @@ class NodeLimits:
     )
 
 
+def _is_smaller(run: Watched, silence: Silence) -> bool:
+    """Return True if the run has started again without the node and makes steps."""
+    return silence.since - 10 * MINUTE_S < run.attempt_since < (run.last_step_s or 0.0)
+
+
 def missing_nodes(run: Watched, limits: NodeLimits) -> Findings:
     nodes = Presence(run, limits.missing_after_s)
     for silence in nodes.silences:
@@ -109,9 +114,7 @@ def missing_nodes(run: Watched, limits: NodeLimits) -> Findings:
             quiet = duration(nodes.quiet_s.get(name, silence.lasts_s))
             text = f"{name} is missing: no metrics for {lasts}, no log line for {quiet}"
         short = f"{name} silent for {lasts}"
-        # A run that started again without a node and makes steps was made smaller.
-        is_smaller = silence.since - 10 * MINUTE_S < run.attempt_since < (run.last_step_s or 0.0)
-        severity: Severity = "info" if is_smaller else "critical"
+        severity: Severity = "info" if _is_smaller(run, silence) else "critical"
         yield run.finding(severity, text, short=short, node=name, since_s=silence.since)
     if nodes.absent:
         expected = run.run.job.node_count or 0
@@ -177,7 +180,7 @@ def missing_metrics(run: Watched, limits: MetricsLimits) -> Findings:
     nodes = Presence(run, run.rules.limits(NodeLimits).missing_after_s)
     for silence in nodes.silences:
         # While a run shows life, a short gap in its metrics is nobody's problem.
-        is_alive = silence.logs or (not silence.died and run.makes_progress)
+        is_alive = silence.logs or (not silence.died and run.makes_progress and not _is_smaller(run, silence))
         if is_alive and silence.lasts_s > max(after_s, STEPS * silence.step_s):
             evidence = "; the run is still logging" if log_at > silence.since else ""
             if nodes.last_line_s.get(silence.node, 0.0) > silence.since:

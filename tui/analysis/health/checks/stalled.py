@@ -10,6 +10,7 @@ from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
     ASIDE_S,
     HOUR_S,
+    LONGER,
     MINUTE_S,
     WORKING,
     Check,
@@ -68,7 +69,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         )
         return
     after_s = max(base_s * _patience(run, stood_since), _TALKING * limits.stall_after_s)
-    allowed_s = max(after_s, 20 * usual_s, run.survived_pause_s)
+    allowed_s = max(after_s, 20 * usual_s, run.survived_pause_s, LONGER * (progress.step_pause_s or 0.0))
     # As long as the log shows progress of an evaluation, the run is busy with that.
     busy_at = max(stood_since, progress.run_phase.newest if progress.run_phase is not None else 0.0)
     if usual_s and is_running and run.now_s - max(busy_at, run.attempt_since) > allowed_s:
