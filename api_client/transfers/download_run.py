@@ -179,7 +179,7 @@ class DownloadRun:
 
     def _finish(self, part: PartFile, modified_s: float | None) -> None:
         if self.existing is not Existing.OVERWRITE and os.path.lexists(part.path):
-            raise DownloadError(f"{part.path.name} appeared meanwhile; left unchanged")
+            raise DownloadError(f"{part.path.name} appeared during the download and is left unchanged")
         if part.path.is_dir():
             raise DownloadError(f"{part.path} is a directory; left unchanged")
         part.finish(modified_s)

@@ -328,7 +328,7 @@ def test_deleted_job_is_reported_and_watched_no_longer(cli: RunCli, baseten: Fak
     baseten.on("GET", ".*/jobs/job1", Answer({}, status=404))
     result = cli("guard job1 -o jsonl")
     assert [each["event"] for each in result.ndjson] == ["blind"]
-    assert "It is watched no longer" in result.ndjson[0]["text"]
+    assert "It is no longer watched" in result.ndjson[0]["text"]
     assert result.code == ExitCode.UNREACHABLE
 
 

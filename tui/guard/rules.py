@@ -222,9 +222,9 @@ class _Decider:
         self._change(blind_reported=True)
         words = f"can't be seen since {_clock_time(since_s)}: {self.look.problem}"
         if self.is_over:
-            words += ". It is watched no longer"
+            words += ". It is no longer watched"
         elif self.rules.may_stop:
-            words += ". It is not stopped meanwhile"
+            words += ". It is not stopped in the meantime"
         self._report("blind", words)
 
     def _note_status(self) -> None:
@@ -272,7 +272,9 @@ class _Decider:
         if cause is None:
             if stop is not None and stop.state == "planned":
                 self._change(stop=None)
-                self._report("stop-withdrawn", f"will not be stopped: over is {stop.reason}", "info")
+                self._report(
+                    "stop-withdrawn", f"will not be stopped, since this has ended: {stop.reason}", "info"
+                )
             return
         loss = unsaved_words(self.run)
         if self.rules.dry_run:

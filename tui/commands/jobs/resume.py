@@ -239,7 +239,7 @@ def _why_none_is_best(facts: Sequence[CheckpointFacts], run: RunSnapshot) -> str
         name = scored[0].name
         return f"only {name} has a loss to compare, {scored[0].score.words}; --from {name} takes it"
     if run.progress is not None and not run.progress.has_ranking_loss:
-        return "the loss of such a training doesn't tell which is better; --from NAME takes one of them"
+        return "the loss does not show which is better in this kind of training; choose one with --from NAME"
     if len(scored) < len(facts):
         return "the losses of some are unknown; --from NAME takes one of them"
     return "their losses differ by no more than they scatter; --from latest takes the newest"
