@@ -68,7 +68,7 @@ class Follower:
 
     Reads from ``start_ms`` (epoch milliseconds), or from the job's beginning; with ``newest_first``, what was
     logged before now comes backward. After the job's end, it waits for late lines for ``drain_s`` seconds,
-    by default ``SHORTEST_DRAIN_S``, or longer if lines of this log arrived later than that. It does not wait
+    by default 65, or longer if lines of this log arrived later than that. It does not wait
     once the server says that the log is complete.
 
     A time range of the log is *settled* once no more late lines are expected in it. A *deep read* reads

@@ -45,6 +45,9 @@ class ServerTime:
         return None if lower_ns is None else min(lower_ns, epoch_ms(self._clock.now()) * NS_PER_MS)
 
 
+JOB_INTERVAL_S = 7.5
+
+
 class JobPoller:
     """The job as last seen, and the time when it was first seen to have ended.
 
@@ -67,7 +70,7 @@ class JobPoller:
     async def poll_when_due(self, *, at_once: bool = False) -> None:
         """Poll the job if the last poll is old enough, or ``at_once`` while the job was still running."""
         now_s = self._clock.monotonic()
-        is_due = self._polled_s is None or now_s - self._polled_s >= 7.5
+        is_due = self._polled_s is None or now_s - self._polled_s >= JOB_INTERVAL_S
         # A finished job may run again, so that the wait for late lines has to start over.
         if is_due or (at_once and self.finished_s is None):
             await self.poll()

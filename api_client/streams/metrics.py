@@ -23,7 +23,7 @@ FetchMetrics = Callable[..., Awaitable[JobMetrics]]
 OVERLAP_S = 120.0
 """Samples may arrive late: this is the overlap of an increment with the newest known sample, in seconds.
 
-It is used once in ``WHOLE_OVERLAP_EVERY_S`` seconds, ``SHORT_OVERLAP_S`` otherwise.
+It is used once in ``WHOLE_OVERLAP_EVERY_S`` seconds, a shorter one otherwise.
 """
 
 WHOLE_OVERLAP_EVERY_S = 40.0  # for 64 nodes, the samples of the whole overlap are megabytes

@@ -29,6 +29,7 @@ from api_client.transfers.records import (
 )
 from api_client.words import retrying_words
 
+SAVE_BYTES = 1024 * 1024  # written at once
 FAILURES_IN_A_ROW = 8  # then the rest is skipped: nobody waits for 5,000 timeouts
 MAX_ATTEMPTS = 3  # at a file that changed or arrived damaged, and at fresh URLs that bring no data
 
@@ -253,7 +254,7 @@ class DownloadRun:
                     raise _ObjectChanged("the store sent more than the size of the file")
                 content += piece
                 self.meter.arrived(index, len(piece))
-                if len(content) >= 1024 * 1024:  # written at once
+                if len(content) >= SAVE_BYTES:
                     full, content = content, bytearray()
                     await asyncio.to_thread(part.append, part.done_bytes, full)
         finally:
