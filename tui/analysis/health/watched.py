@@ -183,11 +183,11 @@ class Watched:
         return paced(self.steps), unit if self.progress.step_series.times else "lines/s"
 
     def steps_take_longer(self, since: float) -> bool:
-        """Return True if steps take a tenth longer than at that time: larger inputs also take more memory."""
+        """Return True if steps take longer than at that time: larger inputs also take more memory."""
         speeds = paced(self.steps)
         newest = self.now_s - _WARM_UP_S
         then, now = (mean_speed(values_between(speeds, at, at + _WARM_UP_S)) for at in (since, newest))
-        return now < 0.9 * then
+        return now < 0.95 * then
 
     def keeps_speed(self, since: float, share: float) -> bool:
         """Return True if the run is not slower by that share than in the hour before, as far as is known.

@@ -51,12 +51,16 @@ class GrowthLimits:
 
 
 class Forecast(NamedTuple):
-    """Growth per second, the time until the limit, since when it grows (epoch s), and if that is long."""
+    """Growth per second, the time until the limit, since when it grows (epoch s), and two facts about that.
+
+    ``is_sure``: it has lasted. ``is_early``: it began soon after the start.
+    """
 
     rate: float
     full_in_s: float
     since: float
     is_sure: bool
+    is_early: bool
 
 
 def forecast(
@@ -114,7 +118,7 @@ def forecast(
         if full_in_s <= min(within_s, run.left_s):
             is_sure = not slows and at - since >= sure_s
             if is_sure or used >= 0.7 * size:
-                return Forecast(rate, full_in_s, since, is_sure)
+                return Forecast(rate, full_in_s, since, is_sure, since < grown.times[0] + HOUR_S / 2)
     return None
 
 
@@ -232,7 +236,7 @@ def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
     is_cache = (
         not part.startswith("GPU")
         and len(names) == len(nodes)
-        and worst.since < run.growth_since + HOUR_S / 2
+        and worst.is_early
         and run.now_s - worst.since < _TOOTH_S
     )
     is_sure = worst.is_sure and not is_cache and not run.steps_take_longer(worst.since)
