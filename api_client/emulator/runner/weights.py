@@ -179,7 +179,7 @@ def _list_objects(store: Any, prefix: str) -> dict[str, Any]:
     try:
         return {prefix.rpartition("/")[2]: obstore.head(store, prefix)}
     except FileNotFoundError:
-        raise FetchFailed(f"there is nothing at {prefix!r}") from None
+        raise FetchFailed(f"nothing found at {prefix!r}") from None
 
 
 def _download(order: WeightsOrder, store: Any, meta: Mapping[str, Any]) -> Path:

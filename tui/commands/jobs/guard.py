@@ -118,8 +118,8 @@ _rules = combined(
         "--resume-on",
         callback=_names("status", resumable_statuses()),
         metavar="STATUS[,STATUS]",
-        help="Resume a run that ends so (preempted, failed, expired) from its newest checkpoint. Its config "
-        "is executed on this machine.",
+        help="Resume a run that ends with this status (preempted, failed, expired) from its newest "
+        "checkpoint. Its config is executed on this machine.",
     ),
     click.option(
         "--max-resumes",
@@ -153,7 +153,7 @@ _rules = combined(
     "heartbeat_s",
     type=Duration(at_least_s=10.0),
     metavar="SPAN",
-    help="Report that the guard is alive every 1h or so: its silence then means that it is not.",
+    help="Report at this interval, such as 1h, that the guard is alive: silence means that it is not.",
 )
 @format_option(TEXT, NDJSON)
 @client_command

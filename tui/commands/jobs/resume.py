@@ -70,7 +70,9 @@ LOAD_VARIABLE = "BT_LOAD_CHECKPOINT_DIR"
     metavar="PATH",
     help="Load the config with this Python interpreter (for its imports).",
 )
-@click.option("--anyway", is_flag=True, help="Also if its code reads no checkpoint, or it runs already.")
+@click.option(
+    "--anyway", is_flag=True, help="Submit even if its code reads no checkpoint, or it was resumed already."
+)
 @push_options(format_option(TABLE, JSON))
 @client_command
 async def resume(
@@ -242,7 +244,7 @@ def _why_none_is_best(facts: Sequence[CheckpointFacts], run: RunSnapshot) -> str
         return "the loss does not show which is better in this kind of training; choose one with --from NAME"
     if len(scored) < len(facts):
         return "the losses of some are unknown; --from NAME takes one of them"
-    return "their losses differ by no more than they scatter; --from latest takes the newest"
+    return "their losses differ by less than the noise; --from latest takes the newest"
 
 
 def _earlier(chosen: CheckpointFacts, newest: CheckpointFacts) -> str:

@@ -178,7 +178,7 @@ async def delete(
     """
     ids = dict.fromkeys([*job_ids, *named_ids])
     of_project = selected_project(project, project_id)
-    refuse(bool(ids) is bool(of_project), "what? Give either JOB_ID or --project PROJECT")
+    refuse(bool(ids) is bool(of_project), "delete what? Give either JOB_ID or --project PROJECT")
     client.check_may_change("deleting")
     changes: dict[str, Callable[[], Awaitable[Any]]]
     if of_project is not None:
