@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from metrics_payloads import GIB, series
 from test_health_rules import (
-    HEARTBEATS,
     LEAK,
     RESTARTED,
     SAVED,
