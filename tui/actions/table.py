@@ -274,7 +274,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("only_series", "i", "solo", "Solo the selected series; press again to show all."),
         ("all_series", "a", "all series", "Show all series."),
         ("smoothing", "M", "smooth", "Increase smoothing; after the maximum, turn it off."),
-        ("band", "b", "band", "Draw four or more nodes as a band with outliers, or one line each."),
+        ("band", "b", "band", "Draw nodes as a band with outliers, or one line each."),
         ("log_scale", "L", "log scale", "Toggle log scale on charts without a fixed range."),
         ("x_axis", "x", "x axis", "Cycle the x axis: time ago, clock, time since start, step."),
         ("sort_nodes", "S", "sort nodes", "Sort outlier nodes first, or by rank."),
