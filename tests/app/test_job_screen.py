@@ -131,8 +131,8 @@ def test_a_run_that_evaluates_says_so_and_since_when() -> None:
 @pytest.mark.parametrize(
     ("width", "words"),
     [
-        (128, "▲ node-2 lags behind the other nodes: GPUs at 58%, others at 95% · ≈$61 lost · CHECKPOINT"),
-        (78, "▲ node-2 slow: GPU 58% vs 95% · ≈$61 lost · CHECKPOINT"),
+        (128, "▲ node-2 lags behind the other nodes: GPUs at 55%, others at 93% · ≈$62 lost · CHECKPOINT"),
+        (78, "▲ node-2 slow: GPU 55% vs 93% · ≈$62 lost · CHECKPOINT"),
         (48, "▲ node-2 slow · CHECKPOINT"),
     ],
 )
