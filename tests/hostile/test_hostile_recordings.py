@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from api_client.clock import epoch_ns
 from api_client.models import CheckpointFile
 from api_client.recordings.reading import CHECKPOINT_FILES, CHECKPOINTS, EVENTS, JOB, MANIFEST, Recording
 from api_client.recordings.scrub import Scrubber
 from api_client.recordings.writing import RecordingWriter
 from support.fake_object_store import FakeObjectStore, Stored
-from support.recorded import BEGIN, DOCUMENTS, END, by_hand, iso, line, messages, ndjson, ns_of, shown
+from support.recorded import BEGIN, DOCUMENTS, END, by_hand, iso, line, messages, ndjson, shown
 from support.warm_process import WarmProcess, warm_process
 from tui.readers.recorder import Recorder
 
@@ -256,7 +257,7 @@ def test_values_out_of_range_are_no_samples(tmp_path: Path, value: str) -> None:
 
 
 def test_recording_of_a_thousand_years_is_short(tmp_path: Path) -> None:
-    log = ndjson(line(5, "one"), {"timestamp": str(ns_of(END) + 10**18), "message": "in 30 years"})
+    log = ndjson(line(5, "one"), {"timestamp": str(epoch_ns(END) + 10**18), "message": "in 30 years"})
     old = ndjson({"timestamp": "1", "message": "in 1970"}, line(5, "one"))
     for members in ({"logs.ndjson": log}, {"logs.ndjson": old}):
         with Recording(by_hand(tmp_path / "run.btrun", members)) as recording:
