@@ -381,6 +381,18 @@ def test_one_gpu_that_does_nothing_beside_others_that_work() -> None:
     assert brief(found, moment(HOUR[-1])).startswith("node-0 GPU 1 idle "), "not the whole node"
 
 
+def test_one_gpu_may_be_enough_for_what_follows_the_last_step() -> None:
+    ends = {"0": samples(HOUR, 0.9), "1": samples(HOUR, lambda at: 0.9 if at < 1800 else 0.0)}
+    lines = [(18.0 * step, f"step={step}/100 loss=1.0") for step in range(1, 101)]
+    more = [(at, f"quantizing layer {at / 60:.0f}") for at in range(1860, 3600, 60)]
+    assert kinds(nodes({**WELL, "gpu_utilization": ends}, progress=told([*lines, *more]))) == []
+    unfinished = told(
+        [(at, line.replace("/100", "/900")) for at, line in lines]
+        + [(at, f"step={at / 18:.0f}/900 loss=1.0") for at in range(1818, 3600, 18)]
+    )
+    assert kinds(nodes({**WELL, "gpu_utilization": ends}, progress=unfinished)) == ["gpu-idle"]
+
+
 @pytest.mark.parametrize(("loss", "severity"), [(1.1, "warning"), (1.9, "info")])
 def test_overdue_save_is_a_remark_if_no_evaluation_is_better(loss: float, severity: str) -> None:
     overdue = [found.severity for found in best_only(loss) if str(found.kind) == "checkpoint-overdue"]

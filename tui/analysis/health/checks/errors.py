@@ -33,9 +33,15 @@ def find(run: Watched, limits: Limits) -> Findings:
     last_step_s, usual_s = run.last_step_s or 0.0, run.progress.step_interval_s or 0.0
     # A count that moves, of a download or a preparation, shows as much as a step.
     survived_s = max(last_step_s - max(10.0, usual_s), run.progress.moved_at or 0.0)
-    # A run that makes steps may not have had the time for the next ones since.
-    makes_steps = usual_s and run.training_since is not None
-    decided_s = run.now_s - (10.0 + min(10 * MINUTE_S, max(MINUTE_S, 5 * usual_s)) if makes_steps else 0.0)
+    if usual_s and run.training_since is not None:
+        patience_s = 10.0 + min(10 * MINUTE_S, max(MINUTE_S, 5 * usual_s, run.survived_pause_s))
+    else:
+        patience_s = 5 * MINUTE_S
+        # Before the first step, lines that go on show as much, unless the run had to start again.
+        if errors.newest is not None and errors.newest.at_ns / NS_PER_S >= run.attempt_since:
+            survived_s = max(survived_s, (run.progress.last_line_at_ns or 0) / NS_PER_S - MINUTE_S)
+    # What comes next may not have had the time since.
+    decided_s = max(run.now_s - patience_s, run.attempt_since)
     recent = [
         error
         for error in errors.kept
@@ -70,7 +76,8 @@ CHECK = Check(
     find,
     needs="log lines that report a crash or an error, by the server's level or by their words; the first is"
     " quoted.",
-    excused="to a remark (info): errors after which the run made steps, or another count moved.",
+    excused="errors that the run may still survive. To a remark (info): those after which it made steps,"
+    " another count moved, or, before the first step, the log went on.",
     ends="`errors_within_s` after the newest",
     costs="unknown",
     examples=(

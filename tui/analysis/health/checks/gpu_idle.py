@@ -71,12 +71,17 @@ def find(run: Watched, limits: Limits) -> Findings:
             continue
         start = at - limits.idle_after_s
         busy = sum((mean_between(use, start, at) or 0.0) >= WORKING for use in node.gpu_utilization)
+        # What follows the steps, or pauses them, may need some of the GPUs only.
+        since = min(gpus.values(), default=at)
+        pauses = run.last_step_s is not None and run.last_step_s < since + MINUTE_S
+        if run.progress.is_done or (pauses and at - since < run.pause_allowed_s):
+            continue
         if gpus and busy:  # a dead rank, or GPUs that are never used
             which = f"GPU {next(iter(gpus))}"
             if len(gpus) > 1:
                 which = f"{len(gpus)} of {counted(len(node.gpus), 'GPU')}"
             beside = f" while {counted(busy, 'other works', 'others work')}"
-            yield _finding(run, f"{which} idle", min(gpus.values()), at, beside, node.name)
+            yield _finding(run, f"{which} idle", since, at, beside, node.name)
 
 
 def _finding(
@@ -167,8 +172,9 @@ CHECK = Check(
     " GPUs while others work, once they have worked; or for `idle_never_s` on GPUs that have never worked.",
     excused="pauses and new work as for stalls; a count of other work that moves, and a log that goes on"
     " before GPUs have worked; a node whose CPUs serve the others; and GPUs that rest in turn: within a step,"
-    " as long as they have before, or, in reinforcement learning, for `idle_never_s`. To a remark (info): a"
-    " node that is idle while the run goes on, which may have done its share.",
+    " as long as they have before, or, in reinforcement learning, for `idle_never_s`. GPUs beside others"
+    " that work are excused after the last step, too. To a remark (info): a node that is idle while the run"
+    " goes on, which may have done its share.",
     ends="with work; a single blip is none",
     costs="the idle GPUs: a node's price, by their share of its GPUs",
     examples=(

@@ -7,20 +7,26 @@ from statistics import median
 
 from tui.analysis.health.check import HOUR_S, Check, Example, FindingKind, Findings, NoLimits, Watched
 from tui.analysis.health.checks.loss import NEWEST, rise_of
-from tui.analysis.health.windows import level_between, since_start, values_between
+from tui.analysis.health.windows import holds_since, level_between, since_start, values_between
 from tui.text.units import number
 
 _REWARD = re.compile(r"(?i)(?<![a-z])(?:reward|score|return)s?(?![a-z])")
 
 
 def not_learning(run: Watched, _limits: NoLimits) -> Findings:
-    losses = since_start(run.progress.loss_series, run.attempt_since)
-    rates, values = run.progress.learning_rate_series.values, values_between(losses)
-    if not rates or any(rates) or len(values) < 50 or run.now_s - losses.times[0] < HOUR_S / 2:
+    zero_since = holds_since(run.progress.learning_rate_series, lambda rate: rate == 0)
+    if zero_since is None:
+        return
+    losses = since_start(run.progress.loss_series, max(zero_since, run.attempt_since))
+    values = values_between(losses)
+    is_held = run.is_held()
+    ends = run.left_s < HOUR_S / 2 and not is_held  # A schedule may end at 0.
+    if len(values) < 50 or run.now_s - losses.times[0] < HOUR_S / 2 or ends:
         return
     first, *_, last = level_between(values, 3)
     # A rate that is printed with few digits may look like 0, but the loss moves.
-    if abs(last - first) < 0.01 * abs(first) and not run.is_reinforcement:
+    share = run.eased(0.01, 0.1, held=is_held)
+    if abs(last - first) < share * abs(first) and not run.is_reinforcement:
         text = f"the learning rate is 0, and the loss has not moved from {number(last)}"
         yield run.finding("warning", text, short="learning rate is 0", since_s=losses.times[0])
 
@@ -31,9 +37,9 @@ NOT_LEARNING = Check(
     "warning",
     NoLimits,
     not_learning,
-    needs="a learning rate that is 0 in all of the log, and a loss that moves by less than a hundredth in"
-    " half an hour and 50 lines.",
-    excused="reinforcement learning, whose losses stay near 0.",
+    needs="a learning rate that is 0, and a loss that moves by less than a hundredth in half an hour and 50"
+    " lines.",
+    excused="the last half hour of a run, and reinforcement learning, whose losses stay near 0.",
     ends="when the learning rate or the loss moves",
     costs="everything so far: nothing is learned",
     covered_by=frozenset({"loss-not-finite"}),
@@ -43,6 +49,19 @@ NOT_LEARNING = Check(
             "learning rate is 0",
             line="step {step}/90000 loss={loss:.4f} lr=0.0",
             loss=lambda step: 10.82,
+        ),
+        Example(
+            "a second stage at the rate with which the first has ended",
+            "learning rate is 0",
+            minutes=180,
+            stops_s=0,
+            others=tuple(
+                (
+                    10.0 * step,
+                    f"step {step}/90000 loss={max(1.2, 3 - step / 100):.4f} lr={1e-5 * (step < 400)}",
+                )
+                for step in range(1, 1080)
+            ),
         ),
         Example(
             "a rate that is printed with too few digits", line="step {step}/90000 loss={loss:.4f} lr=0.0"

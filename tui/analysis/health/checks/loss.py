@@ -12,6 +12,7 @@ from statistics import median
 from typing import NamedTuple
 
 from tui.analysis.health.check import (
+    LONGER,
     Check,
     Example,
     FindingKind,
@@ -138,6 +139,7 @@ NEWEST = 5
 _HISTORY = 30  # Minimum number of earlier losses to compare with.
 _SURE = 3.0  # Harder data or a new learning rate may raise a loss, but not to this many times its level.
 _ERRORS = 6.0  # A level is known to so many standard errors.
+_LEVELS = 100  # Of a whole curve, so many show its rises and falls.
 _RECOVERED = 0.1  # A loss is coming back once this share of its rise is gone.
 
 
@@ -162,7 +164,7 @@ def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
     is_held = run.is_held()
     factor = run.eased(limits.loss_factor, 1.0, held=is_held)
     rise = rise_of(since_start(run.progress.loss_series, run.attempt_since), factor)
-    if rise is None or _is_by_design(run, rise):
+    if rise is None or _is_by_design(run, rise) or _has_come_back_before(rise):
         return
     is_sure = rise.now > rise.best + (_SURE - 1) * abs(rise.best)
     norms = rise_of(since_start(run.progress.grad_norm_series, run.attempt_since), _SURE)
@@ -223,6 +225,28 @@ def _is_by_design(run: Watched, rise: Rise) -> bool:
     return (run.is_reinforcement or median(usual) <= 0) and rise.now < top + _SURE * (top - low)
 
 
+def _has_come_back_before(rise: Rise) -> bool:
+    """Return True if the loss came back from a rise as high and as long as this one, and a bit more.
+
+    Batches that are sorted by length and data that is mined anew raise a loss again and again.
+    """
+    levels = level_between(rise.values, min(_LEVELS, len(rise.values) // NEWEST))
+    for at, peak in enumerate(levels[:-1]):
+        before, after = min(levels[: at + 1]), min(levels[at:])
+        height, risen = min(peak - before, peak - after), levels[-1] - after
+        if height > (peak - before) / 2 and LONGER * height >= risen > 0:
+            length = _length_above(levels[: at + 1], peak - height / 2)
+            length += _length_above(levels[:at:-1], peak - height / 2)
+            if LONGER * length >= _length_above(levels, after + risen / 2):
+                return True
+    return False
+
+
+def _length_above(levels: Sequence[float], level: float) -> int:
+    """Return how many of the last values are above a level."""
+    return sum(1 for _ in takewhile(lambda value: value > level, reversed(levels)))
+
+
 DIVERGING = Check(
     FindingKind(
         "loss-exploding",
@@ -242,7 +266,8 @@ DIVERGING = Check(
     " no harder data: it still grows, and does so fast, beyond the first losses, or to twice the best"
     " level; or gradients are three times as large as usual; or it has been three times the best level, and"
     " as high as the first losses, for long. Gradients alone are no sign.",
-    excused="a loss that is coming back, a rise of less than 0.1, and a restart. With rewards, an adversary,"
+    excused="a loss that is coming back, or came back from a rise as high and as long; a rise of less than"
+    " 0.1, and a restart. With rewards, an adversary,"
     " or losses below zero, only a loss far outside of all that the run has seen counts.",
     ends="when the loss is back near its best level",
     costs="all that is computed from then on, unless the loss recovers",
@@ -270,6 +295,11 @@ DIVERGING = Check(
             minutes=66,
             line="step {step}/90000 loss=2.0 grad_norm={loss:.3f}",
             loss=lambda step: 40.0 if step > 330 else 0.6,
+        ),
+        Example(
+            "batches that are sorted by length in each epoch",
+            minutes=240,
+            loss=lambda step: 2 + 6 * 0.995**step + step % 300 / 200,
         ),
         Example("a single spike", loss=lambda step: 40.0 if step in (500, 700) else 2.0),
     ),
