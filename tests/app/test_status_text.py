@@ -41,7 +41,7 @@ async def test_home_copies_the_status_of_the_marked_jobs() -> None:
 LLAMA = """● **`llama-70b-sft-v3`** `running 6h 12m · 4×8 H100 · 198 GPU·h ≤ $967 · llama-sft`
 - `step 4,117/9,000 46% · ETA 6h 46m`
 - `loss 1.10 ↓ · 0.20 it/s · lr 1.90e-05`
-- `▲ node-2 lags behind the other nodes: GPUs at 61%, others at 97% · ≈$58 lost · checkpoint-4000 12m ago`
+- `▲ node-2 lags behind the other nodes: GPUs at 56%, others at 92% · ≈$61 lost · checkpoint-4000 12m ago`
 - `llama70`, as of 2026-03-01 13:00 UTC"""
 WHISPER = "- ● **`whisper-ft`** `running · 52%, 22m left · 1 A10G · submitted 24m ago · whisper · whisper`"
 GRPO = "- ● **`qwen3-grpo-7`** `running · ✗ stalled · 44% · 2×8 H200 · submitted 3h ago · qwen3-grpo · grpo7`"

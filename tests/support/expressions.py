@@ -24,8 +24,8 @@ from re import (
 from types import ModuleType
 from typing import Any
 
-CHARACTERS = 2**15
-CPU_S = 2
+CHARACTERS = 2**16
+CPU_S = 4
 MANY = 16
 """Fewer repetitions cost nothing."""
 REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)

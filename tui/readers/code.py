@@ -37,7 +37,7 @@ async def read_code(client: TrainingClient, job: TrainingJob) -> Files:
     try:
         urls = await client.jobs.download_urls(job.project_id, job.id)
     except NotFound as error:
-        raise NoCode(missing) from error
+        raise NoCode(f"{missing} (404)") from error
     if not urls:
         raise NoCode(missing)
     packed = await client.objects.read(urls[0], length=MAX_ARCHIVE_BYTES + 1)
