@@ -37,6 +37,8 @@ _ROUND_STEPS = (50, 100, 250, 500, 1000, 2500, 5000, 10_000)
 _REINFORCEMENT = re.compile(r"(?i)reward|advantage|rollout|\bkl\b|approx_kl|episod|\bpolicy\b")
 
 
+_TOKENS = re.compile(r"(?i)(?:^|[/_])tokens(?:_seen|_consumed|_total)?$")
+"""Counts of tokens: ``num_tokens``, ``total_tokens``, ``tokens_seen``."""
 _WORK = re.compile(r"(?i)^(?!.*time).*(?:seq|length|batch|resolution|frames)")
 
 
@@ -180,6 +182,9 @@ class Watched:
         series, unit = self.progress.throughput_series
         if unit != "it/s":
             return series, unit
+        for name, tokens in self.progress.metrics.items():
+            if _TOKENS.search(name) and all(earlier < later for earlier, later in pairwise(tokens.values)):
+                return paced(tokens), "tok/s"
         return paced(self.steps), unit if self.progress.step_series.times else "lines/s"
 
     def steps_take_longer(self, since: float) -> bool:

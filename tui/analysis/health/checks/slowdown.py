@@ -128,6 +128,13 @@ CHECK = Check(
             loss=lambda step: 40_000 if step < 720 else 26_000,
         ),
         Example(
+            "eight times as many tokens in each step, by the log's count",
+            minutes=240,
+            step_s=lambda at: 10 if at < 7200 else 80,
+            line="step {step}/90000 loss=2.0 num_tokens={loss:.0f}",
+            loss=lambda step: 65_536.0 * (step if step < 720 else 720 + 8 * (step - 720)),
+        ),
+        Example(
             "longer answers in reinforcement learning",
             minutes=240,
             step_s=lambda at: 10 if at < 7200 else 15,
