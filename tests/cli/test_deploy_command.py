@@ -232,16 +232,19 @@ def test_warnings_a_refusal_and_enter_alone_deploy_nothing_and_what_is_saved_can
     baseten.trouble = "refused"
     faulty = CHOSEN.replace("checkpoint-100", "checkpoint-200")
     with at_terminal(*faulty.split(), "--env", "A=its", output_apart=True) as someone:
-        someone.sees("after the loss became NaN (")
-        someone.answers((LAST_QUESTION, ENTER), ("despite the warnings above?", ENTER))
+        someone.sees("after the loss became NaN (", LAST_QUESTION)
+        someone.types(ENTER)
+        someone.answers(("despite the warnings above?", ENTER))
         assert baseten.requests == []
         someone.answers((LAST_QUESTION, ENTER), ("despite the warnings above?", b"y"))
-        someone.sees("no such checkpoint")
-        someone.answers((LAST_QUESTION, ESCAPE), ("Leave without deploying?", b"n"))
+        someone.sees("no such checkpoint", LAST_QUESTION)
+        someone.types(ESCAPE)
+        someone.answers(("Leave without deploying?", b"n"))
         # "Save as" alone is also in the list before the question.
         someone.answers((LAST_QUESTION, DOWN * 2 + ENTER), ("Save as deploy.py", WIPE + b"saved.py\r"))
-        someone.sees("saved saved.py")
-        someone.answers((LAST_QUESTION, ESCAPE), ("Leave without deploying?", b"y"))
+        someone.sees("saved saved.py", LAST_QUESTION)
+        someone.types(ESCAPE)
+        someone.answers(("Leave without deploying?", b"y"))
         assert (someone.end(), someone.output, len(baseten.requests)) == (0, b"", 1)
     baseten.trouble = ""
     again = cli("deploy --config saved.py --dry-run -o json")
@@ -255,8 +258,9 @@ def test_full_checkpoint_is_saved_as_an_engine_config_with_the_command_that_depl
     baseten.checkpoints = [listed_checkpoint("checkpoint-100", kind="full", base_model="org/tuned-8B")]
     with at_terminal(*CHOSEN.split(), output_apart=True) as someone:
         someone.answers((LAST_QUESTION, DOWN * 3 + ENTER), ("Save as engine/config.yaml", ENTER))
-        someone.sees("deploy it with: truss push engine")
-        someone.answers((LAST_QUESTION, ESCAPE), ("Leave without deploying?", b"y"))
+        someone.sees("deploy it with: truss push engine", LAST_QUESTION)
+        someone.types(ESCAPE)
+        someone.answers(("Leave without deploying?", b"y"))
         assert someone.end() == 0
     assert "source: BASETEN_TRAINING" in (tmp_path / "engine" / "config.yaml").read_text()
     assert baseten.requests == []
