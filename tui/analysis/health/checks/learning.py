@@ -10,7 +10,8 @@ from tui.analysis.health.checks.loss import NEWEST, rise_of
 from tui.analysis.health.windows import holds_since, level_between, since_start, values_between
 from tui.text.units import number
 
-_REWARD = re.compile(r"(?i)(?<![a-z])(?:reward|score|return)s?(?![a-z])")
+_REWARD = re.compile(r"(?i)^(?!.*(?:std|var))(?:.*[^a-z])?(?:reward|score|return)s?(?![a-z])")
+"""Rewards, but not how much they differ."""
 
 
 def not_learning(run: Watched, _limits: NoLimits) -> Findings:

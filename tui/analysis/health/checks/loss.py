@@ -267,8 +267,8 @@ DIVERGING = Check(
     " level; or gradients are three times as large as usual; or it has been three times the best level, and"
     " as high as the first losses, for long. Gradients alone are no sign.",
     excused="a loss that is coming back, or came back from a rise as high and as long; a rise of less than"
-    " 0.1, and a restart. With rewards, an adversary,"
-    " or losses below zero, only a loss far outside of all that the run has seen counts.",
+    " 0.1, and a restart. With rewards, an adversary, or losses below zero, only a loss far outside of all"
+    " that the run has seen counts.",
     ends="when the loss is back near its best level",
     costs="all that is computed from then on, unless the loss recovers",
     covered_by=frozenset({"loss-not-finite"}),
