@@ -79,7 +79,7 @@ def test_lists_suggest_what_shows_progress_and_health_of_running_jobs(
 ) -> None:
     trussrc.write_text(section("my lab", baseten.url, baseten.key))
     baseten.jobs = [job("runs", "RUNNING"), job("ended")]
-    assert suggestions(cli("jobs", environ={})) == ["top"]
+    assert suggestions(cli("jobs", environ={})) == ["jobs --health"]
     assert suggestions(cli("job runs", environ={})) == ["summary runs"]
     for words in ("jobs -o json", "job runs -o json", "job ended", "jobs --status completed"):
         assert not suggestions(cli(words, environ={}))

@@ -63,6 +63,36 @@ def test_status_counts_jobs_that_need_attention_if_asked(cli: RunCli, fleet: Fak
     assert "alarmed" not in cli("status -o json").json
 
 
+@pytest.mark.proves("docs/commands.md", "`projects`")
+def test_jobs_and_job_show_progress_health_and_cost_if_asked(cli: RunCli, fleet: FakeBaseten) -> None:
+    lines = {line.split()[2]: line for line in cli("jobs --health").out.splitlines()[1:]}
+    assert list(lines)[2:] == ["queued", "over", "forgotten"]
+    assert "loss is NaN" in lines["broken"] and "%" in lines["broken"] and "no problems" in lines["well"]
+    rows = {row["id"]: row for row in cli("jobs --health -o json").json}
+    assert [rows[name]["verdict"] for name in ("broken", "well", "over")] == ["critical", "healthy", None]
+    well = rows["well"]
+    assert well["progress"] == pytest.approx(0.036) and well["current_status"] == "TRAINING_JOB_RUNNING"
+    assert [row["verdict"] for row in cli("jobs --health --status running -o csv").csv].count("critical") == 1
+    assert rows["over"]["loss"] == 1.0, "the end of the log of an ended job is read, too"
+    facts = dict(line.split(maxsplit=1) for line in cli("job broken --health").out.splitlines())
+    assert "loss is NaN" in facts["health"] and facts["loss"] == "nan" and "%" in facts["progress"]
+    assert cli("job broken --health -o json").json["verdict"] == "critical"
+
+
+def test_jobs_read_no_log_unless_asked(cli: RunCli, fleet: FakeBaseten) -> None:
+    assert "bt-tui jobs --health" in cli("jobs").err
+    assert not [request for request in fleet.asked if request.path.endswith("/logs")]
+
+
+def test_jobs_with_health_fit_a_narrow_terminal(fleet: FakeBaseten, clean_environ: dict[str, str]) -> None:
+    environ = clean_environ | fleet.environ()
+    with AtTerminal("jobs", "--health", environ=environ, columns=60) as terminal:
+        assert terminal.end() == 0
+    lines = re.sub(r"\x1b\[[0-9;]*[mK]", "", terminal.text).replace("\r", "\n").splitlines()
+    broken = next(line for line in lines if "broken" in line)
+    assert "loss is NaN" in broken and max(map(cell_width, lines)) <= 60
+
+
 def test_top_redraws_on_a_terminal_without_scrolling(
     fleet: FakeBaseten, clean_environ: dict[str, str]
 ) -> None:

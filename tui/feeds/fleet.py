@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -16,7 +16,7 @@ from api_client.http.retry import LASTING, retrying
 from api_client.models import RUNNABLE_STATUSES, TrainingJob, TrainingProject
 from tui.analysis.billing import Bill
 from tui.analysis.connection import LISTS
-from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
+from tui.analysis.fleet.snapshot import NO_PREVIEW, FleetFold, FleetSnapshot, JobPreview
 from tui.feeds.throttle import Pause, Throttle
 from tui.readers.billing import BILL_INTERVAL_S, read_bill
 from tui.readers.session import Session, listed_prices
@@ -35,7 +35,10 @@ SLOW_INTERVAL_S = 10.0
 
 
 class FleetFeed:
-    """Publishes a ``FleetSnapshot`` after every change until cancelled."""
+    """Publishes a ``FleetSnapshot`` after every change until cancelled.
+
+    With ``only``, nothing is read of jobs with other ids but the list.
+    """
 
     def __init__(
         self,
@@ -44,9 +47,11 @@ class FleetFeed:
         settings: RunSettings = DEFAULT,
         *,
         list_interval_s: float = 5.0,
+        only: Collection[str] | None = None,
     ) -> None:
         self._settings = settings
         self._preview_feed: PreviewFeed | None = None
+        self._only = only
         self._list_interval_s = list_interval_s
         self._session = session
         self._publish_snapshot = publish
@@ -60,6 +65,8 @@ class FleetFeed:
         self._live: dict[str, TrainingJob] = {}
         self._unfinished: list[TrainingJob] = []
         self._fold = FleetFold()
+        self._folded: set[str] = set()
+        """Jobs whose previews the fold has in its rows of ended jobs."""
         self._is_manual_refresh = False
         self._listed = asyncio.Event()
         self._pause = Pause(session.clock)
@@ -68,6 +75,7 @@ class FleetFeed:
         self._rounds = 0
         self._prices = dict(settings.prices)
         self._bill: Bill | None = None
+        self._is_cost_read = False
 
     @property
     def watched(self) -> bool:
@@ -99,7 +107,11 @@ class FleetFeed:
         """Import the log patterns in a thread during the first requests: compiling them takes a while."""
         module = await asyncio.to_thread(import_module, "tui.feeds.previews")
         feed: PreviewFeed = module.PreviewFeed(
-            self._session, self._settings, is_shown=self._watched, on_change=self._throttle.request
+            self._session,
+            self._settings,
+            is_shown=self._watched,
+            on_change=self._throttle.request,
+            only=self._only,
         )
         await self._listed.wait()
         feed.watch(self._unfinished)
@@ -123,6 +135,7 @@ class FleetFeed:
             with suppress(RequestError):
                 # one request can't read more, because ranges begin at midnight
                 self._bill = await read_bill(self._session.client, now - timedelta(days=30), now)
+            self._is_cost_read = True
             self._throttle.request()
             await self._session.clock.sleep(BILL_INTERVAL_S)
 
@@ -147,7 +160,9 @@ class FleetFeed:
             if is_manual or self._session.clock.monotonic() - self._projects_read_s >= PROJECTS_INTERVAL_S:
                 await self._read_projects()
             jobs = await asyncio.to_thread(reuse_unchanged, await self._all_jobs(), self._jobs)
-            await asyncio.to_thread(self._fold.warm, jobs, dict(self._previews), self._session.clock.now())
+            previews = dict(self._previews)
+            await asyncio.to_thread(self._fold.warm, jobs, previews, self._session.clock.now())
+            self._folded = {job_id for job_id, preview in previews.items() if preview is not NO_PREVIEW}
             self._jobs = {job.id: job for job in jobs}
             self._live = {job.id: job for job in jobs if not job.is_finished}
             interval_s = min(len(jobs) / JOBS_PER_SECOND, 10.0)
@@ -202,16 +217,22 @@ class FleetFeed:
         return all_jobs
 
     def _publish(self) -> None:
+        read_since = {
+            job_id: job
+            for job_id in self._previews.keys() - self._folded
+            if (job := self._jobs.get(job_id)) is not None and job.is_finished
+        }
         snapshot = self._fold.fold(
             self._projects,
-            self._live.values(),
+            (read_since | self._live).values(),
             self._previews,
             self._session.clock.now(),
             self._prices,
             self._bill,
         )
         missing = (left_out("project", self._unreadable_projects), left_out("job", self._unreadable_jobs))
-        self._publish_snapshot(replace(snapshot, left_out="; ".join(filter(None, missing))))
+        is_read = self._is_cost_read and self._preview_feed is not None and self._preview_feed.is_read
+        self._publish_snapshot(replace(snapshot, left_out="; ".join(filter(None, missing)), is_read=is_read))
 
 
 def reuse_unchanged(jobs: Iterable[TrainingJob], known: Mapping[str, TrainingJob]) -> list[TrainingJob]:

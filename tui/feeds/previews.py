@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from heapq import nlargest
 from typing import TypeAlias
@@ -32,8 +32,8 @@ Read: TypeAlias = Callable[[TrainingJob], Awaitable[None]]
 class PreviewFeed:
     """Polls the running jobs of a list in turn, then reads their older logs and the ends of ended jobs once.
 
-    Nothing is read unless ``is_shown`` is set. ``on_change`` is called after a read of a job whose log is not
-    read yet; what later polls find is shown when the list is.
+    Nothing is read unless ``is_shown`` is set, and with ``only`` no job with another id. ``on_change`` is
+    called after a read of a job whose log is not read yet; what later polls find is shown when the list is.
     """
 
     def __init__(
@@ -43,11 +43,13 @@ class PreviewFeed:
         *,
         is_shown: asyncio.Event,
         on_change: Callable[[], object] = lambda: None,
+        only: Collection[str] | None = None,
     ) -> None:
         self._session = session
         self._settings = settings
         self._is_shown = is_shown
         self._on_change = on_change
+        self._only = only
         self._clock_offset = ClockOffset()
         self._runs: dict[str, RunWatcher] = {}
         self._due_s: dict[str, float] = {}
@@ -61,7 +63,7 @@ class PreviewFeed:
 
     def watch(self, jobs: Iterable[TrainingJob]) -> None:
         """Poll the running jobs among these from now on, and drop the logs of all others."""
-        running = [job for job in jobs if job.current_status == JobStatus.RUNNING]
+        running = [job for job in jobs if job.current_status == JobStatus.RUNNING and self._is_wanted(job)]
         running.sort(key=lambda job: time_key(job.created_at), reverse=True)
         self._running = running[:MAX_PREVIEWED_JOBS]
         running_ids = {job.id for job in running}
@@ -70,11 +72,23 @@ class PreviewFeed:
     def watch_all(self, jobs: Mapping[str, TrainingJob]) -> None:
         """Read the ends of the newest ended jobs among all jobs, and drop the previews of deleted ones."""
         ended = (
-            job for job in jobs.values() if job.is_finished and job.current_status != JobStatus.DEPLOY_FAILED
+            job
+            for job in jobs.values()
+            if job.is_finished and job.current_status != JobStatus.DEPLOY_FAILED and self._is_wanted(job)
         )
         self._ended = nlargest(MAX_PREVIEWED_JOBS, ended, key=lambda job: time_key(job.created_at))
         for gone in self.previews.keys() - jobs.keys():
             del self.previews[gone]
+
+    def _is_wanted(self, job: TrainingJob) -> bool:
+        return self._only is None or job.id in self._only
+
+    @property
+    def is_read(self) -> bool:
+        """True once the whole log of each job that is polled has been read, and the end of each ended one."""
+        running = (self.previews.get(job.id, NO_PREVIEW).log_read for job in self._running)
+        ended = (job.id in self.previews and job.id not in self._busy for job in self._ended)
+        return all(running) and all(ended)
 
     async def run(self) -> None:
         """Read what is most urgent, again and again, until cancelled."""

@@ -13,7 +13,7 @@ from tui.analysis.cost import TotalCost
 from tui.analysis.export import ExportTable
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, Need, ProjectRow, need_attention, needing
 from tui.analysis.run.finding import SIGNS, TONES
-from tui.tables.column import GAP, MARGIN, Column, Heading, Sort, Span, exported, text_cell
+from tui.tables.column import GAP, MARGIN, Column, Heading, Sort, Span, chosen, exported, text_cell
 from tui.tables.jobs import JOB_COLUMNS
 from tui.text.sanitize import cell_width, sanitize
 from tui.text.units import UNKNOWN, counted, duration, money, number, percent, thin_bar
@@ -147,20 +147,40 @@ def _note_and_lost(draw: Drawer, row: JobRow) -> list[Span]:
     return [*lost, *_note_or_loss(draw, row)]
 
 
-def _progress(row: JobRow) -> list[Span]:
-    """Return a bar and percents of a running job that has made steps; else its status."""
+def _health(row: JobRow) -> list[Span]:
+    """Return the worst finding; of a job without one, why it ended or waits, or that it has been checked."""
+    if row.alarmed or row.note:
+        return [(f"{row.sign} {row.note}", row.tone)] if row.alarmed else [(row.note, "muted")]
+    return [("no problems" if row.preview.log_read else READING[0][0], "muted")] if row.running else []
+
+
+def _verdict(row: JobRow) -> str | None:
+    """Return the severity of the worst finding, else ``healthy`` or ``checking``; None if it does not run."""
+    severities = (finding.severity for finding in row.findings if finding.severity != "info")
+    checked = "healthy" if row.preview.log_read else "checking"
+    return next(severities, checked if row.running else None)
+
+
+def _done(row: JobRow) -> list[Span]:
+    """Return a bar and percents, or the step; percents of a job that ended early; else nothing."""
     fraction = row.progress.fraction if row.progress is not None else None
     if row.need is Need.ENDED:
-        done_part = f" {percent(fraction)}" if fraction and row.status.name != JobStatus.COMPLETED else ""
-        return [(f"{row.status.word}{done_part}", "muted")]
+        is_news = fraction and row.status.name != JobStatus.COMPLETED
+        return [(percent(fraction), "muted")] if fraction and is_news else []
     if fraction is not None:
         done, rest = thin_bar(fraction, BAR_CELLS)
         return [(done, "bar"), (rest, "faint"), (f"{percent(fraction):>5}", "plain")]
     if row.running and row.steps:
         return [(f"step {row.steps}", "plain")]
-    if row.running:
-        return _unless_unread(row, [("no step yet", "muted")])
-    return [(f"{row.status.word} {row.age}", "muted")]
+    return _unless_unread(row, [("no step yet", "muted")]) if row.running else []
+
+
+def _progress(row: JobRow) -> list[Span]:
+    """Return how far a job is; of one that does not run, its status."""
+    done = _done(row)
+    if row.need is Need.ENDED:
+        return [(" ".join([row.status.word, *(text for text, _tone in done)]), "muted")]
+    return done or [(f"{row.status.word} {row.age}", "muted")]
 
 
 def _steps(row: JobRow) -> list[Span]:
@@ -336,6 +356,23 @@ def job_columns(
         "cost": {"cell": cost, "value": usd, "export": usd},
     }
     return tuple(replace(column, **own.get(column.id, {})) for column in _COLUMNS)
+
+
+def health_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRow], ...]:
+    """Return what Home adds to the columns of any list of jobs, for commands that show it beside those."""
+    of_home = {column.id: column for column in job_columns(fleet)}
+    health: Column[JobRow] = Column(
+        "health", "health", _health, width=20, keep=8, shrinks=True, export=_verdict, field="verdict"
+    )
+    columns = {**of_home, "progress": replace(of_home["progress"], cell=_done), "health": health}
+    return chosen(columns.values(), "progress step left health note lost loss use cost")
+
+
+def listed_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRow], ...]:
+    """Return the columns of ``bt-tui jobs --health``."""
+    job = {name: replace(_OF_JOB[name], keep=10) for name in ("id", "status")}
+    columns = (*_OF_JOB.values(), *job.values(), *health_columns(fleet))
+    return chosen(columns, "status id name gpus progress left health lost loss use cost age")
 
 
 def jobs_table(columns: Iterable[Column[JobRow]], rows: Iterable[JobRow]) -> ExportTable:

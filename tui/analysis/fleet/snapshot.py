@@ -231,6 +231,8 @@ class FleetSnapshot:
     """What was billed recently; None until it has been read."""
     left_out: str = ""
     """How many jobs and projects are missing because the server's data about them is invalid."""
+    is_read: bool = False
+    """True once the logs and metrics of all jobs that are previewed, and the bill, have been read."""
 
     @property
     def running(self) -> int:

@@ -8,12 +8,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from api_client.client import TrainingClient
 from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus, full_status, short_status
+from tui.analysis.export import csv_text, records
 from tui.analysis.ordering import ordered
 from tui.analysis.status import status_view
 from tui.commands.support.options import (
@@ -33,12 +35,16 @@ from tui.commands.support.options import (
     remote_option,
     selected_project,
 )
-from tui.commands.support.output import CommandFailed, ExitCode, Output, unknown_value
+from tui.commands.support.output import CommandFailed, ExitCode, Output, refuse, unknown_value
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import print_job, print_list
+from tui.commands.support.tables import facts_in, fitting, print_job, print_list, table_of
+from tui.tables.column import Column, exported
 from tui.tables.jobs import JOB_COLUMNS, LISTED_JOBS, LISTED_PROJECTS, PROJECT_COLUMNS
 from tui.text.failures import left_out
 from tui.text.times import time_key
+
+if TYPE_CHECKING:
+    from tui.analysis.fleet.snapshot import JobRow
 
 
 def running_first(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
@@ -47,19 +53,38 @@ def running_first(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
     return sorted(newest_first, key=lambda job: status_view(job.current_status).order)
 
 
-@examples("bt-tui job abc1234", "bt-tui job abc1234 -o json | jq -r .current_status")
+health_option = click.option(
+    "--health",
+    "checks",
+    is_flag=True,
+    help="With progress, health, loss and cost: reads the logs of running jobs, which takes seconds.",
+)
+
+
+@examples(
+    "bt-tui job abc1234",
+    "bt-tui job abc1234 --health",
+    "bt-tui job abc1234 -o json | jq -r .current_status",
+)
 @click.command()
 @recording_option
 @job_argument
+@health_option
 @format_option(TABLE, JSON)
 @client_command
-async def job(client: TrainingClient, output: Output, job_id: str, output_format: str) -> None:
+async def job(client: TrainingClient, output: Output, job_id: str, checks: bool, output_format: str) -> None:
     """Show one job.
 
     The exit code is 0 if the job was found, however it ended: read current_status, or use the exit code
     of "bt-tui logs JOB_ID --follow".
     """
     match = await job_named(client, job_id)
+    if checks:
+        refuse(recorded_job_id(), "--health reads no recording; see bt-tui health --file")
+        rows, columns, _ = await _checked(client, [match])
+        for row, document in zip(rows, _documents(columns, rows), strict=True):
+            print_job(client, output, row.job, output_format, document, facts_in(columns, row))
+        return
     print_job(client, output, match, output_format)
     _point_to(client, output, output_format, [match], "summary", match.id)
 
@@ -67,6 +92,7 @@ async def job(client: TrainingClient, output: Output, job_id: str, output_format
 @examples(
     "bt-tui jobs",
     "bt-tui jobs --project llama-sft --status running --status pending",
+    "bt-tui jobs --health                 with progress, health, loss and cost",
     "bt-tui jobs -o csv > jobs.csv",
     "bt-tui jobs -o json | jq -r '.[] | select(.error_message) | .id'",
 )
@@ -84,6 +110,7 @@ async def job(client: TrainingClient, output: Output, job_id: str, output_format
     type=click.Choice((ASCENDING, DESCENDING)),
     help="Sort by creation only; desc: newest first.",
 )
+@health_option
 @format_option(TABLE, JSON, CSV)
 @client_command
 async def jobs(
@@ -92,6 +119,7 @@ async def jobs(
     project_name: str | None,
     statuses: tuple[str, ...],
     direction: str | None,
+    checks: bool,
     output_format: str,
 ) -> None:
     """List jobs: running jobs first, then waiting ones, then the rest, newest first."""
@@ -108,8 +136,36 @@ async def jobs(
     )
     if direction is not None:
         shown = ordered(shown, lambda job: job.created_at, descending=direction == DESCENDING)
+    if checks and shown:
+        rows, columns, all_columns = await _checked(client, shown)
+        if output_format == CSV:
+            from tui.tables.fleet import jobs_table
+
+            output.data(csv_text([jobs_table(columns, rows)]))
+        else:
+            table = table_of(fitting(all_columns, rows, output), rows, output)
+            output.answer(output_format, _documents(columns, rows), table)
+        return
     print_list(output, output_format, shown, LISTED_JOBS, JOB_COLUMNS, "no jobs")
-    _point_to(client, output, output_format, shown, "top")
+    _point_to(client, output, output_format, shown, "jobs", "--health")
+
+
+async def _checked(
+    client: TrainingClient, jobs: Sequence[TrainingJob]
+) -> tuple[list[JobRow], Sequence[Column[JobRow]], Sequence[Column[JobRow]]]:
+    """Return the jobs as Home knows them, the columns that it adds to a job, and those of a list."""
+    # not for a list that reads no log, which is to be fast
+    from tui.commands.support.fleet import checked_jobs
+    from tui.tables.fleet import health_columns, listed_columns
+
+    fleet, rows = await checked_jobs(client, [job.id for job in jobs])
+    return rows, health_columns(lambda: fleet), listed_columns(lambda: fleet)
+
+
+def _documents(columns: Sequence[Column[JobRow]], rows: Sequence[JobRow]) -> list[dict[str, Any]]:
+    """Return the jobs as the API describes them, and with the values of these columns."""
+    known = records(exported("", columns, rows))
+    return [row.job.model_dump() | values for row, values in zip(rows, known, strict=True)]
 
 
 def _point_to(
@@ -177,9 +233,16 @@ def view(
     """
     project_name = selected_project(project, project_id)
     if job_id is not None:
-        context.invoke(job, job_argument=job_id, job_option=None, output_format=output_format)
+        context.invoke(job, job_argument=job_id, job_option=None, checks=False, output_format=output_format)
         return
     if project_name is None and output_format == TABLE:
         context.invoke(projects, output_format=output_format)
         context.ensure_object(CommandSettings).output.data("\n")
-    context.invoke(jobs, project_name=project_name, statuses=(), direction=None, output_format=output_format)
+    context.invoke(
+        jobs,
+        project_name=project_name,
+        statuses=(),
+        direction=None,
+        checks=False,
+        output_format=output_format,
+    )

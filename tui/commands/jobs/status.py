@@ -66,11 +66,12 @@ async def status(
             if job_id is not None:
                 record, text = await _of_job(client, await job_named(client, job_id))
             else:
-                record, text = _of_jobs(await active_jobs(client))
+                jobs = await active_jobs(client)
+                record, text = _of_jobs(jobs)
     except TimeoutError:
         raise CommandFailed(f"no answer within {timeout or 2.0:g} s", ExitCode.UNREACHABLE) from None
     if checks and job_id is None:
-        alarmed, words = await _alarmed_jobs(client, timeout or 30.0)
+        alarmed, words = await _alarmed_jobs(client, jobs, timeout or 30.0)
         record["alarmed"] = alarmed
         text = f"{words} · {text}"
     output.answer(output_format, record, f"{escaped_for_tmux(text, os.environ)}\n")
@@ -85,18 +86,23 @@ def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
     return text.replace("#", "##") if is_in_status_line else text
 
 
-async def _alarmed_jobs(client: TrainingClient, timeout_s: float) -> tuple[list[str], str]:
+async def _alarmed_jobs(
+    client: TrainingClient, jobs: Sequence[TrainingJob], timeout_s: float
+) -> tuple[list[str], str]:
     """Return the ids of the jobs that need attention, as far as they are known in time, and their number."""
     from tui.analysis.fleet.snapshot import attention  # not for a prompt, which is to be fast
-    from tui.commands.jobs.top import is_checked, watched_fleet
+    from tui.commands.support.fleet import watched_fleet
     from tui.readers.session import Session
 
     rows: Sequence[JobRow] = ()
-    async with watched_fleet(client, Session(client.remote, clock=client.clock)) as next_snapshot:
+    only = {job.id for job in jobs}
+    async with watched_fleet(client, Session(client.remote, clock=client.clock), only) as next_snapshot:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while not (rows and is_checked(rows)):
-                    rows = (await next_snapshot()).jobs
+                is_read = False
+                while not is_read:
+                    snapshot = await next_snapshot()
+                    rows, is_read = snapshot.jobs, snapshot.is_read
     return [row.id for row in rows if row.alarmed], attention(rows) or "no problems"
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -13,12 +11,13 @@ import click
 
 from api_client.client import TrainingClient
 from tui.analysis.export import csv_text
+from tui.commands.support.fleet import watched_fleet
 from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option, project_id_of
 from tui.commands.support.output import Output
-from tui.commands.support.session import client_command, run_settings
+from tui.commands.support.session import client_command
 from tui.readers.session import Session
 from tui.tables.column import Column, Span, chosen, fitted_columns, sized_columns
-from tui.tables.fleet import group_headings, header_facts, job_columns, jobs_table
+from tui.tables.fleet import group_headings, header_facts, health_columns, job_columns, jobs_table
 from tui.text.sanitize import cell_width, clip, sanitize
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ async def top(client: TrainingClient, output: Output, project_name: str | None, 
     """
     project_id = await project_id_of(client, project_name)
     redraws = output_format == TABLE and output.is_terminal
-    deadline_s = client.clock.monotonic() + 60.0  # then jobs that could not be judged are printed as they are
+    deadline_s = client.clock.monotonic() + 60.0  # then jobs that could not be read are printed as they are
     session = Session(client.remote, clock=client.clock)
     async with watched_fleet(client, session) as next_snapshot:
         while True:
@@ -52,43 +51,16 @@ async def top(client: TrainingClient, output: Output, project_name: str | None, 
                 output.clear_screen()
                 _print(output, snapshot, rows, session.place, shutil.get_terminal_size().lines)
                 await client.clock.sleep(2.0)
-            elif is_checked(rows) or client.clock.monotonic() > deadline_s:
+            elif snapshot.is_read or client.clock.monotonic() > deadline_s:
                 break
     if output_format == TABLE:
         _print(output, snapshot, rows, session.place, None)
         return
-    table = jobs_table(job_columns(lambda: snapshot), rows)
+    table = jobs_table(health_columns(lambda: snapshot), rows)
     if output_format == CSV:
         output.data(csv_text([table]))
     else:
         output.json([dict(zip(table.columns, values, strict=True)) for values in table.rows])
-
-
-@asynccontextmanager
-async def watched_fleet(
-    client: TrainingClient, session: Session
-) -> AsyncIterator[Callable[[], Awaitable[FleetSnapshot]]]:
-    """Watch all jobs as Home does; yields a function that waits for the next snapshot."""
-    from tui.feeds.fleet import FleetFeed
-
-    await client.projects.list()  # reports and raises what the feed would repeat
-    snapshots: asyncio.Queue[FleetSnapshot] = asyncio.Queue()
-
-    async def newest() -> FleetSnapshot:
-        snapshot = await snapshots.get()
-        while not snapshots.empty():
-            snapshot = snapshots.get_nowait()
-        return snapshot
-
-    async with session.client, asyncio.TaskGroup() as tasks:
-        feed = tasks.create_task(FleetFeed(session, snapshots.put_nowait, run_settings()).run())
-        yield newest
-        feed.cancel()
-
-
-def is_checked(rows: Iterable[JobRow]) -> bool:
-    """Return True if the whole log of each running job has been read and judged."""
-    return all(row.preview.log_read or not row.running for row in rows)
 
 
 def _print(

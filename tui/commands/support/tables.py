@@ -13,7 +13,7 @@ from tui.analysis.export import csv_text, records
 from tui.analysis.status import upload_text
 from tui.commands.support.options import CSV, recorded_job_id
 from tui.commands.support.output import Output
-from tui.tables.column import Column, Span, exported
+from tui.tables.column import Column, Span, exported, fitted_columns, sized_columns
 from tui.tables.jobs import age_of, status_cell
 from tui.text.sanitize import cell_width, clip, sanitize, sanitize_whole
 from tui.text.times import local_time
@@ -124,18 +124,42 @@ def print_list(
     output.answer(output_format, document, lambda: table_of(columns, rows, output))
 
 
+def fitting(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> Sequence[Column[Row]]:
+    """Leave out the columns that have no room on the terminal; empty ones are the first to go."""
+    if output.width_cells is None:
+        return columns
+    sized = sized_columns(columns, rows, output.width_cells)
+    kept = {column.id for column, _ in fitted_columns(sized, output.width_cells, len(COLUMN_GAP))}
+    return [column for column in columns if column.id in kept]
+
+
+def facts_in(columns: Sequence[Column[Row]], row: Row) -> list[tuple[str, Cell]]:
+    """Return the cells of one row as facts, under the titles of the columns that have one."""
+    cells = [(column.title, *_cell_of(column, row)) for column in columns if column.title]
+    return [(title, Cell(text.strip(), tone)) for title, text, tone in cells]
+
+
 def print_job(
-    client: TrainingClient, output: Output, job: TrainingJob, output_format: str, document: object = None
+    client: TrainingClient,
+    output: Output,
+    job: TrainingJob,
+    output_format: str,
+    document: object = None,
+    more: Sequence[tuple[str, Cell]] = (),
 ) -> None:
-    """Print the known facts of a job, or as JSON the ``document``, by default the job itself."""
+    """Print the known facts of a job and ``more``, or as JSON the ``document``, by default the job itself."""
     link = "" if recorded_job_id() else client.job_link(job.project_id, job.id)
-    output.answer(output_format, document or job, facts_of(_job_facts(job, link, client.clock.now()), output))
+    facts = _job_facts(job, link, client.clock.now(), more)
+    output.answer(output_format, document or job, facts_of(facts, output))
 
 
-def _job_facts(job: TrainingJob, link: str, now: datetime) -> list[tuple[str, Cell]]:
+def _job_facts(
+    job: TrainingJob, link: str, now: datetime, more: Sequence[tuple[str, Cell]]
+) -> list[tuple[str, Cell]]:
     project = job.training_project
     return [
         ("status", Cell(*status_cell(job.current_status)[0])),
+        *more,
         ("name", Cell(job.name or UNKNOWN, "strong")),
         ("id", Cell(job.id)),
         ("project", Cell(f"{project.name} ({job.project_id})" if project else job.project_id)),
