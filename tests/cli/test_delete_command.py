@@ -7,6 +7,7 @@ import pytest
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, project
 from support.fake_runs import live_run
+from support.terminal import AtTerminal
 
 NO_TERMINAL = "no terminal to ask on; give --yes"
 
@@ -99,6 +100,27 @@ def test_stop_shows_what_is_lost_and_asks_only_at_a_terminal(
     assert (cli("stop runs --yes").code, len(stops)) == (0, 1)
     typed("y")
     assert (cli("stop runs").code, len(stops)) == (0, 2)
+
+
+def test_stop_at_a_terminal_shows_what_is_lost_before_it_asks(
+    baseten: FakeBaseten, clean_environ: dict[str, str]
+) -> None:
+    live_run(baseten, "runs")
+    baseten.on("GET", ".*/checkpoints", Answer({"checkpoints": []}))
+    stopped = Answer({"training_job": baseten.jobs[-1] | {"current_status": "TRAINING_JOB_STOPPED"}})
+    baseten.on("POST", ".*/jobs/runs/stop", stopped)
+    environ = clean_environ | baseten.environ()
+    for keys, code in ((b"\r", 130), (b"n\r", 130), (b"y\r", 0)):
+        with AtTerminal("stop", "runs", environ=environ) as terminal:
+            terminal.answers(("stop runs? [y/N]: ", keys))
+            assert terminal.end() == code
+        question = terminal.text.index("stop runs?")
+        assert "Unsaved work: 1h" in terminal.text[:question]
+        stops = [request for request in baseten.asked if request.path.endswith("/jobs/runs/stop")]
+        assert len(stops) == (code == 0)
+    with AtTerminal("stop", "runs", "--yes", environ=environ) as terminal:
+        assert terminal.end() == 0
+    assert "Unsaved work: 1h" in terminal.text and "[y/N]" not in terminal.text
 
 
 def test_stop_without_a_terminal_reports_what_is_lost_and_does_not_ask(
