@@ -179,7 +179,7 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
         lambda: run(steps(3600), 3605, health_metrics=metrics(series(gpu=0.97), WELL, series(gpu=0.96))), ""),
     "nothing known": (lambda: look(0), ""),
     "the worst comes first": (lambda: run([*steps(600), *BROKEN, (604.0, "ValueError: no")], 1860),
-        "stalled critical run 604 | loss-not-finite critical run 601 | errors warning run 604"),
+        "stalled critical run 604 | loss-not-finite critical run 601"),
     "a hang at full utilisation": (lambda: run(steps(600), 1860, health_metrics=HANG),
         "stalled critical run 600: no step and no log line for 21m, usually every 5s; GPUs 95% busy"),
     "a pause a little longer than ever": (lambda: run(pausing(), pausing()[-1][0] + 760), "stalled warning run 3285"),

@@ -14,6 +14,7 @@ from api_client.models import JobStatus
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.health.windows import first_time, mean_speed, paced, values_between
+from tui.analysis.logs.error_tally import ErrorLine
 from tui.analysis.node_metrics import MetricsSnapshot, mean_known
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.progress.steps import numbered
@@ -65,6 +66,11 @@ class Watched:
     def has(self, kind: str) -> bool:
         """Return True if this kind has been found just now."""
         return any(str(finding.kind) == kind for finding in self.found)
+
+    @property
+    def has_stalled(self) -> bool:
+        """True if a stall is shown, which needs the whole log: what it silences is no finding of its own."""
+        return self.run.log_read and self.has("stalled")
 
     def is_held(self, node: str | None = None) -> bool:
         return HealthFinding(self.kind, "info", "", node).key in self.held
@@ -212,6 +218,12 @@ class Watched:
     def makes_progress(self) -> bool:
         """True if something is logged and the run has not stalled."""
         return self.progress.last_line_at_ns is not None and not self.has("stalled")
+
+    @property
+    def unsurvived_error(self) -> ErrorLine | None:
+        """The first error that no step has followed."""
+        since = (self.last_step_s or 0.0) - max(10.0, self.progress.step_interval_s or 0.0)
+        return next((error for error in self.progress.errors.kept if error.at_ns / NS_PER_S > since), None)
 
     @property
     def last_step_s(self) -> float | None:

@@ -33,12 +33,14 @@ MAY_FAIL = re2.compile(
 """A line without digits that has none of these is no error, unless the server says so."""
 
 _RAISED = re.compile(
-    r"^\s{0,4}(?:\[\w+\]: ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?::\s|$)"
+    r"^\s{0,4}(?:\[\w+\]: ?|\([^()]{0,48}\bpid=[^()]{1,48}\) )?(?:[A-Za-z_]\w*\.)*"
+    r"[A-Z]\w*(?:Error|Exception|Interrupt)(?:\(\w{1,48}\))?(?::\s|$)"
 )
 _HARMLESS = re.compile(
     r"Unable to register cu\w{1,40} (?:plugin )?factory|computation placer already registered"
+    r"|fatal: not a git repository"
 )
-"""TensorFlow prints these as errors whenever it is imported."""
+"""Errors of runs that are well: TensorFlow prints the first two when imported, trackers ask git for a commit."""
 _VAGUE = re.compile(r"^.{0,60}?Traceback \(most recent|Root Cause|ChildFailedError")
 
 

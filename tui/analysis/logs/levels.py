@@ -55,8 +55,9 @@ _BETWEEN = re.compile(
     r"|\blevel(?:name)?[\"']?\s?[=:]\s?[\"']?(?P<pair>[A-Za-z]{3,8})\b"
 )
 _PYTHON_ERROR = re.compile(
-    r"(?:\[rank\d+\]: ?)?(?:[A-Za-z_][\w.]{0,120}+(?<=Error)|[A-Za-z_][\w.]{0,120}+(?<=Exception)"
-    r"|KeyboardInterrupt|SystemExit)(?:: |:?$)"
+    # Ray puts the worker before it, and the cause behind it: (Trainer pid=7) RayTaskError(OutOfDiskError): …
+    r"(?:\[rank\d+\]: ?|\([^()]{0,48}+(?<=\d)\) )?(?:[A-Za-z_][\w.]{0,120}+(?<=Error)"
+    r"|[A-Za-z_][\w.]{0,120}+(?<=Exception)|KeyboardInterrupt|SystemExit)(?:\(\w{1,48}\))?(?:: |:?$)"
 )
 _PYTHON_WARNING = re.compile(r"[^\s:]{1,120}+:\d+: [A-Z]\w{0,40}Warning: ")
 _APPENDED = "\nTraceback (most recent call last):"

@@ -307,6 +307,7 @@ class ProgressFold:
             run_phase=self._current_phase(started, last_step_at, interval_s),
             loss_by_step=loss_by_step(stream.losses, stream.steps),
             counts_steps=stream.steps is None or bool(stream.steps.offsets),
+            count_starts=tuple(sorted({0.0, *steps.offsets})) if steps else (0.0,),
             rate_series=rates(marks),
             step_series=marks,
             restarts=restarts(marks, announced_restarts),

@@ -114,6 +114,8 @@ class ProgressSnapshot:
     loss_by_step: tuple[tuple[int, float], ...] = ()
     counts_steps: bool = False
     """True if steps are counted from the first line: they are wrong if lines before have not been read."""
+    count_starts: tuple[float, ...] = (0.0,)
+    """The steps at which the count starts over, as in each epoch or each training of a sweep."""
     eval_loss_series: Series = EMPTY
     learning_rate_series: Series = EMPTY
     grad_norm_series: Series = EMPTY

@@ -11,6 +11,7 @@ from statistics import median
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
+    HOUR_S,
     MINUTE_S,
     Check,
     Example,
@@ -56,9 +57,10 @@ def _never_came(run: Watched, logged: Sequence[Saved]) -> Findings:
             text = f"{count} in the log, none stored: not in $BT_CHECKPOINT_DIR?"
             yield run.finding("info", text, since_s=lost[0])
     every, due = progress.save_every or 0, bisect_left(steps.values, progress.save_every or 0)
-    # The announced interval may be counted in other steps, from which the first save may differ.
-    is_due = 0 < due < len(steps) and (progress.step or 0) >= 2.2 * every
-    if is_due and run.training_since is not None and not run.stored and not logged:
+    # What is announced may be counted in other steps, or be overruled by hours: what the run does counts.
+    is_due = 0 < due < len(steps) and (progress.step or 0) >= 4 * every
+    has_saved = run.stored or logged
+    if is_due and not has_saved and run.now_s - (run.training_since or math.inf) >= HOUR_S:
         announced = f"announced every {counted(every, 'step')}"
         text = f"no checkpoint by step {progress.step}, though one was {announced}"
         yield run.finding("warning", text, short=f"no checkpoint, {announced}", since_s=steps.times[due])
@@ -108,12 +110,12 @@ CHECK = Check(
     find,
     needs="no checkpoint for `checkpoint_factor` times the longest of the newest intervals, in time and in"
     " steps, or longer still if these have grown from one to the next; or two saves that the log announces"
-    " and that are not stored; or none at twice the interval of the settings.",
-    excused="a run that is slower, paused or stalled, and saves whose intervals vary or grow. To a remark"
+    " and that are not stored; or, an hour after the first step, none at four times the interval of the settings.",
+    excused="a run that is slower, paused or stalled, or whose loss is broken, and saves whose intervals vary or grow. To a remark"
     " (info): no evaluation since the last one was better, as if only the best is saved.",
     ends="with the next checkpoint",
     costs="nothing until the run fails, then the work since the last checkpoint",
-    covered_by=frozenset({"stalled"}),
+    covered_by=frozenset({"stalled", "loss-not-finite", "loss-exploding"}),
     examples=(
         Example("saves that end", "no checkpoint for", saved_s=(1200, 2400, 3600)),
         Example(

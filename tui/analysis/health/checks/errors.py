@@ -48,7 +48,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         if run.now_s - (at_s := error.at_ns / NS_PER_S) <= limits.errors_within_s
         and at_s <= max(survived_s, decided_s)
     ]
-    if not recent:
+    if not recent or run.has_stalled:
         return
     first_s, newest_s = (error.at_ns / NS_PER_S for error in (recent[0], recent[-1]))
     quote = sanitize(recent[0].text)
@@ -76,7 +76,7 @@ CHECK = Check(
     find,
     needs="log lines that report a crash or an error, by the server's level or by their words; the first is"
     " quoted.",
-    excused="errors that the run may still survive. To a remark (info): those after which it made steps,"
+    excused="errors that the run may still survive, and those of a stalled run, which quotes the first. To a remark (info): those after which it made steps,"
     " another count moved, or, before the first step, the log went on.",
     ends="`errors_within_s` after the newest",
     costs="unknown",

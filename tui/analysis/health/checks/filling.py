@@ -98,7 +98,7 @@ def forecast(
             continue
         rate = (_level(highest, at) - _level(highest, begin)) / window_s
         noise = noise_of(values_between(grown, begin))
-        if rate * window_s <= max(run.eased(0.01, 0.0, held=held) * size, 4 * noise):
+        if rate * window_s <= max(run.eased(0.02, 0.0, held=held) * size, 4 * noise):
             continue
         # Once found, growth may pause for as long as it was seen in bursts.
         newest = _level(highest, at) - _level(highest, at - part_s * (2 if held else 1))

@@ -50,7 +50,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         allowed_s = 4.0 * limits.idle_never_s if _prepares(run, limits) else run.pause_allowed_s
         # The first step after a pause precedes the samples that show it.
         resumed_s = next(iter(since_start(run.steps, since + MINUTE_S).times), -math.inf)
-        if at - since >= allowed_s and resumed_s <= at - MINUTE_S:
+        if at - since >= allowed_s and resumed_s <= at - MINUTE_S and not run.has_stalled:
             yield _finding(run, "GPUs idle", since, at, below)
         return
     # Nodes may take turns within a step, and one without work for GPUs may serve the others.
@@ -169,7 +169,7 @@ CHECK = Check(
     find,
     needs="utilization below `idle_below` for `idle_after_s` on all GPUs, on one node's GPUs, or on some"
     " GPUs while others work, once they have worked; or for `idle_never_s` on GPUs that have never worked.",
-    excused="pauses and new work as for stalls; a count of other work that moves, and a log that goes on"
+    excused="a stalled run, whose GPUs are idle with it; pauses and new work as for stalls; a count of other work that moves, and a log that goes on"
     " before GPUs have worked; a node whose CPUs serve the others; and GPUs that rest in turn: within a step,"
     " as long as they have before, or, in reinforcement learning, for `idle_never_s`. GPUs beside others"
     " that work are excused after the last step, too. To a remark (info): a node that is idle while the run"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from api_client.models import JobStatus
@@ -38,10 +38,13 @@ def _loses_steps(run: Watched, at: float) -> bool:
 
 
 def _is_new_training(run: Watched, at: float) -> bool:
-    """Return True if steps begin again from the first and nothing says why: the next of several trainings."""
+    """Return True if the count begins again and nothing says why: the next of several trainings."""
     marks = run.progress.step_series
     index = bisect_left(marks.times, at)
-    if not 0 < index < len(marks.times) or marks.values[index] > marks.values[0]:
+    if not 0 < index < len(marks.times):
+        return False
+    starts = run.progress.count_starts
+    if marks.values[index] - starts[bisect_right(starts, marks.values[index]) - 1] > marks.values[0]:
         return False
     # A last line of the old attempt may follow the error.
     before = marks.times[index - 1] - (run.progress.step_interval_s or 0.0)

@@ -21,6 +21,7 @@ from tui.analysis.health.check import (
     limit,
 )
 from tui.analysis.health.windows import values_between
+from tui.text.sanitize import sanitize
 from tui.text.units import duration, percent
 
 _FULL = 0.99  # Ranks that wait in a collective keep their GPUs busy, without variation.
@@ -57,13 +58,15 @@ def find(run: Watched, limits: Limits) -> Findings:
     usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s and is_running else ""
     # Ranks that hang in a collective look fully busy.
     gpus = f"; GPUs {percent(run.gpu_use)} busy" if run.gpu_use is not None else ""
+    error = run.unsurvived_error
+    details = gpus if error is None else f"{gpus}; error: {sanitize(error.text)}"
     if silent_s > allowed_s:
         lasts = f"{what} for {duration(silent_s)}"
         # A run may evaluate, compile or save for this long without a word.
         sure = is_running and silent_s > max(15 * MINUTE_S, 2 * allowed_s)
         yield run.finding(
             "critical" if sure else "warning",
-            f"{lasts}{usually}{gpus}",
+            f"{lasts}{usually}{details}",
             short=lasts.replace(" and", ","),
             since_s=silent_since,
         )
@@ -74,7 +77,7 @@ def find(run: Watched, limits: Limits) -> Findings:
     busy_at = max(stood_since, progress.run_phase.newest if progress.run_phase is not None else 0.0)
     if usual_s and is_running and run.now_s - max(busy_at, run.attempt_since) > allowed_s:
         lasts = duration(run.now_s - stood_since)
-        text = f"no step for {lasts}{usually}, but still logging{gpus}"
+        text = f"no step for {lasts}{usually}, but still logging{details}"
         yield run.finding("warning", text, short=f"no step for {lasts}, still logging", since_s=stood_since)
 
 
