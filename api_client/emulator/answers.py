@@ -88,7 +88,9 @@ def first_problem(where: str, error: ValidationError) -> str:
     """Describe the first invalid field, such as ``request.metadata: …``."""
     first = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(str(step) for step in (where, *first["loc"]))
-    return f"{field}: {first['msg'].removeprefix('Value error, ')}"
+    # The client doesn't know the names of our classes and of Python's types.
+    problem = "must be an object" if first["type"] in ("model_type", "dict_type") else first["msg"]
+    return f"{field}: {problem.removeprefix('Value error, ')}"
 
 
 def not_served(message: str) -> ApiFault:

@@ -7,7 +7,7 @@ runner gets the job spec as it was sent.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -15,6 +15,10 @@ from api_client.definitions.job_request import read_job_request
 from api_client.emulator.answers import first_problem, invalid
 from api_client.emulator.catalog import instance_for
 from api_client.models import InstanceType
+
+Integer = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+"""A number within 32 bits, which every client can read."""
+AvailabilityModel = Literal["dedicated", "spot"]
 
 
 class _SpecPart(BaseModel):
@@ -27,15 +31,15 @@ class _Image(_SpecPart):
 
 class _Accelerator(_SpecPart):
     accelerator: str
-    count: int = Field(ge=0)
+    count: Integer = Field(ge=0)
 
 
 class _Compute(_SpecPart):
     node_count: int = Field(default=1, ge=1, le=64)
-    cpu_count: int = Field(default=1, ge=0)
+    cpu_count: Integer = Field(default=1, ge=0)
     memory: str = "2Gi"
     accelerator: _Accelerator | None = None
-    availability_model: str = "dedicated"
+    availability_model: AvailabilityModel = "dedicated"
 
 
 class _SecretReference(_SpecPart):
@@ -58,7 +62,7 @@ class _Runtime(_SpecPart):
 
 class _InteractiveSession(_SpecPart):
     trigger: Literal["on_startup", "on_failure", "on_demand"] = "on_demand"
-    timeout_minutes: int = 480
+    timeout_minutes: Integer = 480
     session_provider: Literal["vs_code", "cursor", "ssh"] = "vs_code"
     auth_provider: Literal["github", "microsoft"] = "github"
 
@@ -68,7 +72,7 @@ class CheckedJobSpec(_SpecPart):
     compute: _Compute = Field(default_factory=_Compute)
     runtime: _Runtime = Field(default_factory=_Runtime)
     name: str | None = None
-    priority: int | None = None
+    priority: Integer | None = None
     interactive_session: _InteractiveSession | None = None
 
 

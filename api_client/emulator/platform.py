@@ -24,7 +24,6 @@ from api_client.models import (
 )
 
 SPOT = "spot"
-AVAILABILITY_MODELS = ("dedicated", SPOT)
 HOLDING_STATUSES = frozenset({JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.RUNNING})
 """A job with one of these statuses occupies its machines."""
 

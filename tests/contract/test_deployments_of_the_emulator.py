@@ -118,7 +118,6 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"weights_sources": [{}]}, "VALIDATION_ERROR", "weights_sources.0"),
     ({"weights_sources": [LOOPS]}, "NOT_IMPLEMENTED", "Loops"),
     ({"metadata": {"oracle_name": " "}}, "VALIDATION_ERROR", "oracle_name"),
-    ({"metadata": {"oracle_name": "\ud800"}}, "VALIDATION_ERROR", "oracle_name"),
     ({"metadata": None}, "VALIDATION_ERROR", "metadata"),
     ({"inference_stack": {"stack_type": "TGI"}}, "VALIDATION_ERROR", "stack_type"),
     ({"environment": [{"name": "A=B", "value": ""}]}, "VALIDATION_ERROR", "variables.0.name"),

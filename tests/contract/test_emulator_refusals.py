@@ -94,16 +94,23 @@ def test_a_job_is_found_in_its_own_project_only(http: httpx.Client, served: Serv
 
 def test_a_job_description_that_is_wrong_says_where(http: httpx.Client, served: Served) -> None:
     jobs = f"/v1/training_projects/{served.project_id}/jobs"
-    for body in (b"not json", b"[]", b'"text"', b'{"training_job": 3}', b"{}", b"[" * 100_000, b"\xff"):
+    half = b'{"training_job": {"image": {"base_image": "\\ud800"}}}'
+    for body in (b"not json", b"[]", b'"text"', b'{"training_job": 3}', b"{}", b"[" * 100_000, b"\xff", half):
         answer = http.post(jobs, content=body)
         assert (answer.status_code, answer.json()["code"]) == (400, "VALIDATION_ERROR")
     for part, wrong, word in (
         ("image", {}, "base_image"),
         ("compute", {"node_count": 0}, "node_count"),
         ("compute", {"node_count": "many"}, "node_count"),
+        ("compute", {"cpu_count": 2**70}, "cpu_count"),
+        ("compute", {"accelerator": {"accelerator": "H100", "count": 2**70}}, "accelerator.count"),
+        ("compute", {"accelerator": "H100:2"}, "accelerator: must be an object"),
+        ("compute", {"availability_model": "cheap"}, "availability_model"),
+        ("priority", 2**70, "priority"),
         ("runtime", {"start_commands": "one string"}, "start_commands"),
         ("runtime", {"environment_variables": {"A": 3}}, "environment_variables"),
         ("interactive_session", {"trigger": "sometimes"}, "trigger"),
+        ("interactive_session", {"timeout_minutes": 2**70}, "timeout_minutes"),
     ):
         spec = {"image": {"base_image": "python:3.11"}, part: wrong}
         answer = http.post(jobs, json={"training_job": spec})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -10,6 +9,7 @@ from inspect import iscoroutinefunction
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Strict, TypeAdapter, ValidationError
+from pydantic_core import from_json
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -128,9 +128,9 @@ def _json_object(body: bytes) -> dict[str, Any]:
     if not body.strip():
         return {}
     try:
-        content = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise invalid("the body is not JSON") from error
+        content = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise invalid(f"the body is not JSON: {error}") from error
     if not isinstance(content, dict):
         raise invalid("the body must be a JSON object")
     return content

@@ -27,10 +27,6 @@ from api_client.models import Checkpoint, InstanceType
 from api_client.models.account import EMULATOR_USER_EMAIL
 from api_client.servable import adapter_ranks, check_selection, kind_of, rank_for
 
-_Text = Annotated[str, StringConstraints(min_length=0)]
-"""Text without lone surrogates, which JSON can contain but no file or database can store."""
-
-
 SERVER_PORT = 8000
 
 
@@ -43,8 +39,8 @@ class _Metadata(_RequestPart):
 
 
 class CheckpointReference(_RequestPart):
-    training_job_id: _Text
-    checkpoint_name: _Text
+    training_job_id: str
+    checkpoint_name: str
 
 
 class _TrainingSource(_RequestPart):
@@ -63,7 +59,7 @@ class EnvironmentVariable(_RequestPart):
     """
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-    value: _Text
+    value: str
     is_secret_reference: bool = False
 
 
@@ -76,7 +72,7 @@ class TemplateRequest(_RequestPart):
     metadata: _Metadata
     weights_sources: list[_WeightsSource] = Field(min_length=1)
     inference_stack: _InferenceStack
-    instance_type_id: _Text
+    instance_type_id: str
     dry_run: bool = False
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from urllib.parse import quote
 
 from pydantic import TypeAdapter
@@ -17,7 +17,7 @@ from api_client import routes
 from api_client.definitions.job_request import read_job_request
 from api_client.emulator.answers import ApiFault, invalid, not_found
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.platform import AVAILABILITY_MODELS
+from api_client.emulator.job_spec import AvailabilityModel, Integer
 from api_client.emulator.routes.calls import (
     OBJECT,
     TEXT,
@@ -115,13 +115,13 @@ async def _create(call: Call) -> Any:
 
 async def _update(call: Call) -> Any:
     changes: dict[str, Any] = {}
-    priority = call.parameters.integer("priority", minimum=-(2**31), maximum=2**31 - 1)
+    priority = call.parameters.get("priority", TypeAdapter(Integer))
     if priority is not None:
         changes["priority"] = priority
     model = call.parameters.get("availability_model", TEXT)
     if model is not None:
-        if model.lower() not in AVAILABILITY_MODELS:
-            raise invalid(f"availability_model must be one of {', '.join(AVAILABILITY_MODELS)}")
+        if model.lower() not in get_args(AvailabilityModel):
+            raise invalid(f"availability_model must be one of {', '.join(get_args(AvailabilityModel))}")
         changes["availability_model"] = model.lower()
     return {"training_job": await call.platform.update_job(*call.ids, changes)}
 

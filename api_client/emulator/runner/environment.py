@@ -200,8 +200,10 @@ def _resolved(variables: Mapping[str, str | Mapping[str, Any]], secret: SecretBy
             values[name] = secret(str(value.get("name")), f"environment variable {name}")
         else:
             values[name] = str(value)
-        if not name or "=" in name or "\0" in name + values[name]:
+        if not name or "=" in name or "\0" in name:
             raise CannotStart(f"{name!r} is not a valid environment variable name")
+        if "\0" in values[name]:
+            raise CannotStart(f"environment variable {name}: its value has a NUL character")
     return values
 
 

@@ -233,8 +233,8 @@ class JobRun(Thread):
         if shell is None:
             raise CannotStart("neither bash nor sh found on this machine")
         try:
-            write_private(folders.script, _script(spec.start_commands).encode(errors="surrogateescape"))
-        except (OSError, ValueError) as error:
+            write_private(folders.script, _script(spec.start_commands).encode())
+        except OSError as error:
             raise CannotStart(f"can't write the start commands: {error}") from error
         for rank in range(spec.node_count):
             self._unpack(folders.node(rank, WORKSPACE))

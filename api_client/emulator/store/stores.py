@@ -39,7 +39,7 @@ class SecretStore:
 
     def upsert(self, team: Team, name: str, value: str, now: datetime) -> Secret:
         path = self._path(team.id, name)
-        write_private(path, value.encode(errors="surrogatepass"))
+        write_private(path, value.encode())
         existing = self._names.get(path.name)
         return existing or self._names.put(
             path.name, Secret(id=new_id(), name=name, created_at=now, team_name=team.name)
@@ -54,13 +54,13 @@ class SecretStore:
     def value(self, team_id: str, name: str) -> str | None:
         """Return a secret's value for a team's job, or None if the team does not have it."""
         try:
-            return self._path(team_id, name).read_bytes().decode(errors="surrogatepass")
+            return self._path(team_id, name).read_bytes().decode()
         except FileNotFoundError:
             return None
 
     def _path(self, team_id: str, name: str) -> Path:
         """Return the secret's file, named by a hash because secret names may contain anything."""
-        subject = f"{team_id}\0{name}".encode(errors="surrogatepass")
+        subject = f"{team_id}\0{name}".encode()
         return self._folder / hashlib.sha256(subject).hexdigest()
 
 

@@ -164,6 +164,7 @@ BAD_SPECS = [
     (artifact("outside"), "can't unpack"),
     (job_spec("true", environment_variables={"TOKEN": {"name": "no-such"}}), "no-such"),
     (job_spec("true", environment_variables={"A=B": "c"}), "A=B"),
+    (job_spec("true", environment_variables={"A": "b\0c"}), "NUL"),
     (job_spec("true", load_checkpoint_config={"enabled": True, "checkpoints": []}), "checkpoint"),
     (job_spec("true", nodes=9), "node_count"),
 ]
