@@ -285,6 +285,21 @@ def test_a_new_filter_shows_the_newest_lines_first() -> None:
     assert len(model) == 2_500
 
 
+def test_a_slice_of_folding_is_shorter_than_a_block_once_the_newest_is_shown() -> None:
+    model = LogModel(LogStore(100_000))
+    model.store.append(lines(0, 10_000))
+    finish(model)
+    model.options = LogOptions(collapse_progress=False)
+    newest = len(model.store.blocks[-1])
+    model.rows.build(lambda: False)
+    assert len(model) == newest, "the newest block is not cut short"
+    model.rows.build(lambda: False)
+    assert len(model) == newest, "a whole block of the slowest lines takes too long for one slice"
+    model.store.append([line(5_000.5, "late")])  # changes a block that may be half done
+    finish(model)
+    assert len(model) == 10_001
+
+
 def test_progress_bar_stays_one_row_between_many_different_lines() -> None:
     texts = [f"loaded shard number {number} of the data set" for number in range(1_200)]
     texts[::100] = [f"epochs: {step:3}%|█         | {step}/100 [00:01<00:09]" for step in range(12)]

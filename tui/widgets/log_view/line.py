@@ -143,10 +143,13 @@ class Block:
         begin, end = self._offsets[index], self._offsets[index + 1] - 1
         return self.data[begin:end].decode("utf-8", "surrogatepass")
 
-    def texts(self) -> list[str]:
-        texts = self.data.decode("utf-8", "surrogatepass").split(SEPARATOR)[:-1]
+    def texts(self, low: int = 0, high: int | None = None) -> list[str]:
+        """Return the messages from `low` up to `high`, exclusive."""
+        high = len(self) if high is None else high
+        data = self.data[self._offsets[low] : self._offsets[high]]
+        texts = data.decode("utf-8", "surrogatepass").split(SEPARATOR)[:-1]
         # Some message may contain the separator.
-        return texts if len(texts) == len(self) else list(map(self.text, range(len(self))))
+        return texts if len(texts) == high - low else list(map(self.text, range(low, high)))
 
     def index_at(self, position: int) -> int:
         """Return the index of the line that contains an offset into ``data``."""

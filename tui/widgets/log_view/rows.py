@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from tui.widgets.log_view.filter import LogFilter
@@ -18,6 +18,8 @@ from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
 
 _NEVER = -1
+_PIECE_LINES = 256
+"""Lines folded at once when a filter changed: two milliseconds for lines of the slowest kinds."""
 
 
 class BlockRows:
@@ -31,7 +33,7 @@ class BlockRows:
     """
 
     __slots__ = (
-        *("_anchors", "_count", "_detector", "_serials", "_version"),
+        *("_anchors", "_count", "_detector", "_pieces", "_serials", "_version"),
         *("block", "folds", "hits", "passing", "rows"),
     )
 
@@ -46,18 +48,33 @@ class BlockRows:
         self._version = _NEVER
         self._count = 0
         self._serials: tuple[int, int] | None = None
+        self._pieces: Iterator[None] | None = None
 
     @property
     def is_scanned(self) -> bool:
-        return self._version != _NEVER
+        return self._serials is not None
 
     @property
     def is_current(self) -> bool:
+        """True if the block has not changed since the scan, which may not have ended."""
         return self._version == self.block.version and self._count == len(self.block)
 
     def scan(self, view: LogRows, *, may_move: bool) -> None:
         """Set the lines that pass the filter, and fold those that have arrived since the last time."""
-        block = self.block
+        for _ in self._scan(view, may_move=may_move):
+            pass
+
+    def scan_piece(self, view: LogRows) -> bool:
+        """Scan a part of a block for the first time; return True if all is scanned, and there are rows."""
+        if self._pieces is None:
+            self._pieces = self._scan(view, may_move=True)
+        next(self._pieces, None)
+        if self.is_scanned:
+            self._pieces = None
+        return self.is_scanned
+
+    def _scan(self, view: LogRows, *, may_move: bool) -> Iterator[None]:
+        block, serials = self.block, view.store.serials
         appended = self._version == block.version
         self._version, self._count = block.version, len(block)
         passing = view.line_filter.passing(block)
@@ -67,17 +84,20 @@ class BlockRows:
         if any(view.options.folds):
             if not appended:
                 self._prune()
-            new = [at for at in self.passing if not low <= self.block.serials[at] < high]
+            new = [at for at in self.passing if not low <= block.serials[at] < high]
             detector = self._detector
             if detector is None or not appended:
                 detector = FoldDetector(view.options, self.folds)
             if appended or self._serials is None:
                 # Nothing is appended to a full block. Kept for all blocks, what detectors remember made the
                 # garbage collector stall the screen for 60 ms at a million lines.
-                self._detector = None if len(self.block) >= view.store.block_lines else detector
-            if new:
-                detector.read(self._lines(view, new), may_move=may_move or not appended)
-        self._serials = view.store.serials
+                self._detector = None if len(block) >= view.store.block_lines else detector
+            for begin in range(0, len(new), _PIECE_LINES):
+                if begin:
+                    yield
+                lines = self._lines(view, new[begin : begin + _PIECE_LINES])
+                detector.read(lines, may_move=may_move or not appended)
+        self._serials = serials
         self.derive()
 
     def _prune(self) -> None:
@@ -95,8 +115,10 @@ class BlockRows:
     def _lines(self, view: LogRows, indices: Sequence[int]) -> list[FoldLine]:
         block, attributes = self.block, view.store.attribute_table.attributes
         nodes = {code: getattr(attributes[code], "replica", None) for code in block.code_set}
+        first = indices[0]
+        texts = block.texts(first, indices[-1] + 1)
         return [
-            (block.serials[at], block.stamps[at], nodes[block.codes[at]], block.text(at)) for at in indices
+            (block.serials[at], block.stamps[at], nodes[block.codes[at]], texts[at - first]) for at in indices
         ]
 
     def derive(self) -> None:
@@ -157,7 +179,7 @@ class LogRows:
 
     def sync(self, *, may_move: bool) -> None:
         """Update changed blocks; new ones need ``build``. With ``may_move``, progress bars move on."""
-        part_of = {part.block: part for part in self.parts}
+        part_of = {part.block: part for part in self.parts if part.is_scanned or part.is_current}
         self.parts = [part_of.get(block) or BlockRows(block) for block in self.store.blocks]
         for part in self.parts:
             if part.is_scanned and not part.is_current:
@@ -165,12 +187,16 @@ class LogRows:
         self._settle()
 
     def build(self, should_continue: Callable[[], bool]) -> bool:
-        """Process blocks, newest first, while ``should_continue`` allows it; return True if all are done."""
-        for part in reversed(self.parts):
-            if not part.is_scanned:
-                part.scan(self, may_move=True)
-                if not should_continue():
-                    break
+        """Process blocks, newest first, while ``should_continue`` allows it; return True if all are done.
+
+        The newest is processed in any case, so that the screen is not empty meanwhile.
+        """
+        waiting = [part for part in self.parts if not part.is_scanned]
+        while waiting:
+            if waiting[-1].scan_piece(self):
+                waiting.pop()
+            if self.parts[-1].is_scanned and not should_continue():
+                break
         self._settle()
         return self.is_complete
 
