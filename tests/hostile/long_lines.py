@@ -1,4 +1,4 @@
-"""Give lines of 64 KiB to what reads log text: ``python tests/hostile/long_lines.py``.
+"""Give lines of 32 KiB to what reads log text: ``python tests/hostile/long_lines.py``.
 
 Each has many times the CPU time that it needs for a line, however busy the machine is; what reads a line
 again for each of its characters needs more. The kernel kills the process in the middle of the first slow
@@ -16,7 +16,7 @@ from textual.geometry import Size
 from api_client.models.logs import NS_PER_S, LogLine
 from api_client.recordings.scrub import Scrubber
 from api_client.submission.command_rules import simple_commands
-from support.expressions import limit_cpu
+from support.expressions import CHARACTERS, CPU_S, limit_cpu
 from support.worlds import ONE_O_CLOCK, job
 from tui.analysis.fleet.snapshot import short_reason
 from tui.analysis.logs.errors import ErrorLines, TracebackReader, error_text
@@ -45,9 +45,7 @@ from tui.widgets.log_view.text import styled_spans
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText, break_line
 
-CHARACTERS = 2**16
 SCREEN = Size(80, 24)
-CPU_S = 4
 WORDS = """store store_ Rendezvous 0 0, 0. 0/ 0:00 a a. a.b: A [ [a] ( { " ' \\ / // = - _ ━ %| 0%| | ä
 ERROR error Error: Traceback( exitcode exit_code= loss loss= step step= train_ test_ epoch checkpoint- 0/0[0<a
 hf_ sk- eyJ eyJ. token= token="x "token":" ://a: authorization: cookie: my_secret=
