@@ -246,8 +246,10 @@ def test_huge_lines_are_not_read() -> None:
     assert Reader().read(CLEAR + "x" * 1_000_000) == []
 
 
-def test_lines_that_are_all_different_take_bounded_memory() -> None:
-    reader = Reader(max_shapes=512)
+def test_lines_that_are_all_different_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("belief", "reader"):
+        monkeypatch.setattr(f"tui.analysis.progress.lines.{module}.MAX_KINDS", 128)
+    reader = Reader(max_shapes=64)
     words = ("".join(letters) for letters in product("abcdefgh", repeat=5))
 
     def held_after(lines: int) -> int:
@@ -258,8 +260,8 @@ def test_lines_that_are_all_different_take_bounded_memory() -> None:
 
     tracemalloc.start()
     try:
-        first = held_after(3_000)  # more than any of its limits
-        assert held_after(1_200) - first < first / 4
+        first = held_after(400)  # more than any of its limits
+        assert held_after(400) - first < first / 4
     finally:
         tracemalloc.stop()
 
