@@ -82,18 +82,17 @@ def test_samples_are_thinned_to_the_step_that_is_wanted(tmp_path: Path) -> None:
     assert [one.value for one in found.cache.usage_bytes] == [5.0]
 
 
-@pytest.mark.parametrize("broken", ["no json", "[" * 100_000, "7", '{"timestamp": "-1"}'])
-def test_a_line_that_cannot_be_read_is_a_gap(tmp_path: Path, broken: str) -> None:
+def test_a_line_that_cannot_be_read_is_a_gap(tmp_path: Path) -> None:
     too_long = line(15, Random(1).randbytes(2_500_000).hex())
-    log = ndjson(line(10, "before"), broken, too_long, line(20, "after"), too_long)
+    broken = ["no json", "[" * 100_000, "7", '{"timestamp": "-1"}', too_long]
+    log = ndjson(line(10, "before"), *broken, line(20, "after"), too_long)
     gap = "[a line of the recording can't be read]"
     with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": log})) as recording:
-        assert messages(recording) == ["before", gap, gap, "after", gap]
-    with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": ndjson(broken)})) as recording:
-        assert ([stamp_ns(entry) for entry in recording.log.entries()], recording.begin) == (
-            [epoch_ns(BEGIN)],
-            BEGIN,
-        )
+        assert messages(recording) == ["before", *[gap] * 5, "after", gap]
+    for alone in broken[:4]:
+        with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": ndjson(alone)})) as recording:
+            stamps = [stamp_ns(entry) for entry in recording.log.entries()]
+            assert (stamps, recording.begin) == ([epoch_ns(BEGIN)], BEGIN)
 
 
 @pytest.mark.parametrize("time", ["0", "-1", 0, None, "9" * 19, "soon"])
