@@ -57,9 +57,7 @@ INSTEAD: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "instead", ["lists", "lists as values", "numbers", "senseless values", "folder", "pipe"]
-)
+@pytest.mark.parametrize("instead", ["lists as values", "senseless values", "folder"])
 async def test_dashboard_starts_whatever_its_memory_is(tmp_path: Path, instead: str) -> None:
     path = tmp_path / "layout.json"
     INSTEAD[instead](path)

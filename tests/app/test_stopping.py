@@ -104,7 +104,7 @@ async def test_the_question_does_not_wait_for_checkpoints_that_do_not_come(
 async def test_job_is_stopped_on_conditions_while_the_dashboard_is_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tui.guard.watch.POLL_EVERY_S", 0.2)
+    monkeypatch.setattr("tui.guard.watch.POLL_EVERY_S", 1.0)
     with DeployingServer() as server:
         server.jobs, stops = [], list[int]()
         live_run(server, "job1", [*STEADY, *["nan"] * 60])
