@@ -307,3 +307,15 @@ def test_progress_bar_stays_one_row_between_many_different_lines() -> None:
     model.store.append([line(number, text) for number, text in enumerate(texts)])
     finish(model)
     assert sum("epochs" in str(model.store.entry(model.rows.key(row))) for row in range(len(model))) == 1
+
+
+def test_a_text_that_begins_with_a_sign_is_found_on_every_line_that_has_it() -> None:
+    model = LogModel(LogStore(100_000))
+    model.store.append([line(number, f"'loss': {number}\nloss: {number}") for number in range(90)])
+    model.store.append([line(100, "loss 'los"), line(101, "s': none"), line(102, "été 'loss'")])
+    finish(model)
+    for text, count in (("'loss': 8", 11), ("'loss'", 91), ("'lossy", 0), (" 'los", 2)):
+        search = LogSearch(model.rows, LogPattern(text, case=True))
+        while not search.count(lambda: True):
+            pass
+        assert search.total == count, text

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import re2
 
@@ -37,16 +38,16 @@ class PatternScanner:
         # Escape sequences may split a match; RE2 and Python may read other text than ASCII differently.
         if self._whole is None or block.has_escapes or not (block.is_ascii or self._is_literal):
             return self._line_by_line(block, 0)
-        data, indexes, search = block.data, [], self._whole.search
-        match = search(data, 0)
-        while match is not None and match.start() < len(data):
-            index = block.index_at(match.start())
+        data, indexes, find = block.data, [], self._whole
+        position = find(data, 0)
+        while 0 <= position < len(data):
+            index = block.index_at(position)
             begin, end = block.begin_of(index), block.begin_of(index + 1)
             if self._is_literal or self._matches(data[begin : end - 1].decode("utf-8", "surrogatepass")):
                 indexes.append(index)
                 if len(indexes) == _MANY and index - indexes[0] < 2 * _MANY:
                     return indexes + self._line_by_line(block, index + 1)
-            match = search(data, end)
+            position = find(data, end)
         return indexes
 
     def _line_by_line(self, block: Block, low: int) -> list[int]:
@@ -54,20 +55,30 @@ class PatternScanner:
         return [index for index, text in enumerate(block.texts(low), low) if matches(text)]
 
 
-def _whole_block(pattern: LogPattern) -> Any:
-    """Compile the pattern with RE2 for whole blocks; return None if lines must be checked one by one."""
+def _whole_block(pattern: LogPattern) -> Callable[[bytes, int], int] | None:
+    """Return a function that finds the next match in a block; None if lines must be checked one by one."""
     if SEPARATOR in pattern.text or pattern.problem:
         return None
     if pattern.regex and any(part in pattern.text for part in _WHOLE_TEXT):
         return None
+    if pattern.minds_case and not pattern.regex and not pattern.text[:1].isalnum():
+        # RE2 jumps from one first character to the next, and a line has many quotes and spaces.
+        literal = pattern.text.encode("utf-8", "surrogatepass")
+        return lambda data, start: data.find(literal, start)
     options = re2.Options()
     options.case_sensitive = pattern.minds_case
     options.log_errors = False
     try:
         text = pattern.text if pattern.regex else re2.escape(pattern.text)
-        return re2.compile(f"(?m:{text})".encode(), options)
+        search = re2.compile(f"(?m:{text})".encode(), options).search
     except (re2.error, UnicodeError):
         return None
+    return partial(_start_of, search)
+
+
+def _start_of(search: Callable[[bytes, int], re.Match[bytes] | None], data: bytes, start: int) -> int:
+    match = search(data, start)
+    return -1 if match is None else match.start()
 
 
 class LogFilter:
