@@ -180,6 +180,7 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "nothing known": (lambda: look(0), ""),
     "the worst comes first": (lambda: run([*steps(600), *BROKEN, (604.0, "ValueError: no")], 1860),
         "stalled critical run 604 | loss-not-finite critical run 601"),
+    "a stall and its idle GPUs, which are one": (lambda: resting(), "stalled warning run 2915: no step and no log"),
     "a hang at full utilisation": (lambda: run(steps(600), 1860, health_metrics=HANG),
         "stalled critical run 600: no step and no log line for 21m, usually every 5s; GPUs 95% busy"),
     "a pause a little longer than ever": (lambda: run(pausing(), pausing()[-1][0] + 760), "stalled warning run 3285"),
@@ -448,8 +449,8 @@ ONSET = 1800
         ("straggler", [{}, {}, {}, {"gpu": lambda at: 0.95 if at < ONSET else 0.6}]),
         ("gpu-idle", [{"gpu": lambda at: 0.95 if at < ONSET else 0.06 * (at % 600 == 0)}]),
         ("gpu-memory", [{"gpu_memory": lambda at: (60 if at < ONSET else 79.5) * GIB}]),
-        ("memory-leak", [{"gpu_memory": lambda at: (72.2 + max(0.0, at - ONSET) / 800) * GIB}]),
-        ("disk-filling", [{"disk": lambda at: (72.2 + max(0.0, at - ONSET) / 800) / 80}]),
+        ("memory-leak", [{"gpu_memory": lambda at: (70.2 + max(0.0, at - ONSET) / 500) * GIB}]),
+        ("disk-filling", [{"disk": lambda at: (72.2 + max(0.0, at - ONSET) / 500) / 80}]),
         ("disk-filling", [{"disk": lambda at: 0.5 if at < ONSET else 0.97}]),
     ],
 )
@@ -532,9 +533,9 @@ def begun_again(*starts: float) -> tuple[HealthFinding, ...]:
     return run(lines, 7000, queue=started(0, *starts))
 
 
-def resting(*lines: tuple[float, str]) -> tuple[HealthFinding, ...]:
+def resting(*lines: tuple[float, str], **known: object) -> tuple[HealthFinding, ...]:
     """A run whose GPUs stop at 3015 s, as its steps do; the samples are a minute old."""
-    return run([*steps(2915), *lines], 3660, health_metrics=metrics(stopping(2915)))
+    return run([*steps(2915), *lines], 3660, health_metrics=metrics(stopping(2915)), **known)
 
 
 def drifting(*, growing: bool) -> tuple[HealthFinding, ...]:
@@ -586,7 +587,7 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
         lambda: run(paced(lambda at: 26 if at > 9000 and at % 200 < 99 else 10, 15_900), 15_900), "slowdown",
         lambda: run(paced(lambda at: 90 if at > 9000 and at % 300 < 10 else 10, 15_900), 15_900)),
     "saves that come": (lambda: saved_until(5), "checkpoint-overdue", lambda: saved_until(8)),
-    "a save not due yet": (lambda: run([SETTINGS, *steps(3500)], 3500, checkpoints=()), "checkpoint-overdue",
+    "a save not due yet": (lambda: run([SETTINGS, *steps(3900)], 3900, checkpoints=()), "checkpoint-overdue",
         lambda: run([SETTINGS, *steps(1500)], 1500, checkpoints=())),
     "saves at powers of two": (lambda: saving(100, 200, 300, 400, until=700), "checkpoint-overdue",
         lambda: saving(64, 128, 256, until=500)),
@@ -596,7 +597,7 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "GPUs that do other work": (lambda: pinned(steps(600), 1260), "stalled",
         lambda: pinned(steps(600), 1260, 0.6)),
     "a start that is logged": (lambda: prepared(600), "gpu-idle", lambda: prepared(2400)),
-    "a bar at zero": (lambda: run(steps(60), 1440, **STILL), "gpu-idle", lambda: run([BAR], 1440, **STILL)),
+    "a bar at zero": (lambda: run(steps(60), 1440, **STILL), "stalled", lambda: run([BAR], 1440, **STILL)),
     "a count that moves": (lambda: counted(0), "stalled", lambda: counted(1)),
     "words that the run has never logged": (lambda: run(steps(2660), 3400), "stalled",
         lambda: run([*steps(2660), (2661.0, "Merging shards")], 3400)),
@@ -634,7 +635,8 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "a small model": (lambda: starved(0.31), "gpu-underused", lambda: starved(0.31, 20)),
     "environments of rewards": (lambda: starved(0.12, 20), "gpu-underused",
         lambda: starved(0.12, 62, " mean_reward=3.1")),
-    "a pause that is over": (resting, "gpu-idle", lambda: resting(*COMPILES, *GOES_ON)),
+    "a pause that is over": (lambda: resting(log_read=False), "gpu-idle",
+        lambda: resting(*COMPILES, *GOES_ON, log_read=False)),
     "loading again": (resting, "stalled", lambda: resting((3200.0, "Loading tokenizer"))),
 }  # fmt: skip
 

@@ -58,7 +58,7 @@ def _never_came(run: Watched, logged: Sequence[Saved]) -> Findings:
             yield run.finding("info", text, since_s=lost[0])
     every, due = progress.save_every or 0, bisect_left(steps.values, progress.save_every or 0)
     # What is announced may be counted in other steps, or be overruled by hours: what the run does counts.
-    is_due = 0 < due < len(steps) and (progress.step or 0) >= 4 * every
+    is_due = 0 < due < len(steps) and (progress.step or 0) >= 3 * every
     has_saved = run.stored or logged
     if is_due and not has_saved and run.now_s - (run.training_since or math.inf) >= HOUR_S:
         announced = f"announced every {counted(every, 'step')}"
@@ -110,7 +110,7 @@ CHECK = Check(
     find,
     needs="no checkpoint for `checkpoint_factor` times the longest of the newest intervals, in time and in"
     " steps, or longer still if these have grown from one to the next; or two saves that the log announces"
-    " and that are not stored; or, an hour after the first step, none at four times the interval of the settings.",
+    " and that are not stored; or, an hour after the first step, none at three times the interval of the settings.",
     excused="a run that is slower, paused or stalled, or whose loss is broken, and saves whose intervals vary or grow. To a remark"
     " (info): no evaluation since the last one was better, as if only the best is saved.",
     ends="with the next checkpoint",

@@ -59,6 +59,8 @@ def find(run: Watched, limits: Limits) -> Findings:
     busiest_cpu = max(node.cpu_now or 0.0 for node in nodes if node.name not in whole)
     for node in nodes:
         gpus = idle[node.name]
+        if node.name in whole and run.has_stalled and 2 * len(whole) > len(nodes):
+            continue  # What most nodes do in a stalled run is no news.
         if node.name in whole:
             since = max(gpus.values())
             is_server = first_time(node.mean_utilization, WORKING) == math.inf

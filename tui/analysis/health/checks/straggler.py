@@ -145,9 +145,10 @@ def _lag(
         return Lag(own, usual, fall.since, busier=False)
     if _is_odd(run, beside, share, name):
         return Lag(own, usual, curve.times[0], busier=False)
-    others, below = beside[-1][2], max(share, _CLOSE)
-    is_group = len(others) > 2 and others[0] >= others[-1] - 0.15 and not run.is_reinforcement
-    if not is_group or own < _WAITED_FOR or usual >= below * own:
+    below = max(share, _CLOSE)
+    # Each of the others waits, all the time: a node that is only the busiest of several is no reason.
+    all_wait = all(len(others) > 2 and others[-1] < below * now for _, now, others in beside[-_BINS:])
+    if run.is_reinforcement or not all_wait or own < _WAITED_FOR:
         return None
     rest = [(begin, median(others)) for begin, _, others in beside]
     best = best_level([use for _, use in rest[:-_BINS]])
