@@ -180,7 +180,7 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "nothing known": (lambda: look(0), ""),
     "the worst comes first": (lambda: run([*steps(600), *BROKEN, (604.0, "ValueError: no")], 1860),
         "stalled critical run 604 | loss-not-finite critical run 601"),
-    "a stall and its idle GPUs, which are one": (lambda: resting(), "stalled warning run 2915: no step and no log"),
+    "a stall and its idle GPUs, which are one": (lambda: resting(log_read=True), "stalled warning run 2915: no step"),
     "a hang at full utilisation": (lambda: run(steps(600), 1860, health_metrics=HANG),
         "stalled critical run 600: no step and no log line for 21m, usually every 5s; GPUs 95% busy"),
     "a pause a little longer than ever": (lambda: run(pausing(), pausing()[-1][0] + 760), "stalled warning run 3285"),

@@ -110,9 +110,11 @@ CHECK = Check(
     find,
     needs="no checkpoint for `checkpoint_factor` times the longest of the newest intervals, in time and in"
     " steps, or longer still if these have grown from one to the next; or two saves that the log announces"
-    " and that are not stored; or, an hour after the first step, none at three times the interval of the settings.",
-    excused="a run that is slower, paused or stalled, or whose loss is broken, and saves whose intervals vary or grow. To a remark"
-    " (info): no evaluation since the last one was better, as if only the best is saved.",
+    " and that are not stored; or, an hour after the first step, none at three times the interval of the"
+    " settings.",
+    excused="a run that is slower, paused or stalled, or whose loss is broken, and saves whose intervals vary"
+    " or grow. To a remark (info): no evaluation since the last one was better, as if only the best is"
+    " saved.",
     ends="with the next checkpoint",
     costs="nothing until the run fails, then the work since the last checkpoint",
     covered_by=frozenset({"stalled", "loss-not-finite", "loss-exploding"}),

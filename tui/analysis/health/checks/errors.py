@@ -76,8 +76,9 @@ CHECK = Check(
     find,
     needs="log lines that report a crash or an error, by the server's level or by their words; the first is"
     " quoted.",
-    excused="errors that the run may still survive, and those of a stalled run, which quotes the first. To a remark (info): those after which it made steps,"
-    " another count moved, or, before the first step, the log went on.",
+    excused="errors that the run may still survive, and those of a stalled run, which quotes the first. To a"
+    " remark (info): those after which it made steps, another count moved, or, before the first step, the"
+    " log went on.",
     ends="`errors_within_s` after the newest",
     costs="unknown",
     examples=(

@@ -239,8 +239,7 @@ def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
         and worst.is_early
         and run.now_s - worst.since < _TOOTH_S
     )
-    is_near = full_in_s <= limits.growth_window_s and not part.startswith("GPU")
-    is_sure = is_near or (worst.is_sure and not is_cache and not run.steps_take_longer(worst.since))
+    is_sure = worst.is_sure and not is_cache and not run.steps_take_longer(worst.since)
     text = f"{part}{more} leaks {bytes_iec(worst.rate * 3600)}/h: full in {full}"
     node = names.pop() if len(names) == 1 < len(nodes) else None
     yield run.finding(

@@ -171,11 +171,11 @@ CHECK = Check(
     find,
     needs="utilization below `idle_below` for `idle_after_s` on all GPUs, on one node's GPUs, or on some"
     " GPUs while others work, once they have worked; or for `idle_never_s` on GPUs that have never worked.",
-    excused="a stalled run, whose GPUs are idle with it; pauses and new work as for stalls; a count of other work that moves, and a log that goes on"
-    " before GPUs have worked; a node whose CPUs serve the others; and GPUs that rest in turn: within a step,"
-    " as long as they have before, or, in reinforcement learning, for `idle_never_s`. GPUs beside others"
-    " that work are excused after the last step, too. To a remark (info): a node that is idle while the run"
-    " goes on, which may have done its share.",
+    excused="a stalled run, most of whose GPUs idle with it; pauses and new work as for stalls; a count of"
+    " other work that moves, and a log that goes on before GPUs have worked; a node whose CPUs serve the"
+    " others; and GPUs that rest in turn: within a step, as long as they have before, or, in reinforcement"
+    " learning, for `idle_never_s`. GPUs beside others that work are excused after the last step, too. To a"
+    " remark (info): a node that is idle while the run goes on, which may have done its share.",
     ends="with work; a single blip is none",
     costs="the idle GPUs: a node's price, by their share of its GPUs",
     examples=(
