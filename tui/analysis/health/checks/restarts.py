@@ -87,6 +87,15 @@ CHECK = Check(
             ),
         ),
         Example(
+            "a sweep that abandons some of its trainings early",
+            stops_s=0,
+            others=tuple(
+                (begin + 12 * step, f"step {step}/90 loss=2.0")
+                for begin, steps in ((0, 90), (1300, 90), (2600, 40), (3300, 90), (4600, 30), (5200, 90))
+                for step in range(1, steps + 1)
+            ),
+        ),
+        Example(
             "a training that fails again and again",
             "restarted 4 times",
             stops_s=0,

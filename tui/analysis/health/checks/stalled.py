@@ -142,6 +142,12 @@ CHECK = Check(
     costs="all GPUs of the run",
     examples=(
         Example("steps stop while the GPUs look busy", "no step, no log line for", stops_s=5450),
+        Example(
+            "a run that has died of an error",
+            "no step, no log line for",
+            stops_s=5450,
+            others=((5452, "RuntimeError: DataLoader worker (pid 5102) is killed by signal: Killed."),),
+        ),
         Example("a line each 25 minutes", step_s=1500.0, stops_s=6500),
         Example("a start of 20 minutes", minutes=20, stops_s=0),
         Example(
