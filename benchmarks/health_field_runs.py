@@ -495,7 +495,7 @@ def sleeping_after_the_end(seed: int) -> Run:
     lines = log(seed, 3, HF, total=600)
     end = lines[-1].at
     lines.append(Line(end + 5, "done. sleeping so that the pod can be inspected"))
-    return Run(end / HOUR + 1.5, lines, nodes(seed, 1, end=end), {"gpu-idle": end}, frozenset({"stalled"}))
+    return Run(end / HOUR + 1.5, lines, nodes(seed, 1, end=end), {"stalled": end}, frozenset({"gpu-idle"}))
 
 
 def no_checkpoint_any_more(seed: int) -> Run:
