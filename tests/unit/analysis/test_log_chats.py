@@ -111,6 +111,8 @@ SPEECHES = (
     "[me@node run]$ tail -3 out.log",
     "1. Lower the rate",
     "这个 loss 太高了。",
+    "La perte descend de 2.5 jusqu'à 1.5 pendant cette époque.",
+    "mlflow=> select step, loss from metrics;",
     "def train(model):",
     "    for batch in loader:",
 )

@@ -30,7 +30,7 @@ MAX_SHAPES = 4096
 """Texts of lines whose meaning is remembered, the newest."""
 
 _REPORTS = re2.compile(  # a third of the time of ``re``
-    rb"(?i)loss|step|epoch|iter|it/s|s/it|batch|norm|lr|tps|tgs|wps|learning|tok|sample|update|/s\b|entropy|\bep\b|/group|sav|writ|ckpt|checkpoint|dump|stor|snapshot"
+    rb"(?i)loss|step|epoch|iter|it/s|s/it|batch|norm|lr|tps|tgs|wps|learn|train(?:-|ing's)|tok|sample|update|/s\b|entropy|\bep\b|/group|sav|writ|ckpt|checkpoint|dump|stor|snapshot"
 )
 """A line that has none of these reports nothing."""
 
@@ -52,20 +52,21 @@ _FUNCTION_WORD = (
 )
 _SENTENCE = re2.compile(
     _FUNCTION_WORD + rb".*" + _FUNCTION_WORD + rb"|^\W{0,3}[A-Za-z][a-z']*(?: [A-Za-z'-]+)*[.!:]$|\x{3002}"
+    rb"|^\p{Lu}[\pL']*(?:[ ,]+[\pL'.-]*){3,}[\pL ]\.$"  # in any language
     rb"|^(?:[-*\x{2022}]|\.) [A-Za-z`]"  # an item of a list; its number has been removed
     rb"|^\W{0,8}(?:def \w+\(|for \w.* in |return |import \w|from \w+ import|assert |if .*:$|\w+ = .*\()"
 )
 """Sentences and code: a trainer prints few, an agent or a model that is trained many."""
 
-_LEVEL = re2.compile(rb"^.{0,60}?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\b")
-"""A sentence with a level is logged by a program."""
+_LEVEL = re2.compile(rb"^.{0,60}?(?:\b[DIWEF] (?:-- )?::|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\b)")
+"""A sentence with a level, or its initial before the time, is logged by a program."""
 
 _SPEAKS = re2.compile(
     rb"(?:^|[\s(\"'>:])(?:I(?:'(?:m|ll|ve|d))?|[Ll]et (?:me|us)|[Ll]et's) [a-z]"
     rb"|<\|\w+\|>|</?(?:think|answer|tool\w*)>|[a-z]\?$"
     rb"|^\s*(?:```|\W{0,3}(?:[Hh]uman|[Uu]ser|[Aa]ssistant|Thought|Action|Observation)\W{0,2}:)"
     rb"|^\s*(?:#{1,6} [A-Z]|[-*]? ?\*\*\w|\. \*\*\w)"
-    rb"|^(?:\(\w+\) )?(?:\[?[\w.-]+@[\w.-]+[: ]\S*[$#] |[$\x{276f}] |>>> |In \[)"
+    rb"|^(?:\(\w+\) )?(?:\[?[\w.-]+@[\w.-]+[: ]\S*[$#] |[$\x{276f}] |\w+=[>#] |>>> |In \[)"
     rb"|^(?:<{7} |>{7} |@@ -|[\x{25cf}\x{23fa}] )"
 )
 """Marks of an agent, a chat or a terminal, of which one suffices."""

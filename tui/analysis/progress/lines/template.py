@@ -29,8 +29,9 @@ _EDGE = " :=>([{~'\"→.…\t/*`#≈@"
 _UNIT_BEFORE = re.compile(r"\(([^()]{0,24})\)$")
 _UNIT_AFTER = re.compile(r" ?([A-Za-z%/]+(?:\.?/[A-Za-z]+)*)?")
 _ATTACHED = re.compile(r"^[A-Za-z%/]+(?!\w)")
-_DELIMITER = re.compile(r"[,;|()\[\]{}<>=:\"'!?█•]|  | [-–—] |\. |>>")
+_DELIMITER = re.compile(r"[,;|()\[\]{}<>=:\"!?█•]|'(?!s )|  | [-–—] |\. |>>")
 _WORD = re.compile(r"[A-Za-z][\w'./-]*")
+_WORD_OF_NAME = re.compile(r"[a-z]+")
 _RATE = re.compile(
     r"\s?(?:(?P<seconds>m?)s(?:ec)?/(?:it|step|batch|iter|update)|(?:it|step|batch|ba|iter|update)s?/s(?:ec)?)\b"
 )
@@ -41,7 +42,7 @@ _LANGUAGE = re.compile(
     r"\b(?:the|th[ei]se|th[ai]t|this|your?|we|our|my|me|was|were|be|been|ha[sd]|have|will|would|should|could|can|not"
     r"|if|but|then|than|because|which|what|how|why|when|let|now|here|means|(?-i:I(?= [a-z]))|it(?= [a-z]))\b"
     r"|\w\([^()]*[=\"'{,]|[;?]$|\)\s?:$|\{\w+[:}]|^\s*(?:def|for|return|assert|import|from)\b"  # code
-    r"|\0 [+*×] \0|\0 - \0 =|(?<!\S)--\w"  # expressions and options
+    r"|\0 [+*×] \0|\0 = \0|(?<!\S)--\w"  # expressions and options
     r"|  # |^(?:[>#] |\"|- \[)|`|\*\*\w",  # comments and quotations
     re.IGNORECASE,
 )
@@ -354,7 +355,7 @@ def _form(line: _Line, has_metrics: bool, is_bar: bool, is_prose: bool) -> Form:
         has_count=bool(counts),
         has_values=measures > 0 or has_metrics or len(counts) > 1,
         is_exact=with_total or any("_" in one.name for one in counts),
-        is_bare=is_prose or not (measures or is_heading),
+        is_bare=is_prose or not (measures or is_heading or _compares(numbers)),
         is_clear=is_clear,
         is_heading=is_heading,
         key=(
@@ -390,7 +391,7 @@ def _number(texts: Sequence[str], values: Sequence[str], index: int) -> _Number:
     return _Number(
         before,
         after,
-        _DELIMITER.split(bare)[-1].strip(" -_*#"),
+        _DELIMITER.split(bare)[-1].strip(" \t-_*#"),
         (unit[1] if unit is not None else own[1] if own is not None and own[1] else "").strip().lower(),
         is_fraction=both is not None and to_float(both[0]) is not None,
         is_whole=value.isdecimal(),
@@ -428,7 +429,7 @@ def _name_counts(numbers: Sequence[_Number]) -> None:
     for index, one in enumerate(numbers):
         if one.name.lower() in ("after", "at", "@") and one.unit in ("steps", "iterations", "updates"):
             one.meaning = Meaning("step", 3)
-        elif one.after.startswith(("it [", "epoch:")):
+        elif one.after.startswith(("it [", "epoch:", "epoch ")):
             one.meaning = Meaning("step" if one.unit == "it" else "epoch", 1)
         elif " " in one.name:
             *lead, last = one.name.split()
@@ -479,13 +480,20 @@ def _counter(
             return (None if is_of_samples else index), False
         if is_free and begun is None and "step" not in fields and fields & LOSSES:
             return index, False
-    if not fields & COUNTS and fields & {"loss", "eval_loss", "learning_rate"}:
-        begun = next(index for index, one in enumerate(numbers) if one.meaning is not None)
+    compares = _compares(numbers)
+    if not fields & COUNTS and (compares or fields & {"loss", "eval_loss", "learning_rate"}):
+        begun = next(index for index, one in enumerate(numbers) if one.meaning or (compares and one.name))
         for index in reversed(range(begun)):
             one = numbers[index]
             if not one.name and one.is_whole and one.before.rpartition("]")[2].strip() in ("", "["):
                 return index, False
     return None, False
+
+
+def _compares(numbers: Sequence[_Number]) -> bool:
+    """Return True if a line has values of the training and of the evaluation: ``train-auc:0.9 eval-auc:0.8``."""
+    words = [set(_WORD_OF_NAME.findall(one.before.lower())) for one in numbers if one.name]
+    return all(any(known & each for each in words) for known in (TRAINING, EVALUATION))
 
 
 def _evaluates(texts: Sequence[str], numbers: Sequence[_Number]) -> bool:
@@ -550,6 +558,6 @@ def _trains(line: _Line, counter: int, title: Sequence[str], evaluates: bool) ->
 
 def _heads(one: _Number) -> bool:
     """Return True for a count or a time, which may stand in a heading, but no amount: ``iters: 1000``."""
-    return one.is_time or (
-        one.field in COUNTS and not one.extra and (one.is_fraction or not one.name.lower().endswith("s"))
-    )
+    is_row = one.before.lstrip().startswith("|")  # of a table of names and values
+    is_amount = not (one.is_fraction or is_row) and one.name.lower().endswith("s")
+    return one.is_time or (one.field in COUNTS and not one.extra and not is_amount)

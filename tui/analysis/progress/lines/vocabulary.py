@@ -31,7 +31,7 @@ EVALUATION = _words(
     "eval evaluation evaluate evaluating val vali valid validation validate validating test testing dev"
     " holdout heldout va"
 )
-TRAINING = _words("train training trainer trained trn")
+TRAINING = _words("train training trainer trained trn learn")
 LEADS = _words(
     "at @ on of in for after to from by completed complete begin beginning start starting finished end done"
     " step epoch iteration batch saving saved checkpoint loss evaluated learning summary result results"
@@ -127,19 +127,19 @@ def _loss(words: list[str]) -> Meaning | None:
 
 def _learning_rate(words: list[str], unit: str) -> Meaning | None:
     name = " ".join(words).replace("learning rate", "lr")
-    rest = name.split()
+    rest = [word.rstrip("0123456789") for word in name.split()]  # of each group: optim0_lr0
     if "lr" not in rest:
         return None
     rest.remove("lr")
     return (
         Meaning("learning_rate", len(rest), _SCALES.get(unit, 1.0))
-        if set(rest) <= _WHICH | {"decoupled", "adam", "w", "group0"}
+        if set(rest) <= _WHICH | {"decoupled", "adam", "w", ""}
         else None
     )
 
 
 def _norm(words: list[str]) -> Meaning | None:
-    if (words[-1] in ("gnorm", "gradnorm") and set(words[:-1]) <= _WHICH) or words == ["norm"]:
+    if (words[-1] in ("gnorm", "gradnorm", "grdn") and set(words[:-1]) <= _WHICH) or words == ["norm"]:
         return Meaning("grad_norm")
     rest = [word for word in words if word not in ("grad", "gradient", "norm", "l2")]
     return (
