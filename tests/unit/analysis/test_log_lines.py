@@ -84,6 +84,7 @@ def test_lines_that_look_like_progress_are_not_believed(dress: str) -> None:
         (["| step | loss | lr |", "|---|---|---|", "| 10 | 2.5 | 0.1 |", "| 20 | 2.4 | 0.1 |"], []),
         (["Train Epoch: 1 [640/60000 (1%)]\tLoss: 2.5"], [2.5]),
         (["trainer.py:48] 7 [100] loss=2.5, lr=0.1", "trainer.py:48] 7 [200] loss=2.4, lr=0.1"], [2.5, 2.4]),
+        (["epoch 1: loss = (1.5)^2 = 2.25", "epoch 2: loss = (1.2)^2 = 1.44"], []),
         (["max_steps: 900", "epoch: 3", "loss: 1.9"], []),
         (["loss: 0.5", CLEAR, "loss: 0.5"], [1.0]),
         (["epoch,step,train_loss,lr", "1,500,0.91,0.1", "1,600,0.90,0.1"], [0.91, 0.9]),
@@ -95,7 +96,7 @@ def test_lines_that_look_like_progress_are_not_believed(dress: str) -> None:
     ],
     ids=["once", "rising", "falling", "one count in two forms", "before a training", "prose", "prose in a training", "prose twice", "repeated prose",
          "a heading with a total", "headings that rise", "steps that rise unevenly, but always", "steps that rise and fall", "headings without values", "values below one heading", "other words", "a table in Markdown",
-         "samples", "the number next to the values", "a configuration", "a value alone", "csv", "a table",
+         "samples", "the number next to the values", "a calculation", "a configuration", "a value alone", "csv", "a table",
          "a number without a name", "an object", "an object with one value",
          "an object with a loss and an epoch"],
 )  # fmt: skip

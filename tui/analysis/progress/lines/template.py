@@ -31,7 +31,6 @@ _UNIT_AFTER = re.compile(r" ?([A-Za-z%/]+(?:\.?/[A-Za-z]+)*)?")
 _ATTACHED = re.compile(r"^[A-Za-z%/]+(?!\w)")
 _DELIMITER = re.compile(r"[,;|()\[\]{}<>=:\"!?█•]|'(?!s )|  | [-–—] |\. |>>")
 _WORD = re.compile(r"[A-Za-z][\w'./-]*")
-_WORD_OF_NAME = re.compile(r"[a-z]+")
 _RATE = re.compile(
     r"\s?(?:(?P<seconds>m?)s(?:ec)?/(?:it|step|batch|iter|update)|(?:it|step|batch|ba|iter|update)s?/s(?:ec)?)\b"
 )
@@ -41,7 +40,7 @@ _EVALUATES = re.compile(
 _LANGUAGE = re.compile(
     r"\b(?:the|th[ei]se|th[ai]t|this|your?|we|our|my|me|was|were|be|been|ha[sd]|have|will|would|should|could|can|not"
     r"|if|but|then|than|because|which|what|how|why|when|let|now|here|means|(?-i:I(?= [a-z]))|it(?= [a-z]))\b"
-    r"|\w\([^()]*[=\"'{,]|[;?]$|\)\s?:$|\{\w+[:}]|^\s*(?:def|for|return|assert|import|from)\b"  # code
+    r"|\w\([^()]*[=\"'{,]|::\w+\[|[;?]$|\)\s?:$|\{\w+[:}]|^\s*(?:def|for|return|assert|import|from)\b"  # code
     r"|\0 [+*×] \0|\0 = \0|(?<!\S)--\w"  # expressions and options
     r"|  # |^(?:[>#] |\"|- \[)|`|\*\*\w",  # comments and quotations
     re.IGNORECASE,
@@ -491,8 +490,8 @@ def _counter(
 
 
 def _compares(numbers: Sequence[_Number]) -> bool:
-    """Return True if a line has values of the training and of the evaluation: ``train-auc:0.9 eval-auc:0.8``."""
-    words = [set(_WORD_OF_NAME.findall(one.before.lower())) for one in numbers if one.name]
+    """Return True if a line has values of the training and the evaluation: ``train-auc:0.9 eval-auc:0.8``."""
+    words = [set(re.findall("[a-z]+", one.before.lower())) for one in numbers if one.name]
     return all(any(known & each for each in words) for known in (TRAINING, EVALUATION))
 
 

@@ -50,7 +50,8 @@ _WHICH = TRAINING | _words(
 
 _LOSSES = _WHICH | _words(
     "lm ce nll xent cross entropy gpt sft pg distill token causal grpo word language modeling model dpo orpo"
-    " kto simpo rnnt diffusion denoising log binary bce s mse student gen generator reward step c"
+    " kto simpo rnnt diffusion denoising log binary bce s mse student gen generator reward step c clip"
+    " contrastive"
 )
 """Words that say which loss is the training's whole one."""
 
