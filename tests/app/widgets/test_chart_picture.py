@@ -291,6 +291,21 @@ def test_evaluations_are_points_that_do_not_hide_the_line_they_belong_to() -> No
     assert sum(0 in column for column in columns) >= 55
 
 
+def test_of_lines_that_coincide_all_are_seen() -> None:
+    whole = ramp("whole", count=600)
+    half = Series("half", whole.times[:300], whole.values[:300])
+    point = Series("point", whole.times[:1], whole.values[:1])
+
+    def roles(*series: Series, **options: object) -> list[Role]:
+        rows = draw(series, spec("loss", **options), 80, 12)[1:11]
+        return [role for row in rows for piece, role in row for _ in piece]
+
+    cells = {role: roles(whole, half).count(role) for role in (0, 1)}
+    assert cells[0] > cells[1] >= 15
+    assert roles(whole, point).count(1) == 1
+    assert roles(whole, half, selected="half").count(1) > 30
+
+
 def test_values_at_the_cursor_do_not_cover_each_other() -> None:
     reading = spec("loss", leads=True, cursor=END)
     lines = [ramp("loss", 2.0, 0.999), ramp("eval loss", 2.0, 1.0246)]

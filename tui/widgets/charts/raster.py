@@ -7,7 +7,7 @@ dotted to tell it from a line on terminals without color.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from statistics import median
@@ -95,6 +95,24 @@ class Canvas:
             self.characters[row][column], self.roles[row][column] = character, role
         return cells
 
+    def draw_lines(self, lines: Mapping[Role, Dots], *, take_turns: bool) -> dict[Role, list[braille.Cell]]:
+        """Draw lines over what is there: each over those before, or in cells that they share in turns.
+
+        Of two lines that coincide, both are seen then; one so short that it never has a turn is on top.
+        """
+        cells = {role: self.draw(role, bits) for role, bits in lines.items()}
+        sharing: dict[tuple[int, int], list[tuple[str, Role]]] = {}
+        for role, drawn in cells.items() if take_turns and len(cells) > 1 else ():
+            for row, column, character in drawn:
+                sharing.setdefault((row, column), []).append((character, role))
+        for (row, column), sharers in sharing.items():
+            turn = sharers[column // 2 % len(sharers)]  # two cells long, so that the colors are told apart
+            self.characters[row][column], self.roles[row][column] = turn
+        for role, bits in lines.items() if sharing else ():
+            if not any(self.roles[row][column] == role for row, column, _ in cells[role]):
+                self.draw(role, bits)
+        return cells
+
     def write(self, row: int, column: int, text: str, role: Role) -> None:
         self.characters[row][column : column + len(text)] = text
         self.roles[row][column : column + len(text)] = [role] * len(text)
@@ -160,7 +178,7 @@ def draw_raster(
             canvas.write(row, cursor, "│", "cursor")
     for shade, dots_by_column in bands.items():
         canvas.draw(shade, dotted(dots_by_column, grid))
-    cells = {role: canvas.draw(role, dots_by_column) for role, dots_by_column in dots_by_role.items()}
+    cells = canvas.draw_lines(dots_by_role, take_turns=not (spec.leads or spec.selected))
     named = [(role, line_cells) for role, line_cells in cells.items() if isinstance(role, int)]
     if spec.letters and named and len(cells) > 1:
         _mark(named, canvas)
