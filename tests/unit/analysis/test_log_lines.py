@@ -121,6 +121,34 @@ def test_loss_of_an_evaluation_is_told_from_that_of_the_training(line: str) -> N
     assert told["eval_loss"] == 2.5 and told.get("loss") in (None, 1.5)
 
 
+BLOCKS = {
+    "a table": [
+        "| ep_rew_mean | {reward} |",
+        "| iterations | {n} |",
+        "| loss | 0.5 |",
+        "| approx_kl | 0.01 |",
+    ],
+    "a list": ["=== Step {n}/90 ===", "  • Loss: 0.5", "  • Avg Reward: {reward}", "  • KL: 0.01", "Done."],
+}
+
+
+@pytest.mark.parametrize("form", BLOCKS)
+def test_everything_in_a_block_of_values_is_a_metric(form: str) -> None:
+    blocks = [
+        line.format(n=n, reward=reward)
+        for n, reward in ((1, 0.1), (2, 0.2), (3, 0.3))
+        for line in BLOCKS[form]
+    ]
+    metrics = [metric for _, values in readings_of(blocks) for metric in values.get("metrics", ())]
+    reward = {value for name, value in metrics if "rew" in name.lower()}
+    assert {0.2, 0.3} <= reward and {value for name, value in metrics if "kl" in name.lower()} == {0.01}
+
+
+@pytest.mark.parametrize("before", [[], [CLEAR]], ids=["no training", "no block"])
+def test_pair_outside_a_block_is_no_metric(before: list[str]) -> None:
+    assert readings_of([*before, "Reward: 0.4", "Reward: 0.5"]) == readings_of(before)
+
+
 FIELDS = {
     "step": ("step", "epoch_step"),
     "total_steps": ("total_steps", "epoch_steps"),

@@ -92,6 +92,10 @@ class Belief:
         _hold(waiting, told)
         return []
 
+    def is_in_block(self, replica: str) -> bool:
+        """Return True below a heading, where anything with a name and a number may be a value."""
+        return self._replicas[replica].lines_left > 0
+
     def trains(self) -> list[Told]:
         """Return the readings that are believed because a training shows itself."""
         self._trains = True
@@ -128,6 +132,10 @@ class Belief:
         lines_left, block.lines_left = block.lines_left, max(0, block.lines_left - 1)
         if form.is_clear:
             return self._believe(told, block)
+        if not measures and reading.metrics:
+            if lines_left and not self._trains:
+                _hold(block.held, told)
+            return [told] if lines_left and self._trains else []
         if not measures:  # the total, which is announced before the training begins
             if not lines_left:
                 _hold(self._plain[form.key], told)

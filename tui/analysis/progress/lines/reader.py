@@ -34,6 +34,9 @@ _REPORTS = re2.compile(  # a third of the time of ``re``
 )
 """A line that has none of these reports nothing."""
 
+_PAIR = re2.compile(rb"^(?:\| *)?[^:=|]*[\w)]\s*[:=|]\s*[-+.]{0,2}[e%\w-]{0,4}[ |]*$")
+"""A name and a number, which count in a block of values."""
+
 _ANNOUNCES = re2.compile(
     rb"(?i)restart|retry_count|retrying|attempt|skipping|seq(?:uence)?[_. -]{0,2}len"
     rb"|valuat|\beval|alidat|nference|oading|nitiali|okenizing|ompil|apturing|ploading|ushing|erging|enerating"
@@ -149,7 +152,11 @@ class Reader:
 
     def _read_line(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:
         table = self._tables.get(replica)
-        if not shape.can_report and (table is None or table.separators != shape.separators):
+        if not (
+            shape.can_report
+            or (table is not None and table.separators == shape.separators)
+            or (shape.may_be_pair and self._belief.is_in_block(replica))
+        ):
             shape.is_known = True
             return []
         if "\x1b" in line or not line.isascii():
@@ -206,6 +213,7 @@ def _shape_of(key: bytes) -> Shape:
         can_announce=_ANNOUNCES.search(key) is not None,
         can_fail=MAY_FAIL.search(key) is not None,
         has_moving_target=_MOVING_TARGET.search(key) is not None,
+        may_be_pair=_PAIR.search(key) is not None,
         speech=0 if saves.mentions_save(key.decode(errors="replace")) else _speech(key),
     )
 

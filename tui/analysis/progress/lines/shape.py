@@ -82,6 +82,8 @@ class Shape:
     can_fail: bool
     has_moving_target: bool
     speech: int
+    may_be_pair: bool
+    """It ends with a name and a number, which counts in a block of values."""
     layouts: list[Layout] = field(default_factory=list)
     is_known: bool = False
     """True from the second line on: an expression for a text that appears once would be wasted."""

@@ -258,6 +258,8 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     _scope(numbers, evaluates)
     line = _Line(texts, numbers, index)
     is_fraction = index is not None and numbers[index].is_fraction
+    if len(numbers) == 1 and not line.known() and _is_pair(numbers[0]):
+        return Template(metrics=((0, numbers[0].name),))
     goes_on = evaluates and (is_fraction or "eval_loss" not in line.fields)  # its result comes later
     if goes_on or not line.known() or _is_setting(numbers) or (line.counts() and _MARKED.match(texts[0])):
         return Template()
@@ -307,6 +309,12 @@ def _has_own_name(one: _Number) -> bool:
     is_code = one.name.endswith(".py") or one.after.startswith("%|")
     is_name = len(one.name) <= 100 and 0 < len(_WORD.findall(one.name)) <= 4
     return is_next and is_name and not is_code
+
+
+def _is_pair(one: _Number) -> bool:
+    """Return True for a name and its number alone, as below the heading of a block: ``• Reward: 0.4``."""
+    is_alone = one.before.strip(f"{_EDGE}|-•") == one.name and len(one.after.strip(" |")) <= len(one.unit)
+    return is_alone and _has_own_name(one) and not one.is_fraction and not one.is_time
 
 
 def _counter_of(line: _Line, values: Sequence[str], is_bar: bool, is_titled: bool) -> Counter | None:
