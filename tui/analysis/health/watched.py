@@ -278,7 +278,7 @@ class Watched:
         if self.is_loading or (error is not None and error.at_ns / NS_PER_S > last_step_s):
             return self.is_loading
         return (
-            progress.new_words_at > last_step_s
+            max(progress.new_words, default=0.0) > last_step_s
             or (progress.run_phase is not None and progress.run_phase.first)
             or (saves_first and bool(self.stored))
             or (not has_paused and self._is_at_round_step)

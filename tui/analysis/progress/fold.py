@@ -275,7 +275,7 @@ class ProgressFold:
             input_length_series=lengths.series() if lengths else EMPTY,
             loading_at=next(reversed(self._times("loading")), None),
             moved_at=self._counts.moved_at,
-            new_words_at=self._reader.new_words_at,
+            new_words=self._reader.new_words,
         )
         is_trusted = self._has_patterns
         streams = {key: one for key, one in self._streams.items() if is_trusted or one.is_ordered()}

@@ -136,8 +136,8 @@ class ProgressSnapshot:
     save_every: int | None = None
     loading_at: float | None = None
     moved_at: float | None = None
-    new_words_at: float = -math.inf
-    """Time (epoch s) of the newest line that says what none before it did, other than progress and errors."""
+    new_words: tuple[float, ...] = ()
+    """Times (epoch s) of lines that say what none before them did, other than progress and warnings."""
     skipped_steps: tuple[float, ...] = ()
     input_length_series: Series = EMPTY
     metrics: Mapping[str, Series] = field(default_factory=dict, hash=False)

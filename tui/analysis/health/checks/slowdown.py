@@ -49,7 +49,11 @@ def find(run: Watched, limits: Limits) -> Findings:
     before = (max(begin, fall.since - 4 * limits.slowdown_window_s), fall.since)
     if fall.usual - fall.now < 3 * drift:  # Inputs sorted by length grow from the beginning on.
         before = (begin, begin + (fall.since - begin) / 3)
-    cause = _cause(run, before, fall.since, series if unit == "tok/s" else None)
+    # Steps don't show how much work each is. Words that the log has never had before announce another stage.
+    is_stage = unit in ("it/s", "lines/s") and any(
+        abs(at - fall.since) <= bin_s for at in run.progress.new_words
+    )
+    cause = _cause(run, before, fall.since, series if unit == "tok/s" else None, is_stage=is_stage)
     if cause is not None:
         slowed_by = 1 - fall.now / fall.usual
         short = f"{percent(slowed_by)} slower: {number(fall.now)} {unit}, was {number(fall.usual)}"
@@ -58,7 +62,9 @@ def find(run: Watched, limits: Limits) -> Findings:
         )
 
 
-def _cause(run: Watched, before: tuple[float, float], began: float, counted: Series | None) -> str | None:
+def _cause(
+    run: Watched, before: tuple[float, float], began: float, counted: Series | None, *, is_stage: bool
+) -> str | None:
     """Return what the metrics say of a slow time since then; None if it is more work, not less speed."""
     nodes, at = run.metrics.nodes, run.metrics.at or began
 
@@ -82,7 +88,7 @@ def _cause(run: Watched, before: tuple[float, float], began: float, counted: Ser
         return "see what has changed"
     # GPUs busier than this share of before are as busy as before.
     if new >= 0.93 * old:
-        return f"GPUs {percent(new)} busy as before: throttled, or larger inputs"
+        return None if is_stage else f"GPUs {percent(new)} busy as before: throttled, or larger inputs"
     return f"GPUs {percent(new)} busy, were {percent(old)}: waiting for data or the network"
 
 
@@ -98,12 +104,19 @@ CHECK = Check(
     excused="pauses, a speed that is coming back or was as low before for long, but for its noise (batches"
     " sorted by length), reinforcement learning, whose steps vary in work, and larger inputs: longer"
     " sequences or batches by the log, more tokens in each step, or, unless tokens are counted, more GPU"
-    " memory.",
+    " memory; or, if only steps are counted and the GPUs are as busy, words that are new in the log when it"
+    " began.",
     costs="the missing share of all GPUs",
     covered_by=frozenset({"stalled"}),
     examples=(
         Example(
             "steps that take half as long again", "3", minutes=240, step_s=lambda at: 10 if at < 7200 else 15
+        ),
+        Example(
+            "a stage that the log announces",
+            minutes=240,
+            step_s=lambda at: 10 if at < 7200 else 15,
+            others=((7150, "[Schedule] gradient accumulation is now 16"),),
         ),
         Example(
             "slow steps of a run whose GPUs held less while it started",

@@ -136,10 +136,10 @@ class Reader:
         return shape
 
     @property
-    def new_words_at(self) -> float:
-        """Time (epoch s) of the newest line that says what none before it did; -inf if there is none."""
+    def new_words(self) -> tuple[float, ...]:
+        """Times (epoch s) of the newest lines that say what none before them did, oldest first."""
         times = (shape.aside_since for shape in self._shapes.values() if not shape.reports)
-        return max(filter(math.isfinite, times), default=-math.inf)
+        return tuple(sorted(filter(math.isfinite, times))[-100:])
 
     def _read_text(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:
         is_repeated = shape.speech == 1 and shape.is_known  # a program's sentence
