@@ -54,6 +54,16 @@ def test_noisy_jump_to_harder_data_is_no_divergence() -> None:
     assert not [each for found in watch_example(run) for each in found if str(each.kind) == "loss-exploding"]
 
 
+def busiest_in_turn(turn: int) -> Callable[[float], float]:
+    return lambda at: 0.95 if at < 3600 or at // 400 % 4 == turn else 0.8
+
+
+@pytest.mark.proves("docs/health.md", "Health and cost")
+def test_nodes_that_are_busiest_in_turn_keep_nobody_waiting() -> None:
+    run = Example("turns", gpu=tuple(map(busiest_in_turn, range(4))))
+    assert not [each for found in watch_example(run) for each in found if str(each.kind) == "straggler"]
+
+
 @pytest.mark.proves("docs/health.md", "Health and cost")
 @pytest.mark.parametrize(
     ("step_s", "severity"), [(10.0, "info"), (lambda at: 10.0 if at < 3600 else 15.0, "warning")]

@@ -231,10 +231,6 @@ CHECK = Check(
             "node-3 slow: GPU 95% vs 60%",
             gpu=(*[lambda at: 0.95 if at < 3600 else 0.6] * 3, 0.95),
         ),
-        Example(
-            "nodes that take turns to be the busiest",
-            gpu=tuple(lambda at, n=n: 0.95 if at < 3600 or at // 400 % 4 == n else 0.8 for n in range(4)),
-        ),
         Example("two trainers beside two rollouts", gpu=(0.95, 0.95, 0.4, 0.4)),
         Example(
             "half of the nodes change their work",
