@@ -17,6 +17,7 @@ from tui.analysis.health.check import (
     limit,
 )
 from tui.analysis.logs.error_tally import KEPT_ERRORS
+from tui.analysis.progress.lines.shape import without_digits
 from tui.text.sanitize import sanitize
 from tui.text.units import counted, duration
 
@@ -63,8 +64,11 @@ def find(run: Watched, limits: Limits) -> Findings:
     if len(recent) > 1:
         text, short = f"{count} in the log{when}: {quote}", f"{count}: {short}"
     severity: Severity = "warning"
+    survived = {without_digits(each.text) for each in errors.kept if each.at_ns / NS_PER_S < survived_s}
     if newest_s < survived_s:
         severity, text = "info", f"{text} (training continued)"
+    elif all(without_digits(each.text) in survived for each in recent):
+        severity, text = "info", f"{text} (survived before)"
     yield run.finding(severity, text, short=short, since_s=first_s)
 
 
@@ -78,7 +82,7 @@ CHECK = Check(
     " quoted.",
     excused="errors that the run may still survive, and those of a stalled run, which quotes the first. To a"
     " remark (info): those after which it made steps, another count moved, or, before the first step, the"
-    " log went on.",
+    " log went on; and those that differ from such ones only in numbers.",
     ends="`errors_within_s` after the newest",
     costs="unknown",
     examples=(

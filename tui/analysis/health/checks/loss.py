@@ -220,6 +220,11 @@ def _is_by_design(run: Watched, rise: Rise) -> bool:
 
     Rewards and adversaries move the target of a loss: only one far beyond all that the run has seen counts.
     """
+    rates = run.progress.learning_rate_series
+    stood_since = holds_since(rates, lambda rate: rate == 0)
+    # What doesn't learn can't diverge. A rate that has always been 0 may be printed with too few digits.
+    if stood_since is not None and stood_since <= rise.since and max(values_between(rates)) > 0:
+        return True
     usual = rise.values[: max(_HISTORY, len(rise.values) // 2)]
     low, top = min(usual), max(usual)
     return (run.is_reinforcement or median(usual) <= 0) and rise.now < top + _SURE * (top - low)
@@ -267,8 +272,8 @@ DIVERGING = Check(
     " level; or gradients are three times as large as usual; or it has been three times the best level, and"
     " as high as the first losses, for long. Gradients alone are no sign.",
     excused="a loss that is coming back, or came back from a rise as high and as long; a rise of less than"
-    " 0.1, and a restart. With rewards, an adversary, or losses below zero, only a loss far outside of all"
-    " that the run has seen counts.",
+    " 0.1, a learning rate that has become 0, and a restart. With rewards, an adversary, or losses below"
+    " zero, only a loss far outside of all that the run has seen counts.",
     ends="when the loss is back near its best level",
     costs="all that is computed from then on, unless the loss recovers",
     covered_by=frozenset({"loss-not-finite"}),
@@ -300,6 +305,14 @@ DIVERGING = Check(
             "batches that are sorted by length in each epoch",
             minutes=240,
             loss=lambda step: 2 + 6 * 0.995**step + step % 300 / 200,
+        ),
+        Example(
+            "data that become harder at a learning rate of 0",
+            stops_s=0,
+            others=tuple(
+                (10.0 * n, f"step {n}/9000 loss={0.8 + max(0, n - 500) / 150:.3f} lr={(n < 490) / 9}")
+                for n in range(1, 720)
+            ),
         ),
         Example("a single spike", loss=lambda step: 40.0 if step in (500, 700) else 2.0),
     ),
