@@ -33,7 +33,6 @@ LONGER = 1.25
 """A pause may be this many times as long as one that the run has survived."""
 
 _WARM_UP_S = 15 * MINUTE_S  # Allocators and caches fill during the first steps.
-_ROUND_REPORTS = 25  # Only so many reports apart is a round number of steps no coincidence.
 _ROUND_STEPS = (50, 100, 250, 500, 1000, 2500, 5000, 10_000)
 _REINFORCEMENT = re.compile(r"(?i)reward|advantage|rollout|\bkl\b|approx_kl|episod|\bpolicy\b")
 
@@ -289,7 +288,8 @@ class Watched:
         steps = self.progress.step_series.values
         if len(steps) < 2:
             return False
-        apart = _ROUND_REPORTS * max(1.0, steps[-1] - steps[-2])
+        # Fewer reports apart, a round number of steps is a coincidence.
+        apart = 25 * max(1.0, steps[-1] - steps[-2])
         return any(steps[-1] % unit == 0 and unit >= apart for unit in _ROUND_STEPS)
 
     @cached_property

@@ -25,7 +25,6 @@ from tui.text.sanitize import sanitize
 from tui.text.units import duration, percent
 
 _FULL = 0.99  # Ranks that wait in a collective keep their GPUs busy, without variation.
-_TALKING = 1.5  # A run that logs on is given this many times as long.
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,8 @@ def find(run: Watched, limits: Limits) -> Findings:
             since_s=silent_since,
         )
         return
-    after_s = max(base_s * _patience(run, stood_since), _TALKING * limits.stall_after_s)
+    # A run that logs on is given half as long again.
+    after_s = max(base_s * _patience(run, stood_since), 1.5 * limits.stall_after_s)
     allowed_s = max(after_s, 20 * usual_s, run.survived_pause_s, LONGER * (progress.step_pause_s or 0.0))
     # As long as the log shows progress of an evaluation, the run is busy with that.
     busy_at = max(stood_since, progress.run_phase.newest if progress.run_phase is not None else 0.0)

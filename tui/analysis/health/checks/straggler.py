@@ -26,8 +26,7 @@ _BINS = 2
 _ALIKE = 0.88
 """Two nodes are alike if the less busy one has this share of the other's use."""
 _WAITED_FOR = 0.5  # Minimum utilization of a slow node that the idle others wait for.
-_CLOSE = 0.9  # Others that close to each other wait for a node below this share of its use.
-_MAX_BINS = 96
+_CLOSE = 0.9  # Nodes with this share of the use of the busiest keep pace; others wait for it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ def _spans(run: Watched, limits: Limits) -> list[tuple[float, float]]:
     end = run.metrics.at or 0.0
     # In less, nodes that take turns within a step look different by chance.
     bin_s = max(limits.straggler_window_s / _BINS, 2 * (run.progress.step_interval_s or 0.0))
-    count = min(_MAX_BINS, int(max(0.0, end - since) // bin_s))
+    count = min(96, int(max(0.0, end - since) // bin_s))
     spans = ((end - number * bin_s, end - (number - 1) * bin_s) for number in range(count, 0, -1))
     # A sample has a part of the minute before it.
     return [(begin, end) for begin, end in spans if run.steps_throughout(begin - MINUTE_S, end)]
