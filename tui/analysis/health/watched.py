@@ -133,6 +133,14 @@ class Watched:
         return min(begun, default=None)
 
     @cached_property
+    def count_since(self) -> float:
+        """When the count of steps last began (epoch s), as with each epoch, or each training of a sweep."""
+        marks, start = self.progress.step_series, self.progress.count_starts[-1]
+        first = bisect_left(marks.times, self.attempt_since)
+        pairs = zip(marks.times[first:], marks.values[first:], strict=True)
+        return next((time for time, step in pairs if step > start), math.inf)
+
+    @cached_property
     def works_since(self) -> float:
         """Time from which GPUs worked in this attempt (epoch s); infinite if they never did."""
         uses = (node.mean_utilization for node in self.metrics.nodes)

@@ -220,6 +220,11 @@ def _is_by_design(run: Watched, rise: Rise) -> bool:
 
     Rewards and adversaries move the target of a loss: only one far beyond all that the run has seen counts.
     """
+    # A count that has begun again may be another training.
+    before = values_between(run.progress.loss_series, run.count_since, rise.since)
+    is_new = rise.since >= run.count_since and len(before) < 2 * NEWEST
+    if is_new and not run.is_held():
+        return True
     rates = run.progress.learning_rate_series
     stood_since = holds_since(rates, lambda rate: rate == 0)
     # What doesn't learn can't diverge. A rate that has always been 0 may be printed with too few digits.
@@ -272,8 +277,9 @@ DIVERGING = Check(
     " level; or gradients are three times as large as usual; or it has been three times the best level, and"
     " as high as the first losses, for long. Gradients alone are no sign.",
     excused="a loss that is coming back, or came back from a rise as high and as long; a rise of less than"
-    " 0.1, a learning rate that has become 0, and a restart. With rewards, an adversary, or losses below"
-    " zero, only a loss far outside of all that the run has seen counts.",
+    " 0.1, a learning rate that has become 0, a count of steps that begins again, and a"
+    " restart. With rewards, an adversary, or losses below zero, only a loss far outside"
+    " of all that the run has seen counts.",
     ends="when the loss is back near its best level",
     costs="all that is computed from then on, unless the loss recovers",
     covered_by=frozenset({"loss-not-finite"}),
@@ -305,6 +311,15 @@ DIVERGING = Check(
             "batches that are sorted by length in each epoch",
             minutes=240,
             loss=lambda step: 2 + 6 * 0.995**step + step % 300 / 200,
+        ),
+        Example(
+            "a sweep, one of whose trainings diverges",
+            stops_s=0,
+            others=tuple(
+                (1800.0 * trial + 20 * step, f"step {step}/80 loss={max(1, step - 5) if trial == 3 else 1.1}")
+                for trial in range(4)
+                for step in range(1, 81 if trial < 3 else 30)
+            ),
         ),
         Example(
             "data that become harder at a learning rate of 0",
