@@ -222,7 +222,7 @@ def _is_by_design(run: Watched, rise: Rise) -> bool:
     """
     # A count that has begun again may be another training.
     before = values_between(run.progress.loss_series, run.count_since, rise.since)
-    is_new = rise.since >= run.count_since and len(before) < 2 * NEWEST
+    is_new = rise.since >= run.count_since and len(before) < 3 * NEWEST
     if is_new and not run.is_held():
         return True
     rates = run.progress.learning_rate_series
