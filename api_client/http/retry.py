@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 from random import Random
 from typing import TypeVar
 
+from api_client.clock import Clock
 from api_client.errors import AnswerTooLarge, ErrorAnswer, InvalidAnswer, RedirectRefused, RequestError
 
 T = TypeVar("T")
@@ -121,6 +122,32 @@ async def retrying(
             raise problem
         on_wait(problem, delay_s)
         await sleep(delay_s)
+
+
+class InvalidStreak:
+    """Consecutive answers that were not the API's.
+
+    It is final after six of them. A server that has answered before gets ten minutes: a maintenance page is
+    not the API's answer either.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._count = 0
+        self._answered_s: float | None = None
+
+    def note_answer(self) -> None:
+        self._count = 0
+        self._answered_s = self._clock.monotonic()
+
+    def note_error(self, error: RequestError) -> None:
+        self._count = self._count + 1 if is_not_api_answer(error) else 0
+
+    @property
+    def is_final(self) -> bool:
+        if self._count < 6:
+            return False
+        return self._answered_s is None or self._clock.monotonic() - self._answered_s > 600.0
 
 
 def is_not_api_answer(error: RequestError) -> bool:

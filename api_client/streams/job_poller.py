@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from api_client.clock import Clock, epoch_ms
 from api_client.errors import RequestError
-from api_client.http.retry import ENDLESS, is_not_api_answer, is_transient, retrying
+from api_client.http.retry import ENDLESS, InvalidStreak, is_transient, retrying
 from api_client.models import TrainingJob
 from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, FetchJob
 
@@ -60,8 +60,7 @@ class JobPoller:
         self._fetch_job = fetch_job
         self._clock = clock
         self._polled_s: float | None = None
-        self._unreadable = 0
-        self._readable_s = clock.monotonic()
+        self._invalid = InvalidStreak(clock)
 
     @property
     def finished_job(self) -> TrainingJob | None:
@@ -81,22 +80,15 @@ class JobPoller:
         try:
             self.job = await self._fetch_job()
         except RequestError as error:
-            self._unreadable = self._unreadable + 1 if is_not_api_answer(error) else 0
-            if not is_transient(error) or self._has_given_up():
+            self._invalid.note_error(error)
+            if not is_transient(error) or self._invalid.is_final:
                 raise
             return
-        self._unreadable = 0
-        self._readable_s = self._clock.monotonic()
+        self._invalid.note_answer()
         if not self.job.is_finished:
             self.finished_s = None  # a platform may retry a job in place
         elif self.finished_s is None:
             self.finished_s = self._clock.monotonic()
-
-    def _has_given_up(self) -> bool:
-        if self._unreadable < 6:
-            return False
-        # A job that was readable before stays so for ten minutes: a maintenance page is HTML, too.
-        return self.job is None or self._clock.monotonic() - self._readable_s > 600.0
 
     def is_long_finished(self, newest_line_ns: int | None) -> bool:
         """Return True if the job and its log ended so long ago that no more lines can arrive."""

@@ -13,7 +13,7 @@ from typing import Literal
 
 from api_client.clock import Clock
 from api_client.errors import AnswerTooLarge, ErrorAnswer, InvalidAnswer, RequestError, ServerFault, TimedOut
-from api_client.http.retry import ENDLESS, retrying
+from api_client.http.retry import ENDLESS, InvalidStreak, retrying
 from api_client.models.base import LAST_MOMENT
 from api_client.models.logs import NS_PER_MS, NS_PER_S, FetchPage, LogGap, LogLine, LogsPage
 
@@ -92,6 +92,7 @@ class PageSource:
         self._fetch = fetch
         self.clock = clock
         self._longest_page = 0
+        self._invalid = InvalidStreak(clock)
         self.proven_lines = 0
         self.is_complete = False
         """True if the last answer said that no line will be added to the log."""
@@ -128,7 +129,9 @@ class PageSource:
                 raise PageRefused(str(error), may_repeat=False) from error
             except (ServerFault, InvalidAnswer, TimedOut) as error:
                 failures.append(error)
+                self._invalid.note_error(error)
                 raise
+            self._invalid.note_answer()
             lines = _parse(answer)
             self.is_complete = answer.get("complete", False)
             self.recorded_gaps |= {LogGap(**gap) for gap in answer.get("gaps", ())}
@@ -193,11 +196,18 @@ class PageSource:
         return page.lines[-1].timestamp_ns if page.lines else None
 
     async def is_answered_elsewhere(self) -> bool:
-        """Return True if the server answers a page far from any line: then only one page is at fault."""
+        """Return True if the server answers a page far from any line: then only one page is at fault.
+
+        Raises InvalidAnswer if it has answered no page for long: what is there is not this API.
+        """
         try:
             await self._fetch(query=log_query(0, 1, "asc", 1))
         except RequestError as error:
+            self._invalid.note_error(error)
+            if self._invalid.is_final:
+                raise
             return isinstance(error, ErrorAnswer) and not error.retryable
+        self._invalid.note_answer()
         return True
 
 

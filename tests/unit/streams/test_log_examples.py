@@ -427,6 +427,15 @@ async def test_a_job_that_cannot_be_read_for_good_ends_the_stream() -> None:
     assert 600 < api.clock.passed_s < 700
 
 
+@pytest.mark.parametrize(("from_s", "ends_s"), [(-1, (0, 60)), (5, (600, 700))])
+async def test_log_that_is_invalid_for_good_ends_the_stream(from_s: float, ends_s: tuple[int, int]) -> None:
+    api = api_of(steps(0, 100), finishes_s=10_000)
+    api.fetch = failing(api.fetch, api.clock, InvalidAnswer("no log"), from_s=from_s, until_s=10_000)
+    with pytest.raises(InvalidAnswer):
+        await follow(api)
+    assert ends_s[0] < api.clock.passed_s < ends_s[1]
+
+
 async def test_a_server_that_refuses_windows_in_its_future_is_a_clear_error() -> None:
     api = api_of([at(1)], refuses_future=True)
     for asked in (follow(api), read(api, -10, DAY_S)):
