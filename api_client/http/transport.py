@@ -39,7 +39,7 @@ QueryValue = str | int | list[str] | None
 
 @dataclass
 class _Call:
-    """A request: the current attempt, if the server may have received it, status and date of its answer."""
+    """A request and its current attempt: its number, if it may have arrived, its answer's status and date."""
 
     route: Route[Any]
     path: str

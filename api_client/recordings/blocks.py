@@ -93,7 +93,7 @@ class Blocks:
             others = f" and {counted(len(misnamed) - 1, 'other')}" if len(misnamed) > 1 else ""
             self.problems.append(f"{misnamed[0]}{others}: a wrong name for a part of the {self._kind.folder}")
         undivided += misnamed
-        blocks = [block for name in undivided for block in self._divided(name, begin_ns)]
+        blocks = [block for name in undivided for block in self._split(name, begin_ns)]
         for parts in sorted(named, key=lambda parts: int(parts[2])):
             first_ns, last_ns = sorted((int(parts[3]), int(parts[4])))
             blocks.append(RecordedBlock(first_ns, last_ns, int(parts[2]), parts[0]))
@@ -103,7 +103,7 @@ class Blocks:
             for block, before_ns in zip(blocks, newest_ns, strict=False)
         ]
 
-    def _divided(self, name: str, begin_ns: int) -> Iterator[RecordedBlock]:
+    def _split(self, name: str, begin_ns: int) -> Iterator[RecordedBlock]:
         lines: list[bytes] = []
         stamps: list[int] = []
         size, newest_ns, undated = 0, 0, 0

@@ -89,12 +89,12 @@ def write_archive(
 
 
 @contextmanager
-def writing_to(place: Path) -> Iterator[None]:
+def writing_to(path: Path) -> Iterator[None]:
     """Translate OSError to ArchiveError."""
     try:
         yield
     except OSError as error:
-        raise ArchiveError(f"can't write the archive to {place}: {why_not_written(error)}") from error
+        raise ArchiveError(f"can't write the archive to {path}: {why_not_written(error)}") from error
 
 
 def pack(plan: ArchivePlan, file: IO[bytes], on_progress: Callable[[int, int], object] | None = None) -> None:

@@ -38,7 +38,7 @@ class Opened(Dashboard):
 
     def __init__(self, given: Loaded, memory: Memory | None = None) -> None:
         super().__init__(self._home, settings=given, memory=memory)
-        self.use_session(SimpleNamespace(place="acme"))  # type: ignore[arg-type]  # passed on to feeds
+        self.use_session(SimpleNamespace(remote_name="acme"))  # type: ignore[arg-type]  # passed on to feeds
 
     def _home(self) -> HomeScreen:
         return HomeScreen(lambda publish: StubFleetFeed(fleet(), publish), "acme", self._memory)  # type: ignore[arg-type,return-value]

@@ -54,11 +54,11 @@ def furnish(served: Served) -> None:
     backend.caches[served.project_id] = [CachedFile(path='hub/"model\x1b[1m,é.bin', size_bytes=3)]
     with stores.blobs.receive(BUCKET, "code.tgz") as incoming:
         incoming.write(packed({"train.py": b""}))
-        incoming.keep()
+        incoming.commit()
     served.backend.add_archive(JOB, BUCKET, "code.tgz")
     with stores.blobs.receive(BUCKET, "ended.tgz") as incoming:
         incoming.write(packed({"config.py": CONFIG.encode(), "run.sh": b"ls $BT_LOAD_CHECKPOINT_DIR"}))
-        incoming.keep()
+        incoming.commit()
     served.backend.add_archive(ENDED, BUCKET, "ended.tgz")
     furnish_deployments(served, now - timedelta(hours=1))
 

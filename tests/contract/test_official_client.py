@@ -59,7 +59,7 @@ def job_with_sessions(api: ApiClient, served: Served) -> dict[str, str]:
     """The ids of a job with an archive and a session, and of the session."""
     with served.platform.stores.blobs.receive(ARCHIVE["s3_bucket"], ARCHIVE["s3_key"]) as incoming:
         incoming.write(b"an archive")
-        incoming.keep()
+        incoming.commit()
     ids = {"training_project_id": served.project_id}
     created = official_call(api, "post_training_projects_jobs", ids, training_job=SPEC)
     ids["training_job_id"] = created.training_job.id

@@ -93,7 +93,7 @@ def world(faulty: FaultyServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
         served.backend.add_archive(served.job_id, BUCKET, "code.tgz")
         with served.platform.stores.blobs.receive(BUCKET, "code.tgz") as incoming:
             incoming.write(ARCHIVE)
-            incoming.keep()
+            incoming.commit()
         yield prepared
 
 

@@ -181,7 +181,7 @@ async def prepared_world(served: Served) -> World:
         (team,) = await client.account.teams()
     with served.platform.stores.blobs.receive("bucket", "code.tgz") as incoming:
         incoming.write(b"an archive")
-        incoming.keep()
+        incoming.commit()
     served.backend.add_archive(served.job_id, "bucket", "code.tgz")
     served.backend.caches[served.project_id] = [CachedFile(path="hub/model.bin", size_bytes=3)]
     served.backend.stored_files[served.job_id] = [

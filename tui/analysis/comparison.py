@@ -214,7 +214,7 @@ def job_records(runs: Sequence[ComparedRun]) -> list[dict[str, object]]:
 
 
 def measures(runs: Sequence[ComparedRun]) -> list[str]:
-    """Return what has curves: of reinforcement learning the reward first, and the runs' metrics last."""
+    """Return the names of all curves: rewards first, as in reinforcement learning, other metrics last."""
     reporting = [run.progress.metrics for run in runs]
     names = dict.fromkeys(chain(*reporting))
     shared = [

@@ -132,7 +132,7 @@ class MetricsFold:
         return self.make_snapshot()
 
     def add(self, metrics: JobMetrics, step_s: float = 0.0) -> None:
-        """Add a response to the next snapshot: making one of each part of a long range takes longer."""
+        """Add a response without making a snapshot: one for each part of a long range would take longer."""
         nodes: list[tuple[str, NodeSeries]] = [
             (named.node_id, named.metrics) for named in metrics.per_node_metrics
         ]

@@ -65,7 +65,7 @@ _SETS = re.compile(
 def redaction(files: Mapping[str, str], mark: Mark) -> tuple[Callable[[str], str | None], set[str]]:
     """Return a function from a path to the text to show, None for none; and the texts that are hidden."""
     trees = {path: _parsed(text) for path, text in files.items() if path.endswith(".py")}
-    private = _configs_and_what_they_read(files, trees)
+    private = _private_paths(files, trees)
     configs = [tree for path, tree in trees.items() if tree and path in private]
     shown = _shown_literals(configs)
     secrets = {
@@ -96,7 +96,7 @@ def _parsed(text: str) -> ast.Module | None:
         return None
 
 
-def _configs_and_what_they_read(files: Mapping[str, str], trees: Mapping[str, ast.Module | None]) -> set[str]:
+def _private_paths(files: Mapping[str, str], trees: Mapping[str, ast.Module | None]) -> set[str]:
     """Return the paths of configs, of what they import or name outside shown arguments, and of .env files."""
     places: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in files:

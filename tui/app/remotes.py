@@ -122,7 +122,7 @@ class Remotes:
 
     async def _check(self, session: Session) -> None:
         """Return once the session's server answers; raises the client's errors."""
-        notice = f"Connecting to {session.place}…"
+        notice = f"Connecting to {session.remote_name}…"
         slow = asyncio.get_running_loop().call_later(SLOW_SERVER_S, self._app.notify, notice)
         try:
             await session.check()
@@ -131,7 +131,7 @@ class Remotes:
 
     def _report_not_switched(self, remote: Remote, error: ApiClientError) -> None:
         session = self._holder.session
-        stays = f"\nStill on {session.place}." if session is not None else ""
+        stays = f"\nStill on {session.remote_name}." if session is not None else ""
         self._app.notify(
             f"{sanitize(str(error)).rstrip('.')}.{stays}",
             title=f"Can't switch to {sanitize(remote.name)}",

@@ -168,7 +168,7 @@ class BtTuiApp(App[WelcomeChoice]):
         )
 
     def use_session(self, session: Session | None, *, demo: bool = False) -> None:
-        """Create the services of a session; without one, they only ask and notify."""
+        """Create the services for a session; without one, they show dialogs and notices only."""
         self.session = session
         self.teams = Teams(self, session, self._settings.configuration, self._memory, demo=demo)
         self.downloads = DownloadStarter(self, session, self._keys, self.outbox, self.files)

@@ -48,12 +48,12 @@ class Teams:
         self._fleet: FleetSnapshot | None = None
         """The newest listing, including all teams."""
         self._publish: Publish | None = None
-        self._place = session.place if session is not None else ""
-        self.team = memory.state.teams.get(self._place, ALL_TEAMS)
+        self._remote_name = session.remote_name if session is not None else ""
+        self.team = memory.state.teams.get(self._remote_name, ALL_TEAMS)
 
     def label(self) -> str:
         """Return the name that Home shows: the remote, the chosen team, and a mark for demo data."""
-        parts = (self._place, self.team, "demo data" if self._demo else "")
+        parts = (self._remote_name, self.team, "demo data" if self._demo else "")
         return " · ".join(word for word in parts if word)
 
     def feed(self, publish: Publish) -> FleetFeed:
@@ -119,10 +119,10 @@ class Teams:
     def _choose_team(self, team: str) -> None:
         self.team = team
         teams = {remote: name for remote, name in self._memory.state.teams.items() if name}
-        self._memory.put(teams={**teams, self._place: team})
+        self._memory.put(teams={**teams, self._remote_name: team})
         for screen in self._app.screen_stack:
             if isinstance(screen, HomeScreen):
-                screen.show_place(self.label())
+                screen.show_remote(self.label())
         if self._fleet is not None and self._publish is not None:
             self._publish(of_team(self._fleet, team))
 

@@ -1,8 +1,8 @@
-"""Keys and pastes one after the other: each is taken once what the key before it began on the screen is done.
+"""Process keys and pastes one at a time: each waits until the screen is done with the one before.
 
-Textual hands each key on at once: one typed right after a key that opens a screen or a dialog would go to the
-screen below, or into a screen that has no widgets yet. Keys also wait for a dialog that opens after work in
-the background; if it does not open in time, they are dropped: elsewhere, an answer may be a dangerous key.
+Textual passes each key on at once: one typed right after a key that opens a screen or a dialog would go to
+the screen below, or into a screen that has no widgets yet. Keys also wait for a dialog that opens after work
+in the background; if it does not open in time, they are dropped: elsewhere, an answer may be a dangerous key.
 And they wait while the screen's widgets change, such as from one question of a form to the next.
 
 A dialog that nobody waits for, such as when a download turns out to meet existing files, takes no keys until

@@ -108,7 +108,7 @@ class Question:
         return self.refusal or sanitize(self.check(self.read(answer)))
 
     def read(self, answer: Answer) -> Answer:
-        """Return the value of an answer as it was typed; of pairs, the first line that is none."""
+        """Convert what was typed to a value; if a line is not a pair, return that line."""
         if not isinstance(answer, str):
             return answer
         if self.kind == "number":
@@ -135,7 +135,7 @@ def read_pair(text: str) -> tuple[str, str] | None:
 
 
 def read_pairs(texts: Sequence[str]) -> Pairs | str:
-    """Return the pairs of these texts, or the first text that is none."""
+    """Return the pairs that these texts are, or the first text that is not a pair."""
     unreadable = next((text for text in texts if read_pair(text) is None), None)
     return unreadable or tuple(filter(None, map(read_pair, texts)))
 

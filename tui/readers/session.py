@@ -73,7 +73,7 @@ class Session:
         return self.client.remote
 
     @property
-    def place(self) -> str:
+    def remote_name(self) -> str:
         """Display name of the remote: its name, or its host if it has none."""
         remote = self.remote
         named = remote.name and remote.name != ENVIRONMENT_REMOTE

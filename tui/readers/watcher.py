@@ -142,7 +142,7 @@ class RunWatcher:
         )
 
     async def _poll_part(self, part: str, read: Callable[[], Awaitable[None]]) -> None:
-        """Read a part, unless the server refuses: the others have information, too."""
+        """Read a part of the run; if the server refuses it, note that, so that the others are still read."""
         try:
             await read()
         except (ErrorAnswer, InvalidAnswer) as error:

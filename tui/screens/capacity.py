@@ -43,9 +43,9 @@ class CapacityScreen(AppScreen):
     snapshot: var[CapacityView] = var(CapacityView(), init=False)
     all_types: var[bool] = var(True, init=False)
 
-    def __init__(self, place: str, feed_with: MakeFeed) -> None:
+    def __init__(self, remote_name: str, feed_with: MakeFeed) -> None:
         super().__init__(feed_with)
-        self._place = place
+        self._remote_name = remote_name
         self._gpus = RowTable(chosen(GPUS, SHOWN_OF_GPUS), lambda line: line.row.key, id="gpus", opens=False)
         self._jobs = RowTable(chosen(QUEUE, SHOWN_OF_JOBS), lambda one: one.key, id="jobs")
 
@@ -88,7 +88,7 @@ class CapacityScreen(AppScreen):
             facts.append([(f"◌ {len(view.waiting)} waiting for {counted(gpus, 'GPU')}", "caution")])
         elif view.jobs_known:
             facts.append([("queue empty", "good")])
-        self.set_header("Capacity", self._place, facts, 2)
+        self.set_header("Capacity", self._remote_name, facts, 2)
 
     @on(RowTable.Highlighted, "#gpus")
     def watch_all_types(self) -> None:
@@ -127,5 +127,5 @@ class CapacityScreen(AppScreen):
 class CapacityPage(Page):
     def open(self, services: PageServices) -> CapacityScreen:
         return CapacityScreen(
-            services.session.place, lambda publish: CapacityFeed(services.session, publish=publish)
+            services.session.remote_name, lambda publish: CapacityFeed(services.session, publish=publish)
         )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # Home's first picture does not wait for the modules of other
 
 
 Handlers = Mapping[type[AppMessage], Callable[[Any], object]]
-"""The method of a service for each message; one that opens a screen later returns its worker."""
+"""For each message, the method that handles it; one that opens a screen later returns its worker."""
 
 
 @dataclass

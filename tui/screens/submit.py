@@ -156,9 +156,9 @@ class SubmitScreen(AppScreen):
 
     snapshot: var[SubmissionSnapshot] = var(SubmissionSnapshot(), init=False)
 
-    def __init__(self, feed_with: MakeFeed, place: str) -> None:
+    def __init__(self, feed_with: MakeFeed, remote_name: str) -> None:
         super().__init__(feed_with)
-        self._place = place
+        self._remote_name = remote_name
         self._choices = RowTable(CHOICE_COLUMNS, lambda row: row.name, id="choices")
         self._choices.headings_of = _choice_headings
 
@@ -212,7 +212,7 @@ class SubmitScreen(AppScreen):
         self.query_one("#no-match").display = not shown
 
     def _show_header(self, snapshot: SubmissionSnapshot) -> None:
-        spans = [[(f"on {self._place}", "muted")]]
+        spans = [[(f"on {self._remote_name}", "muted")]]
         if snapshot.config is not None and snapshot.stage != "choosing":
             spans.append([(sanitize(ConfigChoice(snapshot.config).name), "plain")])
         if snapshot.stage == "loading":
@@ -362,5 +362,5 @@ class SubmitPage(Page):
     def open(self, services: PageServices) -> SubmitScreen:
         return SubmitScreen(
             lambda publish: SubmissionFeed(services.session, publish, team=services.team()),
-            services.session.place,
+            services.session.remote_name,
         )

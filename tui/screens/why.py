@@ -73,8 +73,8 @@ class WhyScreen(AppScreen):
                 yield Button(words, action=f"screen.{action}", id=action, compact=True)
         yield TextPanel(id="evidence")
         with Horizontal(id="charts"):
-            for place in range(MAX_CHARTS):
-                yield LineChart(id=f"chart-{place}")
+            for index in range(MAX_CHARTS):
+                yield LineChart(id=f"chart-{index}")
 
     def on_mount(self) -> None:
         self._show()
@@ -103,11 +103,11 @@ class WhyScreen(AppScreen):
         self.query_one("#evidence", TextPanel).set_lines(list(self._lines(view)))
         figures = view.explanation.figures[:MAX_CHARTS] if view.explanation is not None else ()
         self.query_one("#charts").display = bool(figures)
-        for place in range(MAX_CHARTS):
-            chart = self.query_one(f"#chart-{place}", LineChart)
-            chart.display = place < len(figures)
-            if place < len(figures):
-                chart.show(figures[place].series, _spec(figures[place], view.explanation, self._begin))
+        for index in range(MAX_CHARTS):
+            chart = self.query_one(f"#chart-{index}", LineChart)
+            chart.display = index < len(figures)
+            if index < len(figures):
+                chart.show(figures[index].series, _spec(figures[index], view.explanation, self._begin))
         of_no_use = {
             "next_problem": len(view.problems) < 2,
             "show_log": self._begin is None,

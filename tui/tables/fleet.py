@@ -31,7 +31,7 @@ ATTENTION = "caution"
 
 
 def header_facts(
-    place: str,
+    remote_label: str,
     snapshot: FleetSnapshot | None,
     rows: Sequence[JobRow],
     *,
@@ -46,7 +46,7 @@ def header_facts(
     The must-see facts include everything that hides jobs: the filter ``query`` after its key, the
     ``project`` if one is chosen, and how many of all jobs are listed as ``rows``.
     """
-    facts: list[list[Span]] = [[("bt-tui", "key"), (f"  {place}", "plain")]]
+    facts: list[list[Span]] = [[("bt-tui", "key"), (f"  {remote_label}", "plain")]]
     if query:
         facts.append([(filter_key, "key"), (query, "accent")])
     total = len(snapshot.jobs) if snapshot is not None else 0

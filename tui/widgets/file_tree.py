@@ -351,12 +351,12 @@ class FileTreeView(RowTable[int]):
         self._move(self._cursor + 1)
 
     def clear_marks(self) -> bool:
-        had = bool(self._marks)
+        had_marks = bool(self._marks)
         self._marks.clear()
-        if had:
+        if had_marks:
             self.refresh()
             self.post_message(self.MarksChanged())
-        return had
+        return had_marks
 
     # Mouse
 

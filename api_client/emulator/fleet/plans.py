@@ -13,7 +13,7 @@ from api_client.models.logs import NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class LineSource:
-    """Numbered lines of one node and one level, in ascending order of time (script nanoseconds)."""
+    """Numbered lines of one node and one level, in ascending order of time (``script_ns``)."""
 
     replica: str | None
     level: str | None

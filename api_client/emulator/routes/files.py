@@ -291,7 +291,7 @@ async def _receive(request: Request, incoming: IncomingObject) -> Response:
             return xml_fault(501, "NotImplemented", "the emulator does not accept aws-chunked bodies")
         async for chunk in request.stream():
             await run_in_threadpool(incoming.write, chunk)
-        incoming.keep()
+        incoming.commit()
     return Response(headers={"ETag": f'"{incoming.md5}"'})
 
 

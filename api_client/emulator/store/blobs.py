@@ -66,7 +66,7 @@ class BlobStore:
             for number in numbers:
                 with (folder / str(number)).open("rb") as part:
                     shutil.copyfileobj(part, incoming, 1024 * 1024)
-            incoming.keep()
+            incoming.commit()
         shutil.rmtree(folder)
         return f"{incoming.md5}-{len(numbers)}"
 
@@ -116,7 +116,7 @@ class IncomingObject:
         self._hash.update(chunk)
         self._file.file.write(chunk)
 
-    def keep(self) -> None:
+    def commit(self) -> None:
         self._file.commit()
 
 

@@ -27,7 +27,7 @@ def test_objects_cannot_leave_their_folder_and_are_there_once_whole(tmp_path: Pa
     for key in ("../../escape", "/etc/passwd", "a/../../b", "\x00", "x" * 5000):
         with store.receive("bucket", key) as incoming:
             incoming.write(b"content")
-            incoming.keep()
+            incoming.commit()
         path = store.path("bucket", key)
         assert path is not None
         assert path.resolve().is_relative_to(tmp_path / "blobs")

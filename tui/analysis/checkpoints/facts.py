@@ -145,7 +145,7 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
 def newest_sound(facts: Iterable[CheckpointFacts]) -> CheckpointFacts | None:
     """Return the newest stored checkpoint that has no known fault."""
     sound = (fact for fact in facts if fact.fault is None and fact.sync != "uploading")
-    return max(sound, key=lambda fact: _age(fact.checkpoint), default=None)
+    return max(sound, key=lambda fact: _time_and_step(fact.checkpoint), default=None)
 
 
 def fault_lines(facts: Iterable[CheckpointFacts]) -> list[str]:
@@ -190,7 +190,9 @@ def checkpoint_facts(
     scores = by_evaluation if has_evaluations else by_training
     if not evaluations:
         unknown = {index for index in unknown_losses if by_training[index] is None}
-    newest = max(range(len(steps)), key=lambda index: (_age(checkpoints[index]), index), default=None)
+    newest = max(
+        range(len(steps)), key=lambda index: (_time_and_step(checkpoints[index]), index), default=None
+    )
     fault_of = [(faults or NO_FAULTS).get(saved_key(checkpoint)) for checkpoint in checkpoints]
     for index, fault in enumerate(fault_of):
         if fault is not None and fault.kind.loss == "not finite":
@@ -245,7 +247,7 @@ def _scores(
 
 
 def _noise(values: Sequence[float]) -> float:
-    """Return the spread of losses between neighbors; 0 for few, each of which may be a mean."""
+    """Estimate the noise of single losses (standard deviation); 0 for under 20, which may be means."""
     finite = [value for value in values if math.isfinite(value)]
     if len(finite) < 20:
         return 0.0
@@ -270,8 +272,8 @@ def _best(
     return best[2] if best is last or last[0] - best[0] > 4 * noise else None
 
 
-def _age(checkpoint: Checkpoint) -> tuple[float, int]:
-    """Return what checkpoints are ordered by, oldest first; several may have been saved in a moment."""
+def _time_and_step(checkpoint: Checkpoint) -> tuple[float, int]:
+    """Return the sort key, oldest first; the step decides between those saved at the same time."""
     step = step_of(checkpoint.checkpoint_id)
     return (time_key(checkpoint.created_at), -1 if step is None else step)
 
@@ -300,7 +302,7 @@ class LastCheckpoint:
 def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
     """Return the newest checkpoint the API lists, else the newest in the log, else None."""
     if run.checkpoints:
-        newest = max(run.checkpoints, key=_age)
+        newest = max(run.checkpoints, key=_time_and_step)
         where: CheckpointLocation = "uploading" if sync_state(newest) == "uploading" else "stored"
         return LastCheckpoint(newest.checkpoint_id, newest.created_at, where)
     if run.progress is None or run.progress.last_checkpoint is None:

@@ -39,17 +39,17 @@ class Term:
 
     def matches(self, row: JobRow) -> bool:
         if self.field == "age":
-            met = any(_compare(row.age_s, self.sign, value) for value in self.values)
+            is_match = any(_compare(row.age_s, self.sign, value) for value in self.values)
         elif self.field == "is":
-            met = any(getattr(row, value, False) is True for value in self.values)
+            is_match = any(getattr(row, value, False) is True for value in self.values)
         elif self.field == "status":
-            met = any(_status_matches(row.status.name, value) for value in self.values)
+            is_match = any(_status_matches(row.status.name, value) for value in self.values)
         elif self.field:
             texts = [getattr(row, self.field), row.project_id if self.field == "project" else ""]
-            met = any(value in (text or "").lower() for value in self.values for text in texts)
+            is_match = any(value in (text or "").lower() for value in self.values for text in texts)
         else:
-            met = any(_loosely(row, value) for value in self.values)
-        return met != self.negated
+            is_match = any(_loosely(row, value) for value in self.values)
+        return is_match != self.negated
 
 
 @dataclass(frozen=True, slots=True)

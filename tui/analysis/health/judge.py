@@ -86,7 +86,10 @@ def _without_early_onsets(findings: Iterable[HealthFinding], watched: Watched) -
 def with_earlier(
     findings: Iterable[HealthFinding], earlier: Iterable[HealthFinding]
 ) -> tuple[HealthFinding, ...]:
-    """Add findings from before all was read, and drop what they explain, such as a late save of a halt."""
+    """Add the findings of an earlier check, while parts of the run are still being read again.
+
+    Drop those that one of them explains, such as an overdue checkpoint during a stall.
+    """
     own = tuple(findings)
     keys = {finding.key for finding in own}
     kept = [finding for finding in earlier if finding.key not in keys]

@@ -143,8 +143,10 @@ class Watched:
     @cached_property
     def works_since(self) -> float:
         """Time from which GPUs worked in this attempt (epoch s); infinite if they never did."""
-        uses = (node.mean_utilization for node in self.metrics.nodes)
-        return min((first_time(use, WORKING, self.attempt_since) for use in uses), default=math.inf)
+        utilizations = (node.mean_utilization for node in self.metrics.nodes)
+        return min(
+            (first_time(series, WORKING, self.attempt_since) for series in utilizations), default=math.inf
+        )
 
     @property
     def is_loading(self) -> bool:
@@ -164,9 +166,11 @@ class Watched:
             return self.training_since + _WARM_UP_S
         if self.progress.loss is not None or self.progress.step is not None:
             return math.inf
-        uses = [node.mean_utilization for node in self.metrics.nodes if node.mean_utilization.values]
-        has_seen_start = self.works_since > min((use.times[0] for use in uses), default=math.inf)
-        return self.works_since + _WARM_UP_S if uses and has_seen_start else self.attempt_since
+        starts = [
+            node.mean_utilization.times[0] for node in self.metrics.nodes if node.mean_utilization.values
+        ]
+        has_seen_start = self.works_since > min(starts, default=math.inf)
+        return self.works_since + _WARM_UP_S if starts and has_seen_start else self.attempt_since
 
     # Kind of run
 

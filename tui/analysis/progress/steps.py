@@ -71,7 +71,7 @@ def steps_of(counts: Counts, losses: ThinnedPoints, fields: Mapping[str, Thinned
         headings = fields.get("whole epochs", ThinnedPoints(""))
         begun = (headings.before(time) for time in points.times)
         offsets = [0.0 if position is None else -source * headings.values[position] for position in begun]
-    rounds = _rounds(_through(points, offsets), abs(source) or known.get("total_steps"))
+    rounds = _rounds(_with_offsets(points, offsets), abs(source) or known.get("total_steps"))
     starts_over = len(rounds) >= 2
     if not any(offsets):
         pairs = enumerate(pairwise(points.steps), start=1)
@@ -81,12 +81,12 @@ def steps_of(counts: Counts, losses: ThinnedPoints, fields: Mapping[str, Thinned
         offsets = _offsets(points.values, epochs) or (
             _offsets(points.values, rounds) if starts_over else offsets
         )
-    series = _through(points, offsets)
+    series = _with_offsets(points, offsets)
     total = None if starts_over else _total(source, int(series.values[-1]), counts, known)
     return Steps(series, offsets, total, starts_over)
 
 
-def _through(points: ThinnedPoints, offsets: Sequence[float]) -> Series:
+def _with_offsets(points: ThinnedPoints, offsets: Sequence[float]) -> Series:
     """Return the counts with their offsets added; the same object as before if there are none."""
     series = points.series()
     if not offsets:

@@ -78,7 +78,7 @@ def bounded(text: str | None, size: int) -> str:
 
 
 def figure(value: float | None) -> Figure:
-    """Return a number of at most two dozen characters for JSON; None for a count that no run reaches."""
+    """Round a number to six digits, which keeps a summary short; None for counts from 2**53."""
     if isinstance(value, int):
         return value if abs(value) < 2**53 else None
     return json_number(None if value is None else float(f"{value:.6g}"))

@@ -95,7 +95,7 @@ async def health(
     readings: list[LoadedRun] = []
     for number, job in enumerate(jobs, start=1):
         prefix = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
-        reading = await read_with_line(client, job, output, with_health_metrics=True, place=prefix)
+        reading = await read_with_line(client, job, output, with_health_metrics=True, prefix=prefix)
         readings.append(replace(reading, run=judged(reading.run, settings.rules)))
     if not job_ids:
         readings.sort(

@@ -168,7 +168,7 @@ async def metrics(
 def _time_range(
     job: TrainingJob, since: str | None, until: str | None, output_format: str, now: datetime
 ) -> tuple[datetime | None, datetime | None]:
-    """Return the time range to request; a finished job's last state leaves the bounds to the server."""
+    """Return the time range to request; for a table of an ended job, the server chooses its last minutes."""
     end = resolve_since(until, now, "--end")
     if end is None and job.is_finished and job.updated_at:
         end = job.updated_at + timedelta(minutes=5)

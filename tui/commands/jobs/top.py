@@ -49,12 +49,12 @@ async def top(client: TrainingClient, output: Output, project_name: str | None, 
             rows = [row for row in snapshot.jobs if project_id in (None, row.project_id)]
             if redraws:
                 output.clear_screen()
-                _print(output, snapshot, rows, session.place, shutil.get_terminal_size().lines)
+                _print(output, snapshot, rows, session.remote_name, shutil.get_terminal_size().lines)
                 await client.clock.sleep(2.0)
             elif snapshot.is_read or client.clock.monotonic() > deadline_s:
                 break
     if output_format == TABLE:
-        _print(output, snapshot, rows, session.place, None)
+        _print(output, snapshot, rows, session.remote_name, None)
         return
     table = jobs_table(health_columns(lambda: snapshot), rows)
     if output_format == CSV:
@@ -64,11 +64,11 @@ async def top(client: TrainingClient, output: Output, project_name: str | None, 
 
 
 def _print(
-    output: Output, snapshot: FleetSnapshot, rows: list[JobRow], place: str, height: int | None
+    output: Output, snapshot: FleetSnapshot, rows: list[JobRow], remote_name: str, height: int | None
 ) -> None:
     """Print the header, and each group below its heading; no more lines than ``height``."""
     facts, _ = header_facts(
-        place, snapshot, rows, marked=0, compare_key="", filter_key="", query="", project=""
+        remote_name, snapshot, rows, marked=0, compare_key="", filter_key="", query="", project=""
     )
     since = snapshot.at - timedelta(days=1)
     recent = [row for row in rows if not row.job.is_finished or (row.job.updated_at or snapshot.at) > since]

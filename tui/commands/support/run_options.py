@@ -74,9 +74,9 @@ async def read_with_line(
     prices: Mapping[str, float] | None = None,
     with_health_metrics: bool = False,
     stream: str | None = None,
-    place: str = "",
+    prefix: str = "",
 ) -> LoadedRun:
-    """Read a run with a progress line that starts with ``place``; remark any part that could not be read.
+    """Read a run with a progress line that starts with ``prefix``; remark any part that could not be read.
 
     Raises RequestError.
     """
@@ -88,7 +88,7 @@ async def read_with_line(
             since=since,
             prices=prices,
             with_health_metrics=with_health_metrics,
-            on_part=_shown_on(line, job, place),
+            on_part=_shown_on(line, job, prefix),
             stream=stream,
         )
     if reading.gap_count:
@@ -105,7 +105,7 @@ async def read_evidence(
         return await evidence_of(client, job, checkpoints, run_settings(), on_part=_shown_on(line, job))
 
 
-def _shown_on(line: ProgressLine, job: TrainingJob, place: str = "") -> Callable[[float | None, int], None]:
-    label = f"{place}reading the log of {job.id}"
+def _shown_on(line: ProgressLine, job: TrainingJob, prefix: str = "") -> Callable[[float | None, int], None]:
+    label = f"{prefix}reading the log of {job.id}"
     line.show(label)
     return lambda part, lines: line.show(label, note=lines_note(part, lines))

@@ -309,11 +309,11 @@ def _by_gpu(
 
 
 def _first_charts(progress: ProgressSnapshot | None, view: ChartView) -> dict[str, int]:
-    """Return the places of the charts that come first: the reward or else the loss, then the pinned ones."""
+    """Return the positions of the first charts: the reward or else the loss, then the pinned ones."""
     headlines = headline_metrics(progress.metrics) if progress is not None else []
     lead, *others = [METRIC + name for name in headlines] or ["loss"]
     firsts = (lead, *view.pins, *others)
-    return {chart_id: place for place, chart_id in enumerate(dict.fromkeys(firsts))}
+    return {chart_id: position for position, chart_id in enumerate(dict.fromkeys(firsts))}
 
 
 def _banded(chart: ChartData, view: ChartView) -> ChartData:

@@ -71,7 +71,7 @@ class ChartGrid(Container, can_focus=True):
 
     @property
     def front_chart(self) -> ChartData | None:
-        """The chart that keys act on; None if none has this in its name."""
+        """The first chart, on which keys act; None if it has no data."""
         return next((data for data in self._order()[:1] if data.series), None)
 
     @property

@@ -365,5 +365,5 @@ class DeployPage(Page):
                 known=self.run,
                 settings=services.settings.configuration.runs,
             ),
-            services.session.place,
+            services.session.remote_name,
         )

@@ -94,14 +94,14 @@ class HomeScreen(AppScreen):
     bookmarks: var[tuple[str, ...]] = var((), init=False)
     """Ids of the bookmarked jobs, the newest last; kept across starts."""
 
-    def __init__(self, feed_with: MakeFeed, place: str, memory: Memory | None = None) -> None:
+    def __init__(self, feed_with: MakeFeed, remote_label: str, memory: Memory | None = None) -> None:
         super().__init__(feed_with)
         self._memory = memory if memory is not None else Memory()
-        self._place = place
+        self._remote_label = remote_label
         self._query = Query()
         self._is_outdated = False
         """True if the newest snapshot came while another screen covered this one."""
-        self._attention_place = -1
+        self._attention_index = -1
         self._columns = job_columns(lambda: self.snapshot, small_curve)
         self._jobs = RowTable(self._columns, lambda row: row.id, id="jobs")
         self._projects = RowTable(PROJECT_COLUMNS, lambda row: row.id, id="projects")
@@ -263,7 +263,7 @@ class HomeScreen(AppScreen):
     def _show_header(self) -> None:
         chosen = self._projects.cursor_row
         facts, priority_count = header_facts(
-            self._place,
+            self._remote_label,
             self.snapshot,
             self._jobs.rows,
             marked=len(self.marked),
@@ -272,8 +272,8 @@ class HomeScreen(AppScreen):
             query=sanitize(self.query_text.strip()),
             project=chosen.name if chosen is not None and chosen.id != ALL_PROJECTS else "",
         )
-        self._attention_place = next(
-            (place for place, fact in enumerate(facts) if fact[-1][1] == ATTENTION), -1
+        self._attention_index = next(
+            (index for index, fact in enumerate(facts) if fact[-1][1] == ATTENTION), -1
         )
         self.query_one("#header", StatusLine).set_facts(facts, priority_count)
         self._show_hints()
@@ -284,7 +284,7 @@ class HomeScreen(AppScreen):
         ended = [job for job in jobs if job.is_finished]
         of_no_use = {
             "open_job": not jobs,
-            "next_alarmed": self._attention_place < 0,
+            "next_alarmed": self._attention_index < 0,
             "stop_job": len(ended) == len(jobs),
             "recreate_job": not jobs or len(ended) < len(jobs),
         }
@@ -370,8 +370,8 @@ class HomeScreen(AppScreen):
         self._filter.close()
         self.set_focus(self._jobs)
 
-    def show_place(self, place: str) -> None:
-        self._place = place
+    def show_remote(self, remote_label: str) -> None:
+        self._remote_label = remote_label
         self._show_header()
 
     def choose_project(self, project_id: str) -> None:
@@ -432,7 +432,9 @@ class HomeScreen(AppScreen):
     def action_export(self) -> None:
         table = jobs_table(self._columns, self._jobs.rows)
         what = counted(len(table.rows), "job")
-        self.post_message(messages.ExportRequested(what, [table], (self._place.partition(" · ")[0], "jobs")))
+        self.post_message(
+            messages.ExportRequested(what, [table], (self._remote_label.partition(" · ")[0], "jobs"))
+        )
 
     def action_deploy(self) -> None:
         from tui.screens.deploy.screen import DeployPage
@@ -445,8 +447,8 @@ class HomeScreen(AppScreen):
         return [known[job_id] for job_id in self.marked if job_id in known]
 
     def unmark(self, job_ids: Iterable[str]) -> None:
-        gone = set(job_ids)
-        self.marked = tuple(one for one in self.marked if one not in gone)
+        unmarked = set(job_ids)
+        self.marked = tuple(job_id for job_id in self.marked if job_id not in unmarked)
 
     def action_delete_job(self) -> None:
         """Ask to delete jobs; in the list of projects, the chosen project."""
@@ -509,7 +511,7 @@ class HomeScreen(AppScreen):
 
     @on(events.Click, "#header")
     def _header_clicked(self, event: events.Click) -> None:
-        if event.style.meta.get(FACT) == self._attention_place:
+        if event.style.meta.get(FACT) == self._attention_index:
             self.action_next_alarmed()
 
     def action_filter(self) -> None:

@@ -47,7 +47,6 @@ Fact = list[Span]
 Form = Literal["long", "short", "brief"]
 _FORMS: tuple[Form, ...] = ("long", "short", "brief")
 CENT = 0.01
-THOUSAND = 1000
 IDENTITY_SEPARATOR = "  "
 IDENTITY_PRIORITY_COUNT = 3
 """Name, status and hardware are always visible."""
@@ -162,13 +161,13 @@ def _bar(run: RunSnapshot, fraction: float, cells: int) -> Fact:
     done, rest = thin_bar(fraction, cells)
     bar = [*((sign, tone) for sign in done), *((sign, "faint") for sign in rest)]
     total = (run.progress.total_steps if run.progress is not None else None) or 0
-    places = {
+    saved_by_step = {
         step: saved
         for saved in (run.checkpoints or () if total else ())
         if (step := step_of(saved.checkpoint_id)) is not None and 0 <= step <= total
     }
-    newest = max(places, default=0)
-    for step, saved in sorted(places.items(), key=itemgetter(0)):
+    newest = max(saved_by_step, default=0)
+    for step, saved in sorted(saved_by_step.items(), key=itemgetter(0)):
         sign = SAVED if step == newest else EARLIER
         faulty = (run.faults or {}).get(saved_key(saved)) is not None
         bar[min(round(step / max(total, 1) * cells), cells - 1)] = FAULTY if faulty else sign
@@ -344,7 +343,7 @@ def cost(run: RunSnapshot) -> Fact:
     gpu_hours, usd = run.cost.gpu_hours, run.cost.spent_usd
     facts: Fact = []
     if gpu_hours is not None:
-        hours = significant(gpu_hours) if gpu_hours < THOUSAND else count(gpu_hours)
+        hours = significant(gpu_hours) if gpu_hours < 1000 else count(gpu_hours)
         facts.append((f"{hours} GPU·h ", "muted"))
     if usd is not None and usd >= CENT:
         facts.append((f"{run.cost.sign} {money(usd)}", "plain"))

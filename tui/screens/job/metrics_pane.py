@@ -323,7 +323,7 @@ class MetricsPane(ChartControls, Horizontal):
     # Cursor
 
     def follow_log(self, at_s: float | None) -> None:
-        """Move the readout to the time of the line that the log is at (epoch seconds); None if it follows."""
+        """Move the readout to the time of the log's cursor (epoch seconds); None while the log follows."""
         self._follows_log = True
         self.view = replace(self.view, cursor=at_s)
 

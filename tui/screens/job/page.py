@@ -44,7 +44,7 @@ async def job_by_id(job_id: str, tab: str | None, services: PageServices) -> Job
     """Find the page of a job; it opens on ``tab``, or without one on the tab used last."""
     job = await services.session.find_job(job_id)
     if job is None:
-        services.app.notify(f"No job {sanitize(job_id)} on {services.session.place}.", severity="error")
+        services.app.notify(f"No job {sanitize(job_id)} on {services.session.remote_name}.", severity="error")
         return None
     if tab is not None:
         used_last = services.memory.state.job.model_copy(update={"tab": tab, "job_id": job.id})

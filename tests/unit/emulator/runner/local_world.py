@@ -56,7 +56,7 @@ class LocalWorld:
         """Store an archive and return the artifact of a payload that refers to it."""
         with self.stores.blobs.receive("bucket", key) as incoming:
             incoming.write(content)
-            incoming.keep()
+            incoming.commit()
         return {"s3_bucket": "bucket", "s3_key": key}
 
     async def create(self, job_id: str, spec: Mapping[str, Any]) -> TrainingJob:

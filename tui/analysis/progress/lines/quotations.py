@@ -115,12 +115,12 @@ class Quotations:
             voice.is_withheld |= voice.is_beside
         voice.ended = voice.lines
         block += readings
-        self.is_training = not voice.is_near(voice.begun, block[0].at_ns) or goes_on(voice.blocks)
+        self.is_training = not voice.is_near(voice.begun, block[0].at_ns) or counts_evenly(voice.blocks)
         if not voice.is_withheld:
             believed = list(readings)
         elif self.is_training:
             believed = [told for each in voice.blocks for told in each]
-        elif not voice.is_talk and goes_on([[told] for told in block]):
+        elif not voice.is_talk and counts_evenly([[told] for told in block]):
             # Nothing is said after it yet: a script has told what it does, then trains.
             voice.is_withheld = False
             believed = list(block)
@@ -144,10 +144,11 @@ class Quotations:
         return voice.is_own
 
 
-def goes_on(blocks: Sequence[Sequence[Told]]) -> bool:
-    """Return True if lines of one kind count on evenly around what is said: a training prints samples.
+def counts_evenly(blocks: Sequence[Sequence[Told]]) -> bool:
+    """Return True if lines of one kind count up evenly across blocks of text.
 
-    Three lines towards one total suffice in two blocks; without a total there must be three blocks.
+    A training does so that prints samples in between; the lines that a text quotes do not. Three lines that
+    name a total suffice in two blocks; without a total there must be three blocks.
     """
     counts: dict[tuple[object, ...], list[tuple[int, float]]] = {}
     for number, block in enumerate(blocks):
