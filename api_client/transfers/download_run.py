@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
+from api_client.archives import MAX_BYTES
 from api_client.clock import Clock
 from api_client.errors import InvalidAnswer, RequestError, Unreachable, UrlExpired
 from api_client.http.retry import RetryPolicy, retrying
@@ -250,8 +251,12 @@ class DownloadRun:
         content, size_bytes = bytearray(), part.size_bytes
         try:
             async for piece in pieces:
-                if size_bytes is not None and part.done_bytes + len(content) + len(piece) > size_bytes:
+                received_bytes = part.done_bytes + len(content) + len(piece)
+                if size_bytes is not None and received_bytes > size_bytes:
                     raise _ObjectChanged("the store sent more than the size of the file")
+                # Without an announced size it may have no end, and would fill the disk.
+                if received_bytes > MAX_BYTES and size_bytes is None:
+                    raise DownloadError(f"stopped after {MAX_BYTES:,} bytes: the store announced no size")
                 content += piece
                 self.meter.arrived(index, len(piece))
                 if len(content) >= SAVE_BYTES:

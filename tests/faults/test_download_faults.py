@@ -181,6 +181,16 @@ async def test_what_is_not_the_listed_file_fails_alone(folder: Folder, case: str
     assert [path.name for path in folder.files] == ["good"]
 
 
+async def test_file_of_unknown_size_that_never_ends_is_given_up(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download_run, "MAX_BYTES", 4 * UNIT)
+    content = some_bytes(16 * UNIT)
+    report = await folder.download(Stored("ckpt/a.bin", content, listed_size=-1), has_length=False)
+    assert [file.state for file in report.files] == [FileState.FAILED]
+    assert "announced no size" in report.files[0].error
+
+
 @pytest.mark.parametrize("size_bytes", [110, 40 * UNIT])
 async def test_more_bytes_than_listed_are_not_the_file(folder: Folder, size_bytes: int) -> None:
     file = Stored("ckpt/a.bin", some_bytes(size_bytes), listed_size=size_bytes - 10)
