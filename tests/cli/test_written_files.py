@@ -115,6 +115,19 @@ def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(
     assert not (here / written).is_symlink()
 
 
+def test_own_pipe_is_written_to_as_it_is(cli: RunCli, environ: Any, here: Path) -> None:
+    pipe = here / "run.log"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        result = cli("logs", JOB, "--save", "run.log", "--force", environ=environ)
+        assert result.code == 0, result.err
+        assert os.read(reader, 1)
+        assert pipe.is_fifo()
+    finally:
+        os.close(reader)
+
+
 @pytest.mark.parametrize("kind", ["a link to a pipe", "somebody else's pipe"])
 def test_a_planted_pipe_is_replaced_and_receives_nothing(
     cli: RunCli, environ: Any, here: Path, kind: str
