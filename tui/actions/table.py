@@ -82,6 +82,11 @@ class Action:
     flags: ActionFlag = PLAIN
     does: str = ""
 
+    @property
+    def call(self) -> str:
+        """What the palette and the help run, as Textual names it, wherever the focus is."""
+        return f"{'app' if self.scope is Scope.APP else 'screen'}.{self.id}"
+
     def sentence(self, *, read_only: bool) -> str:
         """Return the help text, with a note if the action is off in a read-only dashboard."""
         return f"{self.help} {OFF}" if read_only and ActionFlag.DANGEROUS in self.flags else self.help

@@ -214,10 +214,9 @@ def action_commands(
     for action in (action for scope in scopes for action in actions_of(scope)):
         if action.id == "command_palette":
             continue
-        owner = "app" if action.scope is Scope.APP else "screen"
         title = f"{action.label[:1].upper()}{action.label[1:]}{BEFORE_KEYS}{key_signs(keys_of(action, keys))}"
         sentence = action.sentence(read_only=read_only)
-        yield SystemCommand(title, sentence, partial(run, f"{owner}.{action.id}"))
+        yield SystemCommand(title, sentence, partial(run, action.call))
 
 
 def open_palette(

@@ -1,4 +1,4 @@
-"""Help screen: all keys of the screen below, generated from the action table."""
+"""Help screen: all keys of the screen below, generated from the action table; a click on one acts."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ MOVING = (
 )
 PROBLEMS = ((" ".join(SIGNS[severity] for severity in SEVERITIES), "Critical, warning, info."),)
 
+Row = tuple[str, str, str]
+"""Keys, what they do, and the action that a click runs, if any."""
+
 
 class HelpScreen(ModalScreen[None]):
-    """The keys that work on the current screen; esc, q or ? closes it."""
+    """The keys that work on the current screen, also by a click; esc, q or ? closes it."""
 
     CSS_PATH = "help.tcss"
     AUTO_FOCUS = "#keys"
@@ -65,15 +68,22 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
-            yield Static(Text.assemble(("Keyboard shortcuts", "bold"), "  / finds · esc closes"), id="title")
+            yield Static(
+                Text.assemble(("Keyboard shortcuts", "bold"), "  / finds · a click acts · esc closes"),
+                id="title",
+            )
             yield FilterField("key or words", id="find")
             with VerticalScroll(id="keys"):
                 yield Static(self._shortcuts(""), id="shortcuts")
 
     def _shortcuts(self, query: str) -> Group | Table:
         """Return the sections with the keys that have the query, or with words that all have."""
-        sections: dict[str, list[tuple[str, str]]] = {HEADINGS[scope]: [] for scope in self._scopes}
-        sections |= {"Navigation": [*MOVING], "Problems": [*PROBLEMS], LESS_COMMON: []}
+        sections: dict[str, list[Row]] = {HEADINGS[scope]: [] for scope in self._scopes}
+        sections |= {
+            "Navigation": [(*words, "") for words in MOVING],
+            "Problems": [(*words, "") for words in PROBLEMS],
+            LESS_COMMON: [],
+        }
         for action in actions_of(*self._scopes):
             title = LESS_COMMON if ActionFlag.RARE in action.flags else HEADINGS[action.scope]
             sections[title].append(self._row(action))
@@ -87,16 +97,18 @@ class HelpScreen(ModalScreen[None]):
             return Group(Text(), Text("No matching shortcuts."))
         return _side_by_side(groups) if self.size.width >= WIDE else Group(*(group for _, group in groups))
 
-    def _row(self, action: Action) -> tuple[str, str]:
-        return key_signs(keys_of(action, self._changes)), action.sentence(read_only=self._read_only)
+    def _row(self, action: Action) -> Row:
+        keys = key_signs(keys_of(action, self._changes))
+        return keys, action.sentence(read_only=self._read_only), action.call
 
-    def _table(self, rows: Sequence[tuple[str, str]]) -> Table:
+    def _table(self, rows: Sequence[Row]) -> Table:
         tones = tone_styles(self.app)
         table = Table.grid(padding=(0, 2))
         table.add_column(width=9, no_wrap=True, style=tones["key"])
         table.add_column(ratio=1)
-        for keys, sentence in rows:
-            table.add_row(Text(keys), Text(sentence))
+        for keys, sentence, call in rows:
+            link = Style(meta={"@click": f"screen.act({call!r})"} if call else {})
+            table.add_row(Text(keys, link), Text(sentence, link))
         return table
 
     @on(FilterField.Changed)
@@ -114,6 +126,11 @@ class HelpScreen(ModalScreen[None]):
         """Close by a click beside the box, as the palette does."""
         if self.get_widget_at(*event.screen_offset)[0] is self and self.app.screen is self:
             self.app.pop_screen()
+
+    def action_act(self, call: str) -> None:
+        """Close, then do what the key does on the screen below."""
+        self.app.pop_screen()
+        self.app.call_later(self.app.run_action, call)
 
     def action_find(self) -> None:
         self.query_one(FilterField).open()
@@ -151,7 +168,7 @@ def _side_by_side(groups: Sequence[tuple[int, Group]]) -> Table:
     return table
 
 
-def _matches(row: tuple[str, str], query: str) -> bool:
-    keys, sentence = row
+def _matches(row: Row, query: str) -> bool:
+    keys, sentence, _ = row
     query_words = query.casefold().split()
     return query in keys.split() or all(word in sentence.casefold() for word in query_words)
