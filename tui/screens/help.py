@@ -74,7 +74,9 @@ class HelpScreen(ModalScreen[None]):
             )
             yield FilterField("key or words", id="find")
             with VerticalScroll(id="keys"):
-                yield Static(self._shortcuts(""), id="shortcuts")
+                shortcuts = Static(self._shortcuts(""), id="shortcuts")
+                shortcuts.auto_links = False  # all of it can be clicked; the keys keep their color
+                yield shortcuts
 
     def _shortcuts(self, query: str) -> Group | Table:
         """Return the sections with the keys that have the query, or with words that all have."""
