@@ -53,9 +53,19 @@ async def test_one_that_is_never_done_is_shown_a_few_times_only() -> None:
     memory = Memory()
     memory.put(tips={next(iter(TIPS)): MAX_TIMES_SHOWN})
     app = home(tips=True, memory=memory)
-    async with app.run_test(size=(60, 20)) as pilot:
+    async with app.run_test(size=(60, 24)) as pilot:
         await until(pilot, lambda: "tip " in text_of(app))
         assert FILTER in text_of(app)
+
+
+async def test_low_screen_keeps_its_lines_and_shows_no_tip() -> None:
+    app = home(tips=True)
+    async with app.run_test(size=(60, 24)) as pilot:
+        await until(pilot, lambda: OPEN in text_of(app))
+        await pilot.resize_terminal(60, 20)
+        app.tips.show()
+        await settle(pilot)
+        assert OPEN not in text_of(app)
 
 
 async def test_it_names_the_key_of_the_settings_and_without_any_job_says_nothing_of_one() -> None:

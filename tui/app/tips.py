@@ -48,6 +48,9 @@ class TipLine(WrappedText):
         self._dismiss()
 
 
+LEAST_LINES = 24
+"""A lower screen has no line to spare for a tip, which may take two on one as narrow."""
+
 MAX_TIMES_SHOWN = 4
 """Number of starts after which a tip is no longer shown, even if its action was never used."""
 
@@ -90,7 +93,9 @@ class Tips:
         # Tips on Home are about jobs; if there are none, show only tips for the whole app.
         empty = isinstance(screen, HomeScreen) and not (screen.snapshot and screen.snapshot.jobs)
         scopes = (Scope.APP,) if empty else (*screen.scopes, Scope.APP)
-        tip = self._current = next((name for name in TIPS if self._fits(name, scopes, screen)), None)
+        has_room = self._app.size.height >= LEAST_LINES
+        fitting = (name for name in TIPS if has_room and self._fits(name, scopes, screen))
+        tip = self._current = next(fitting, None)
         if self._shown_on == (screen, tip):
             return
         line = self._line_of(screen)
