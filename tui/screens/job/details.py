@@ -39,7 +39,11 @@ class Details(VerticalScroll, can_focus=True):
 
     def watch_snapshot(self, snapshot: RunSnapshot | None) -> None:
         if snapshot is not None and self.display:
-            fields = ((Text(name), Text(sanitize_beginning(value))) for name, value in facts(snapshot))
+            strong = tone_styles(self.app)["strong"]
+            fields = [(Text(name), Text(sanitize_beginning(value))) for name, value in facts(snapshot)]
+            if costs := cost_facts(snapshot):
+                fields.append((Text("\ncost", strong), Text()))
+            fields += [(Text(name), Text(sanitize_beginning(value))) for name, value in costs]
             self.query_one("#facts", Static).update(self._table(fields))
             self.query_one("#events", Static).update(self._table(self._events(snapshot)))
 
@@ -88,7 +92,6 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
     job = run.job
     machine = job.instance_type
     memory = bytes_iec(machine.memory_limit_mib * BYTES_PER_MIB) if machine.memory_limit_mib else ""
-    price = f"{money(run.price_per_minute * 60)} per node-hour (list price)" if run.price_per_minute else ""
     rows = [
         ("id", job.id),
         ("name", job.name or ""),
@@ -100,9 +103,6 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
             "instance",
             f"{machine.name}  {memory}  {machine.millicpu_limit / 1000:g} CPU" if machine.name else "",
         ),
-        ("price", price),
-        *_costs(run.cost),
-        ("bill", run.bill.why_not if run.bill is not None else ""),
         ("availability", job.availability_model or ""),
         ("priority", str(job.priority or "")),
         ("user", job.user_email or ""),
@@ -111,6 +111,13 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
         ("checkpoint upload", upload_text(job.checkpoint_sync_status)),
     ]
     rows += [(name, str(value)) for name, value in (job.model_extra or {}).items() if value not in (None, "")]
+    return [(name, value) for name, value in rows if value]
+
+
+def cost_facts(run: RunSnapshot) -> list[tuple[str, str]]:
+    price = f"{money(run.price_per_minute * 60)} per node-hour (list price)" if run.price_per_minute else ""
+    why_no_bill = run.bill.why_not if run.bill is not None else ""
+    rows = [("price", price), *_costs(run.cost), ("bill", why_no_bill)]
     return [(name, value) for name, value in rows if value]
 
 

@@ -20,7 +20,7 @@ from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.gpu_matrix import Frame, GpuMatrix, MatrixRow
 
 NODE_CHARTS = ("util", "cpu")
-NODE_CHART_LINES = 5
+NODE_CHART_LINES = 4
 """Minimum height of the chart below the nodes."""
 DENSE_NODES = 24
 """With more nodes than this, the matrix gets the full width to keep its cells readable."""
