@@ -217,7 +217,7 @@ def test_memory_that_grows_on_all_nodes_alike_may_be_a_cache(nodes, severity):
 @pytest.mark.parametrize(("step_s", "severity"), [(10.0, "warning"), (15.0, "info")])
 @pytest.mark.proves("docs/health.md", "Health and cost")
 def test_memory_of_steps_that_take_longer_is_no_leak(step_s, severity):
-    level = lambda at: (58 + at / HOUR_S * 6) * GIB  # noqa: E731
+    level = lambda at: (58 + at / HOUR_S * 9) * GIB  # noqa: E731
     times = [START_S + at for at in accumulate(10.0 if n < 180 else step_s for n in range(400))]
     marks = Series("step", tuple(times), tuple(map(float, range(400))))
     progress = ProgressSnapshot(step=399, step_series=marks)
