@@ -380,3 +380,12 @@ async def test_a_filter_without_matches_names_its_words_and_the_key_that_clears_
     async with opened(app, SIZE) as pilot:
         text = await pressed(pilot, "slash", *"zzz", "enter")
         assert "No job matches “zzz”." in text and "esc clears the filter." in text
+
+
+def test_reading_the_end_of_a_job_does_not_move_it_among_equals() -> None:
+    jobs = [job(name, "COMPLETED") for name in ("one", "two", "three")]
+    fold = FleetFold()
+    fold.warm(jobs, {}, ONE_O_CLOCK)
+    snapshot = fold.fold(PROJECTS, jobs[1:2], {"two": JobPreview(last_lines=("end",))}, ONE_O_CLOCK)
+    assert [row.id for row in snapshot.jobs] == ["one", "two", "three"]
+    assert snapshot.jobs[1].preview.last_lines == ("end",)

@@ -443,15 +443,16 @@ class FleetFold:
         """
         prices, live = prices or {}, list(jobs)
         places = {allocation.job.id: allocation.place for allocation in gpu_allocations(live, now)[0]}
-        rows = []
+        new: dict[str, JobRow] = {}
         for job in live:
             price = price_of(job, prices)
             usd_per_hour = None if price is None else price * (job.node_count or 1) * HOUR_S / MINUTE_S
             preview = job_previews.get(job.id, NO_PREVIEW)
-            rows.append(job_row(job, preview, now, usd_per_hour, places.get(job.id, 0)))
-        changed = {row.id for row in rows}
-        rows += [row for row in self._ended_rows if row.id not in changed]
-        rows.sort(key=_RANK)
+            new[job.id] = job_row(job, preview, now, usd_per_hour, places.get(job.id, 0))
+        ended = [
+            new.pop(row.id, row) for row in self._ended_rows
+        ]  # in place: equals do not change their order
+        rows = sorted((*new.values(), *ended), key=_RANK)
         return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now, prices, bill)
 
 
