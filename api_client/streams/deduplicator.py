@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from itertools import groupby
 from typing import TypeAlias
 
 from api_client.models.logs import MS_PER_S, NS_PER_MS, LogLine
@@ -31,22 +30,28 @@ class LineDeduplicator:
     def new_lines(self, lines: list[LogLine]) -> list[LogLine]:
         """Return the new lines among ``lines`` (ascending, whole milliseconds), and track them."""
         fresh: list[LogLine] = []
-        for ms, group in groupby(lines, key=_millisecond):
-            same = list(group)
-            line_hashes = array("q", map(hash, same))
+        hashes = array("q", map(hash, lines))
+        times_ms = [line.timestamp_ns // NS_PER_MS for line in lines]
+        begin = 0
+        while begin < len(lines):
+            ms, end = times_ms[begin], begin + 1
+            while end < len(lines) and times_ms[end] == ms:
+                end += 1
+            new, new_hashes = lines[begin:end], hashes[begin:end]
+            begin = end
             hashes_by_ms = self._seconds.setdefault(ms // MS_PER_S, {})
-            seen = hashes_by_ms.get(ms, array("q"))
-            if line_hashes == seen:
+            seen = hashes_by_ms.get(ms)
+            if seen is None:
+                hashes_by_ms[ms] = new_hashes
+            elif seen == new_hashes:
                 continue
-            new = same
-            if seen:
-                missing = Counter(line_hashes)
+            else:
+                missing = Counter(new_hashes)
                 missing.subtract(seen)
-                new = _take(same, line_hashes, missing)
-            if new:
+                new = _take(new, new_hashes, missing)
                 hashes_by_ms[ms] = seen + array("q", map(hash, new))
-                self._count(ms, new)
-                fresh += new
+            self._count(ms, new)
+            fresh += new
         return fresh
 
     def _count(self, ms: int, new: list[LogLine]) -> None:
@@ -60,10 +65,6 @@ class LineDeduplicator:
         for second in [key for key in self._seconds if key < ms // MS_PER_S]:
             self.line_count -= sum(map(len, self._seconds.pop(second).values()))
             self.size_bytes -= self._sizes_bytes.pop(second, 0)
-
-
-def _millisecond(line: LogLine) -> int:
-    return line.timestamp_ns // NS_PER_MS
 
 
 def _take(lines: list[LogLine], line_hashes: _Hashes, missing: Counter[int]) -> list[LogLine]:
