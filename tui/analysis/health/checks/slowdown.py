@@ -73,9 +73,8 @@ def _cause(
 
     # Larger inputs are a tenth longer, or use a tenth more GPU memory; other data has another loss.
     sizes = [change(series) for series in (*run.work_per_step, run.progress.loss_series)]
-    if counted is None:
-        sizes += [change(node.mean_memory) for node in nodes]
-    else:
+    sizes += [change(node.mean_memory) for node in nodes]
+    if counted is not None:
         # Tokens a second by steps a second: tokens a step.
         pairs = zip(change(counted), change(paced(run.progress.step_series)), strict=True)
         old_size, new_size = (tokens / steps if tokens and steps else None for tokens, steps in pairs)
@@ -85,7 +84,8 @@ def _cause(
     uses = [change(node.mean_utilization) for node in nodes]
     old, new = mean_known(old for old, _ in uses), mean_known(new for _, new in uses)
     if old is None or new is None:
-        return "see what has changed"
+        # Nobody knows any more what the GPUs held before a fall that is older than their metrics.
+        return "see what has changed" if run.is_held() or not nodes else None
     # GPUs busier than this share of before are as busy as before.
     if new >= 0.93 * old:
         return None if is_stage else f"GPUs {percent(new)} busy as before: throttled, or larger inputs"
@@ -103,9 +103,8 @@ CHECK = Check(
     " The text says whether the GPUs are as busy as before.",
     excused="pauses, a speed that is coming back or was as low before for long, but for its noise (batches"
     " sorted by length), reinforcement learning, whose steps vary in work, and larger inputs: longer"
-    " sequences or batches by the log, more tokens in each step, or, unless tokens are counted, more GPU"
-    " memory; or, if only steps are counted and the GPUs are as busy, words that are new in the log when it"
-    " began.",
+    " sequences or batches by the log, more tokens in each step, or more GPU memory; or, if only steps are"
+    " counted and the GPUs are as busy, words that are new in the log when it began.",
     costs="the missing share of all GPUs",
     covered_by=frozenset({"stalled"}),
     examples=(
