@@ -22,7 +22,10 @@ def not_learning(run: Watched, _limits: NoLimits) -> Findings:
     values = values_between(losses)
     is_held = run.is_held()
     ends = run.left_s < HOUR_S / 2 and not is_held  # A schedule may end at 0.
-    if len(values) < 50 or run.now_s - losses.times[0] < HOUR_S / 2 or ends:
+    before = [rate for rate in values_between(run.progress.learning_rate_series, end=zero_since) if rate > 0]
+    # A rate that is printed with few digits passes the smallest of them on its way to 0.
+    patience = 1 / 3 if before and before[-1] > 10 * min(before) else 1.0
+    if len(values) < 50 * patience or run.now_s - losses.times[0] < patience * HOUR_S / 2 or ends:
         return
     first, *_, last = level_between(values, 3)
     # A rate that is printed with few digits may look like 0, but the loss moves.
@@ -39,7 +42,7 @@ NOT_LEARNING = Check(
     NoLimits,
     not_learning,
     needs="a learning rate that is 0, and a loss that moves by less than a hundredth in half an hour and 50"
-    " lines.",
+    " lines; in a third of both if finer rates have been printed.",
     excused="the last half hour of a run, and reinforcement learning, whose losses stay near 0.",
     ends="when the learning rate or the loss moves",
     costs="everything so far: nothing is learned",
@@ -65,6 +68,25 @@ NOT_LEARNING = Check(
             ),
         ),
         Example(
+            "a restart at a rate of 0, after finer ones",
+            "learning rate is 0",
+            minutes=112,
+            stops_s=0,
+            others=tuple(
+                (10.0 * step, f"step {step}/90000 loss=2.27 lr={min(step, 100) * 1e-6 * (step < 600):.6f}")
+                for step in range(1, 672)
+            ),
+        ),
+        Example(
+            "a rate that becomes too small for its digits",
+            minutes=112,
+            stops_s=0,
+            others=tuple(
+                (10.0 * step, f"step {step}/90000 loss=2.27 lr={1e-4 * (1 - step / 1200):.4f}")
+                for step in range(1, 672)
+            ),
+        ),
+        Example(
             "a rate that is printed with too few digits", line="step {step}/90000 loss={loss:.4f} lr=0.0"
         ),
         Example(
@@ -77,20 +99,24 @@ NOT_LEARNING = Check(
 
 
 def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
-    norms = rise_of(since_start(run.progress.grad_norm_series, run.attempt_since), 3.0)
-    if norms is None:
+    known = (each for each in (*run.held.values(), *run.found) if str(each.kind) == "loss-exploding")
+    begins = [each.since.timestamp() for each in known if each.since is not None]
+    if run.has("loss-exploding") and begins:
+        since, cause = min(begins), "the loss diverges"
+    elif norms := rise_of(since_start(run.progress.grad_norm_series, run.attempt_since), 3.0):
+        since, cause = norms.since, f"gradients grew from {number(norms.best)} to {number(norms.now)}"
+    else:
         return
     for name, series in run.progress.metrics.items():
-        before = values_between(series, run.attempt_since, norms.since)
-        after = values_between(series, norms.since)
+        before = values_between(series, run.attempt_since, since)
+        after = values_between(series, since)
         if not _REWARD.search(name) or len(after) < NEWEST or len(before) < 6 * NEWEST:
             continue
         levels, now = level_between(before, len(before) // NEWEST), median(after[-NEWEST:])
         # Harder tasks cost a part of what was learned, and gradients stay what they were.
         if now < min(levels) and levels[-1] > levels[0]:
             short = f"{name} fell to {number(now)}, was {number(levels[-1])}"
-            text = f"{short}, while gradients grew from {number(norms.best)} to {number(norms.now)}"
-            yield run.finding("warning", text, short=short, since_s=norms.since)
+            yield run.finding("warning", f"{short}, while {cause}", short=short, since_s=since)
             return
 
 
@@ -103,11 +129,11 @@ COLLAPSED = Check(
     NoLimits,
     collapsed_reward,
     needs="a reward, score or return that had grown and is now below all that the run began with, while its"
-    " gradients are three times as large as usual.",
-    excused="a reward that falls while gradients stay, as with harder tasks.",
+    " gradients are three times as large as usual, or its loss diverges.",
+    excused="a reward that falls while gradients and loss stay, as with harder tasks.",
     ends="when the reward or the gradients are back",
     costs="all that is computed from then on, unless the reward recovers",
-    covered_by=frozenset({"loss-not-finite", "loss-exploding"}),
+    covered_by=frozenset({"loss-not-finite"}),
     examples=(
         Example(
             "a policy that collapses",
@@ -119,6 +145,19 @@ COLLAPSED = Check(
                     f"step {step}/9000 reward={0.2 + step / 225 if step < 90 else 0.03:.3f} grad_norm={norm}",
                 )
                 for step, norm in ((step, 0.4 if step < 90 else 9.0) for step in range(1, 120))
+            ),
+        ),
+        Example(
+            "a policy whose loss diverges",
+            "reward fell to 0.0300, was 0.587",
+            stops_s=0,
+            others=tuple(
+                (
+                    60 * step,
+                    f"step {step}/9000 reward={0.2 + step / 225 if step < 90 else 0.03:.3f}"
+                    f" loss={0.012 + 0.2 * max(0, step - 89):.4f}",
+                )
+                for step in range(1, 120)
             ),
         ),
         Example(
