@@ -147,6 +147,7 @@ BROKEN = [(600.0 + n, f"step={120 + n} loss=nan") for n in (1, 2, 3)]
 HEARTBEATS = [(600 + n * 10.0, f"heartbeat {n} ok") for n in range(200)]
 ANSWERS = [(n * 30.0, f"scored {n} answers") for n in range(100)]
 NANS = [(500.0 + n, f"step={100 + n} loss=0.0 grad_norm=nan") for n in range(1, 4)]
+LEFT = {"node_1": [(at, "batch loaded") for at in range(0, 2901, 5)]}
 SELDOM = {"node_1": [(at, "saved a shard") for at in range(0, 3600, 600)]}
 SLOW_STEPS = [*steps(4000), *((4000 + n * 20.0, f"step={800 + n}/90000 loss=1") for n in range(1, 90))]
 SAVED = tuple(checkpoint(n * 1000, n * 200) for n in range(1, 5))
@@ -228,6 +229,10 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
         "metrics-missing warning node-1 2940: node-1: no metrics for 11m, still logging"),
     "one whose log stopped": (lambda: nodes(WELL, GONE, progress=heard("node-0", "node-1", quiet=("node-1",))),
         "node-missing critical node-1 2940: node-1 is missing: no metrics for 11m, no log line for 11m"),
+    "one without which the others make steps": (lambda: nodes(WELL, GONE, progress=told(steps(3600), **LEFT)),
+        "node-missing warning node-1 2940: node-1 is missing: no metrics for 11m, no log line for 11m"),
+    "one that may come back": (lambda: nodes(WELL, series(range(0, 3240, 60)), progress=told(steps(3600), **LEFT)),
+        "node-missing info node-1 3180"),
     "one that logs seldom": (lambda: nodes(WELL, GONE, progress=told(steps(3600), **SELDOM)),
         "metrics-missing warning node-1 2940"),
     "only rank 0 logs": (lambda: nodes(WELL, GONE, progress=told(steps(3600))),

@@ -103,6 +103,16 @@ def _is_smaller(run: Watched, silence: Silence) -> bool:
     return silence.since - 10 * MINUTE_S < run.attempt_since < (run.last_step_s or 0.0)
 
 
+def _severity(run: Watched, silence: Silence) -> Severity:
+    """Return how bad it is: a node for which the others do not wait may be one that they can do without."""
+    if _is_smaller(run, silence):
+        return "info"
+    waited_s = max(2 * MINUTE_S, 3 * (run.progress.step_interval_s or 0.0))
+    if (run.last_step_s or 0.0) <= silence.since + waited_s:
+        return "critical"
+    return "warning" if silence.lasts_s > 10 * MINUTE_S else "info"
+
+
 def missing_nodes(run: Watched, limits: NodeLimits) -> Findings:
     nodes = Presence(run, limits.missing_after_s)
     for silence in nodes.silences:
@@ -114,8 +124,7 @@ def missing_nodes(run: Watched, limits: NodeLimits) -> Findings:
             quiet = duration(nodes.quiet_s.get(name, silence.lasts_s))
             text = f"{name} is missing: no metrics for {lasts}, no log line for {quiet}"
         short = f"{name} silent for {lasts}"
-        severity: Severity = "info" if _is_smaller(run, silence) else "critical"
-        yield run.finding(severity, text, short=short, node=name, since_s=silence.since)
+        yield run.finding(_severity(run, silence), text, short=short, node=name, since_s=silence.since)
     if nodes.absent:
         expected = run.run.job.node_count or 0
         seen = expected - nodes.absent
@@ -137,14 +146,15 @@ NODES = Check(
         figures=("GPU use",),
     ),
     "Missing node",
-    "critical; warning for nodes that never appeared",
+    "critical; warning for nodes that never appeared, or without which the run makes steps",
     NodeLimits,
     missing_nodes,
     needs="a node that sends no more samples while others do, and whose log fell silent at the same time, or"
     " a run that has stalled as well.",
     excused="a node that still logs, silence of a node that never logs (often only rank 0 does) while the"
     " run makes progress, nodes that were replaced, and a server that reports only the leader. To a remark"
-    " (info): a node without which the run has started again and makes steps.",
+    " (info): a node without which the run has started again and makes steps, or for ten minutes makes them"
+    " without a start.",
     costs="all nodes, which wait for it",
     examples=(
         Example(
