@@ -19,7 +19,7 @@ from tui.screens.home.screen import HomeScreen
 class RecordingSession:
     """Notes what it is asked for; refuses some jobs."""
 
-    place = "acme"
+    remote_name = "acme"
     is_unsure = False
 
     def __init__(self, refused: tuple[str, ...] = ()) -> None:
