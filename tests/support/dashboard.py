@@ -163,9 +163,7 @@ async def settle(pilot: Pilot[Any]) -> None:
     shown = ""
     for number in range(20):  # a layout may have been drawn in part
         drawn = Pictures.drawn
-        await asyncio.sleep(0.02)
-        await textual.pilot.wait_for_idle(0)
-        pilot.app.screen._on_timer_update()
+        await pilot.pause(0.02)
         if number and drawn == Pictures.drawn:
             return
         if number:  # a clock that goes on draws the same again

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import textual.pilot
 from textual.pilot import Pilot
 from textual.screen import Screen
 
@@ -22,11 +21,8 @@ async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
     loop = asyncio.get_running_loop()
     give_up = loop.time() + PATIENCE_S
     while not condition():
-        assert loop.time() < give_up and pilot.app._exception is None, text_of(pilot.app)  # type: ignore[arg-type]
-        # Asking every widget whether it is done, as a pause does, takes most of the time of a wait.
-        await asyncio.sleep(POLL_EVERY_S)
-        await textual.pilot.wait_for_idle(0)
-        pilot.app.screen._on_timer_update()
+        assert loop.time() < give_up, text_of(pilot.app)  # type: ignore[arg-type]
+        await pilot.pause(POLL_EVERY_S)
 
 
 async def to_screen(pilot: Pilot[Any], screen: type[Screen[Any]], *keys: str) -> None:
