@@ -72,17 +72,17 @@ def main() -> None:
                 ("watch", job_id(emulator, f"titan-{LINES_PER_S}-lines")),
                 f"titan-{LINES_PER_S}",
                 12.0,
-                "sampled: a quarter requests and decodes new lines once a second, a quarter paints, an eighth"
-                " folds and lists them, a twelfth draws charts every five seconds, a twelfth polls status and"
-                " metrics; the rest is textual's messages and timers",
+                "sampled: a third requests, parses and compares new lines and those read again for late ones,"
+                " a quarter paints, a tenth shows charts and header, a twentieth appends lines; polling a"
+                " third less often saved 4%",
             ),
             (
                 "idle Home",
                 (),
                 "GPUs busy",
                 3.0,
-                "sampled: half requests, decodes and folds what is new of the running jobs, a quarter paints"
-                " (once in four seconds), a tenth lists jobs",
+                "sampled: a quarter requests, decodes and folds what is new of the running jobs, a fifth"
+                " paints and lays out, a sixth is the event loop itself, which wakes 23 times a second",
             ),
         )
         terminals: dict[str, Terminal] = {FLOOR: floor}
