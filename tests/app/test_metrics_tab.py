@@ -250,7 +250,7 @@ WORDS = {
     "explode": "✗ loss diverging for 8m: 8.45, was 0.917",
     "leak": "▲ GPU memory of node-2 GPU 7 full in 52m",
     "disk": "✗ disk of node-2 is 95% full",
-    "silent": "✗ node-2 silent for 15m",
+    "silent": "▲ node-2 silent for 15m",
     "idle": "ℹ node-2: GPUs idle",
     "overdue": "▲ no checkpoint for 2h 42m",
     "restarts": "▲ restarted 3 times, last 19m ago",
