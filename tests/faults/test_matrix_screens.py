@@ -158,9 +158,9 @@ async def test_a_download_that_cannot_be_planned_says_why_and_is_tried_again(fau
 
 
 def step_of(screen: DeployScreen) -> str:
-    """The question that waits for an answer; empty while none does."""
+    """The question that takes the next key as its answer; empty while none does."""
     form, panes = screen.snapshot.form, list(screen.query(QuestionPane))
-    if screen.snapshot.stage != "asking" or form is None or not panes:
+    if screen.snapshot.stage != "asking" or not panes or not panes[-1].has_focus_within:
         return ""
     return form.question.id if panes[-1].question.id == form.question.id else ""
 
