@@ -1,5 +1,6 @@
 """``bt-tui delete`` and ``stop``: what they ask, what they change, and what they leave alone."""
 
+import signal
 from collections.abc import Callable
 
 import pytest
@@ -118,6 +119,10 @@ def test_stop_at_a_terminal_shows_what_is_lost_before_it_asks(
         assert "Unsaved work: 1h" in terminal.text[:question]
         stops = [request for request in baseten.asked if request.path.endswith("/jobs/runs/stop")]
         assert len(stops) == (code == 0)
+    with AtTerminal("stop", "runs", environ=environ) as terminal:
+        terminal.sees("stop runs? [y/N]: ")
+        terminal.process.send_signal(signal.SIGINT)  # not only after the next enter
+        assert terminal.end() == 130
     with AtTerminal("stop", "runs", "--yes", environ=environ) as terminal:
         assert terminal.end() == 0
     assert "Unsaved work: 1h" in terminal.text and "[y/N]" not in terminal.text

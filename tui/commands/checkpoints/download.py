@@ -30,7 +30,7 @@ from tui.commands.support.output import CommandFailed, ExitCode, Output, cannot_
 from tui.commands.support.progress_line import failure_code, run_plan
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import rows_of
-from tui.commands.support.terminal import can_ask
+from tui.commands.support.terminal import asking, can_ask
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
@@ -185,12 +185,13 @@ def _settled(existing: str, plan: DownloadPlan) -> Existing:
             ExitCode.USAGE,
         )
     click.echo(sanitize(f"Other files already exist: {shown}"), err=True)
-    answer = click.prompt(
-        "Skip them, overwrite them, or rename the new ones",
-        type=click.Choice(CHOICES[1:]),
-        default="skip",
-        err=True,
-    )
+    with asking():
+        answer = click.prompt(
+            "Skip them, overwrite them, or rename the new ones",
+            type=click.Choice(CHOICES[1:]),
+            default="skip",
+            err=True,
+        )
     return Existing(answer)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,20 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+@contextmanager
+def asking() -> Iterator[None]:
+    """Let ctrl-c end a question, which blocks the event loop: asyncio's handler would wait for the loop."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
 def confirm(question: str, *, assume_yes: bool) -> None:
     """Return if the user agrees or ``assume_yes`` is set.
 
@@ -31,7 +46,8 @@ def confirm(question: str, *, assume_yes: bool) -> None:
         return
     if not can_ask():
         raise CommandFailed(f"{question} (no terminal to ask on; give --yes)", ExitCode.USAGE)
-    click.confirm(sanitize(question), abort=True, err=True)
+    with asking():
+        click.confirm(sanitize(question), abort=True, err=True)
 
 
 def need_terminal() -> None:
