@@ -36,13 +36,18 @@ class Checkpoints:
     async def files(self, project_id: str, job_id: str) -> AsyncIterator[CheckpointFile]:
         """Yield the files of all checkpoints, reading all pages. URLs are presigned: fetch without a key."""
         token: int | None = 0
+        listed: set[tuple[str, int]] = set()
         while token is not None:
             page = await self.files_page(project_id, job_id, page_token=token)
+            before = len(listed)
             for file in page.presigned_urls:
-                yield file
-            following = page.next_page_token
-            # An empty page also ends the listing, and a token that does not advance would loop forever.
-            token = following if page.presigned_urls and following is not None and following > token else None
+                identity = file.relative_file_name, file.node_rank
+                if identity not in listed:
+                    listed.add(identity)
+                    yield file
+            following, is_new = page.next_page_token, len(listed) > before
+            # A token that does not advance, or a page without a new file, would loop forever.
+            token = following if following is not None and following > token and is_new else None
 
     async def files_of(self, project_id: str, job_id: str, checkpoint_id: str) -> FileList:
         """Return the files of one checkpoint, of all nodes, in the server's order.
