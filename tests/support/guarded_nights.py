@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +51,33 @@ class Killed(BaseException):
     """The guard's process is gone."""
 
 
+class Threads(ThreadPoolExecutor):
+    """Threads that count what they have not done yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.busy = 0
+
+    def submit(self, *call: Any, **options: Any) -> Future[Any]:
+        self.busy += 1
+        work = super().submit(*call, **options)
+        work.add_done_callback(self._count_done)
+        return work
+
+    def _count_done(self, _work: Future[Any]) -> None:
+        self.busy -= 1
+
+
 class MortalClock(FastClock):
     """A clock that goes on once all runs of a guard wait, and kills it at some moments.
 
-    ``kills_at_s`` are the seconds that have passed then.
+    ``kills_at_s`` are the seconds that have passed then. ``in_flight`` requests and ``threads`` take no time.
     """
 
     def __init__(self) -> None:
         super().__init__(begin_s=EVENING.timestamp())
+        self.in_flight = 0
+        self.threads = Threads()
         self.kills_at_s: list[float] = []
         self._sleepers: list[tuple[float, int, asyncio.Event]] = []
 
@@ -76,6 +97,8 @@ class MortalClock(FastClock):
         """Let time pass, until cancelled."""
         while True:
             await asyncio.sleep(0.0005)  # real time for sockets and threads
+            if self.in_flight or self.threads.busy:
+                continue
             watching = sum(task.get_name().startswith("guard ") for task in asyncio.all_tasks())
             asleep = [sleeper for sleeper in self._sleepers if not sleeper[-1].is_set()]
             if len(asleep) == len(self._sleepers) >= max(1, watching):
@@ -112,6 +135,7 @@ class Night:
 
     async def guard(self, names: list[str], rules: GuardRules, **options: Any) -> None:
         """Run a guard until all runs have ended; it is started again whenever it is killed."""
+        asyncio.get_running_loop().set_default_executor(self.clock.threads)
         passing = asyncio.create_task(self.clock.run())
         try:
             await self._guard(names, rules, options)
@@ -122,6 +146,7 @@ class Night:
         while True:
             self.starts += 1
             client = TrainingClient(remote_of(self.server), clock=self.clock)
+            self._count_requests(client)
             if self.kills_after_stop:
                 self._kill_after_stop(client)
             try:
@@ -134,7 +159,7 @@ class Night:
                     known = guard.known_jobs().get(job_id)
                     if known is not None and known.resume is not None and known.resume.job_id:
                         ids.append(known.resume.job_id)
-                jobs = [await self._find(client, job_id) for job_id in ids]
+                jobs = await guard.find(partial(self._jobs, client, ids))
                 async with sending(reporting.delivery):
                     await guard.run(jobs)
                 return
@@ -142,6 +167,18 @@ class Night:
                 continue
             finally:
                 await client.aclose()
+
+    def _count_requests(self, client: TrainingClient) -> None:
+        attempt = client._transport._attempt
+
+        async def counted(*call: Any) -> Any:
+            self.clock.in_flight += 1
+            try:
+                return await attempt(*call)
+            finally:
+                self.clock.in_flight -= 1
+
+        client._transport._attempt = counted  # type: ignore[method-assign]
 
     async def job(self, name: str) -> TrainingJob:
         """Return a job, for those that act for the guard."""
@@ -170,6 +207,9 @@ class Night:
     @property
     def stop_requests(self) -> int:
         return self.server.handled("POST", "/stop")
+
+    async def _jobs(self, client: TrainingClient, ids: Iterable[str]) -> list[TrainingJob]:
+        return [await client.jobs.find(job_id) for job_id in ids]
 
     async def _find(self, client: TrainingClient, job_id: str) -> TrainingJob:
         return await retrying(
