@@ -172,6 +172,11 @@ class Watched:
         has_seen_start = self.works_since > min(starts, default=math.inf)
         return self.works_since + _WARM_UP_S if starts and has_seen_start else self.attempt_since
 
+    @property
+    def has_seen_its_data(self) -> bool:
+        """True in the third epoch or later: what caches the data has all of it."""
+        return (self.progress.epoch or 0) >= 2
+
     # Kind of run
 
     @cached_property

@@ -28,7 +28,7 @@ TEXT_CHARACTERS = 300
 
 MAY_FAIL = re2.compile(
     rb"ERR|rror|xception|raceback|SEVERE|CRITICAL|FATAL|atal|level|Interrupt|SystemExit|terminate called"
-    rb"|Segmentation|Abort|SIG|\b[EF] "
+    rb"|Segmentation|Abort|SIG|Xid|\b[EF] "
 )
 """A line without digits that has none of these is no error, unless the server says so."""
 

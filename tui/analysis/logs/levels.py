@@ -46,7 +46,7 @@ _AT_START = re.compile(
 # Google's logger and others in its format (absl, torch.distributed): I1121 12:00:00.123456; torch's own C++
 # code writes [E ProcessGroupNCCL.cpp:828]
 _GLOG = re.compile(
-    r"(?:\[?rank\d+\]?: ?)?\[?(?P<word>[IWEFD])(?:(?:\d{4}|\d{8}) \d\d:\d\d:\d\d| [A-Za-z_]{1,60}+\.cpp:\d)"
+    r"(?:\[?rank\d+\]?: ?)?\[?(?P<word>[IWEFD])(?:(?:\d{3,4}|\d{8}) \d\d:\d\d:\d\d| [A-Za-z_]{1,60}+\.cpp:\d)"
 )
 _BETWEEN = re.compile(
     rf"(?: - | ?\| ?|\[|<|[\w.\]]:)(?P<word>{_WORD}) *(?: - |\||\]|>|:)"
@@ -74,6 +74,9 @@ _HARD_ENDS = (
     "CUDA error:",
     "npm ERR!",
 )
+
+DRIVER_REPORT = "NVRM: Xid"
+"""How NVIDIA's driver begins what it reports of a GPU, behind the kernel's time."""
 
 
 def level_of(message: str, server_level: str | None = None) -> LogLevel | Literal[""]:
@@ -143,5 +146,5 @@ _WORDS = re.compile(r"[A-Za-z]{3} [A-Za-z]{2}")
 
 def _hard_end(head: str) -> LogLevel | Literal[""]:
     if not head.startswith(_HARD_ENDS):
-        return ""
+        return "ERROR" if DRIVER_REPORT in head else ""
     return "WARNING" if head.startswith("warning: ") else "ERROR"

@@ -17,6 +17,7 @@ from tui.analysis.health.check import (
     limit,
 )
 from tui.analysis.logs.error_tally import KEPT_ERRORS
+from tui.analysis.logs.levels import DRIVER_REPORT
 from tui.analysis.progress.lines.shape import without_digits
 from tui.text.sanitize import sanitize
 from tui.text.units import counted, duration
@@ -51,6 +52,9 @@ def find(run: Watched, limits: Limits) -> Findings:
     ]
     if not recent or run.has_stalled:
         return
+    # Steps show that the code goes on, but not that a GPU is well.
+    of_gpus = [error for error in recent if DRIVER_REPORT in error.text]
+    recent = of_gpus or recent
     first_s, newest_s = (error.at_ns / NS_PER_S for error in (recent[0], recent[-1]))
     quote = sanitize(recent[0].text)
     ago = duration(max(0.0, run.now_s - first_s))
@@ -66,8 +70,8 @@ def find(run: Watched, limits: Limits) -> Findings:
     severity: Severity = "warning"
     survived = {without_digits(each.text) for each in errors.kept if each.at_ns / NS_PER_S < survived_s}
     if newest_s < survived_s:
-        severity, text = "info", f"{text} (training continued)"
-    elif all(without_digits(each.text) in survived for each in recent):
+        severity, text = "warning" if of_gpus else "info", f"{text} (training continued)"
+    elif not of_gpus and all(without_digits(each.text) in survived for each in recent):
         severity, text = "info", f"{text} (survived before)"
     yield run.finding(severity, text, short=short, since_s=first_s)
 
@@ -82,7 +86,8 @@ CHECK = Check(
     " quoted.",
     excused="errors that the run may still survive, and those of a stalled run, which quotes the first. To a"
     " remark (info): those after which it made steps, another count moved, or, before the first step, the"
-    " log went on; and those that differ from such ones only in numbers.",
+    " log went on; and those that differ from such ones only in numbers; but not what the driver reports of a"
+    " GPU (Xid).",
     ends="`errors_within_s` after the newest",
     costs="unknown",
     examples=(
@@ -90,6 +95,11 @@ CHECK = Check(
             "two errors",
             "2 errors: no server",
             others=((6000, "ERROR: no server"), (6600, "ValueError: again")),
+        ),
+        Example(
+            "a GPU whose driver reports errors",
+            "2 errors: [6000.1] NVRM: Xid",
+            others=tuple((at, f"[{at}.1] NVRM: Xid (PCI:0000:9b:00): 92, pid=71") for at in (6000, 6600)),
         ),
         Example(
             "what TensorFlow always prints",

@@ -36,6 +36,9 @@ from tui.text.units import BYTES_PER_MIB, bytes_iec, duration, percent
 _PARTS, _STEADY = 4, 0.4
 """Steady growth has this share of its mean in each part of the window."""
 
+_LEAK_S = 45 * MINUTE_S
+"""What has grown for so long without slowing down goes on."""
+
 _NEARLY_FULL, _TOOTH_S = 0.95, 3 * HOUR_S
 """The first tooth of a saw, or what is read once, ends before: by this share of a disk, or this time."""
 
@@ -51,9 +54,9 @@ class GrowthLimits:
 
 
 class Forecast(NamedTuple):
-    """Growth per second, the time until the limit, since when it grows (epoch s), and two facts about that.
+    """Growth per second, the time until the limit, since when it grows (epoch s), and facts about that.
 
-    ``is_sure``: it has lasted. ``is_early``: it began soon after the start.
+    ``is_sure``: it has lasted. ``is_early``: it began soon after the start. ``is_near``: hardly any is left.
     """
 
     rate: float
@@ -61,6 +64,7 @@ class Forecast(NamedTuple):
     since: float
     is_sure: bool
     is_early: bool
+    is_near: bool
 
 
 def forecast(
@@ -118,7 +122,8 @@ def forecast(
         if full_in_s <= min(within_s, run.left_s):
             is_sure = not slows and at - since >= sure_s
             if is_sure or used >= 0.7 * size:
-                return Forecast(rate, full_in_s, since, is_sure, since < grown.times[0] + HOUR_S / 2)
+                is_early, is_near = since < grown.times[0] + HOUR_S / 2, used >= _NEARLY_FULL * size
+                return Forecast(rate, full_in_s, since, is_sure, is_early, is_near)
     return None
 
 
@@ -155,7 +160,7 @@ def filling(
             text += f", will be full in {duration(ahead.full_in_s)}"
             short += f" in {duration(ahead.full_in_s)}"
         # A run's first checkpoints may be pruned in time: only what is nearly full is sure to fill.
-        is_near = ahead.full_in_s <= limits.growth_window_s or used >= _NEARLY_FULL
+        is_near = ahead.is_near or ahead.full_in_s <= limits.growth_window_s
         severity: Severity = "warning" if is_near or ahead.is_sure else "info"
         if ahead.full_in_s < HOUR_S and used >= limits.disk_share:
             severity = "critical"
@@ -218,7 +223,7 @@ def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
         for node in nodes
         for part, series, limit_mib, sure_s in (
             *(
-                (f"GPU memory of {node.name} GPU {gpu}", series, machine.gpu_memory_limit_mib, 0.75 * HOUR_S)
+                (f"GPU memory of {node.name} GPU {gpu}", series, machine.gpu_memory_limit_mib, _LEAK_S)
                 for gpu, series in zip(node.gpus, node.gpu_memory, strict=True)
             ),
             (f"memory of {node.name}", node.cpu_memory, machine.memory_limit_mib, 2 * HOUR_S),
@@ -233,13 +238,13 @@ def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
     full = duration(full_in_s)
     names = {name for _, name, _, _ in leaks}
     # Memory that has room for the data fills with it, from the start and on all nodes alike, up to a level.
-    is_cache = (
-        not part.startswith("GPU")
-        and len(names) == len(nodes)
-        and worst.is_early
-        and run.now_s - worst.since < _TOOTH_S
+    lasts_s = run.now_s - worst.since
+    is_cache = not part.startswith("GPU") and (
+        len(names) == len(nodes) and worst.is_early and lasts_s < _TOOTH_S and not run.has_seen_its_data
     )
-    is_sure = worst.is_sure and not is_cache and not run.steps_take_longer(worst.since)
+    # What has grown for as long as it will take to be full will be.
+    is_proven = worst.is_sure or lasts_s >= max(_LEAK_S, worst.full_in_s)
+    is_sure = (worst.is_near or (is_proven and not is_cache)) and not run.steps_take_longer(worst.since)
     text = f"{part}{more} leaks {bytes_iec(worst.rate * 3600)}/h: full in {full}"
     node = names.pop() if len(names) == 1 < len(nodes) else None
     yield run.finding(
@@ -258,8 +263,9 @@ MEMORY = Check(
     GrowthLimits,
     leaking_memory,
     needs="memory of a GPU or node above 70% that has grown in each quarter of the window and will be full"
-    " before the run ends. A warning after 45 minutes of growth of GPU memory, two hours of a node's, and"
-    " three if that of all nodes grows from the start, as while they cache the data.",
+    " before the run ends. A warning after 45 minutes of growth of GPU memory; of a node's after two hours,"
+    " or 45 minutes and as long as it will take to be full; in the first two epochs after three hours if that"
+    " of all nodes grows from the start, as caches do; or from 95% on.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth, up to its highest"
     " level since the last restart. To a remark (info): memory of steps that take longer than before.",
     costs="nothing until memory is full, then the work since the last checkpoint",

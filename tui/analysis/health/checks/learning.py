@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from statistics import median
 
-from tui.analysis.health.check import HOUR_S, Check, Example, FindingKind, Findings, NoLimits, Watched
+from tui.analysis.health.check import (
+    ASIDE_S,
+    HOUR_S,
+    Check,
+    Example,
+    FindingKind,
+    Findings,
+    NoLimits,
+    Watched,
+)
 from tui.analysis.health.checks.loss import NEWEST, rise_of
 from tui.analysis.health.windows import holds_since, level_between, since_start, values_between
 from tui.text.units import number
 
 _REWARD = re.compile(r"(?i)^(?!.*(?:std|var))(?:.*[^a-z])?(?:reward|score|return)s?(?![a-z])")
 """Rewards, but not how much they differ."""
+_FALLEN, _GROWN = 1.5, 3.0  # From these many times a level on it is another one: of rewards, of gradients.
 
 
 def not_learning(run: Watched, _limits: NoLimits) -> Findings:
@@ -99,25 +110,31 @@ NOT_LEARNING = Check(
 
 
 def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
-    known = (each for each in (*run.held.values(), *run.found) if str(each.kind) == "loss-exploding")
-    begins = [each.since.timestamp() for each in known if each.since is not None]
-    if run.has("loss-exploding") and begins:
-        since, cause = min(begins), "the loss diverges"
-    elif norms := rise_of(since_start(run.progress.grad_norm_series, run.attempt_since), 3.0):
-        since, cause = norms.since, f"gradients grew from {number(norms.best)} to {number(norms.now)}"
-    else:
-        return
-    for name, series in run.progress.metrics.items():
-        before = values_between(series, run.attempt_since, since)
-        after = values_between(series, since)
-        if not _REWARD.search(name) or len(after) < NEWEST or len(before) < 6 * NEWEST:
+    norms = since_start(run.progress.grad_norm_series, run.attempt_since)
+    for name, rewards in run.progress.metrics.items():
+        if not _REWARD.search(name):
             continue
-        levels, now = level_between(before, len(before) // NEWEST), median(after[-NEWEST:])
+        series = since_start(rewards, run.attempt_since)
+        fall = rise_of(replace(series, values=tuple(-value for value in series.values)), _FALLEN)
+        if fall is None:
+            continue
+        before = values_between(series, end=fall.since)
+        levels = level_between(before, max(1, len(before) // NEWEST))
+        now, began = -fall.now, min(levels[: levels.index(max(levels)) + 1])
         # Harder tasks cost a part of what was learned, and gradients stay what they were.
-        if now < min(levels) and levels[-1] > levels[0]:
-            short = f"{name} fell to {number(now)}, was {number(levels[-1])}"
-            yield run.finding("warning", f"{short}, while {cause}", short=short, since_s=since)
-            return
+        if not now < began < max(levels):
+            continue
+        usual, grown = values_between(norms, end=fall.since), values_between(norms, fall.since - ASIDE_S)
+        peak = max(level_between(grown, max(1, len(grown) // NEWEST)), default=0.0)
+        if usual and peak > _GROWN * median(usual):
+            cause = f"gradients grew from {number(median(usual))} to {number(peak)}"
+        elif run.has("loss-exploding"):
+            cause = "the loss diverges"
+        else:
+            continue
+        short = f"{name} fell to {number(now)}, was {number(-fall.best)}"
+        yield run.finding("warning", f"{short}, while {cause}", short=short, since_s=fall.since)
+        return
 
 
 COLLAPSED = Check(
@@ -128,8 +145,8 @@ COLLAPSED = Check(
     "warning",
     NoLimits,
     collapsed_reward,
-    needs="a reward, score or return that had grown and is now below all that the run began with, while its"
-    " gradients are three times as large as usual, or its loss diverges.",
+    needs="a reward, score or return that had grown and is now below all that the run began with, since its"
+    " gradients were three times as large as usual, or its loss diverged.",
     excused="a reward that falls while gradients and loss stay, as with harder tasks.",
     ends="when the reward or the gradients are back",
     costs="all that is computed from then on, unless the reward recovers",

@@ -342,6 +342,9 @@ class OverfittingLimits:
     overfit_share: float = limit(0.05, "Minimum rise of the evaluation loss, as a share of its lowest level.")
 
 
+_FAR = 10.0  # Many go on for some epochs after the best evaluation, but not to this many times the share.
+
+
 def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
     series = since_start(run.progress.eval_loss_series, run.attempt_since)
     points = [
@@ -358,23 +361,24 @@ def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
     newest = levels[-limits.overfit_evaluations :]
     share = run.eased(limits.overfit_share, 0.0, held=run.is_held())
     has_risen = newest[-1] > best + max(share * abs(best), 3.0 * noise)
-    stays = newest[-1] >= max(newest) - noise and min(newest) > best + noise
+    is_far = newest[-1] > (1 + _FAR * limits.overfit_share) * best > 0
     before = values_between(run.progress.loss_series, times[levels.index(best)], since + 1)
     after = values_between(run.progress.loss_series, times[-3])
     falls = before and after and median(before) - median(after) > 0.01 * abs(median(before))
-    if has_risen and stays and falls:
+    if has_risen and min(newest) > best and falls:
         steps = run.progress.step_series
         at = bisect_right(steps.times, since) - 1
         where = f" at step {steps.values[at]:.0f}" if at >= 0 else ""
         figures = f"{number(newest[-1])}, was {number(best)}{where}"
         text = f"evaluation loss rises while the training loss falls: {figures}"
-        yield run.finding("info", text, short=f"eval loss rises: {figures}", since_s=since)
+        severity = run.lasting("warning" if is_far else "info")
+        yield run.finding(severity, text, short=f"eval loss rises: {figures}", since_s=since)
 
 
 OVERFITTING = Check(
     FindingKind("overfitting", 160, "overfitting", lines="onset", figures=("loss", "evaluation loss")),
     "Overfitting",
-    "info",
+    "info; warning from ten times `overfit_share`",
     OverfittingLimits,
     overfitting_loss,
     needs="an evaluation loss that has risen by `overfit_share` and beyond its noise since its lowest level,"

@@ -182,17 +182,18 @@ def missing_metrics(run: Watched, limits: MetricsLimits) -> Findings:
         return
     asked_at = run.run.health_metrics_at if run.run.health_metrics is not None else run.run.metrics_at
     silent_s = run.now_s - at
+    still_logs = run.now_s - log_at < after_s
     # Metrics last requested longer ago than this are old only because nothing polls them.
     is_polled = asked_at is not None and (run.run.at - asked_at).total_seconds() <= 90.0
     if is_polled and silent_s > max(after_s, STEPS * run.metrics.step_s):
-        text = f"no metrics for {duration(silent_s)}{', still logging' if log_at > at else ''}"
+        text = f"no metrics for {duration(silent_s)}{', still logging' if still_logs else ''}"
         yield run.finding("warning", text, since_s=at)
     nodes = Presence(run, run.rules.limits(NodeLimits).missing_after_s)
     for silence in nodes.silences:
         # While a run shows life, a short gap in its metrics is nobody's problem.
         is_alive = silence.logs or (not silence.died and run.makes_progress and not _is_smaller(run, silence))
         if is_alive and silence.lasts_s > max(after_s, STEPS * silence.step_s):
-            evidence = "; the run is still logging" if log_at > silence.since else ""
+            evidence = "; the run is still logging" if still_logs else ""
             if nodes.last_line_s.get(silence.node, 0.0) > silence.since:
                 evidence = ", still logging"
             text = f"{silence.node}: no metrics for {duration(silence.lasts_s)}{evidence}"

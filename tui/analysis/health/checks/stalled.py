@@ -106,7 +106,11 @@ def _patience(run: Watched, since: float) -> float:
         fmean(then) < _FULL - 0.02 and min(now[1:] or [0.0]) >= _FULL for then, now in compared
     ):
         return 0.5
-    for then, now in compared:
+    # The mean of a node hides a hang that leaves some of its GPUs at 0% and the others at 100%.
+    for gpu in (gpu for node in run.metrics.nodes for gpu in node.gpu_utilization):
+        then, now = values_between(gpu, begin, since), values_between(gpu, since + MINUTE_S, run.now_s)
+        if not then or not now:
+            continue
         varies = pstdev(now) > pstdev(then) / 2
         if WORKING <= fmean(now) < (_FULL - 0.02 if varies else 0.9 * fmean(then)):
             return 2.0
