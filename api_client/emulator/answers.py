@@ -9,7 +9,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import to_json, to_jsonable_python
@@ -48,6 +48,9 @@ def new_id() -> str:
     return "".join(secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH))
 
 
+Record = TypeVar("Record")
+
+
 class JsonAnswer(Response):
     media_type = "application/json"
 
@@ -78,6 +81,13 @@ class ApiFault(Exception):
 
 def not_found(what: str, identity: str) -> ApiFault:
     return ApiFault(404, "NOT_FOUND", f"{what} {identity!r} not found")
+
+
+def existing(record: Record | None, what: str, identity: str) -> Record:
+    """Return what was looked up; raise a 404 if there is none."""
+    if record is None:
+        raise not_found(what, identity)
+    return record
 
 
 def invalid(message: str) -> ApiFault:

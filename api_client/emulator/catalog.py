@@ -11,42 +11,36 @@ from api_client.models import InstanceType, InstanceTypePrice
 MIB_PER_GIB = 1024
 
 
-def _cpu_machine(cores: int, memory_gib: int) -> InstanceType:
+def _machine(
+    cores: int, memory_gib: int, gpu_type: str | None = None, gpu_count: int = 0, gpu_gib: int = 0
+) -> InstanceType:
+    size = f"{cores}x{memory_gib}"
     return InstanceType(
-        id=f"cpu-{cores}x{memory_gib}",
-        name=f"{cores}x{memory_gib}",
+        id=f"{gpu_type.lower()}-{gpu_count}-{size}" if gpu_type else f"cpu-{size}",
+        name=f"{gpu_type}:{gpu_count} {size}" if gpu_type else size,
         memory_limit_mib=memory_gib * MIB_PER_GIB,
         millicpu_limit=cores * 1000,
-    )
-
-
-def _gpu_machine(gpu_type: str, gpu_gib: int, count: int, cores: int, memory_gib: int) -> InstanceType:
-    return InstanceType(
-        id=f"{gpu_type.lower()}-{count}-{cores}x{memory_gib}",
-        name=f"{gpu_type}:{count} {cores}x{memory_gib}",
-        memory_limit_mib=memory_gib * MIB_PER_GIB,
-        millicpu_limit=cores * 1000,
-        gpu_count=count,
+        gpu_count=gpu_count,
         gpu_type=gpu_type,
-        gpu_memory_limit_mib=gpu_gib * MIB_PER_GIB,
+        gpu_memory_limit_mib=gpu_gib * MIB_PER_GIB or None,
     )
 
 
 _PRICED: tuple[tuple[InstanceType, float], ...] = (
-    (_cpu_machine(1, 2), 0.00058),
-    (_cpu_machine(4, 16), 0.00346),
-    (_cpu_machine(16, 64), 0.01382),
-    (_cpu_machine(64, 256), 0.05528),
-    (_gpu_machine("L4", 24, 1, 4, 16), 0.01414),
-    (_gpu_machine("L4", 24, 4, 48, 192), 0.06672),
-    (_gpu_machine("A10G", 24, 1, 8, 32), 0.02424),
-    (_gpu_machine("A10G", 24, 4, 48, 192), 0.09454),
-    (_gpu_machine("H100", 80, 1, 26, 234), 0.10833),
-    (_gpu_machine("H100", 80, 2, 52, 468), 0.21667),
-    (_gpu_machine("H100", 80, 4, 104, 936), 0.43333),
-    (_gpu_machine("H100", 80, 8, 208, 1872), 0.86667),
-    (_gpu_machine("H200", 141, 1, 26, 234), 0.12500),
-    (_gpu_machine("H200", 141, 8, 208, 1872), 1.00000),
+    (_machine(1, 2), 0.00058),
+    (_machine(4, 16), 0.00346),
+    (_machine(16, 64), 0.01382),
+    (_machine(64, 256), 0.05528),
+    (_machine(4, 16, "L4", 1, 24), 0.01414),
+    (_machine(48, 192, "L4", 4, 24), 0.06672),
+    (_machine(8, 32, "A10G", 1, 24), 0.02424),
+    (_machine(48, 192, "A10G", 4, 24), 0.09454),
+    (_machine(26, 234, "H100", 1, 80), 0.10833),
+    (_machine(52, 468, "H100", 2, 80), 0.21667),
+    (_machine(104, 936, "H100", 4, 80), 0.43333),
+    (_machine(208, 1872, "H100", 8, 80), 0.86667),
+    (_machine(26, 234, "H200", 1, 141), 0.12500),
+    (_machine(208, 1872, "H200", 8, 141), 1.00000),
 )
 
 INSTANCE_TYPES: tuple[InstanceType, ...] = tuple(machine for machine, _ in _PRICED)
@@ -77,9 +71,11 @@ def instance_for(gpu_type: str | None, gpu_count: int, cpu_cores: float = 0) -> 
 
     The GPU type must match exactly; a CPU job (``gpu_count`` 0) gets a machine without GPUs.
     """
-    for machine in INSTANCE_TYPES:
-        wanted_type = gpu_type if gpu_count else None
-        enough = machine.gpu_count >= gpu_count and machine.millicpu_limit >= cpu_cores * 1000
-        if machine.gpu_type == wanted_type and enough:
-            return machine
-    return None
+    matches = (
+        machine
+        for machine in INSTANCE_TYPES
+        if machine.gpu_type == (gpu_type if gpu_count else None)
+        and machine.gpu_count >= gpu_count
+        and machine.millicpu_limit >= cpu_cores * 1000
+    )
+    return next(matches, None)

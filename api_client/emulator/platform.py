@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from api_client.clock import Clock
-from api_client.emulator.answers import invalid, new_id, not_found
-from api_client.emulator.backend import Backend
+from api_client.emulator.answers import existing, invalid, new_id, not_found, not_found
+from api_client.emulator.fleet.backend import FleetBackend
 from api_client.emulator.job_spec import CheckedJobSpec, check_job_spec
+from api_client.emulator.runner.backend import LocalBackend
 from api_client.emulator.store.blobs import Signer
 from api_client.emulator.store.stores import StoredProject, Stores, new_sessions
 from api_client.models import (
@@ -31,19 +32,11 @@ HOLDING_STATUSES = frozenset({JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.
 UNKNOWN_TIME = datetime.min.replace(tzinfo=UTC)
 
 
-class JobRunner(Backend, Protocol):
-    """The backend that accepts new jobs."""
+Backend = LocalBackend | FleetBackend
+"""A source of jobs. Reads are plain calls, safe from any thread; actions run on the event loop.
 
-    async def start(self) -> None:
-        """Resume the state that the last process left behind."""
-
-    async def close(self) -> None: ...
-
-    async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob: ...
-
-    async def preempt(self, job_id: str) -> TrainingJob: ...
-
-    async def forget_project(self, project_id: str) -> None: ...
+Every method that takes a ``job_id`` may assume that ``owns(job_id)`` is true: unknown ids never reach it.
+"""
 
 
 class Platform:
@@ -59,7 +52,7 @@ class Platform:
         data_dir: Path,
         signer: Signer,
         clock: Clock,
-        local: JobRunner,
+        local: LocalBackend,
         backends: Sequence[Backend] = (),
         workspace_name: str = "Emulator",
     ) -> None:
@@ -98,10 +91,7 @@ class Platform:
         return self._project(stored, next(iter(self.project_jobs(project_id)), None))
 
     def stored_project(self, project_id: str) -> StoredProject:
-        stored = self.stores.projects.get(project_id)
-        if stored is None:
-            raise not_found("Training project", project_id)
-        return stored
+        return existing(self.stores.projects.get(project_id), "Training project", project_id)
 
     def project_jobs(self, project_id: str) -> list[TrainingJob]:
         return [job for job in self.jobs() if job.project_id == project_id]
@@ -126,21 +116,18 @@ class Platform:
         return job
 
     def team(self, team_id: str) -> Team:
-        team = self.stores.teams.get(team_id)
-        if team is None:
-            raise not_found("Team", team_id)
-        return team
+        return existing(self.stores.teams.get(team_id), "Team", team_id)
 
     # Actions
 
     def upsert_project(self, name: str, team: Team) -> TrainingProject:
         """Return the team's project with that name, creating it if necessary."""
-        existing = self.stores.projects.named(name, team.id)
-        if existing is None:
+        project = self.stores.projects.named(name, team.id)
+        if project is None:
             now = self.now()
-            existing = StoredProject(new_id(), name, team.id, created_at=now, updated_at=now)
-            self.stores.projects.add(existing)
-        return self.project(existing.id)
+            project = StoredProject(new_id(), name, team.id, created_at=now, updated_at=now)
+            self.stores.projects.add(project)
+        return self.project(project.id)
 
     async def delete_project(self, project_id: str) -> None:
         """Delete a project and all of its jobs."""

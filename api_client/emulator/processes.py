@@ -31,7 +31,8 @@ class EmulatorChild:
     The child's standard input is its lifeline: a pipe whose other end only this process holds. When this
     process ends, even by ``kill -9``, the pipe closes and the child ends itself and its jobs. Without a
     ``data_dir`` the child uses a temporary folder, which is deleted when it stops. ``program`` are Python's
-    arguments for another program that takes the emulator's options. The attributes are set once it is ready.
+    arguments for another program that takes the emulator's options. A shared one has no lifeline, so that it
+    can outlive this process. The attributes are set once it is ready.
     """
 
     def __init__(
@@ -43,16 +44,18 @@ class EmulatorChild:
         port: int = 0,
         url_lifetime_s: int | None = None,
         program: Sequence[str] = ("-m", "api_client.emulator"),
+        is_shared: bool = False,
     ) -> None:
         self._arguments = [*program, "--port", str(port), "--world", world, "--speed", str(speed)]
-        self._arguments += ["--lifeline-fd", "0"]
+        if not is_shared:
+            self._arguments += ["--lifeline-fd", "0"]
         if url_lifetime_s is not None:
             self._arguments += ["--url-lifetime", str(url_lifetime_s)]
-        self._data_dir = data_dir
-        self._temporary: Path | None = None
-        self._process: _Process | None = None
+        self._is_shared = is_shared
+        self._is_temporary = data_dir is None
+        self._process: subprocess.Popen[bytes] | None = None
         self.url, self.pid = "", 0
-        self.data_dir = self.key_file = Path()
+        self.data_dir, self.key_file = data_dir or Path(), Path()
 
     @property
     def key(self) -> str:
@@ -66,35 +69,60 @@ class EmulatorChild:
         }
 
     def launch(self) -> None:
-        arguments, data_dir = self._arguments, self._data_dir
-        if data_dir is None:
-            data_dir = self._temporary = Path(tempfile.mkdtemp(prefix="bt-tui-demo-"))
+        arguments = self._arguments
+        if self._is_temporary:
+            self.data_dir = Path(tempfile.mkdtemp(prefix="bt-tui-demo-"))
             arguments = [*arguments, "--ephemeral"]
-        self._process = _Process(data_dir, arguments, stdin=subprocess.PIPE)
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 – closed in ``shut_down``
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", *arguments, "--data", str(self.data_dir)],
+            stdin=subprocess.DEVNULL if self._is_shared else subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+            env=child_environment(),
+            start_new_session=True,
+        )
 
-    def wait_ready(self) -> None:
-        """Block until the emulator answers; raise ``EmulatorFailed`` if it exits or times out."""
-        assert self._process is not None
-        address = self._process.address()
-        self.url, self.pid = address.url, address.pid
-        self.data_dir, self.key_file = Path(address.data_dir), Path(address.key_file)
+    def wait_ready(self) -> EmulatorAddress:
+        """Block until the emulator answers; raise ``EmulatorFailed`` with its own error output."""
+        process = self._process
+        assert process is not None
+        deadline = time.monotonic() + 30.0
+        while process.poll() is None and time.monotonic() < deadline:
+            address = published_address(self.data_dir)
+            if address is not None and address.pid == process.pid:
+                self.url, self.pid = address.url, address.pid
+                self.data_dir, self.key_file = Path(address.data_dir), Path(address.key_file)
+                return address
+            time.sleep(0.02)
+        self._errors.seek(0)
+        if message := self._errors.read().decode(errors="replace").strip():
+            raise EmulatorFailed(f"the emulator did not start: {message[-2000:]}")
+        if process.returncode is None:
+            raise EmulatorFailed("the emulator did not respond in time")
+        raise EmulatorFailed(f"the emulator exited with code {process.returncode} during startup")
 
     def shut_down(self) -> None:
         """Stop the emulator and wait for it to exit; do nothing if it is not running."""
         if self._process is None:
             return
-        process = self._process.popen
-        assert process.stdin is not None
-        process.stdin.close()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
         try:
-            process.wait(6.0)
+            self._process.wait(0.0 if self._is_shared else 6.0)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        self._process.close()
+            self._process.kill()
+            self._process.wait()
+        self._errors.close()
         self._process = None
-        if self._temporary is not None:
-            remove_tree(self._temporary)
+        if self._is_temporary:
+            remove_tree(self.data_dir)
+
+    def leave_running(self) -> None:
+        """Let a shared emulator outlive this process."""
+        assert self._process is not None
+        self._process.returncode = 0  # detached on purpose: Popen must not wait for it or warn
+        self._errors.close()
 
     def __enter__(self) -> Self:
         try:
@@ -107,40 +135,6 @@ class EmulatorChild:
 
     def __exit__(self, *_: object) -> None:
         self.shut_down()
-
-
-class _Process:
-    """An emulator's process, which publishes its address in its data folder once it answers."""
-
-    def __init__(self, data_dir: Path, arguments: Sequence[str], *, stdin: int) -> None:
-        self._data_dir = data_dir
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 – closed in ``close``
-        self.popen = subprocess.Popen(
-            [sys.executable, "-P", *arguments, "--data", str(data_dir)],
-            stdin=stdin,
-            stdout=subprocess.DEVNULL,
-            stderr=self._errors,
-            env=child_environment(),
-            start_new_session=True,
-        )
-
-    def address(self) -> EmulatorAddress:
-        """Wait for the address; raise ``EmulatorFailed`` with the emulator's own error output."""
-        deadline = time.monotonic() + 30.0
-        while self.popen.poll() is None and time.monotonic() < deadline:
-            address = published_address(self._data_dir)
-            if address is not None and address.pid == self.popen.pid:
-                return address
-            time.sleep(0.02)
-        self._errors.seek(0)
-        if message := self._errors.read().decode(errors="replace").strip():
-            raise EmulatorFailed(f"the emulator did not start: {message[-2000:]}")
-        if self.popen.returncode is None:
-            raise EmulatorFailed("the emulator did not respond in time")
-        raise EmulatorFailed(f"the emulator exited with code {self.popen.returncode} during startup")
-
-    def close(self) -> None:
-        self._errors.close()
 
 
 def child_environment() -> dict[str, str]:
@@ -164,20 +158,17 @@ def ensure_running(data_dir: Path) -> EmulatorAddress:
     address = running_address(data_dir)
     if address is not None:
         return address
-    arguments = ["-m", "api_client.emulator", "--world", "empty"]
-    process = _Process(data_dir, arguments, stdin=subprocess.DEVNULL)
+    child = EmulatorChild(world="empty", data_dir=data_dir, is_shared=True)
+    child.launch()
     try:
-        address = process.address()
-        process.popen.returncode = 0  # detached on purpose: Popen must not wait for it or warn
+        address = child.wait_ready()
+        child.leave_running()
     except EmulatorFailed:
-        process.popen.kill()
-        process.popen.wait()
+        child.shut_down()
         # Another process may have started an emulator at the same time; use that one.
         address = running_address(data_dir)
         if address is None:
             raise
-    finally:
-        process.close()
     return address
 
 

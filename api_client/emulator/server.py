@@ -23,7 +23,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from api_client.clock import Clock, SystemClock
 from api_client.emulator.app import build_app
-from api_client.emulator.backend import Backend
 from api_client.emulator.data_folder import (
     DataFolder,
     EmulatorAddress,
@@ -78,7 +77,7 @@ def create_world(
     """
     stores = Stores(database, data_dir)
     team = stores.teams.ensure("Research", clock.now())
-    simulated: list[Backend] = []
+    simulated = []
     if kind == "demo":
         sim_clock = open_sim_clock(database, now=clock.now(), speed=speed)
         fleet = FleetBackend(database, sim_clock=sim_clock, now=clock.now, script=script or DEMO_SCRIPT)
@@ -124,8 +123,8 @@ def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], Non
     """
     folder = DataFolder(options.data_dir)
     try:
-        listener = listen(8765 if options.port is None else options.port)
-        with listener, _logging_to(folder.log_path):
+        with listen(8765 if options.port is None else options.port) as listener:
+            _log_to(folder.log_path)
             asyncio.run(_serve(options, folder, listener, on_ready))
     finally:
         folder.close()
@@ -278,25 +277,14 @@ def _endings(server: uvicorn.Server, lifeline_fd: int | None) -> Iterator[None]:
         deadline.cancel()
 
 
-class LogFile(logging.FileHandler):
-    def handleError(self, record: logging.LogRecord) -> None:
-        """Drop a line that can't be written, such as on a full disk; the default prints a traceback."""
-
-
-@contextmanager
-def _logging_to(path: Path) -> Iterator[None]:
+def _log_to(path: Path) -> None:
     """Log warnings and errors of this process to a file instead of the terminal.
 
-    The file is opened now: when something has to be logged, there may be no free descriptor.
+    The file is opened now: when something has to be logged, there may be no free descriptor. A line that
+    can't be written, such as on a full disk, is dropped.
     """
     with usable(path.parent):
-        handler = LogFile(path)
+        handler = logging.FileHandler(path)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
-    handler.setLevel(logging.WARNING)
-    root = logging.getLogger()
-    root.addHandler(handler)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
-        handler.close()
+    logging.raiseExceptions = False
+    logging.getLogger().addHandler(handler)

@@ -30,7 +30,7 @@ MACHINE = instance("H100:8 208x1872")
 
 
 class FakeBackend:
-    """Implements ``Backend`` and ``JobRunner``."""
+    """Has the methods of the emulator's ``LocalBackend``."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, TrainingJob] = {}

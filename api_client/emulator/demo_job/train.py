@@ -32,14 +32,12 @@ Example = tuple[list[float], int]
 """64 pixels from 0 to 1, row by row, and the digit."""
 
 
-def load_digits() -> tuple[list[Example], list[Example]]:
-    """Load the images that ship with the package (see DATA.md): for training, and a fifth for evaluation."""
+def load_digits() -> list[Example]:
+    """Load the images that ship with the package (see DATA.md), shuffled."""
     with gzip.open(Path(__file__).with_name("digits.csv.gz"), "rt") as lines:
         rows = [[int(number) for number in line.split(",")] for line in lines]
-    examples = [([pixel / 16 for pixel in row[:PIXELS]], row[PIXELS]) for row in rows]
-    random.Random(SEED).shuffle(examples)
-    held_out = len(examples) // 5
-    return examples[held_out:], examples[:held_out]
+    random.Random(SEED).shuffle(rows)
+    return [([pixel / 16 for pixel in row[:PIXELS]], row[PIXELS]) for row in rows]
 
 
 def probabilities(parameters: array[float], image: list[float]) -> list[float]:
@@ -66,47 +64,24 @@ def loss_and_gradient(parameters: array[float], batch: list[Example]) -> tuple[f
     return loss, gradient
 
 
-class Group:
-    """All ranks of a run. Sums are made in rank order, so that every run gives identical bits.
+def connected(rank: int, ranks: int) -> list[Connection]:
+    """Return the leader's connections to all other ranks, or another rank's to the leader.
 
     The leader listens at BT_LEADER_ADDR, on MASTER_PORT or a port derived from the job id.
     """
-
-    def __init__(self, rank: int, ranks: int) -> None:
-        self._rank = rank
-        job_id = os.environ.get("BT_TRAINING_JOB_ID", "")
-        # Below the ports that systems give to outgoing connections.
-        port = int(os.environ.get("MASTER_PORT") or 20_000 + zlib.crc32(job_id.encode()) % 12_000)
-        address = (os.environ.get("BT_LEADER_ADDR", "127.0.0.1"), port)
-        if rank:
-            self._peers = [_connected(address)]
-            self._peers[0].send_bytes(bytes([rank]))
-        elif ranks > 1:
-            with Listener(address, backlog=ranks) as listener:
-                peers = [listener.accept() for _ in range(ranks - 1)]
-            self._peers = sorted(peers, key=lambda peer: peer.recv_bytes())
-        else:
-            self._peers = []
-
-    def average(self, values: array[float]) -> array[float]:
-        """Return the element-wise mean over all ranks, identical on each."""
-        if self._rank:
-            self._peers[0].send_bytes(values)
-            return array("d", self._peers[0].recv_bytes())
-        parts = [values, *(array("d", peer.recv_bytes()) for peer in self._peers)]
-        mean = array("d", [sum(column) / len(parts) for column in zip(*parts, strict=True)])
-        for peer in self._peers:
-            peer.send_bytes(mean)
-        return mean
-
-
-def _connected(address: tuple[str, int]) -> Connection:
+    job_id = os.environ.get("BT_TRAINING_JOB_ID", "")
+    # Below the ports that systems give to outgoing connections.
+    port = int(os.environ.get("MASTER_PORT") or 20_000 + zlib.crc32(job_id.encode()) % 12_000)
+    address = (os.environ.get("BT_LEADER_ADDR", "127.0.0.1"), port)
+    if not rank:
+        with Listener(address, backlog=ranks) as listener:
+            return [listener.accept() for _ in range(ranks - 1)]
     for _ in range(1200):
         try:
-            return Client(address)
+            return [Client(address)]
         except ConnectionError:
             time.sleep(0.1)
-    return Client(address)
+    raise OSError("the leader cannot be reached")
 
 
 def safetensors_bytes(parameters: array[float]) -> bytes:
@@ -121,19 +96,16 @@ def safetensors_bytes(parameters: array[float]) -> bytes:
     return len(text).to_bytes(8, "little") + text + data
 
 
-def learning_rate(step: int, steps: int) -> float:
-    """Return the learning rate: half a cosine from 0.5 down to a tenth."""
-    return 0.275 + 0.225 * math.cos(math.pi * step / steps)
-
-
 class Trainer:
     """The training loop of a rank: all ranks have the same parameters, each has its own images."""
 
     def __init__(self, rank: int, ranks: int, steps: int) -> None:
         self._rank = rank
         self._steps = steps
-        self._group = Group(rank, ranks)
-        self._training, self._evaluation = load_digits()
+        self._peers = connected(rank, ranks)
+        digits = load_digits()
+        held_out = len(digits) // 5
+        self._training, self._evaluation = digits[held_out:], digits[:held_out]
         self._steps_per_epoch = len(self._training) / (ranks * BATCH)
         self._parameters = array("d", bytes(8 * PARAMETERS))
         self._history: list[dict[str, float]] = []
@@ -144,9 +116,11 @@ class Trainer:
     def run(self, pace_s: float, checkpoints: str | None) -> None:
         steps, save_every = self._steps, min(100, max(1, self._steps // 4))
         for step in range(1, steps + 1):
-            norm = self._step(step)
+            # Half a cosine, down to a tenth.
+            rate = 0.275 + 0.225 * math.cos(math.pi * step / steps)
+            norm = self._step(step, rate)
             if self._rank == 0 and (step % 10 == 0 or step == steps):
-                self._report(step, norm)
+                self._report(step, norm, rate)
             if self._rank == 0 and (step % 100 == 0 or step == steps):
                 self._evaluate(step)
             if checkpoints and (step % save_every == 0 or step == steps):
@@ -156,19 +130,29 @@ class Trainer:
             runtime_s = round(time.monotonic() - self._began, 1)
             say({"train_runtime": runtime_s, "train_loss": self._history[-1]["loss"]})
 
-    def _step(self, step: int) -> float:
+    def _step(self, step: int, rate: float) -> float:
         """Update the parameters; return the norm of the gradient."""
         images = random.Random(f"{SEED} {step} {self._rank}").sample(self._training, BATCH)
         loss, gradient = loss_and_gradient(self._parameters, images)
         gradient.append(loss)  # travels with the gradient, so that rank 0 reports the mean over all ranks
-        mean = self._group.average(gradient)
+        mean = self._average(gradient)
         self._losses.append(mean.pop())
-        rate = learning_rate(step, self._steps)
         for index, slope in enumerate(mean):
             self._parameters[index] -= rate * slope
         return math.sqrt(sum(map(mul, mean, mean)))
 
-    def _report(self, step: int, norm: float) -> None:
+    def _average(self, values: array[float]) -> array[float]:
+        """Return the element-wise mean over all ranks, which the leader computes."""
+        if self._rank:
+            self._peers[0].send_bytes(values)
+            return array("d", self._peers[0].recv_bytes())
+        parts = [values, *(array("d", peer.recv_bytes()) for peer in self._peers)]
+        mean = array("d", [sum(column) / len(parts) for column in zip(*parts, strict=True)])
+        for peer in self._peers:
+            peer.send_bytes(mean)
+        return mean
+
+    def _report(self, step: int, norm: float, rate: float) -> None:
         steps, elapsed_s = self._steps, time.monotonic() - self._began
         bar, speed = "█" * round(10 * step / steps), step / elapsed_s
         times = (timedelta(seconds=int(seconds)) for seconds in (elapsed_s, (steps - step) / speed))
@@ -176,7 +160,7 @@ class Trainer:
         entry = {
             "loss": round(sum(self._losses) / len(self._losses), 4),
             "grad_norm": round(norm, 4),
-            "learning_rate": float(f"{learning_rate(step, steps):.4g}"),
+            "learning_rate": float(f"{rate:.4g}"),
             "epoch": round(step / self._steps_per_epoch, 2),
         }
         self._losses.clear()
@@ -208,17 +192,15 @@ def say(text: Any) -> None:
     print(text, flush=True)  # noqa: T201 (a job's standard output is its log)
 
 
-def main() -> int:
+def main() -> None:
     os.nice(5)
     rank, ranks = int(os.environ.get("BT_NODE_RANK", "0")), int(os.environ.get("BT_GROUP_SIZE", "1"))
     try:
         trainer = Trainer(rank, ranks, int(os.environ.get("STEPS", "2800")))
         trainer.run(float(os.environ.get("PACE_S", "0.5")), os.environ.get("BT_CHECKPOINT_DIR"))
     except (OSError, EOFError) as error:
-        say(f"ERROR lost the other ranks: {error or type(error).__name__}")
-        return 1
-    return 0
+        sys.exit(f"ERROR lost the other ranks: {error or type(error).__name__}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -365,7 +365,7 @@ def _files(family: str, step: int, curves: TrainingCurves) -> tuple[FileSpec, ..
 
 
 class FleetBackend:
-    """Simulated jobs on a clock of their own; implements ``Backend``.
+    """Simulated jobs on a clock of their own; a ``Backend``.
 
     Only user actions are stored. Logs, metrics and checkpoints are functions of the script and the time:
     the same request gets the same answer, and no answer has a timestamp in the future.
@@ -422,6 +422,7 @@ class FleetBackend:
         return record
 
     def spec(self, job_id: str) -> Mapping[str, Any]:
+        """Return nothing: a simulated job was not sent."""
         return {}
 
     def logs(self, job_id: str, query: LogQuery) -> list[LogRecord]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Literal, NamedTuple
 
 from api_client.emulator.fleet.training import TrainingCurves
 from api_client.models import WAITING_STATUSES, InstanceType, JobStatus
@@ -99,16 +100,20 @@ class Phase:
     exit_code: int | None = None
 
 
-Stage = tuple[JobStatus, float | None, str | None]
-"""A status, its duration in seconds (None: it never ends) and a message."""
+class Stage(NamedTuple):
+    """A status, a message, and its duration in seconds (None: it never ends)."""
+
+    status: JobStatus
+    message: str
+    lasts_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A simulated job. It entered status ``since`` (None: its end) ``ago_s`` before the world's epoch.
+    """A simulated job. It entered status ``since`` (or "ENDED") ``ago_s`` before the world's epoch.
 
     ``wait`` comes before the deployment, or instead of its stage of the same status. A job without an
-    ``end`` runs forever.
+    ``end`` (``False`` in TOML) runs forever.
     """
 
     name: str
@@ -117,19 +122,19 @@ class JobPlan:
     machine: str
     scenario: Scenario
     ago_s: float
-    since: JobStatus | None = JobStatus.RUNNING
+    since: str = JobStatus.RUNNING
     nodes: int = 1
     priority: int = 0
     is_spot: bool = False
     wait: Stage | None = None
-    end: End | None = field(default_factory=End)
+    end: End | Literal[False] = field(default_factory=End)
 
     @property
     def born_ns(self) -> int:
         """When it was submitted, in nanoseconds after the world's epoch."""
         phases = self.phases(0, again=False)
-        since_ns = moment_of(phases, self.since) if self.since else phases[-1].at_ns
-        return -int(self.ago_s * NS_PER_S) - (since_ns or 0)
+        since_ns = moment_of(phases, self.since)
+        return -int(self.ago_s * NS_PER_S) - (phases[-1].at_ns if since_ns is None else since_ns)
 
     def phases(self, created_ns: int, *, again: bool) -> list[Phase]:
         """Return the phases of the job if no user changes it; ``again`` is True for a recreated job.
@@ -137,10 +142,10 @@ class JobPlan:
         A recreated job lasts to the run's own end instead of being stopped or preempted.
         """
         end = self.end
-        if again and end is not None and end.outcome in (JobStatus.STOPPED, JobStatus.PREEMPTED):
+        if again and end and end.outcome in (JobStatus.STOPPED, JobStatus.PREEMPTED):
             end = End()
         phases, at_ns = [], created_ns
-        for status, lasts_s, message in self._stages(end):
+        for status, message, lasts_s in self._stages(end):
             phases.append(Phase(status, at_ns, message))
             if lasts_s is None:
                 return phases
@@ -148,22 +153,22 @@ class JobPlan:
             if again and status != JobStatus.RUNNING:  # the image and weights are already on the node
                 most_s = 8.0 if status in WAITING_STATUSES else 30.0
             at_ns += int(min(lasts_s, most_s) * NS_PER_S)
-        if end is None:
+        if not end:
             return phases
         exit_code = 0 if end.outcome == JobStatus.COMPLETED else end.exit_code
         return [*phases, Phase(end.outcome, at_ns, end.message, exit_code)]
 
-    def _stages(self, end: End | None) -> Iterator[Stage]:
+    def _stages(self, end: End | Literal[False]) -> Iterator[Stage]:
         if self.wait is not None:
             yield self.wait
-        if self.wait is None or self.wait[0] != JobStatus.CREATED:
-            yield JobStatus.CREATED, 22.0, "Released; weights are mirrored"
-        if end is not None and end.outcome == JobStatus.DEPLOY_FAILED:
-            yield JobStatus.DEPLOYING, 95.0, "Pulling the image"
+        if self.wait is None or self.wait.status != JobStatus.CREATED:
+            yield Stage(JobStatus.CREATED, "Released; weights are mirrored", 22.0)
+        if end and end.outcome == JobStatus.DEPLOY_FAILED:
+            yield Stage(JobStatus.DEPLOYING, "Pulling the image", 95.0)
             return
-        yield JobStatus.DEPLOYING, 145.0, "Compute is provisioned, the image pulled"
+        yield Stage(JobStatus.DEPLOYING, "Compute is provisioned, the image pulled", 145.0)
         whole_s = self.scenario.curves.pace.duration_s + 40.0  # for the last saves and clean-up
-        yield JobStatus.RUNNING, None if end is None else end.after_s or whole_s, "start_commands run"
+        yield Stage(JobStatus.RUNNING, "start_commands run", (end.after_s or whole_s) if end else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,5 +211,5 @@ class SimRun:
         return int(last_ns if self.end_ns is None else min(last_ns, self.end_ns))
 
 
-def moment_of(phases: Sequence[Phase], status: JobStatus) -> int | None:
+def moment_of(phases: Sequence[Phase], status: str) -> int | None:
     return next((phase.at_ns for phase in phases if phase.status == status), None)

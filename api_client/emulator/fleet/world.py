@@ -14,9 +14,8 @@ from pydantic import TypeAdapter
 from api_client.emulator.answers import ID_ALPHABET, ID_LENGTH
 from api_client.emulator.fleet.files import CACHES, CacheTree
 from api_client.emulator.fleet.logs import Lines, RunLog, restarting
-from api_client.emulator.fleet.plans import End, JobPlan, LineSource, Load, Saves, Scenario, SimRun, Stage
+from api_client.emulator.fleet.plans import JobPlan, LineSource, Load, Saves, Scenario, SimRun
 from api_client.emulator.fleet.training import curves
-from api_client.models import JobStatus
 from api_client.models.logs import NS_PER_S
 
 
@@ -96,39 +95,16 @@ def _scenario(data: Mapping[str, Any], name: str) -> Scenario:
     )
 
 
-def _plan(
-    scenarios: Mapping[str, Scenario],
-    *,
-    user: str,
-    scenario: str,
-    since: str = "RUNNING",
-    wait: Mapping[str, Any] | None = None,
-    end: Any = None,
-    **fields: Any,
-) -> JobPlan:
-    """Read a job; ``end = false`` means that it runs forever."""
-    if wait is not None:
-        stage: Stage = JobStatus[wait["status"]], wait.get("lasts_s"), wait["message"]
-        fields["wait"] = stage
-    if end is not None:
-        fields["end"] = End(**end | {"outcome": JobStatus[end["outcome"]]}) if end else None
-    return JobPlan(
-        user=f"{user}@demo.example",
-        scenario=scenarios[scenario],
-        since=None if since == "ENDED" else JobStatus[since],
-        **fields,
-    )
-
-
 def _demo_script() -> DemoScript:
     data = tomllib.loads(Path(__file__).with_name("demo.toml").read_text(encoding="utf-8"))
     scenarios = {name: _scenario(data, name) for name in data["scenarios"]}
+    jobs = (job | {"scenario": scenarios[job["scenario"]]} for job in data["jobs"])
     return DemoScript(
         projects=tuple(ProjectPlan(name, age_days) for name, age_days in data["projects"].items()),
-        plans=tuple(_plan(scenarios, **job) for job in data["jobs"]),
+        plans=tuple(map(_PLAN.validate_python, jobs)),
         caches=CACHES,
     )
 
 
-_LINES = TypeAdapter(Lines)
+_LINES, _PLAN = TypeAdapter(Lines), TypeAdapter(JobPlan)
 DEMO_SCRIPT = _demo_script()

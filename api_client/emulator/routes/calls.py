@@ -16,8 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route as ServedRoute
 
 from api_client.emulator.answers import ApiFault, JsonAnswer, first_problem, invalid
-from api_client.emulator.backend import Backend, LogQuery
-from api_client.emulator.platform import Platform
+from api_client.emulator.backend import LogQuery
+from api_client.emulator.platform import Backend, Platform
 from api_client.models import Team, TrainingJob
 from api_client.models.logs import LEVELS, MS_PER_S, NS_PER_MS
 from api_client.routes import Route

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from api_client import routes
-from api_client.emulator.answers import invalid, not_found, not_served
+from api_client.emulator.answers import existing, invalid, not_served
 from api_client.emulator.routes.calls import (
     TEXT,
     Call,
@@ -31,10 +31,7 @@ FAILED, STOPPED = "DEPLOY_FAILED", ("DEACTIVATING", "INACTIVE")
 
 def _model_of(call: Call) -> StoredModel:
     model_id = call.path["model_id"]
-    model = call.platform.stores.models.get(model_id)
-    if model is None:
-        raise not_found("Model", model_id)
-    return model
+    return existing(call.platform.stores.models.get(model_id), "Model", model_id)
 
 
 def _deployment_of(call: Call) -> StoredDeployment:
@@ -42,10 +39,8 @@ def _deployment_of(call: Call) -> StoredDeployment:
     deployment_id, model = call.path["deployment_id"], _model_of(call)
     if deployment_id == "production":
         deployment_id = model.production_id or deployment_id
-    for deployment in model.deployments:
-        if deployment_id == deployment.id:
-            return deployment
-    raise not_found("Deployment", deployment_id)
+    matches = (deployment for deployment in model.deployments if deployment.id == deployment_id)
+    return existing(next(matches, None), "Deployment", deployment_id)
 
 
 def _model_fields(call: Call, model: StoredModel) -> dict[str, Any]:
@@ -110,7 +105,8 @@ async def _activate(call: Call) -> Any:
 async def _deactivate(call: Call) -> Any:
     status = _status(call)
     if status not in STOPPED:
-        _change_starts(call, lambda starts, now: (*starts[:-1], (starts[-1][0], now)))
+        *before, (begun, _) = _deployment_of(call).starts
+        _change_starts(call, *before, (begun, call.platform.now()))
     return {"success": True, "no_op": status in STOPPED}
 
 
@@ -130,14 +126,14 @@ def _status(call: Call) -> str:
 
 
 def _start(call: Call) -> None:
-    _change_starts(call, lambda starts, now: (*starts, (now, None)))
+    _change_starts(call, *_deployment_of(call).starts, (call.platform.now(), None))
 
 
-def _change_starts(call: Call, change: Callable[[Any, Any], Any]) -> None:
-    """Replace the starts of the deployment in the path; ``change`` gets them and the time."""
+def _change_starts(call: Call, *starts: tuple[datetime, datetime | None]) -> None:
     model, deployment = _model_of(call), _deployment_of(call)
-    changed = replace(deployment, starts=change(deployment.starts, call.platform.now()))
-    call.platform.stores.models.put(model.id, model.with_deployment(changed))
+    changed = {deployment.id: replace(deployment, starts=starts)}
+    deployments = tuple(changed.get(candidate.id, candidate) for candidate in model.deployments)
+    call.platform.stores.models.put(model.id, replace(model, deployments=deployments))
 
 
 def _startups(call: Call) -> Any:

@@ -58,7 +58,7 @@ STOPPED = Outcome(JobStatus.STOPPED)
 
 
 class LocalBackend:
-    """Runs jobs as unsandboxed processes of this machine; implements ``Backend``.
+    """Runs jobs as unsandboxed processes of this machine; a ``Backend``.
 
     Each job runs in a thread. Call ``start`` once before use and ``close`` at the end.
     """
@@ -122,6 +122,7 @@ class LocalBackend:
         return job_id in self._jobs
 
     def jobs(self) -> Sequence[TrainingJob]:
+        """Return all jobs except deleted ones, in no particular order."""
         return [self._shown(row) for row in self._jobs.all()]
 
     def job(self, job_id: str) -> TrainingJob:
@@ -134,6 +135,7 @@ class LocalBackend:
         return self._shared.stores.logs.read(job_id, query)
 
     def log_is_complete(self, job_id: str) -> bool:
+        """Return True if the job has ended and its last log line can be read."""
         return self._jobs[job_id].job.is_finished
 
     def metrics(
@@ -157,6 +159,7 @@ class LocalBackend:
         return job_metrics(job, nodes, cache)
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
+        """Return the checkpoints, oldest first."""
         row, now = self._jobs[job_id], self._shared.clock.now()
         return [
             checkpoint.describe(job_id, is_settled=row.job.is_finished or checkpoint.is_settled(now))
@@ -164,6 +167,7 @@ class LocalBackend:
         ]
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
+        """Return the files of all checkpoints; each name starts with the checkpoint's name."""
         checkpoints = self._shared.checkpoints.of(self._jobs[job_id])
         return [file for checkpoint in checkpoints for file in checkpoint.files]
 
@@ -171,6 +175,7 @@ class LocalBackend:
         return list(self._jobs[job_id].events)
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
+        """List the project's cache; return None if it has none."""
         return list_cache(self._shared.folders.cache(project_id) / PROJECT_CACHE)
 
     # Actions
@@ -229,6 +234,7 @@ class LocalBackend:
         await asyncio.to_thread(remove_tree, self._shared.folders.cache(project_id))
 
     async def delete(self, job_id: str) -> None:
+        """Stop the job if necessary, then delete it and its data."""
         await self._end(job_id, STOPPED, timeout_s=None, kill=True)
         self._jobs.delete(job_id)
         self._shared.checkpoints.forget(job_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -71,13 +71,6 @@ class StoredModel:
     def production(self) -> StoredDeployment | None:
         matches = (deployment for deployment in self.deployments if deployment.id == self.production_id)
         return next(matches, None)
-
-    def with_deployment(self, changed: StoredDeployment) -> StoredModel:
-        """Return the model with another version of one of its deployments."""
-        deployments = (
-            changed if deployment.id == changed.id else deployment for deployment in self.deployments
-        )
-        return replace(self, deployments=tuple(deployments))
 
 
 STAGES_S = {"BUILDING": 0.0, "DEPLOYING": 4.0, "LOADING_MODEL": 8.0, "ACTIVE": 15.0}
