@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from api_client.clock import Clock
-from api_client.emulator.answers import existing, invalid, new_id, not_found, not_found
+from api_client.emulator.answers import existing, invalid, new_id, not_found
 from api_client.emulator.fleet.backend import FleetBackend
 from api_client.emulator.job_spec import CheckedJobSpec, check_job_spec
 from api_client.emulator.runner.backend import LocalBackend
