@@ -16,7 +16,7 @@ from api_client.emulator.__main__ import main
 from api_client.emulator.fleet.files import CacheTree
 from api_client.emulator.fleet.logs import periodic_lines
 from api_client.emulator.fleet.plans import JobPlan, LineSource, Load, Saves, Scenario, SimRun
-from api_client.emulator.fleet.training import NS_PER_S, curves, mix
+from api_client.emulator.fleet.training import NS_PER_S, TrainingCurves, mix
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, ProjectPlan
 from api_client.emulator.processes import EmulatorChild
 from api_client.models import JobStatus
@@ -98,7 +98,7 @@ def _member(number: int, projects: Sequence[ProjectPlan]) -> JobPlan:
 
 MANY_NODES = Scenario(
     "pre-training on many nodes",
-    curves(60000, 6.2, 240, pause=(500, 40), loss=(10.8, 1.9), half=800, noise=0.012, rate=3e-4),
+    TrainingCurves(60000, 6.2, 240, pause=(500, 40), losses=(10.8, 1.9), half=800, noise=0.012, rate=3e-4),
     TITAN.log,
     Load(gpu=0.975, gpu_noise=0.012, gpu_memory=0.81),
     Saves(500, "qwen3-14b-titan", sync_s=240),
@@ -121,7 +121,7 @@ def _many_lines(lines_per_s: int, run: SimRun) -> Sequence[LineSource]:
 
 
 def _said(node: int, run: SimRun, number: int) -> str:
-    loss = run.curves.loss(1 + number % run.curves.pace.total_steps)
+    loss = run.curves.loss(1 + number % run.curves.steps)
     return (
         f"[rank{8 * node}]: micro-step {number}: loss {loss:.4f}, 8,192 tokens in 0.41 s, 3 buckets reduced"
     )
@@ -130,9 +130,11 @@ def _said(node: int, run: SimRun, number: int) -> str:
 def _saving(checkpoints: int) -> JobPlan:
     """A finished run that saved a checkpoint after each of its steps."""
     saves = Saves(1, "qwen3-14b-titan", write_s=1.0)
-    scenario = replace(TITAN, key="many checkpoints", curves=curves(checkpoints, 30.0, 90), saves=saves)
+    scenario = replace(
+        TITAN, key="many checkpoints", curves=TrainingCurves(checkpoints, 30.0, 90), saves=saves
+    )
     name = f"titan-{checkpoints}-saves"
-    return JobPlan(name, "pretraining", GRACE, H100X8, scenario, HOUR_S, since=None)
+    return JobPlan(name, "pretraining", GRACE, H100X8, scenario, HOUR_S, since="ENDED")
 
 
 def _many_files(count: int) -> CacheTree:

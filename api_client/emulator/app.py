@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api_client.emulator.answers import ApiFault, fault_answer
 from api_client.emulator.platform import Platform
-from api_client.emulator.routes import account, deploying, deployments, files, jobs
+from api_client.emulator.routes import account, deployments, files, jobs
 
 LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost", "api.localhost"})
 """The official command line turns ``http://localhost:8000`` into ``api.localhost``."""
@@ -104,7 +104,7 @@ FAULT_CODES = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
 
 def build_app(platform: Platform, *, key: str) -> Starlette:
     """Build the application for a platform. The caller starts and closes the platform."""
-    modules = (account, deploying, deployments, files, jobs)
+    modules = (account, deployments, files, jobs)
     return api_app(platform, [route for module in modules for route in module.ROUTES], key=key)
 
 

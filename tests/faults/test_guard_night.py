@@ -33,7 +33,7 @@ STOPS = GuardRules(stop_on=frozenset({"loss-not-finite", "gpu-idle"}), after_che
 def breaking() -> JobPlan:
     """A run whose loss breaks in the night."""
     scenario = PLANS["mistral-24b-dpo-2"].scenario
-    step = scenario.curves.pace.steps_done(int((BEGAN_AGO_S + BREAKS_AT_S) * 1e9))
+    step = scenario.curves.steps_done(int((BEGAN_AGO_S + BREAKS_AT_S) * 1e9))
     scenario = replace(scenario, curves=replace(scenario.curves, nan_from=step))
     return plan("sick", "mistral-24b-dpo-2", hours=3, scenario=scenario)
 
@@ -41,8 +41,8 @@ def breaking() -> JobPlan:
 def hanging() -> JobPlan:
     """A run that has made no step for a while."""
     scenario = PLANS["qwen3-grpo-7"].scenario
-    pace = replace(scenario.curves.pace, halts_after_s=BEGAN_AGO_S - HUNG_FOR_S)
-    scenario = replace(scenario, curves=replace(scenario.curves, pace=pace))
+    curves = replace(scenario.curves, halts_after_s=BEGAN_AGO_S - HUNG_FOR_S)
+    scenario = replace(scenario, curves=curves)
     return plan("hung", "qwen3-grpo-7", hours=0.5, scenario=scenario)
 
 

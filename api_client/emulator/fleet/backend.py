@@ -19,7 +19,7 @@ from api_client.emulator.fleet.clock import SimClock
 from api_client.emulator.fleet.files import FAMILIES, FileSpec, cached_files
 from api_client.emulator.fleet.logs import stop_lines, window
 from api_client.emulator.fleet.plans import JobPlan, LineSource, Load, Phase, Scenario, SimRun, moment_of
-from api_client.emulator.fleet.training import StepSchedule, TrainingCurves, mix, track
+from api_client.emulator.fleet.training import TrainingCurves, mix, track
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, demo_id
 from api_client.emulator.store.database import Database, Records
 from api_client.emulator.store.stores import StoredProject
@@ -47,24 +47,24 @@ SYNCING = "SYNCING"
 BYTES_PER_MIB = 1024**2
 
 
-def usage(load: Load, pace: StepSchedule, node: int, at_s: float) -> tuple[float, ...]:
+def usage(load: Load, curves: TrainingCurves, node: int, at_s: float) -> tuple[float, ...]:
     """Return a node's usage ``at_s`` seconds after the run started, as fractions.
 
     In this order: GPU, the spread of single GPUs around it, GPU memory, CPU, memory, disk.
     """
-    loading_s = pace.warmup_s * 0.7  # GPUs are idle until then, and ramp up after it
-    ramp = min(1.0, max(0.0, at_s - loading_s) / max(1.0, pace.warmup_s - loading_s))
+    loading_s = curves.warmup_s * 0.7  # GPUs are idle until then, and ramp up after it
+    ramp = min(1.0, max(0.0, at_s - loading_s) / max(1.0, curves.warmup_s - loading_s))
     loaded = 0.6 * min(1.0, at_s / max(1.0, loading_s)) + 0.4 * ramp
     warm, saves, slow = (
-        min(1.0, at_s / max(1.0, pace.warmup_s)),
-        pace.is_pausing(at_s),
+        min(1.0, at_s / max(1.0, curves.warmup_s)),
+        curves.is_pausing(at_s),
         node in load.node_factor,
     )
     gpu, noise = load.gpu * ramp * load.node_factor.get(node, 1.0), load.gpu_noise
     cpu = load.cpu + 0.35 * (1 - ramp) + 0.1 * saves + 0.12 * slow
     if any(start <= at_s < end for start, end in load.idle):
         gpu, cpu = 0.004, 0.02
-    elif pace.has_halted(at_s):
+    elif curves.has_halted(at_s):
         # Ranks that wait in a collective spin, so a hang looks like full load (NCCL's behavior).
         gpu, cpu, noise = 0.997, 0.02, 0.003
     elif saves:
@@ -138,8 +138,8 @@ def node_series(
     scenario: Scenario, machine: InstanceType, node: int, seed: int, times: SampleTimes
 ) -> NodeSeries:
     seed = mix(seed, node) & 0xFFFF
-    load, pace = scenario.load, scenario.curves.pace
-    used = [usage(load, pace, node, at_s) for at_s in times.since_start_s]
+    load, curves = scenario.load, scenario.curves
+    used = [usage(load, curves, node, at_s) for at_s in times.since_start_s]
     gpu, strays, memory, cpu, host, disk = zip(*used, strict=True) if used else ((),) * 6
     gpus = [(rank, str(rank)) for rank in range(machine.gpu_count)]
     gpu_bytes = (machine.gpu_memory_limit_mib or 0) * BYTES_PER_MIB
@@ -316,8 +316,8 @@ class SimJob:
         if saves.until_s is not None:
             seen_ns = min(seen_ns, run_ns + int(saves.until_s * NS_PER_S))
         saved = []
-        for step in range(saves.every, curves.pace.steps_done(seen_ns - run_ns) + 1, saves.every):
-            written_ns = run_ns + curves.pace.finished_ns(step) + int(saves.write_s * NS_PER_S)
+        for step in range(saves.every, curves.steps_done(seen_ns - run_ns) + 1, saves.every):
+            written_ns = run_ns + curves.finished_ns(step) + int(saves.write_s * NS_PER_S)
             if written_ns > seen_ns:
                 break
             synced_ns = written_ns + int(saves.sync_s * NS_PER_S)
@@ -386,14 +386,23 @@ class FleetBackend:
         self._projects = {project.id: project for project in script.projects}
         self._ended: dict[str, tuple[SimJobRecord, TrainingJob, int]] = {}
         self._jobs = Records(database, "fleet_jobs", SimJobRecord)
-        with database.transaction():
-            for number, plan in enumerate(script.plans):
+        jobs = {demo_id("job", plan.name): (mix(number), plan) for number, plan in enumerate(script.plans)}
+        self._jobs.put_all(
+            {
+                job_id: SimJobRecord(
+                    job_id=job_id,
+                    plan=plan.name,
+                    seed=number >> 33,
+                    created_ns=sim_clock.epoch_ns + plan.born_ns,
+                    again=False,
+                    priority=plan.priority,
+                    availability="spot" if plan.is_spot else "dedicated",
+                )
+                for job_id, (number, plan) in jobs.items()
                 # A job that the world has already stays as it is; a deleted one does not come back.
-                if (job_id := demo_id("job", plan.name)) not in self._jobs:
-                    seed, created_ns = mix(number) >> 33, sim_clock.epoch_ns + plan.born_ns
-                    model = "spot" if plan.is_spot else "dedicated"
-                    job = SimJobRecord(job_id, plan.name, seed, created_ns, False, plan.priority, model)
-                    self._jobs.put(job_id, job)
+                if job_id not in self._jobs
+            }
+        )
 
     def stored_projects(self, team_id: str) -> Iterator[StoredProject]:
         """Yield the projects of the demo jobs, for the caller to add to its own projects."""

@@ -245,7 +245,7 @@ class Family:
             "epoch": round(curves.epoch(step), 4),
             "global_step": step,
             "log_history": sorted(history, key=lambda entry: entry["step"]),
-            "max_steps": curves.pace.total_steps,
+            "max_steps": curves.steps,
         }
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from api_client.emulator.fleet.plans import LineSource, SimRun
-from api_client.emulator.fleet.training import StepSchedule, mix, smooth, uniform
+from api_client.emulator.fleet.training import TrainingCurves, mix, smooth, uniform
 from api_client.models import InstanceType, JobStatus
 from api_client.models.logs import NS_PER_MS, NS_PER_S
 
@@ -37,7 +37,7 @@ def fixed_lines(
 def step_lines(
     level: str | None,
     run_ns: int,
-    pace: StepSchedule,
+    curves: TrainingCurves,
     message_of: Callable[[int], str],
     every: int = 1,
     delay_ns: int = 0,
@@ -46,8 +46,8 @@ def step_lines(
     return LineSource(
         "node-0",
         level,
-        lambda at_ns: pace.steps_done(at_ns - 1 - delay_ns - run_ns) // every,
-        lambda index: run_ns + pace.finished_ns((index + 1) * every) + delay_ns,
+        lambda at_ns: curves.steps_done(at_ns - 1 - delay_ns - run_ns) // every,
+        lambda index: run_ns + curves.finished_ns((index + 1) * every) + delay_ns,
         lambda index: message_of((index + 1) * every),
     )
 
@@ -107,7 +107,7 @@ class Values(dict[str, Any]):
 
     def __init__(self, run: SimRun, step: int, node: int = 0) -> None:
         super().__init__(run=run, step=step, node=node)
-        self.run, self.pace = run, run.curves.pace
+        self.run, self.curves = run, run.curves
         self.step = step
 
     def __missing__(self, name: str) -> Any:
@@ -115,7 +115,7 @@ class Values(dict[str, Any]):
 
 
 def _step_s(of: Values) -> float:
-    done_ns = of.pace.finished_ns
+    done_ns = of.curves.finished_ns
     return (done_ns(of.step) - done_ns(of.step - 1)) / NS_PER_S
 
 
@@ -125,12 +125,12 @@ def _speed(of: Values) -> float:
 
 
 def _elapsed_s(of: Values) -> float:
-    return of.pace.finished_ns(of.step) / NS_PER_S - of.pace.warmup_s
+    return of.curves.finished_ns(of.step) / NS_PER_S - of.curves.warmup_s
 
 
 def _bar(of: Values) -> str:
     """Return a bar like tqdm's, without its end: `` 46%|████▌  | 4120/9000 [6:12:03<7:10:44, 5.30s/it``."""
-    step, total, elapsed_s = of.step, of.pace.total_steps, _elapsed_s(of)
+    step, total, elapsed_s = of.step, of.curves.steps, _elapsed_s(of)
     full, part = divmod(int(step / total * 80), 8)
     cells = ("█" * full + (" ▏▎▍▌▋▊▉"[part] if part else "")).ljust(10)
     step_s = elapsed_s / step
@@ -156,7 +156,7 @@ VALUES: Mapping[str, Callable[[Values], Any]] = {
     "model": lambda of: of.run.plan.scenario.model,
     "machine": lambda of: of.run.machine.name,
     "gpus": lambda of: _gpus(of.run.machine),
-    "total": lambda of: of.pace.total_steps,
+    "total": lambda of: of.curves.steps,
     "nodes": lambda of: of.run.plan.nodes,
     "ranks": lambda of: of.run.plan.nodes * max(1, of.run.machine.gpu_count),
     "examples": lambda of: of.run.curves.steps_per_epoch * of["ranks"],
@@ -167,12 +167,12 @@ VALUES: Mapping[str, Callable[[Values], Any]] = {
     "grad_norm": lambda of: of.run.curves.grad_norm(of.step),
     "lr": lambda of: of.run.curves.learning_rate(of.step),
     "epoch": lambda of: of.run.curves.epoch(of.step),
-    "time": lambda of: of.run.wall(of.run.start_ns + of.pace.finished_ns(of.step)),
+    "time": lambda of: of.run.wall(of.run.start_ns + of.curves.finished_ns(of.step)),
     "ms": lambda of: of["time"].microsecond // 1000,
     "elapsed_s": _elapsed_s,
     "step_s": _step_s,
     "step_ms": lambda of: 1000 * _step_s(of),
-    "tokens_per_s": lambda of: 8192 / of.pace.step_s * _speed(of),
+    "tokens_per_s": lambda of: 8192 / of.curves.step_s * _speed(of),
     "tflops": lambda of: 412.0 * _speed(of),
     "mfu": lambda of: of["tflops"] / 989.0,  # dense bf16 peak of an H100 or H200
     "length": lambda of: 412 + 1.1 * of.step + 30 * smooth(of.run.seed + 1, of.step / 9),
@@ -242,7 +242,7 @@ class Lines:
             def text(step: int, template: str = template) -> str:
                 return template.format_map(Values(run, step))
 
-            source = step_lines(self.level or None, run.start_ns, run.curves.pace, text, every, delay_ns)
+            source = step_lines(self.level or None, run.start_ns, run.curves, text, every, delay_ns)
             yield source if until_ns is None else source.until(until_ns)
 
     def _place(self, run: SimRun) -> tuple[int, float] | None:
@@ -254,10 +254,10 @@ class Lines:
             return run.deploy_ns, 0.25 if run.run_ns is None else run.ready_s
         if self.when == "ready":
             return None if run.run_ns is None else (run.deploy_ns, run.ready_s)
-        return run.start_ns, run.curves.pace.warmup_s if self.when == "warming up" else 1.0
+        return run.start_ns, run.curves.warmup_s if self.when == "warming up" else 1.0
 
     def _single_lines(self, run: SimRun, node: int, start_ns: int, unit_s: float) -> LineSource:
-        values = Values(run, run.curves.pace.total_steps if self.when == "ending" else 0, node)
+        values = Values(run, run.curves.steps if self.when == "ending" else 0, node)
         late = 0.003 * node  # nodes are never at the same point at the same moment
         lines = [((share + late) * unit_s, template.format_map(values)) for share, template in self.at]
         return fixed_lines(node, self.level or None, start_ns, lines)
@@ -286,7 +286,7 @@ def noise_lines(
             count=int(1000 + 9000 * x),
         )
 
-    start_ns = run.start_ns + int(run.curves.pace.warmup_s * NS_PER_S)
+    start_ns = run.start_ns + int(run.curves.warmup_s * NS_PER_S)
     return periodic_lines(node, level, start_ns, run.last_line_ns, int(period_s * NS_PER_S), seed, message_of)
 
 
@@ -306,19 +306,19 @@ def restarting(log: RunLog, *, attempt_s: float, break_s: float, save_every: int
 
     def lines(run: SimRun) -> Sequence[LineSource]:
         sources: list[LineSource] = []
-        pace = run.curves.pace
+        curves = run.curves
         for attempt in range(12):
             start_ns = run.start_ns + int(attempt * attempt_s * NS_PER_S)
             until_ns = start_ns + int((attempt_s - break_s) * NS_PER_S)
-            resumed = replace(run, run_ns=start_ns, curves=replace(run.curves, pace=pace))
+            resumed = replace(run, run_ns=start_ns, curves=curves)
             again = f"torchrun: worker group restarting, restart_count={attempt + 1}"
             sources += [source.until(until_ns) for source in log(resumed)]
             sources.append(fixed_lines(0, "ERROR", until_ns, [(0.1, crash)]))
             sources.append(fixed_lines(0, "WARNING", until_ns, [(break_s / 2, again)]))
-            reached = pace.steps_done(until_ns - start_ns)
-            if reached >= pace.total_steps:
+            reached = curves.steps_done(until_ns - start_ns)
+            if reached >= curves.steps:
                 break
-            pace = replace(pace, first_step=reached // save_every * save_every)
+            curves = replace(curves, first_step=reached // save_every * save_every)
         return sources
 
     return lines

@@ -167,7 +167,7 @@ class JobPlan:
             yield Stage(JobStatus.DEPLOYING, "Pulling the image", 95.0)
             return
         yield Stage(JobStatus.DEPLOYING, "Compute is provisioned, the image pulled", 145.0)
-        whole_s = self.scenario.curves.pace.duration_s + 40.0  # for the last saves and clean-up
+        whole_s = self.scenario.curves.duration_s + 40.0  # for the last saves and clean-up
         yield Stage(JobStatus.RUNNING, "start_commands run", (end.after_s or whole_s) if end else None)
 
 
@@ -206,8 +206,8 @@ class SimRun:
     @property
     def last_line_ns(self) -> int:
         """When the run stops logging: at its last step, when it hangs, or when the script ends it."""
-        pace = self.curves.pace
-        last_ns = self.start_ns + min(pace.finished_ns(pace.total_steps), pace.halts_after_s * NS_PER_S)
+        curves = self.curves
+        last_ns = self.start_ns + min(curves.finished_ns(curves.steps), curves.halts_after_s * NS_PER_S)
         return int(last_ns if self.end_ns is None else min(last_ns, self.end_ns))
 
 

@@ -65,40 +65,57 @@ def smooth(seed: int, position: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class StepSchedule:
-    """Steps of about ``step_s``, with a pause (save, evaluation) after every ``pause_every`` of them.
+class TrainingCurves:
+    """The pace and the curves of a training run.
 
-    Times are nanoseconds since the run started. A hanging run takes no step after ``halts_after_s``
-    seconds. A step may take up to a fifth longer; the next one catches up. A resumed run starts after
-    ``first_step`` steps.
+    Times are nanoseconds since the run started. A step may take up to a fifth longer than ``step_s``; the
+    next one catches up.
     """
 
-    total_steps: int
+    steps: int
     step_s: float
     warmup_s: float = 90.0
-    pause_every: int = sys.maxsize
-    pause_s: float = 0.0
+    pause: tuple[int, float] = (sys.maxsize, 0.0)
+    """A pause (save, evaluation) after every so many steps, and its seconds."""
+    losses: tuple[float, float] = (2.1, 0.82)
+    """The loss at the start, and the one that it approaches."""
+    half: float = 300.0
+    """The step at which half of that way is done."""
+    noise: float = 0.04
+    rate: float = 2e-5
+    """The highest learning rate."""
+    steps_per_epoch: int = 3000
+    explodes_from: int = sys.maxsize
+    """The step at which the loss starts to diverge."""
+    nan_from: int = sys.maxsize
+    """The first step with a NaN loss."""
     halts_after_s: float = inf
-    seed: int = 0
+    """A hanging run takes no step after this many seconds."""
     first_step: int = 0
+    """Steps done before the run started, if it was resumed."""
+
+    @property
+    def seed(self) -> int:
+        return self.steps + int(self.half)
 
     def finished_ns(self, step: int) -> int:
         """Return the time at which step ``step`` (1-based) is done; it increases with ``step``."""
-        step -= self.first_step
+        step, (pause_every, pause_s) = step - self.first_step, self.pause
         step_ns = int(self.step_s * NS_PER_S)
-        pauses_ns = max(0, step - 1) // self.pause_every * int(self.pause_s * NS_PER_S)
+        pauses_ns = max(0, step - 1) // pause_every * int(pause_s * NS_PER_S)
         jitter_ns = mix(self.seed, step) % max(1, int(step_ns * 0.2))
         return int(self.warmup_s * NS_PER_S) + step * step_ns + pauses_ns + jitter_ns
 
     def steps_done(self, since_start_ns: int) -> int:
-        steps = range(self.first_step + 1, self.total_steps + 1)
+        steps = range(self.first_step + 1, self.steps + 1)
         until_ns = min(since_start_ns, self.halts_after_s * NS_PER_S)
         return self.first_step + bisect_right(steps, until_ns, key=self.finished_ns)
 
     def is_pausing(self, since_start_s: float) -> bool:
-        steps_s = self.pause_every * self.step_s
+        pause_every, pause_s = self.pause
+        steps_s = pause_every * self.step_s
         past_warmup_s = max(0.0, since_start_s - self.warmup_s)
-        return not self.has_halted(since_start_s) and past_warmup_s % (steps_s + self.pause_s) > steps_s
+        return not self.has_halted(since_start_s) and past_warmup_s % (steps_s + pause_s) > steps_s
 
     def has_halted(self, since_start_s: float) -> bool:
         return since_start_s >= self.halts_after_s
@@ -106,28 +123,8 @@ class StepSchedule:
     @property
     def duration_s(self) -> float:
         """Duration of the whole run if it never hangs."""
-        pauses = self.total_steps // self.pause_every
-        return self.warmup_s + self.total_steps * self.step_s + pauses * self.pause_s
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingCurves:
-    """The pace and the curves of a training run.
-
-    ``nan_from`` is the first step with a NaN loss; ``explodes_from`` is the step at which the loss starts
-    to diverge.
-    """
-
-    pace: StepSchedule
-    loss_start: float = 2.1
-    loss_floor: float = 0.82
-    half_steps: float = 300.0
-    noise: float = 0.04
-    peak_learning_rate: float = 2e-5
-    steps_per_epoch: int = 3000
-    nan_from: int = sys.maxsize
-    explodes_from: int = sys.maxsize
-    seed: int = 1
+        pause_every, pause_s = self.pause
+        return self.warmup_s + self.steps * self.step_s + self.steps // pause_every * pause_s
 
     def loss(self, step: int) -> float:
         """Return the training loss at a step; NaN from ``nan_from`` on."""
@@ -135,7 +132,8 @@ class TrainingCurves:
         return self._level(step) * (1 + self.noise * noise) * self._explosion(step)
 
     def _level(self, step: int) -> float:
-        return self.loss_floor + (self.loss_start - self.loss_floor) / (1 + step / self.half_steps)
+        start, floor = self.losses
+        return floor + (start - floor) / (1 + step / self.half)
 
     def _explosion(self, step: int) -> float:
         if step >= self.nan_from:
@@ -150,47 +148,16 @@ class TrainingCurves:
 
     def learning_rate(self, step: int) -> float:
         """Return the learning rate at a step: linear warm-up, then a cosine to a tenth of the peak."""
-        total = self.pace.total_steps
+        total = self.steps
         rise = max(1, int(total * 0.03))
         if step < rise:
-            return self.peak_learning_rate * step / rise
+            return self.rate * step / rise
         done = min(1.0, (step - rise) / max(1, total - rise))
-        return self.peak_learning_rate * (0.1 + 0.9 * (1 + cos(pi * done)) / 2)
+        return self.rate * (0.1 + 0.9 * (1 + cos(pi * done)) / 2)
 
     def grad_norm(self, step: int) -> float:
-        calm = 0.45 + 1.6 / (1 + step / self.half_steps) + 0.25 * uniform(self.seed + 3, step)
+        calm = 0.45 + 1.6 / (1 + step / self.half) + 0.25 * uniform(self.seed + 3, step)
         return self._explosion(step) ** 2 * calm
 
     def epoch(self, step: int) -> float:
         return step / self.steps_per_epoch
-
-
-def curves(
-    steps: int,
-    step_s: float,
-    warmup_s: float,
-    *,
-    pause: tuple[int, float] = (sys.maxsize, 0.0),
-    loss: tuple[float, float] = (2.1, 0.82),
-    half: float = 300,
-    noise: float = 0.04,
-    rate: float = 2e-5,
-    epoch: int = 3000,
-    explodes_from: int = sys.maxsize,
-    nan_from: int = sys.maxsize,
-    halts_after_s: float = inf,
-) -> TrainingCurves:
-    """Build curves: ``pause`` is (every so many steps, seconds), ``loss`` (start, floor)."""
-    every, pause_s = pause
-    seed = steps + int(half)
-    return TrainingCurves(
-        StepSchedule(steps, step_s, warmup_s, every, pause_s, halts_after_s, seed),
-        *loss,
-        half,
-        noise,
-        rate,
-        epoch,
-        explodes_from=explodes_from,
-        nan_from=nan_from,
-        seed=seed,
-    )

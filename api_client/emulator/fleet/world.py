@@ -15,7 +15,7 @@ from api_client.emulator.answers import ID_ALPHABET, ID_LENGTH
 from api_client.emulator.fleet.files import CACHES, CacheTree
 from api_client.emulator.fleet.logs import Lines, RunLog, restarting
 from api_client.emulator.fleet.plans import JobPlan, LineSource, Load, Saves, Scenario, SimRun
-from api_client.emulator.fleet.training import curves
+from api_client.emulator.fleet.training import TrainingCurves
 from api_client.models.logs import NS_PER_S
 
 
@@ -86,7 +86,7 @@ def _scenario(data: Mapping[str, Any], name: str) -> Scenario:
         run_log = restarting(log, **restarts)
     saves, incidents = fields.pop("saves", None), fields.pop("incidents", {})
     return Scenario(
-        curves=curves(**fields.pop("curves")),
+        curves=TypeAdapter(TrainingCurves).validate_python(fields.pop("curves")),
         log=run_log,
         load=TypeAdapter(Load).validate_python(fields.pop("load", {})),
         saves=Saves(**saves) if saves else None,

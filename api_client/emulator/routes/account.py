@@ -179,9 +179,10 @@ def queue_context(platform: Platform, job_id: str) -> QueueContext:
 
 def _is_ahead(other: TrainingJob, target: TrainingJob) -> bool:
     """Compare by priority, then by age (the published order)."""
-    theirs, ours = other.priority or 0, target.priority or 0
-    older = bool(other.created_at and target.created_at and other.created_at < target.created_at)
-    return theirs > ours or (theirs == ours and older)
+    theirs, ours = (
+        (-(job.priority or 0), job.created_at or datetime.max.replace(tzinfo=UTC)) for job in (other, target)
+    )
+    return theirs < ours
 
 
 def _at_submit(gpu_type: str, limit: TeamGpuLimit) -> CapacityAtSubmit:

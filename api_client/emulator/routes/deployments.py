@@ -1,13 +1,35 @@
-"""Models and their deployments, created by deploying checkpoints, and their logs."""
+"""Models and their deployments: created from checkpoints through GraphQL, changed and read through REST.
+
+The rendered config of a deployment shows if the server could start: it needs a GPU.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from api_client import routes
-from api_client.emulator.answers import existing, invalid, not_served
+from api_client.definitions.deployment import DEPLOYED_CHECKPOINTS_FOLDER
+from api_client.definitions.job_request import normal_gpu_type
+from api_client.emulator.answers import (
+    ApiFault,
+    existing,
+    first_problem,
+    invalid,
+    new_id,
+    not_found,
+    not_served,
+)
+from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE, instance
+from api_client.emulator.platform import Platform
 from api_client.emulator.routes.calls import (
     TEXT,
     Call,
@@ -24,7 +46,293 @@ from api_client.emulator.store.deployments import (
     model_fields,
     startup_fields,
 )
+from api_client.models import Checkpoint, InstanceType
+from api_client.models.account import EMULATOR_USER_EMAIL
 from api_client.models.logs import MS_PER_S, NS_PER_MS
+from api_client.servable import adapter_ranks, check_selection, kind_of, rank_for
+
+SERVER_PORT = 8000
+
+
+class _RequestPart(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
+
+
+class _Metadata(_RequestPart):
+    oracle_name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class CheckpointReference(_RequestPart):
+    training_job_id: str
+    checkpoint_name: str
+
+
+class _TrainingSource(_RequestPart):
+    checkpoint: CheckpointReference
+
+
+class _WeightsSource(_RequestPart):
+    weight_source_type: Literal["B10_CHECKPOINTING"]
+    b10_training_checkpoint_weights_source: _TrainingSource
+
+
+class EnvironmentVariable(_RequestPart):
+    """An environment variable of the server.
+
+    ``value`` is its value or, if it is a secret reference, the name of a secret.
+    """
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+    value: str
+    is_secret_reference: bool = False
+
+
+class _InferenceStack(_RequestPart):
+    stack_type: Literal["VLLM"]
+    environment_variables: list[EnvironmentVariable] = []
+
+
+class TemplateRequest(_RequestPart):
+    metadata: _Metadata
+    weights_sources: list[_WeightsSource] = Field(min_length=1)
+    inference_stack: _InferenceStack
+    instance_type_id: str
+    dry_run: bool = False
+
+
+def check_template_request(fields: Any) -> TemplateRequest:
+    """Validate the request; raise an ``ApiFault`` that names the first invalid field."""
+    try:
+        return TemplateRequest.model_validate(fields)
+    except ValidationError as error:
+        if any(problem["input"] == "B10_LOOPS_CHECKPOINTING" for problem in error.errors(include_url=False)):
+            raise not_served("the emulator has no Loops checkpoints") from error
+        raise invalid(first_problem("request", error)) from error
+
+
+def choose(platform: Platform, references: Sequence[CheckpointReference]) -> list[Checkpoint]:
+    """Look up checkpoints; raise an ``ApiFault`` if one is missing or they cannot be served together."""
+    chosen = [
+        _look_up(platform, reference.training_job_id, reference.checkpoint_name) for reference in references
+    ]
+    if reason := check_selection(chosen) or rank_for(adapter_ranks(chosen)).refusal:
+        raise invalid(reason)
+    if kind_of(chosen[0]) == "lora" and not chosen[0].base_model:
+        raise invalid(f"the base model of LoRA checkpoint {chosen[0].checkpoint_id!r} is unknown")
+    return chosen
+
+
+def _look_up(platform: Platform, job_id: str, name: str) -> Checkpoint:
+    job = platform.job_by_id(job_id)
+    for checkpoint in platform.backend_of(job.id).checkpoints(job.id):
+        if checkpoint.checkpoint_id == name:
+            return checkpoint.model_copy(update={"training_job_id": job.id})
+    raise ApiFault(404, "NOT_FOUND", f"Checkpoint {name!r} of training job {job.id!r} not found")
+
+
+def render(
+    model_name: str,
+    machine: InstanceType,
+    checkpoints: Sequence[Checkpoint],
+    environment: Sequence[EnvironmentVariable],
+) -> dict[str, Any]:
+    """Render the content of config.yaml. Secrets appear only by name."""
+    secrets, first = [variable for variable in environment if variable.is_secret_reference], checkpoints[0]
+    example: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello!"}]}
+    endpoint = "/v1/chat/completions"
+    if kind_of(first) == "whisper":
+        example, endpoint = {"file": "speech.wav"}, "/v1/audio/transcriptions"
+    resources: dict[str, Any] = {
+        "cpu": str(machine.millicpu_limit // 1000),
+        "memory": f"{machine.memory_limit_mib // 1024}Gi",
+        "use_gpu": machine.gpu_count > 0,
+    }
+    if machine.gpu_type:
+        resources["accelerator"] = f"{normal_gpu_type(machine.gpu_type)}:{machine.gpu_count}"
+    return {
+        "model_name": model_name,
+        "model_metadata": {
+            "example_model_input": {"model": first.checkpoint_id} | example,
+            "tags": ["openai-compatible"],
+        },
+        "base_image": {"image": "vllm/vllm-openai:v0.11.0"},
+        "docker_server": {
+            "start_command": start_command(machine, checkpoints, secrets),
+            "server_port": SERVER_PORT,
+            "predict_endpoint": endpoint,
+            "readiness_endpoint": "/health",
+            "liveness_endpoint": "/health",
+        },
+        "environment_variables": {
+            variable.name: variable.value for variable in environment if not variable.is_secret_reference
+        },
+        "resources": resources,
+        "runtime": {"predict_concurrency": 256},
+        "secrets": {variable.value: None for variable in secrets},
+        "training_checkpoints": {
+            "download_folder": DEPLOYED_CHECKPOINTS_FOLDER,
+            "artifact_references": [
+                {"training_job_id": checkpoint.training_job_id, "paths": [f"{_path_of(checkpoint)}/"]}
+                for checkpoint in checkpoints
+            ],
+        },
+    }
+
+
+def start_command(
+    machine: InstanceType, checkpoints: Sequence[Checkpoint], secrets: Sequence[EnvironmentVariable]
+) -> str:
+    """Return the container's command: export secrets from their files, then run vLLM."""
+    arguments = ["exec", "vllm", "serve", *_weights_arguments(checkpoints)]
+    arguments += ["--port", str(SERVER_PORT), "--dtype", "bfloat16"]
+    arguments += ["--tensor-parallel-size", str(max(1, machine.gpu_count))]
+    exports = [
+        f'export {secret.name}="$(cat {shlex.quote(f"/secrets/{secret.value}")})"' for secret in secrets
+    ]
+    return shlex.join(["sh", "-c", "; ".join([*exports, shlex.join(arguments)])])
+
+
+def _weights_arguments(checkpoints: Sequence[Checkpoint]) -> list[str]:
+    first = checkpoints[0]
+    if kind_of(first) != "lora":
+        return [_folder_of(first), "--served-model-name", first.checkpoint_id]
+    return [
+        first.base_model or "",
+        "--enable-lora",
+        "--max-lora-rank",
+        str(rank_for(adapter_ranks(checkpoints)).default),
+        "--max-loras",
+        str(len(checkpoints)),
+        "--lora-modules",
+        *(f"{checkpoint.checkpoint_id}={_folder_of(checkpoint)}" for checkpoint in checkpoints),
+    ]
+
+
+def _folder_of(checkpoint: Checkpoint) -> str:
+    return str(PurePosixPath(DEPLOYED_CHECKPOINTS_FOLDER, checkpoint.training_job_id, _path_of(checkpoint)))
+
+
+def _path_of(checkpoint: Checkpoint) -> PurePosixPath:
+    return PurePosixPath("rank-0", checkpoint.checkpoint_id)
+
+
+def deploy(platform: Platform, fields: Any) -> dict[str, Any]:
+    """Execute the mutation's ``request``; if this raises an ``ApiFault``, nothing was created.
+
+    Returns the rendered configuration as JSON text and the deployment, None for a dry run. The model
+    belongs to the team of the first checkpoint's project.
+    """
+    request = check_template_request(fields)
+    try:
+        machine = instance(request.instance_type_id)
+    except LookupError:
+        raise not_found("Instance type", request.instance_type_id) from None
+    name, environment = request.metadata.oracle_name, request.inference_stack.environment_variables
+    sources = (source.b10_training_checkpoint_weights_source for source in request.weights_sources)
+    checkpoints = choose(platform, [source.checkpoint for source in sources])
+    team_id = platform.stores.team_of(platform.job_by_id(checkpoints[0].training_job_id).project_id)
+    config = render(name, machine, checkpoints, environment)
+    if request.dry_run:
+        return {"model_version": None, "truss_config": json.dumps(config)}
+    now, models = platform.now(), platform.stores.models
+    existing = (model for model in models.all() if (model.team_id, model.name) == (team_id, name))
+    model = next(existing, None) or StoredModel(new_id(), team_id, name, created_at=now)
+    deployment = StoredDeployment(
+        id=new_id(),
+        model_id=model.id,
+        number=model.deployments_made + 1,
+        created_at=now,
+        machine_name=machine.name,
+        config=config,
+        warnings=tuple(_missing_secrets(platform, team_id, environment)),
+        starts=((now, None),),
+    )
+    changed = replace(
+        model,
+        deployments=(deployment, *model.deployments),
+        deployments_made=deployment.number,
+        production_id=(model.production or deployment).id,
+    )
+    models.put(model.id, changed)
+    fields = {"id": deployment.id, "name": deployment.name, "model_id": model.id}
+    return {"model_version": fields, "truss_config": json.dumps(config)}
+
+
+def _missing_secrets(
+    platform: Platform, team_id: str, environment: list[EnvironmentVariable]
+) -> Iterator[str]:
+    for variable in environment:
+        if variable.is_secret_reference and platform.stores.secrets.value(team_id, variable.value) is None:
+            yield f"The workspace has no secret {variable.value!r}: {variable.name} will be empty"
+
+
+DEPLOY = "create_model_version_from_inference_template"
+_OPERATION = re.compile(r"\s*(?:(query|mutation)\b[^{]*)?\{(.*)\}\s*", re.DOTALL)
+_NESTED = re.compile(r"\([^()]*\)|\{[^{}]*\}")
+_FIELD = re.compile(r"(?:(\w+)\s*:\s*)?(\w+)", re.ASCII)
+
+
+def top_level_fields(document: str) -> tuple[str, dict[str, str]]:
+    """Return the kind of a document's operation and its top-level fields by their keys in the answer.
+
+    Raises ``ApiFault`` if it has none.
+    """
+    operation = _OPERATION.fullmatch(document)
+    text, nested = operation[2] if operation else "", 1
+    while nested:
+        text, nested = _NESTED.subn(" ", text)
+    fields = {field[1] or field[2]: field[2] for field in _FIELD.finditer(text)}
+    if operation is None or not fields or not {*"{}"}.isdisjoint(text):
+        raise ApiFault(400, "GRAPHQL_VALIDATION_FAILED", "the document has no fields that can be read")
+    return operation[1] or "query", fields
+
+
+def _listed_instance(machine: InstanceType) -> dict[str, Any]:
+    fields = {
+        "id": machine.id,
+        "name": machine.name,
+        "millicpu_limit": machine.millicpu_limit,
+        "memory_limit": machine.memory_limit_mib,
+        "gpu_count": machine.gpu_count,
+        "gpu_type": machine.gpu_type,
+        "gpu_memory": machine.gpu_memory_limit_mib,
+        "default": machine is INSTANCE_TYPES[0],
+        "display_name": machine.name,
+        "node_count": 1,
+        "price": PRICES_USD_PER_MINUTE.get(machine.id),
+        "limited_capacity": None,
+    }
+    return fields | {re.sub(r"_(\w)", lambda match: match[1].upper(), name): fields[name] for name in fields}
+
+
+async def _answer(call: Call) -> Any:
+    document, platform = call.parameters.required("query", TEXT), call.platform
+    variables = call.parameters.values.get("variables")
+    try:
+        kind, fields = top_level_fields(document)
+        answers: dict[str, Any] = {
+            "teams": platform.stores.teams.all(),
+            "listed_instances": [_listed_instance(machine) for machine in INSTANCE_TYPES],
+            "organization": {"id": "emulator", "workspace_name": platform.workspace_name},
+            "user": {"email": EMULATOR_USER_EMAIL},
+        }
+        if kind == "mutation":
+            answers = {DEPLOY: None}
+        unknown = [name for name in fields.values() if name not in answers]
+        if unknown:
+            raise ApiFault(501, "NOT_IMPLEMENTED", f"the emulator does not serve {', '.join(unknown)}")
+        if kind == "mutation":
+            answers[DEPLOY] = deploy(
+                platform, variables.get("request") if isinstance(variables, dict) else None
+            )
+        return {"data": {key: answers[name] for key, name in fields.items()}}
+    except ApiFault as fault:
+        # GraphQL error codes where they differ from those of REST
+        code = {"NOT_FOUND": "RESOURCE_NOT_FOUND"}.get(fault.code, fault.code)
+        # Errors have status 200.
+        extensions = {"code": code, "description": fault.message}
+        return {"data": None, "errors": [{"message": fault.message, "extensions": extensions}]}
+
 
 FAILED, STOPPED = "DEPLOY_FAILED", ("DEACTIVATING", "INACTIVE")
 
@@ -186,8 +494,11 @@ ROUTES = [
             routes.ACTIVATE: _activate,
             routes.DEACTIVATE: _deactivate,
             routes.RETRY: _retry,
+            routes.GRAPHQL_QUERY: _answer,
+            routes.GRAPHQL_MUTATION: _answer,
         }
     ),
+    api_route("POST", "/graphql", _answer),
     api_route("POST", routes.MODELS.path, _not_served),
     api_route("POST", "/v1/prepare_model_upload", _not_served),
     api_route("GET", "/v1/teams/{team_id}/models", _models),

@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -33,7 +32,6 @@ from api_client.emulator.store.blobs import (
     MAXIMUM_PARTS,
     SIGNATURE_PARAMETER,
     IncomingObject,
-    ObjectTooLarge,
 )
 from api_client.files import why_not_written
 
@@ -74,33 +72,25 @@ ReadBytes = Callable[[int, int], bytes]
 """Returns the bytes from ``start`` to ``end`` (exclusive)."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredBytes:
-    """An object's content: size, a function to read it, and entity tag (without quotes)."""
+def answer_bytes(request: Request, identity: str, size: int, read: ReadBytes) -> Response:
+    """Return the whole object or the requested range; for several ranges the whole object, as S3 does.
 
-    size_bytes: int
-    read: ReadBytes
-    etag: str
-
-
-def answer_bytes(request: Request, content: StoredBytes) -> Response:
-    """Return the whole object or the requested range; for several ranges the whole object, as S3 does."""
-    size = content.size_bytes
-    headers = {"Accept-Ranges": "bytes", "ETag": f'"{content.etag}"'}
+    The entity tag of a large object depends on ``identity``.
+    """
+    headers = {"Accept-Ranges": "bytes", "ETag": f'"{entity_tag(identity, size, read)}"'}
     try:
         span = parse_range(request.headers.get("range"), size)
     except UnsatisfiableRange:
         headers["Content-Range"] = f"bytes */{size}"
         return xml_fault(416, "InvalidRange", "The requested range is not satisfiable", headers=headers)
     start, end = span or (0, size)
-    headers["Content-Length"] = str(end - start)
+    headers |= {"Content-Length": str(end - start), "Content-Type": "application/octet-stream"}
     if span is not None:
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
     status = 200 if span is None else 206
-    headers["Content-Type"] = "application/octet-stream"
     if request.method == "HEAD":
         return Response(status_code=status, headers=headers)
-    return StreamingResponse(_chunks(content.read, start, end), status_code=status, headers=headers)
+    return StreamingResponse(_chunks(read, start, end), status_code=status, headers=headers)
 
 
 async def _chunks(read: ReadBytes, start: int, end: int) -> AsyncIterator[bytes]:
@@ -112,24 +102,22 @@ async def _chunks(read: ReadBytes, start: int, end: int) -> AsyncIterator[bytes]
         yield chunk
 
 
-def bytes_of_file(path: Path) -> StoredBytes:
-    """Return the content of a file on disk; raise OSError if it cannot be read."""
+def answer_file(request: Request, path: Path) -> Response:
+    """Return a file on disk; raise OSError if it cannot be read."""
     status = path.stat()
 
     def read(start: int, end: int) -> bytes:
         with path.open("rb", buffering=0) as file:
             return os.pread(file.fileno(), end - start, start)
 
-    return stored_bytes(f"{path}:{status.st_mtime_ns}", status.st_size, read)
+    return answer_bytes(request, f"{path}:{status.st_mtime_ns}", status.st_size, read)
 
 
-def stored_bytes(identity: str, size_bytes: int, read: ReadBytes) -> StoredBytes:
-    """Return content with its entity tag: that of a large object depends on ``identity``."""
+def entity_tag(identity: str, size_bytes: int, read: ReadBytes) -> str:
     if size_bytes <= SINGLE_PART_BYTES:
-        return StoredBytes(size_bytes, read, _md5(read(0, size_bytes)))
+        return _md5(read(0, size_bytes))
     parts = -(-size_bytes // SINGLE_PART_BYTES)
-    tag = f"{_md5(f'{identity}:{size_bytes}'.encode(errors='surrogateescape'))}-{parts}"
-    return StoredBytes(size_bytes, read, tag)
+    return f"{_md5(f'{identity}:{size_bytes}'.encode(errors='surrogateescape'))}-{parts}"
 
 
 def _md5(content: bytes) -> str:
@@ -178,11 +166,22 @@ def _get_file(request: Request) -> Response:
     files: list[StoredFile] = []
     with suppress(ApiFault):
         files = platform.backend_of(job_id).checkpoint_files(job_id)
-    file = next((file for file in files if (file.relative_name, str(file.node_rank)) == (name, rank)), None)
-    content = None if file is None else _content(platform, file)
-    if content is None:
-        return xml_fault(404, "NoSuchKey", "The specified key does not exist.")
-    return answer_bytes(request, content)
+    for file in files:
+        if (file.relative_name, str(file.node_rank)) == (name, rank):
+            with suppress(OSError):
+                return _answer_stored(request, platform, file)
+    return xml_fault(404, "NoSuchKey", "The specified key does not exist.")
+
+
+def _answer_stored(request: Request, platform: Platform, file: StoredFile) -> Response:
+    """Return the file's bytes; raise OSError if it is outside the data folder: jobs can create symlinks."""
+    if file.generate is not None:
+        identity = f"{file.relative_name}:{file.modified}"
+        return answer_bytes(request, identity, file.size_bytes, file.generate)
+    real = (file.path or platform.data_dir).resolve()
+    if not (real.is_file() and real.is_relative_to(platform.data_dir.resolve())):
+        raise FileNotFoundError(real)
+    return answer_file(request, real)
 
 
 def _decoded(request: Request) -> str | None:
@@ -192,18 +191,6 @@ def _decoded(request: Request) -> str | None:
         return os.fsdecode(base64.b64decode(padded, altchars=b"-_", validate=True))
     except ValueError:
         return None
-
-
-def _content(platform: Platform, file: StoredFile) -> StoredBytes | None:
-    """Return the file's bytes, but none from outside the data folder: a job may have created symlinks."""
-    if file.path is not None:
-        real = file.path.resolve()
-        with suppress(OSError):
-            is_inside = real.is_file() and real.is_relative_to(platform.data_dir.resolve())
-            return bytes_of_file(real) if is_inside else None
-    if file.generate is None:
-        return None
-    return stored_bytes(f"{file.relative_name}:{file.modified}", file.size_bytes, file.generate)
 
 
 OBJECT = "/" + BUCKET + "/{key:path}"
@@ -239,7 +226,7 @@ def _get_object(request: Request) -> Response:
     if refused is not None:
         return refused
     path = platform.stores.blobs.path(BUCKET, request.path_params["key"])
-    return _missing("NoSuchKey") if path is None else answer_bytes(request, bytes_of_file(path))
+    return _missing("NoSuchKey") if path is None else answer_file(request, path)
 
 
 def _missing(code: str) -> Response:
@@ -278,8 +265,6 @@ async def _change(request: Request) -> Response:
         location = f"{base_url_of(request)}/{BUCKET}/{quote(key)}"
         fields = {"Bucket": BUCKET, "Key": key, "ETag": f'"{etag}"', "Location": location}
         return xml_answer("CompleteMultipartUploadResult", fields)
-    except ObjectTooLarge as error:
-        return xml_fault(400, "EntityTooLarge", str(error))
     except OSError as error:  # such as on a full disk; 400, because S3 clients repeat all of 5xx, for minutes
         reason = why_not_written(error)
         return xml_fault(400, "StorageFailed", f"the emulator can't store the object: {reason}")

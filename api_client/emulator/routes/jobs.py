@@ -236,7 +236,7 @@ async def _sign(call: Call) -> Any:
     }
 
 
-JOBS: Answers = {
+ANSWERS: Answers = {
     routes.PROJECTS: lambda call: {"training_projects": call.platform.projects()},
     routes.PROJECT: lambda call: {"training_project": call.platform.project(call.path["project_id"])},
     routes.UPSERT_PROJECT: _upsert_project,
@@ -264,16 +264,12 @@ JOBS: Answers = {
         "checkpoints": call.backend.checkpoints(call.path["job_id"]),
     },
     routes.CHECKPOINT_FILES: _files,
+    routes.AUTH_CODES: _auth_codes,
+    routes.UPDATE_SESSION: _update_session,
+    routes.SIGN_SSH: _sign,
 }
 ROUTES = [
-    *served(JOBS),
-    *served(
-        {
-            routes.AUTH_CODES: _auth_codes,
-            routes.UPDATE_SESSION: _update_session,
-            routes.SIGN_SSH: _sign,
-        }
-    ),
+    *served(ANSWERS),
     api_route("POST", routes.JOB_LOGS.path, _logs),
     api_route("POST", routes.JOB_METRICS.path, _metrics),
 ]

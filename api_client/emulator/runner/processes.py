@@ -130,11 +130,9 @@ class LineSplitter:
     def __init__(self) -> None:
         self._pending = bytearray()
         self._pending_since = 0.0
-        self._last_data = 0.0
 
     def feed(self, data: bytes, now_s: float) -> list[str]:
         """Add bytes; return the lines that they complete."""
-        self._last_data = now_s
         if not self._pending or b"\n" in data:
             self._pending_since = now_s
         self._pending += data
@@ -145,12 +143,12 @@ class LineSplitter:
         return lines + (self.finish() if len(self._pending) >= MAXIMUM_LINE_BYTES else [])
 
     def overdue(self, now_s: float) -> list[str]:
-        """Return the unfinished line after half a second of silence, or each second a bar that is redrawn."""
-        if now_s - self._last_data >= 0.5:
-            return self.finish()
-        shown, separator, rest = self._pending.rpartition(b"\r")
-        if not shown or now_s - self._pending_since < 1.0:
+        """Return what is a second old of the unfinished line; of a bar, all but the newest drawing."""
+        if now_s - self._pending_since < 1.0:
             return []
+        shown, separator, rest = self._pending.rpartition(b"\r")
+        if not shown:
+            return self.finish()
         self._pending, self._pending_since = separator + rest, now_s
         return _decoded([shown])
 

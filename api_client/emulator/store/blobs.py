@@ -21,9 +21,6 @@ BUCKET = "bt-emulator"
 """The emulator's only bucket."""
 
 
-MAXIMUM_OBJECT_BYTES = 5 * 1024**3
-"""The platform's size limit for an archive."""
-
 MAXIMUM_PARTS = 10_000
 
 
@@ -86,17 +83,12 @@ class BlobStore:
         return folder if re.fullmatch(r"[0-9a-f]{32}", upload_id) and folder.is_dir() else None
 
 
-class ObjectTooLarge(Exception):
-    pass
-
-
 class IncomingObject:
     """A file being written. ``keep`` puts it in place; without it, nothing remains."""
 
     def __init__(self, target: Path) -> None:
         self._file = AtomicFile(target, mode=PRIVATE_FILE_MODE, replace=True)
         self._hash = hashlib.md5(usedforsecurity=False)
-        self.size_bytes = 0
 
     def __enter__(self) -> IncomingObject:
         return self
@@ -110,9 +102,6 @@ class IncomingObject:
         return self._hash.hexdigest()
 
     def write(self, chunk: bytes) -> None:
-        self.size_bytes += len(chunk)
-        if self.size_bytes > MAXIMUM_OBJECT_BYTES:
-            raise ObjectTooLarge(f"over {MAXIMUM_OBJECT_BYTES} bytes")
         self._hash.update(chunk)
         self._file.file.write(chunk)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -28,13 +27,13 @@ class Database:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.RLock()
-        self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level="IMMEDIATE")
         self._connection.row_factory = sqlite3.Row
         try:
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
             if not self.rows("SELECT 1 FROM sqlite_master"):
-                self.write(f"PRAGMA user_version={FORMAT}")
+                self._connection.execute(f"PRAGMA user_version={FORMAT}")
             elif self.rows("PRAGMA user_version")[0][0] != FORMAT:
                 raise EmulatorStartError(
                     f"{path} was written by another version of the emulator; choose another data folder, or"
@@ -54,24 +53,12 @@ class Database:
             return self._connection.execute(sql, parameters).fetchall()
 
     def write(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        with self._lock:
-            self._connection.execute(sql, parameters)
+        self.write_many(sql, [parameters])
 
-    def write_many(self, sql: str, parameters: Iterable[Sequence[Any]]) -> None:
-        with self.transaction():
-            self._connection.executemany(sql, parameters)
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Commit everything inside the ``with`` block, or roll back on an error."""
-        with self._lock:
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
-            self._connection.execute("COMMIT")
+    def write_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Execute a statement for each row: for all of them or, on an error, for none."""
+        with self._lock, self._connection:
+            self._connection.executemany(sql, rows)
 
     def close(self) -> None:
         with self._lock:
@@ -119,15 +106,17 @@ class Records(Generic[Record]):
 
     def put(self, record_id: str, record: Record) -> Record:
         """Add or replace a record; a replaced one keeps its place."""
+        self.put_all({record_id: record})
+        return record
+
+    def put_all(self, records: Mapping[str, Record]) -> None:
         # Python's json escapes text that is not valid Unicode; pydantic's does not encode it.
-        text = json.dumps(self._adapter.dump_python(record, mode="json"))
-        self._database.write(
+        self._database.write_many(
             f"INSERT INTO {self._table} (id, record) VALUES (?, ?)"
             " ON CONFLICT (id) DO UPDATE SET record = excluded.record",
-            (record_id, text),
+            [(name, json.dumps(self._adapter.dump_python(records[name], mode="json"))) for name in records],
         )
-        self._records[record_id] = record
-        return record
+        self._records.update(records)
 
     def delete(self, record_id: str) -> Record | None:
         """Delete and return a record; return None if there was none."""
