@@ -33,7 +33,7 @@ from harness import Report
 from api_client.addresses import Destinations
 from api_client.clock import SystemClock
 from api_client.http.retry import RetryPolicy
-from api_client.transfers.download_run import DownloadRun
+from api_client.transfers.downloads import DownloadRun
 from api_client.transfers.objects import Objects
 from api_client.transfers.records import DownloadPlan, PlannedFile
 

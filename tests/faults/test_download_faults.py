@@ -21,7 +21,7 @@ from api_client.transfers import (
     Existing,
     FileState,
     NoRoom,
-    download_run,
+    downloads,
 )
 from api_client.transfers.part_file import part_paths
 from support.fake_object_store import (
@@ -41,7 +41,7 @@ UNIT = 128 * 1024
 
 @pytest.fixture(autouse=True)
 def _small_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download_run, "SAVE_BYTES", UNIT // 2)
+    monkeypatch.setattr(downloads, "SAVE_BYTES", UNIT // 2)
 
 
 def some_bytes(size_bytes: int, seed: int = 1) -> bytes:
@@ -184,7 +184,7 @@ async def test_what_is_not_the_listed_file_fails_alone(folder: Folder, case: str
 async def test_file_of_unknown_size_that_never_ends_is_given_up(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download_run, "MAX_BYTES", 4 * UNIT)
+    monkeypatch.setattr(downloads, "MAX_BYTES", 4 * UNIT)
     content = some_bytes(16 * UNIT)
     report = await folder.download(Stored("ckpt/a.bin", content, listed_size=-1), has_length=False)
     assert [file.state for file in report.files] == [FileState.FAILED]

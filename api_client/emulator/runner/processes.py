@@ -21,7 +21,7 @@ from pathlib import Path
 
 from api_client.clock import Clock, epoch_ns
 from api_client.emulator.runner import supervisor
-from api_client.emulator.store.job_streams import JobLogStore, LogRow
+from api_client.emulator.store.database import JobLogStore, LogRow
 
 
 class Supervised:

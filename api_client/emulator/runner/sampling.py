@@ -17,7 +17,7 @@ import psutil
 
 from api_client.clock import Clock
 from api_client.emulator.runner.environment import walk
-from api_client.emulator.store.job_streams import MetricStore, SampleRow
+from api_client.emulator.store.database import MetricStore, SampleRow
 
 
 def disk_usage(folder: Path) -> tuple[int, float]:

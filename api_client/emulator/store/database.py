@@ -1,17 +1,25 @@
-"""The emulator's SQLite connection, usable from any thread, and tables of records by id."""
+"""The emulator's SQLite database: its connection, usable from any thread, and all of its tables.
+
+Those are records by id, and the log lines and metric samples of local jobs, which are read by time.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
+from api_client.emulator.backend import LogQuery
 from api_client.emulator.data_folder import EmulatorStartError
+from api_client.models import LogRecord, MetricSample, NodeSeries, StorageMetrics
+from api_client.models.logs import MS_PER_S
 
 FORMAT = 7
 """Version of the tables; raise it when they change."""
@@ -122,3 +130,126 @@ class Records(Generic[Record]):
         """Delete and return a record; return None if there was none."""
         self._database.write(f"DELETE FROM {self._table} WHERE id = ?", (record_id,))
         return self._records.pop(record_id, None)
+
+
+LogRow = tuple[str, int, int, str | None, str]
+"""A line: job, nanoseconds since the epoch, node, level, text."""
+SampleRow = tuple[str, int, int, str, float]
+"""A value: job, milliseconds since the epoch, node, metric, value.
+
+Metrics have the names of series in the API: ``cpu_usage``, ``gpu_utilization.0``. Utilization is from 0 to 1.
+"""
+
+
+class JobLogStore:
+    """The table of log lines; a job's lines are ordered by timestamp."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        database.create("""
+CREATE TABLE IF NOT EXISTS local_logs (
+    sequence INTEGER PRIMARY KEY,
+    job_id TEXT NOT NULL,
+    timestamp_ns INTEGER NOT NULL,
+    node_rank INTEGER NOT NULL,
+    level TEXT,
+    message TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS local_logs_by_time ON local_logs (job_id, timestamp_ns, sequence);
+""")
+
+    def append(self, lines: Iterable[LogRow]) -> None:
+        self._database.write_many(
+            "INSERT INTO local_logs (job_id, timestamp_ns, node_rank, level, message) VALUES (?, ?, ?, ?, ?)",
+            lines,
+        )
+
+    def read(self, job_id: str, query: LogQuery) -> list[LogRecord]:
+        order = "ASC" if query.direction == "asc" else "DESC"
+        levels: Sequence[str] = sorted(query.levels or ())
+        level_filter = f" AND level IN ({', '.join('?' * len(levels))})" if query.levels is not None else ""
+        rows = self._database.rows(
+            "SELECT timestamp_ns, node_rank, level, message FROM local_logs"
+            f" WHERE job_id = ? AND timestamp_ns >= ? AND timestamp_ns < ?{level_filter}"
+            f" ORDER BY timestamp_ns {order}, sequence {order} LIMIT ?",
+            (job_id, _bounded(query.start_ns), _bounded(query.end_ns), *levels, query.limit),
+        )
+        return [
+            LogRecord(
+                timestamp=str(row["timestamp_ns"]),
+                message=row["message"],
+                replica=f"node-{row['node_rank']}",
+                request_id=None,
+                level=row["level"],
+            )
+            for row in rows
+        ]
+
+    def delete(self, job_id: str) -> None:
+        self._database.write("DELETE FROM local_logs WHERE job_id = ?", (job_id,))
+
+
+def _bounded(number: int) -> int:
+    """Clamp a client's value to the range of SQLite's integers."""
+    limit = 2**63 - 1
+    return max(-limit, min(limit, number))
+
+
+class MetricStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        database.create("""
+CREATE TABLE IF NOT EXISTS local_samples (
+    job_id TEXT NOT NULL, at_ms INTEGER NOT NULL, node_rank INTEGER NOT NULL, metric TEXT NOT NULL,
+    value REAL NOT NULL, PRIMARY KEY (job_id, at_ms, node_rank, metric)
+) WITHOUT ROWID;
+""")
+
+    def append(self, samples: Iterable[SampleRow]) -> None:
+        """Add samples; a later one for the same node, metric and moment replaces the earlier one."""
+        self._database.write_many("INSERT OR REPLACE INTO local_samples VALUES (?, ?, ?, ?, ?)", samples)
+
+    def read(
+        self, job_id: str, *, start_s: float, end_s: float, step_s: int
+    ) -> tuple[dict[int, NodeSeries], StorageMetrics | None]:
+        """Return the nodes' series by rank, and those of the cache if it was ever measured.
+
+        They have means per step of ``step_s`` seconds, for steps that begin in ``start_s <= step < end_s``.
+
+        Steps are aligned to the epoch, so that a step has the same timestamp (its beginning) in every
+        time range.
+        """
+        step_ms = max(1, step_s) * MS_PER_S
+        start_ms = math.ceil(start_s * MS_PER_S / step_ms) * step_ms
+        rows = self._database.rows(
+            f"SELECT node_rank, metric, at_ms / {step_ms} * {step_ms} AS step, avg(value) AS value"
+            " FROM local_samples WHERE job_id = ? AND at_ms >= ? AND at_ms < ?"
+            " GROUP BY node_rank, metric, step ORDER BY node_rank, metric, step",
+            (job_id, _bounded(start_ms), _bounded(math.ceil(end_s * MS_PER_S))),
+        )
+        nodes: dict[int, dict[str, Any]] = {}
+        for row in rows:
+            name, _, part = row["metric"].partition(".")
+            series = nodes.setdefault(row["node_rank"], {})
+            samples = (
+                series.setdefault(name, {}).setdefault(part, []) if part else series.setdefault(name, [])
+            )
+            samples.append(MetricSample(datetime.fromtimestamp(row["step"] / MS_PER_S, UTC), row["value"]))
+        caches = [series.pop("cache") for series in nodes.values() if "cache" in series]
+        for series in nodes.values():
+            series["ephemeral_storage"] = StorageMetrics.model_construct(
+                **series.get("ephemeral_storage", {})
+            )
+        return (
+            {rank: NodeSeries.model_construct(**series) for rank, series in nodes.items()},
+            StorageMetrics.model_construct(**caches[0]) if caches else None,
+        )
+
+    def span_s(self, job_id: str) -> tuple[float, float] | None:
+        """Return the epoch seconds of the first and the last sample, None if there is none."""
+        sql = "SELECT min(at_ms), max(at_ms) FROM local_samples WHERE job_id = ?"
+        ((first_ms, last_ms),) = self._database.rows(sql, (job_id,))
+        return None if first_ms is None else (first_ms / MS_PER_S, last_ms / MS_PER_S)
+
+    def delete(self, job_id: str) -> None:
+        self._database.write("DELETE FROM local_samples WHERE job_id = ?", (job_id,))

@@ -17,9 +17,8 @@ from typing import Any
 from api_client.emulator.answers import new_id
 from api_client.emulator.job_spec import CheckedJobSpec
 from api_client.emulator.store.blobs import BlobStore
-from api_client.emulator.store.database import Database, Records
+from api_client.emulator.store.database import Database, JobLogStore, MetricStore, Records
 from api_client.emulator.store.deployments import StoredModel
-from api_client.emulator.store.job_streams import JobLogStore, MetricStore
 from api_client.files import make_private_folder, write_private
 from api_client.models import InteractiveSession, JobStatus, QueueEvent, Secret, Team, TrainingJob
 

@@ -24,8 +24,7 @@ from api_client.emulator.runner.processes import (
     LineSplitter,
     detect_level,
 )
-from api_client.emulator.store.database import Database
-from api_client.emulator.store.job_streams import JobLogStore, LogRow
+from api_client.emulator.store.database import Database, JobLogStore, LogRow
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(1, 7))
