@@ -25,7 +25,7 @@ MINUTE_S, HOUR_S = 60.0, 3600.0
 H100X8 = "h100-8-208x1872"
 KAI, GRACE = "kai@demo.example", "grace@demo.example"
 RUNNING_JOBS = [plan for plan in DEMO_SCRIPT.plans if plan.since == JobStatus.RUNNING]
-PAST_JOBS = [plan for plan in DEMO_SCRIPT.plans if plan.since is None]
+PAST_JOBS = [plan for plan in DEMO_SCRIPT.plans if plan.since == "ENDED"]
 TITAN = next(plan.scenario for plan in RUNNING_JOBS if plan.name == "qwen3-14b-titan")
 RUNNING_ONE_IN = 250
 """Share of running jobs: 40 of 10,000, as in an account that has been in use for a long time."""

@@ -21,3 +21,9 @@ def test_help_json_describes_parameters_as_help_does(cli: RunCli) -> None:
     assert (options["--all"]["value"], options["--project"]["value"]) == (None, "PROJECT")
     assert "json" in next(each for each in commands["jobs"]["options"] if "-o" in each["names"])["choices"]
     assert not any("--non-interactive" in each["names"] for each in commands["stop"]["options"])
+
+
+def test_no_two_options_of_a_command_have_the_same_help(cli: RunCli) -> None:
+    for command in cli("--help-json", environ={}).json["commands"]:
+        helps = [option["help"] for option in command["options"] if option["help"]]
+        assert len(set(helps)) == len(helps), command["name"]

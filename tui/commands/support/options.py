@@ -365,7 +365,7 @@ def trigger_option(*names: str, help: str) -> Callable[[Command], Command]:
         type=click.Choice(spellings, case_sensitive=False),
         metavar=f"[{'|'.join(TRIGGERS)}]",
         callback=lambda _context, _parameter, value: value and value.replace("-", "_"),
-        help="Output format.",
+        help=help,
     )
 
 
