@@ -6,6 +6,7 @@ and storage in bytes. The top-level series are the leader node's.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -81,3 +82,34 @@ class JobMetrics(NodeSeries):
     cache: StorageMetrics | None = None
     training_job: TrainingJob | None = None
     per_node_metrics: Annotated[list[NodeMetrics], UpTo(1000), OrNull(list)] = []
+
+
+GPU_VALUES = ("gpu_utilization", "gpu_memory_usage_bytes")
+NODE_VALUES = ("cpu_usage", "cpu_memory_usage_bytes")
+STORAGE, STORAGE_VALUES = "ephemeral_storage", ("usage_bytes", "utilization")
+
+SeriesPath = tuple[str, ...]
+"""Where a series is in the answer: its field, and its GPU or its part of the storage, if it has one."""
+
+
+def series_of(node: NodeSeries) -> Iterator[tuple[SeriesPath, list[MetricSample]]]:
+    """Yield all series of a node."""
+    for name in GPU_VALUES:
+        for gpu, samples in getattr(node, name).items():
+            yield (name, gpu), samples
+    for name in NODE_VALUES:
+        yield (name,), getattr(node, name)
+    yield from storage_series(STORAGE, node.ephemeral_storage)
+
+
+def storage_series(
+    name: str, storage: StorageMetrics | None
+) -> Iterator[tuple[SeriesPath, list[MetricSample]]]:
+    """Yield the series of a volume."""
+    for part in STORAGE_VALUES if storage is not None else ():
+        yield (name, part), getattr(storage, part)
+
+
+def metric_and_gpu(path: SeriesPath) -> tuple[str, str]:
+    """Return the name of a series' metric, ``ephemeral_storage_usage_bytes``, and its GPU, empty if none."""
+    return (path[0], path[1]) if path[0] in GPU_VALUES else ("_".join(path), "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice
@@ -12,6 +12,15 @@ from typing import Any
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
 from api_client.models.base import FIRST_MOMENT, LAST_MOMENT
 from api_client.models.logs import NS_PER_S
+from api_client.models.metrics import (
+    GPU_VALUES,
+    NODE_VALUES,
+    STORAGE,
+    STORAGE_VALUES,
+    SeriesPath,
+    series_of,
+    storage_series,
+)
 from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import METRICS, Blocks
 from api_client.recordings.stamps import clamped_moment, stamp_of
@@ -21,9 +30,6 @@ MAX_NODES, MAX_GPUS, MAX_SAMPLES = 1_024, 64, 500_000
 
 One sample of each value of each node must fit, or no step is long enough.
 """
-NODE_VALUES = ("cpu_usage", "cpu_memory_usage_bytes")
-GPU_VALUES = ("gpu_utilization", "gpu_memory_usage_bytes")
-STORAGE, STORAGE_VALUES = "ephemeral_storage", ("usage_bytes", "utilization")
 CACHE = "\0"
 """In place of a node: the project's cache."""
 
@@ -140,33 +146,21 @@ def rows_of(
     """Return the samples ``start <= t < end`` of an answer as the objects of a recording, in order."""
     rows: dict[tuple[datetime, str, bool], dict[str, Any]] = {}
 
-    def add(samples: list[MetricSample], node: Mapping[str, Any], *path: str) -> None:
-        for sample in samples:
-            if sample.value is None or not start <= sample.timestamp < end:
-                continue
-            key = (sample.timestamp, node.get("node_id", ""), "cache" in path)
-            row = rows.setdefault(key, {"timestamp": _iso(sample.timestamp), **node})
-            for name in path[:-1]:
-                row = row.setdefault(name, {})
-            row[path[-1]] = sample.value
+    def add(node: Mapping[str, Any], series: Iterable[tuple[SeriesPath, list[MetricSample]]]) -> None:
+        for path, samples in series:
+            for sample in samples:
+                if sample.value is None or not start <= sample.timestamp < end:
+                    continue
+                key = (sample.timestamp, node.get("node_id", ""), "cache" in path)
+                row = rows.setdefault(key, {"timestamp": _iso(sample.timestamp), **node})
+                for name in path[:-1]:
+                    row = row.setdefault(name, {})
+                row[path[-1]] = sample.value
 
-    def add_storage(storage: StorageMetrics | None, node: Mapping[str, Any], name: str) -> None:
-        if storage is not None:
-            add(storage.usage_bytes, node, name, "usage_bytes")
-            add(storage.utilization, node, name, "utilization")
-
-    named: list[tuple[Mapping[str, Any], NodeSeries]] = [
-        ({"node_id": node_metrics.node_id}, node_metrics.metrics) for node_metrics in answer.per_node_metrics
-    ]
-    for node, series in named or [({}, answer)]:
-        for gpu, samples in series.gpu_utilization.items():
-            add(samples, node, "gpu_utilization", gpu)
-        for gpu, samples in series.gpu_memory_usage_bytes.items():
-            add(samples, node, "gpu_memory_usage_bytes", gpu)
-        add(series.cpu_usage, node, "cpu_usage")
-        add(series.cpu_memory_usage_bytes, node, "cpu_memory_usage_bytes")
-        add_storage(series.ephemeral_storage, node, "ephemeral_storage")
-    add_storage(answer.cache, {}, "cache")
+    for entry in answer.per_node_metrics:
+        add({"node_id": entry.node_id}, series_of(entry.metrics))
+    add({}, series_of(answer))
+    add({}, storage_series("cache", answer.cache))
     return [rows[key] for key in sorted(rows)]
 
 

@@ -7,11 +7,19 @@ interval; these are reduced. Nodes whose samples did not change stay the same ob
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from api_client.models.metrics import JobMetrics, MetricSample, NodeSeries, StorageMetrics
+from api_client.models.metrics import (
+    JobMetrics,
+    MetricSample,
+    NodeSeries,
+    SeriesPath,
+    metric_and_gpu,
+    series_of,
+    storage_series,
+)
 from tui.analysis.series import EMPTY, Series, SeriesBuffer
 from tui.text.names import natural_key
 
@@ -138,13 +146,13 @@ class MetricsFold:
         ]
         # The top-level series are the leader's: once nodes are named, they would show it twice.
         changed = bool(nodes) and self._nodes.pop(LEADER, None) is not None
-        if not nodes and set(self._nodes) <= {LEADER} and any(samples for *_, samples in _node(metrics)):
+        if not nodes and set(self._nodes) <= {LEADER} and any(samples for _, samples in series_of(metrics)):
             nodes = [(LEADER, metrics)]
         for name, series in nodes:
             if name not in self._nodes:
                 self._nodes[name] = _Buffers(self._max_points, self._thins)
-            changed |= self._nodes[name].take(_node(series), step_s)
-        changed |= self._cache.take(_volume("cache", metrics.cache), step_s)
+            changed |= self._nodes[name].take(series_of(series), step_s)
+        changed |= self._cache.take(storage_series("cache", metrics.cache), step_s)
         self._is_changed |= changed
 
     def make_snapshot(self) -> MetricsSnapshot:
@@ -155,7 +163,10 @@ class MetricsFold:
             at = max(newest, default=self._cache.newest)
             names = sorted(self._nodes, key=natural_key)
             snapshots = tuple(self._nodes[name].snapshot(name, at) for name in names)
-            usage, utilization = self._cache.series("cache usage"), self._cache.series("cache utilization")
+            usage, utilization = (
+                self._cache.series("cache_usage_bytes"),
+                self._cache.series("cache_utilization"),
+            )
             self._snapshot = MetricsSnapshot(
                 nodes=snapshots,
                 cache_usage=usage,
@@ -198,47 +209,43 @@ def mean_known(values: Iterable[float | None]) -> float | None:
     return sum(measured) / len(measured) if measured else None
 
 
-_Named = Iterator[tuple[str, str | None, list[MetricSample]]]
+_NAMES = {
+    "gpu_utilization": "utilization",
+    "gpu_memory_usage_bytes": "memory",
+    "cpu_usage": "cpu",
+    "cpu_memory_usage_bytes": "cpu memory",
+    "ephemeral_storage_usage_bytes": "disk usage",
+    "ephemeral_storage_utilization": "disk utilization",
+    "cache_usage_bytes": "cache usage",
+    "cache_utilization": "cache utilization",
+}
+"""What the charts call the metrics."""
 
-
-def _node(node: NodeSeries) -> _Named:
-    """Yield the series of a node: metric, GPU rank (None for those of the whole node), samples."""
-    for gpu, samples in node.gpu_utilization.items():
-        yield "utilization", gpu, samples
-    for gpu, samples in node.gpu_memory_usage_bytes.items():
-        yield "memory", gpu, samples
-    yield "cpu", None, node.cpu_usage
-    yield "cpu memory", None, node.cpu_memory_usage_bytes
-    yield from _volume("disk", node.ephemeral_storage)
-
-
-def _volume(name: str, storage: StorageMetrics | None) -> _Named:
-    if storage is not None:
-        yield f"{name} usage", None, storage.usage_bytes
-        yield f"{name} utilization", None, storage.utilization
+_Series = Iterable[tuple[SeriesPath, list[MetricSample]]]
 
 
 class _Buffers:
-    """The series of a node, or of the cache, by metric and GPU rank; without a rank also the GPUs' mean."""
+    """The series of a node, or of the cache, by metric and GPU; without a GPU also the GPUs' mean."""
 
     def __init__(self, max_points: int, thins: bool) -> None:
         self._max_points = max_points
         self._thins = thins
-        self._buffers: dict[tuple[str, str | None], SeriesBuffer] = {}
+        self._buffers: dict[tuple[str, str], SeriesBuffer] = {}
         self._snapshot: NodeSnapshot | None = None
         self.newest: float | None = None
 
-    def _buffer(self, metric: str, gpu: str | None) -> SeriesBuffer:
+    def _buffer(self, metric: str, gpu: str) -> SeriesBuffer:
         buffer = self._buffers.get((metric, gpu))
         if buffer is None:
-            name = metric if gpu is None else f"GPU {gpu}"
+            name = f"GPU {gpu}" if gpu else _NAMES[metric]
             buffer = self._buffers[metric, gpu] = SeriesBuffer(name, max_points=self._max_points)
         return buffer
 
-    def take(self, named: _Named, step_s: float) -> bool:
+    def take(self, all_series: _Series, step_s: float) -> bool:
         """Add samples, reduced if they are denser than ``step_s``; return True if anything changed."""
         changed, means = False, defaultdict[str, set[float]](set)
-        for metric, gpu, samples in named:
+        for path, samples in all_series:
+            metric, gpu = metric_and_gpu(path)
             points = [(sample.timestamp.timestamp(), sample.value) for sample in samples]
             points.sort(key=itemgetter(0))  # The sort is stable: the last value for a repeated time wins.
             buffer = self._buffer(metric, gpu)
@@ -247,13 +254,11 @@ class _Buffers:
             else:
                 times = buffer.extend(resample(points, step_s))
             changed |= bool(times)
-            if gpu is not None:
+            if gpu:
                 means[metric].update(times)
         for metric, moved in means.items():
-            gpus = [
-                buffer for (name, gpu), buffer in self._buffers.items() if name == metric and gpu is not None
-            ]
-            mean = self._buffer(metric, None)
+            gpus = [buffer for (name, gpu), buffer in self._buffers.items() if name == metric and gpu]
+            mean = self._buffer(metric, "")
             for time in sorted(moved):
                 # GPUs sampled within 10 s of each other are averaged as one sample
                 mean.add(time, mean_known(buffer.value_near(time, 10.0) for buffer in gpus))
@@ -262,17 +267,18 @@ class _Buffers:
             self.newest = max((end for end in ends if end is not None), default=None)
         return changed
 
-    def series(self, metric: str, gpu: str | None = None) -> Series:
+    def series(self, metric: str, gpu: str = "") -> Series:
         """Return a series, an empty one if there is none."""
         return self._buffer(metric, gpu).snapshot()
 
     def snapshot(self, name: str, at: float | None) -> NodeSnapshot:
         """Return the node as of ``at``; the same object until its samples or its current values change."""
-        gpus = tuple(sorted({gpu for _, gpu in self._buffers if gpu is not None}, key=natural_key))
-        utilization = tuple(self.series("utilization", gpu) for gpu in gpus)
-        memory = tuple(self.series("memory", gpu) for gpu in gpus)
-        cpu, cpu_memory = self.series("cpu"), self.series("cpu memory")
-        disk_usage, disk_utilization = self.series("disk usage"), self.series("disk utilization")
+        gpus = tuple(sorted({gpu for _, gpu in self._buffers if gpu}, key=natural_key))
+        utilization = tuple(self.series("gpu_utilization", gpu) for gpu in gpus)
+        memory = tuple(self.series("gpu_memory_usage_bytes", gpu) for gpu in gpus)
+        cpu, cpu_memory = self.series("cpu_usage"), self.series("cpu_memory_usage_bytes")
+        disk_usage = self.series("ephemeral_storage_usage_bytes")
+        disk_utilization = self.series("ephemeral_storage_utilization")
         utilization_now = tuple(value_now(series, at) for series in utilization)
         memory_now = tuple(value_now(series, at) for series in memory)
         node = NodeSnapshot(
@@ -280,8 +286,8 @@ class _Buffers:
             gpus=gpus,
             gpu_utilization=utilization,
             gpu_memory=memory,
-            mean_utilization=self.series("utilization"),
-            mean_memory=self.series("memory"),
+            mean_utilization=self.series("gpu_utilization"),
+            mean_memory=self.series("gpu_memory_usage_bytes"),
             cpu=cpu,
             cpu_memory=cpu_memory,
             disk_usage=disk_usage,

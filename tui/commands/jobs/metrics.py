@@ -14,8 +14,8 @@ import click
 from api_client.client import TrainingClient
 from api_client.clock import epoch_ms
 from api_client.errors import BadRequest
-from api_client.models import JobMetrics, MetricSample, NodeSeries, TrainingJob
-from api_client.models.metrics import StorageMetrics
+from api_client.models import JobMetrics, MetricSample, TrainingJob
+from api_client.models.metrics import GPU_VALUES, metric_and_gpu, series_of, storage_series
 from tui.analysis.export import csv_lines, json_number
 from tui.analysis.node_metrics import LEADER, MetricsFold, NodeSnapshot, mean_known
 from tui.analysis.progress.metrics import curves_of
@@ -56,7 +56,6 @@ UNIT_OF_METRIC = {
     "cache_utilization": "fraction",
 }
 """The metrics by API name (volume metrics prefixed with the volume), and their units."""
-CHARTED = ("gpu_utilization", "gpu_memory_usage_bytes")
 UNITS: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes": bytes_iec, "cores": cores}
 
 
@@ -148,7 +147,7 @@ async def metrics(
         return ExitCode.OK
     time_range = _time_range(job, since, end, output_format, now)
     if output_format == CHART:
-        metrics = metrics or CHARTED
+        metrics = metrics or GPU_VALUES
     report = Report(output, output_format, job, Samples(NodeChooser(nodes), metrics), follows=follow)
     if not follow:
         report.take(await _once(client, job, time_range, step_s))
@@ -240,25 +239,12 @@ class Samples:
 
 def _series_of(answer: JobMetrics) -> Iterator[tuple[SampleKey, list[MetricSample]]]:
     # The top-level series are the leader's: if the nodes are listed, they would count twice.
-    nodes: list[tuple[str, NodeSeries]] = [
-        (entry.node_id, entry.metrics) for entry in answer.per_node_metrics
-    ]
-    for node, series in nodes or [(LEADER, answer)]:
-        for metric in CHARTED:
-            for gpu, samples in getattr(series, metric).items():
-                yield (node, gpu, metric), samples
-        for metric in ("cpu_usage", "cpu_memory_usage_bytes"):
-            yield (node, "", metric), getattr(series, metric)
-        yield from _volume(node, "ephemeral_storage", series.ephemeral_storage)
-    yield from _volume("", "cache", answer.cache)
-
-
-def _volume(
-    node: str, name: str, volume: StorageMetrics | None
-) -> Iterator[tuple[SampleKey, list[MetricSample]]]:
-    if volume is not None:
-        yield (node, "", f"{name}_usage_bytes"), volume.usage_bytes
-        yield (node, "", f"{name}_utilization"), volume.utilization
+    nodes = [(entry.node_id, series_of(entry.metrics)) for entry in answer.per_node_metrics]
+    nodes = nodes or [(LEADER, series_of(answer))]
+    for node, series in (*nodes, ("", storage_series("cache", answer.cache))):
+        for path, samples in series:
+            metric, gpu = metric_and_gpu(path)
+            yield (node, gpu, metric), samples
 
 
 class Report:
