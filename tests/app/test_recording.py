@@ -152,7 +152,7 @@ async def test_dragging_along_the_bar_goes_through_the_run(path: Path) -> None:
         await until(pilot, lambda: isinstance(app.screen, JobScreen) and _has_marks(app))
         bar = app.screen.query_one(TimeBar)
         for move, part in ((pilot.mouse_down, 4), (pilot.hover, 2)):
-            await until(pilot, lambda: bar._shown_at == bar._run.at)
+            await until(pilot, lambda: text_of(app) != "" and bar._shown_at == bar._run.at)
             start, cells = bar._track
             await move(TimeBar, offset=(start + cells // part, 0))
             assert abs(bar._run.at - at(3500 * (cells // part) / (cells - 1))) < timedelta(seconds=1)

@@ -32,6 +32,7 @@ from textual.widgets import Input
 
 from api_client.emulator.processes import EmulatorChild
 from api_client.remotes import Remote
+from support.dashboard import text_of
 from support.faulty import FaultyServer
 from support.remotes import remote_of
 from support.waiting import POLL_EVERY_S, until
@@ -192,6 +193,7 @@ async def answering(app: TypedOn, pilot: Pilot[Any]) -> None:
     app.call_later(lambda: app.screen.call_later(handled.set))
     async with asyncio.timeout(PATIENCE_S):
         await handled.wait()
+    text_of(app)  # what cannot be drawn is a crash, too
 
 
 async def go_home(app: TypedOn, pilot: Pilot[Any], remote: Remote) -> bool:
@@ -271,7 +273,7 @@ async def test_screen_is_closed_while_it_opens(tmp_path: Path) -> None:
         async with app.run_test(size=(100, 30)) as pilot:
             assert await go_home(app, pilot, remote)
             for place, go in OPENINGS.items():
-                for app.turns in range(0, 16, 3):
+                for app.turns in range(0, 16, 5):
                     await go(app, pilot)
                     await answering(app, pilot)
                     await until(pilot, lambda: isinstance(app.screen, HomeScreen))

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import textual.pilot
 from textual._compositor import Compositor
+from textual._context import visible_screen_stack
 from textual.message import Message
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -124,12 +125,13 @@ class Heard:
 
 
 def text_of(app: BtTuiApp) -> str:
+    visible_screen_stack.set(app._background_screens)  # seen through a dialog
     lines = app.screen._compositor.render_strips()
     return "\n".join(strip.text.rstrip() for strip in lines)
 
 
 class Pictures:
-    """Counts what dashboards draw: a picture that was not drawn again need not be compared."""
+    """Counts what dashboards would draw: a picture that would not be drawn again need not be compared."""
 
     drawn = 0
 
@@ -137,13 +139,16 @@ class Pictures:
 render_update = Compositor.render_update
 
 
-def counted(compositor: Compositor, **options: Any) -> Any:
-    picture = render_update(compositor, **options)
-    Pictures.drawn += picture is not None
-    return picture
+def noted(compositor: Compositor, full: bool = False, **options: Any) -> Any:
+    """Draw what is exported. Nobody sees the rest: ``text_of`` draws what a test looks at."""
+    if full:
+        return render_update(compositor, full, **options)
+    Pictures.drawn += bool(compositor._dirty_regions)
+    compositor._dirty_regions.clear()
+    return None
 
 
-Compositor.render_update = counted  # type: ignore[method-assign]
+Compositor.render_update = noted  # type: ignore[method-assign]
 
 
 async def settle(pilot: Pilot[Any]) -> None:
