@@ -24,19 +24,6 @@ def dashboard(path: Path) -> Dashboard:
     return Dashboard(first, memory=memory)
 
 
-async def test_bookmarks_of_two_dashboards_open_at_once_are_kept(tmp_path: Path) -> None:
-    path = tmp_path / "layout.json"
-    first, second = dashboard(path), dashboard(path)
-    async with opened(first, (80, 24)) as one, opened(second, (80, 24)) as other:
-        await one.press("B")
-        await other.press("down", "B")
-        await until(one, lambda: "★ qwen3-grpo-7" in text_of(first))
-        await until(other, lambda: text_of(second).count("★") == 1)
-    again = dashboard(path)
-    async with opened(again, (80, 24)) as pilot:
-        await until(pilot, lambda: text_of(again).count("★") == 2)
-
-
 async def test_a_bookmark_is_shown_found_and_kept_and_a_damaged_memory_has_none(tmp_path: Path) -> None:
     path = tmp_path / "layout.json"
     path.write_text('{"bookmarks": {"jobs": [1, null]}}')

@@ -357,31 +357,6 @@ async def test_preview_shows_whole_lines_of_the_log() -> None:
             assert rows[0].startswith("line ") and "line 8" in " ".join(rows), size
 
 
-async def test_cursor_stays_on_the_costliest_problem_until_it_is_moved() -> None:
-    app = home(fleet())
-    async with opened(app, SIZE) as pilot:
-        assert table_of(app).cursor_key == "grpo7"
-        costlier = replace(
-            JOB_PREVIEWS["llama70"], findings=(HealthFinding(KINDS["stalled"], "warning", "no step"),)
-        )
-        app.screen.snapshot = FleetFold().fold(
-            PROJECTS, JOBS, {**JOB_PREVIEWS, "llama70": costlier}, ONE_O_CLOCK, {"H100:8": 9.0}
-        )
-        await pilot.pause()
-        assert table_of(app).cursor_key == "llama70"
-        await pressed(pilot, "j", "k")
-        app.screen.snapshot = fleet()
-        await pilot.pause()
-        assert table_of(app).cursor_key == "llama70"
-
-
-async def test_a_filter_without_matches_names_its_words_and_the_key_that_clears_it() -> None:
-    app = home()
-    async with opened(app, SIZE) as pilot:
-        text = await pressed(pilot, "slash", *"zzz", "enter")
-        assert "No job matches “zzz”." in text and "esc clears the filter." in text
-
-
 def test_reading_the_end_of_a_job_does_not_move_it_among_equals() -> None:
     jobs = [job(name, "COMPLETED") for name in ("one", "two", "three")]
     fold = FleetFold()

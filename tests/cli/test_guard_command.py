@@ -253,7 +253,7 @@ def test_refused_alert_is_given_up_and_failed_ones_are_sent_before_the_guard_end
 ) -> None:
     monkeypatch.setattr("tui.alerts.delivery.RETRIES", AT_ONCE)
     serve(baseten, SICK)
-    with Webhook(404, 429, 200, 503, 503) as hook:
+    with Webhook(404, 429, 200, 307, 503) as hook:
         own = {"BT_TUI_NOTIFICATIONS_WEBHOOK": hook.url}
         result = cli("guard", "job1", *STOP_ON_NAN, "--notify", environ=baseten.environ() | own)
     events = [request.body["event"] for request in hook.asked]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 import pytest
@@ -88,15 +88,20 @@ async def seen_on_screens(session: Session) -> tuple[list[str], list[Told]]:
         await session.client.aclose()
 
 
+@pytest.fixture(scope="module")
+def demo() -> Iterator[EmulatorChild]:
+    with EmulatorChild() as emulator:
+        yield emulator
+
+
 @pytest.mark.proves("docs/health.md", "Health and cost")
 def test_home_the_job_screen_and_the_command_agree_on_sick_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    demo: EmulatorChild, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with EmulatorChild() as emulator:
-        ids, seen = asyncio.run(seen_on_screens(Session(remote_of(emulator))))
-        for name, value in emulator.remote_environ().items():
-            monkeypatch.setenv(name, value)
-        main(("health", "-o", "json", *ids))
+    ids, seen = asyncio.run(seen_on_screens(Session(remote_of(demo))))
+    for name, value in demo.remote_environ().items():
+        monkeypatch.setenv(name, value)
+    main(("health", "-o", "json", *ids))
     command = {one["name"]: told_by_command(one["findings"]) for one in json.loads(capsys.readouterr().out)}
     for name, found in zip((*SICK, *ON_SCREEN), seen, strict=True):
         assert any(key.startswith(str(SICK[name])) for key in found), (name, found)
@@ -135,8 +140,7 @@ async def times_on_home_and_by_history(session: Session) -> dict[str, tuple[floa
         await session.client.aclose()
 
 
-def test_home_counts_the_time_that_a_job_has_run() -> None:
-    with EmulatorChild() as emulator:
-        times = asyncio.run(times_on_home_and_by_history(Session(remote_of(emulator))))
+def test_home_counts_the_time_that_a_job_has_run(demo: EmulatorChild) -> None:
+    times = asyncio.run(times_on_home_and_by_history(Session(remote_of(demo))))
     for name, (on_home, by_history) in times.items():
         assert on_home == pytest.approx(by_history, abs=2.0) and by_history > 60, name

@@ -13,10 +13,8 @@ from api_client.emulator.fleet.plans import JobPlan
 from api_client.models import TrainingJob
 from support.faulty import FaultyServer
 from support.guarded_nights import BEGAN_AGO_S, PLANS, night, plan
-from support.webhooks import AT_ONCE, HANGS, Webhook
-from tui.guard.memory import GuardState
+from support.webhooks import Webhook
 from tui.guard.rules import GuardRules
-from tui.settings.remembered import read_state
 
 REPEATED = ("500", "503@handled", "429(retry-after=2)", "reset@during", "cut")
 KINDS = (*(f"{kind};share=0.06" for kind in REPEATED), "html;share=0.02", "truncated;share=0.02")
@@ -51,21 +49,6 @@ ENDS = ["✓ hung: completed", "■ sick: stopped", "✓ well: completed"]
 
 def problems(told: list[str]) -> list[str]:
     return [each for each in told if each not in ("blind", "sighted")]
-
-
-@pytest.mark.proves("docs/guard.md", "Notifications")
-async def test_alerts_arrive_once_in_order_after_an_outage_of_the_webhook(
-    faulty: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tui.alerts.delivery.RETRIES", AT_ONCE)
-    failures = (500, 500, 307, 429, 502, 503)
-    with Webhook(*failures) as hook, night(faulty, tmp_path, breaking()) as calm:
-        calm.webhook = hook.url
-        await calm.guard(["sick"], STOPS)
-    assert calm.told("sick") == ["finding loss-not-finite", "stop-planned", "stopped", "job-ended"]
-    events = [request.body["event"] for request in hook.asked]
-    assert events == ["finding"] * len(failures) + ["finding", "stop-planned", "stopped", "job-ended"]
-    assert read_state(calm.state, GuardState).unsent == []
 
 
 @pytest.mark.proves("docs/guard.md", "What it reports")
@@ -123,17 +106,3 @@ async def test_preempted_run_is_resumed_twice_and_then_reported(faulty: FaultySe
     assert problems(dark.told("spot")) == ["job-ended", "resumed"]
     assert problems(dark.told("spot-r2")) == ["job-ended", "resumed"]
     assert problems(dark.told("spot-r3")) == ["job-ended", "not-resumed"]
-
-
-async def test_webhook_that_hangs_delays_no_stop(
-    faulty: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tui.alerts.delivery.WEBHOOK_TIMEOUT_S", 3600.0)
-    monkeypatch.setattr("tui.guard.watch.LAST_DELIVERY_S", 0.0)
-    with Webhook(HANGS) as hook, night(faulty, tmp_path, breaking()) as calm:
-        calm.webhook = hook.url
-        await calm.guard(["sick"], STOPS)
-        assert calm.stop_requests == 1
-        assert calm.saved_between_plan_and_stop("sick")
-    assert len(hook.asked) == 1
-    assert len(read_state(calm.state, GuardState).unsent) == 4

@@ -8,9 +8,6 @@ from support.simulated_runs import NOISES, Case, Noise, looks
 from tui.analysis.run.finding import HealthFinding
 
 LOOK_S = 300.0
-ALL = ("calm", "usual", "rough")
-NOT_YET: dict[str, tuple[str, ...]] = {}
-"""Runs that are judged wrongly today, and with which noise."""
 
 
 def problems(case: Case, noise: Noise) -> list[tuple[float, HealthFinding]]:
@@ -24,16 +21,7 @@ def problems(case: Case, noise: Noise) -> list[tuple[float, HealthFinding]]:
 
 
 def in_all_noises(*cases: Case) -> list[ParameterSet]:
-    return [
-        pytest.param(
-            case,
-            noise,
-            id=f"{case.name}-{noise.name}",
-            marks=[pytest.mark.xfail(strict=False)] if noise.name in NOT_YET.get(case.name, ()) else [],
-        )
-        for case in cases
-        for noise in NOISES
-    ]
+    return [pytest.param(case, noise, id=f"{case.name}-{noise.name}") for case in cases for noise in NOISES]
 
 
 @pytest.mark.parametrize(("case", "noise"), in_all_noises(*[one for one in CASES if one.trouble is None]))
