@@ -354,7 +354,7 @@ def test_look_that_crashes_does_not_end_the_watching_of_other_runs(
 
     async def failing_check(watcher: RunWatcher) -> None:
         await check(watcher)
-        if passing_time[0] > 900:
+        if passing_time[0] > 400:
             baseten.jobs = [each | {"current_status": "TRAINING_JOB_COMPLETED"} for each in baseten.jobs]
         if watcher.job.id == "job2":
             raise ZeroDivisionError("broken")
@@ -397,7 +397,7 @@ def test_guard_started_in_an_outage_reports_it_once_and_its_end(
 
     async def sleep(_clock: object, seconds: float) -> None:
         passed_s[0] += seconds
-        if passed_s[0] > 900:
+        if passed_s[0] > 400:
             baseten.on("POST", "/v1/training_jobs/search", Answer({"training_jobs": baseten.jobs}))
 
     monkeypatch.setattr("api_client.clock.SystemClock.sleep", sleep)

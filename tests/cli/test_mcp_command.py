@@ -9,7 +9,7 @@ import sys
 import time
 from asyncio import create_subprocess_exec, wait_for
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -85,20 +85,25 @@ async def call(client: Any, tool: str, /, **arguments: Any) -> Any:
         return answer
 
 
+@pytest.fixture(scope="module")
+def demo() -> Iterator[EmulatorChild]:
+    with EmulatorChild(world="demo") as emulator:
+        yield emulator
+
+
 @pytest.mark.proves("docs/agents.md", "Coding agents")
 @pytest.mark.proves("docs/agents.md", "As tools")
 @pytest.mark.proves("docs/agents.md", "What to do with a sick run")
 async def test_agent_finds_the_slow_node_its_reason_and_its_cost_in_two_calls(
-    clean_environ: dict[str, str],
+    demo: EmulatorChild, clean_environ: dict[str, str]
 ) -> None:
-    with EmulatorChild(world="demo") as emulator:
-        environ = clean_environ | emulator.remote_environ()
-        program = ["-m", "tui", "mcp"]
-        server = mcp.StdioServerParameters(command=sys.executable, args=program, env=environ, cwd=str(ROOT))
-        async with mcp.Client(server) as client:
-            found = await call(client, "find_problems")
-            (slow,) = [each for each in found if _kinds(each) == {"straggler"}]
-            summary = await call(client, "summarize_job", job_id=slow["job_id"])
+    environ = clean_environ | demo.remote_environ()
+    program = ["-m", "tui", "mcp"]
+    server = mcp.StdioServerParameters(command=sys.executable, args=program, env=environ, cwd=str(ROOT))
+    async with mcp.Client(server) as client:
+        found = await call(client, "find_problems")
+        (slow,) = [each for each in found if _kinds(each) == {"straggler"}]
+        summary = await call(client, "summarize_job", job_id=slow["job_id"])
     (problem,) = summary["problems"]
     assert (problem["kind"], problem["node"]) == ("straggler", "node-2")
     assert re.search(r"node-2 logs: WARNING .*(no other node does)", problem["answer"])
@@ -148,22 +153,23 @@ def test_allowed_changes_are_tools_named_by_what_they_do(talk: Talk, baseten: Fa
 
 
 @pytest.mark.proves("docs/agents.md", "As tools")
-async def test_agent_deploys_a_checkpoint(clean_environ: dict[str, str], tmp_path: Path) -> None:
-    with EmulatorChild(world="demo") as emulator:
-        environ = clean_environ | emulator.remote_environ()
-        async with agent(environ, "--allow-changes", folder=tmp_path) as client:
-            jobs = await call(client, "list_jobs", status="completed")
-            (job_id,) = [row.split(",")[0] for row in jobs.splitlines() if ",qwen3-8b-sft," in row]
-            listed = (await call(client, "list_checkpoints", job_id=job_id))["checkpoints"]
-            checkpoint = next(each for each in listed if each["sync_status"] == "COMPLETE")
-            named = {"checkpoint": checkpoint["checkpoint_id"], "model_name": "by-agent"}
-            deploy = partial(call, client, "deploy_checkpoint", job_id=job_id, **named)
-            refused = await deploy(gpu="potato")
-            deployed = await deploy(gpu="H100:1")
-        assert "gpu: no GPU 'POTATO:1'" in refused and "--" not in refused
-        path = f"/v1/models/{deployed['model_id']}/deployments/{deployed['deployment_id']}"
-        async with httpx.AsyncClient(headers={"Authorization": f"Api-Key {emulator.key}"}) as http:
-            answer = await http.get(emulator.url + path)
+async def test_agent_deploys_a_checkpoint(
+    demo: EmulatorChild, clean_environ: dict[str, str], tmp_path: Path
+) -> None:
+    environ = clean_environ | demo.remote_environ()
+    async with agent(environ, "--allow-changes", folder=tmp_path) as client:
+        jobs = await call(client, "list_jobs", status="completed")
+        (job_id,) = [row.split(",")[0] for row in jobs.splitlines() if ",qwen3-8b-sft," in row]
+        listed = (await call(client, "list_checkpoints", job_id=job_id))["checkpoints"]
+        checkpoint = next(each for each in listed if each["sync_status"] == "COMPLETE")
+        named = {"checkpoint": checkpoint["checkpoint_id"], "model_name": "by-agent"}
+        deploy = partial(call, client, "deploy_checkpoint", job_id=job_id, **named)
+        refused = await deploy(gpu="potato")
+        deployed = await deploy(gpu="H100:1")
+    assert "gpu: no GPU 'POTATO:1'" in refused and "--" not in refused
+    path = f"/v1/models/{deployed['model_id']}/deployments/{deployed['deployment_id']}"
+    async with httpx.AsyncClient(headers={"Authorization": f"Api-Key {demo.key}"}) as http:
+        answer = await http.get(demo.url + path)
     assert (answer.status_code, answer.json()["id"]) == (200, deployed["deployment_id"])
 
 

@@ -1,7 +1,6 @@
 """Where to connect and with whose key: variables, the file, profiles, the keyring, and which goes first."""
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -255,15 +254,6 @@ def test_the_go_cli_s_secrets_are_there_too(world: World, entries: MemoryKeyring
 )
 def test_the_rest_base_of_an_app_host(app_url: str, api_url: str) -> None:
     assert rest_url(app_url) == api_url
-
-
-@pytest.mark.parametrize("source", ["trussrc", "go/auth.json"])
-def test_pipe_in_place_of_a_file_of_remotes_is_refused(world: World, source: str) -> None:
-    path = world.trussrc.parent / source
-    path.parent.mkdir(exist_ok=True)
-    os.mkfifo(path)
-    with pytest.raises(ConfigurationError, match="cannot be read: it is not a regular file"):
-        world.resolve()
 
 
 JSON = st.recursive(

@@ -235,26 +235,6 @@ async def test_an_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyP
             await client.projects.list()
 
 
-async def test_cancelling_a_request_gives_its_place_back() -> None:
-    started = asyncio.Event()
-
-    async def hang_once(request: httpx.Request) -> httpx.Response:
-        if not started.is_set():
-            started.set()
-            await asyncio.Event().wait()
-        return json_reply({"training_projects": []})
-
-    async with answering(hang_once) as client, asyncio.timeout(10):
-        for _ in range(MAX_IN_FLIGHT + 1):
-            started.clear()
-            task = asyncio.create_task(client.projects.list())
-            await started.wait()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-        await client.projects.list()
-
-
 @pytest.mark.parametrize("field", ["app_url", "api_url"])
 def test_plain_http_is_for_this_machine_only(field: str) -> None:
     with pytest.raises(ConfigurationError, match="https"):
