@@ -99,6 +99,7 @@ class Follower:
         self._settled_ms = self._delivered_ns = 0
         self._delivered_s = clock.monotonic()
         self._is_quiet = False
+        self._late_s = clock.monotonic()  # when a line was found by reading again; at first, some may be
         self._edge: _Read | None = None
         self._recent: _Read | None = None
         self._deep: _Read | None = None
@@ -258,7 +259,7 @@ class Follower:
         edge = self._edge_read(0 if self._is_quiet else 2 * MS_PER_S)
         edge_ms = edge.reader.start_ms
         is_ending = self._job_poller.finished_s is not None
-        longest_s = 5.0 if is_ending else LONGEST_REPEAT_INTERVAL_S
+        longest_s = 5.0 if is_ending else 2 * LONGEST_REPEAT_INTERVAL_S
         if self._is_due_again(self._deep, longest_s):
             return [edge, self._read_of(self._settled_ms, edge_ms)]
         if self._is_due_again(self._recent, LONGEST_REPEAT_INTERVAL_S):
@@ -269,13 +270,14 @@ class Follower:
         return [edge]
 
     def _is_due_again(self, last: _Read | None, longest_s: float) -> bool:
-        """Return True if a range is to be read again: the more pages it takes, the less often."""
+        """Return True if a range is to be read again: seldom, unless late lines came lately."""
         if last is None:
             return True
-        # On average, deep reads of a busy log, and reads of its last minute, cost 0.75 pages a second.
-        cost_s = last.reader.page_count / 0.75
-        interval_s = min(max(cost_s, 2.5), longest_s)
-        return self._clock.monotonic() - last.began_s >= interval_s
+        now_s, interval_s = self._clock.monotonic(), longest_s
+        if now_s - self._late_s < LONGEST_REPEAT_INTERVAL_S:
+            # On average, deep reads of a busy log, and reads of its last minute, cost 0.75 pages a second.
+            interval_s = min(max(last.reader.page_count / 0.75, 2.5), LONGEST_REPEAT_INTERVAL_S, longest_s)
+        return now_s - last.began_s >= interval_s
 
     async def _read(self, reads: list[_Read]) -> AsyncGenerator[LogBatch, None]:
         """Read these ranges to their ends, one after the other, but new lines never wait for older ones."""
@@ -291,6 +293,8 @@ class Follower:
                 yield LogBatch(fresh, caught_up=True)
             await self._job_poller.poll_when_due()
             is_behind_the_edge = reader.end_ms * NS_PER_MS <= self._delivered_ns
+            if fresh and is_behind_the_edge:
+                self._late_s = self._clock.monotonic()
             # Limit for one read of new lines, even if more keep arriving; the next poll continues.
             is_long = self._clock.monotonic() - read.began_s > 5.0
             if reader.is_done and is_deep:

@@ -195,6 +195,14 @@ async def test_a_quiet_job_costs_less_than_a_request_a_second() -> None:
         assert api.pages + api.looks < requests
 
 
+@pytest.mark.proves("docs/logs.md", "How the stream works")
+@pytest.mark.parametrize("rate", [5, 20])
+async def test_a_busy_log_without_late_lines_is_seldom_read_again(rate: int) -> None:
+    api = api_of([at(n / rate, f"line {n}") for n in range(-60 * rate, 600 * rate)], finishes_s=600)
+    await follow(api, drain_s=0.0)
+    assert api.pages < 1.5 * 600  # a poll a second, and in the first minute 0.75 pages a second of late lines
+
+
 @pytest.mark.parametrize(
     ("rate", "from_s", "late_s", "latency_s", "longest_s"),
     [
