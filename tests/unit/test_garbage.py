@@ -8,7 +8,7 @@ import pytest
 from rich.segment import Segment
 from textual.strip import Strip
 
-from tui.system.garbage import IDLE_S, WORTHWHILE, IdleCollector, collect_only_when_idle
+from tui.system.garbage import IDLE_S, TOO_MANY, WORTHWHILE, IdleCollector, collect_only_when_idle
 
 
 class Thing:
@@ -42,6 +42,25 @@ def test_old_garbage_is_collected_only_while_nobody_types_and_if_much_is_new(
     assert (alive() is None) == (unused_s >= IDLE_S and lists > 0)
 
 
+@pytest.mark.parametrize(
+    ("unused_s", "searches", "is_searched"),
+    [
+        (IDLE_S / 2, WORTHWHILE, False),
+        (IDLE_S / 2, TOO_MANY // 2, True),
+        (0.0, TOO_MANY - 1, False),
+        (0.0, TOO_MANY, True),
+    ],
+)
+def test_shorter_pause_is_enough_the_more_is_new(
+    monkeypatch: pytest.MonkeyPatch, unused_s: float, searches: int, is_searched: bool
+) -> None:
+    collected: list[bool] = []
+    monkeypatch.setattr(gc, "get_count", lambda: (0, 0, searches))
+    monkeypatch.setattr(gc, "collect", lambda: collected.append(True))
+    IdleCollector().collect_if_idle(unused_s)
+    assert bool(collected) == is_searched
+
+
 @pytest.mark.usefixtures("by_hand")
 def test_new_garbage_is_collected_at_any_time() -> None:
     alive = weakref.ref(Thing())
@@ -53,7 +72,7 @@ def test_new_garbage_is_collected_at_any_time() -> None:
 @pytest.mark.usefixtures("by_hand")
 def test_search_that_took_long_waits_for_a_longer_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([0.0, 0.3, 1.0, 1.0])
-    monkeypatch.setattr("tui.system.garbage.perf_counter", lambda: next(times))
+    monkeypatch.setattr("tui.system.garbage.thread_time", lambda: next(times))
     collector, searches = IdleCollector(), 0
     for unused_s in (IDLE_S, IDLE_S, 0.3 * 20):
         made = [[[] for _ in range(7_000)] for _ in range(50)]
