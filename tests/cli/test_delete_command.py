@@ -8,6 +8,7 @@ import pytest
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, project
 from support.fake_runs import live_run
+from support.terminal import AtTerminal
 
 NO_TERMINAL = "no terminal to ask on; give --yes"
 

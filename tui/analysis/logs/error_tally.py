@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 KEPT_ERRORS = 50
 """Number of newest errors to keep, in addition to the first."""
+DRIVER_REPORT = "NVRM: Xid"
+"""How NVIDIA's driver begins what it reports of a GPU, behind the kernel's time."""
 
 
 @dataclass(frozen=True, slots=True)

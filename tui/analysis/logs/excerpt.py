@@ -22,3 +22,8 @@ def newest_states(message: str) -> str:
     if len(message) <= MAX_CHARACTERS:
         return message
     return message.rstrip("\r\n")[-MAX_CHARACTERS:].partition("\r")[2]
+
+
+def without_digits(line: str) -> bytes:
+    """Return what lines that differ only in their numbers have in common."""
+    return line.encode("utf-8", "surrogatepass").translate(None, b"0123456789")

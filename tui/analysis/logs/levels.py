@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from tui.analysis.logs.error_tally import DRIVER_REPORT
+
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 LEVELS: tuple[LogLevel, ...] = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -74,10 +76,6 @@ _HARD_ENDS = (
     "CUDA error:",
     "npm ERR!",
 )
-
-DRIVER_REPORT = "NVRM: Xid"
-"""How NVIDIA's driver begins what it reports of a GPU, behind the kernel's time."""
-
 
 def level_of(message: str, server_level: str | None = None) -> LogLevel | Literal[""]:
     """Return the server's level if it is known, else the one in the message; empty for none."""

@@ -14,7 +14,6 @@ from textual.reactive import var
 
 from api_client.models import TrainingJob
 from tui.actions import Scope, actions_of
-from tui.analysis.comparison import MAX_COMPARED_RUNS
 from tui.analysis.connection import LISTS, Connection, ConnectionState
 from tui.analysis.cost import price_of
 from tui.analysis.fleet.batches import ProjectDeletion, Verb
@@ -415,6 +414,8 @@ class HomeScreen(AppScreen):
             self.marked = (*self.marked, job.id)
 
     def action_compare(self) -> None:
+        from tui.analysis.comparison import MAX_COMPARED_RUNS
+
         jobs, chosen = self._marked_jobs(), self.chosen_job
         if len(jobs) == 1 and chosen is not None and chosen.id != jobs[0].id:
             jobs.append(chosen)

@@ -16,9 +16,8 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.logs.error_tally import KEPT_ERRORS
-from tui.analysis.logs.levels import DRIVER_REPORT
-from tui.analysis.progress.lines.shape import without_digits
+from tui.analysis.logs.error_tally import DRIVER_REPORT, KEPT_ERRORS
+from tui.analysis.logs.excerpt import without_digits
 from tui.text.sanitize import sanitize
 from tui.text.units import counted, duration
 

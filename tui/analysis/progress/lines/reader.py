@@ -14,14 +14,14 @@ import re2
 
 from tui.analysis.bounded import Bounded
 from tui.analysis.logs.errors import MAY_FAIL
-from tui.analysis.logs.excerpt import MAX_CHARACTERS, newest_states
+from tui.analysis.logs.excerpt import MAX_CHARACTERS, newest_states, without_digits
 from tui.analysis.progress.lines import saves
 from tui.analysis.progress.lines.belief import MAX_KINDS, Belief
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.line import clean, split
 from tui.analysis.progress.lines.quotations import Quotations
 from tui.analysis.progress.lines.reading import ParsedMetrics, Told
-from tui.analysis.progress.lines.shape import MAX_LAYOUTS, Layout, Shape, without_digits
+from tui.analysis.progress.lines.shape import MAX_LAYOUTS, Layout, Shape
 from tui.analysis.progress.lines.tables import Table, separators
 from tui.analysis.progress.lines.template import Form, Template, decide
 from tui.text.sanitize import last_carriage_segment, strip_ansi

@@ -28,10 +28,6 @@ _JOINED = re.compile(r"\d[-/.,_:]|[-/.,_:]\d")
 """Before or after a number: it may be a part of a date or of a number with other digits."""
 
 
-def without_digits(line: str) -> bytes:
-    return line.encode("utf-8", "surrogatepass").translate(None, b"0123456789")
-
-
 class Layout:
     """The positions of a line's numbers, which other lines with the same text share."""
 
