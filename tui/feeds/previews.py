@@ -58,6 +58,7 @@ class PreviewFeed:
         self._running: list[TrainingJob] = []
         self._ended: list[TrainingJob] = []
         self._busy: set[str] = set()
+        self._waiting = asyncio.Lock()
         self.previews: dict[str, JobPreview] = {}
         """The previews by job id."""
 
@@ -98,18 +99,21 @@ class PreviewFeed:
 
     async def _read_in_turn(self) -> None:
         while True:
-            await self._is_shown.wait()
-            pause_s = 1.0  # while there is nothing to read
-            if (upcoming := self._next()) is not None:
+            async with self._waiting:  # one of them wakes up while there is nothing to read, not all
+                await self._is_shown.wait()
+                while (upcoming := self._next()) is None:
+                    await self._session.clock.sleep(1.0)
+                    await self._is_shown.wait()
                 job, read = upcoming
                 self._busy.add(job.id)
-                was_read = self.previews.get(job.id, NO_PREVIEW).log_read
-                with suppress(RequestError):
-                    await read(job)
-                    pause_s = 0.02  # leaves time for keys
-                self._busy.discard(job.id)
-                if not was_read:
-                    self._on_change()
+            was_read = self.previews.get(job.id, NO_PREVIEW).log_read
+            pause_s = 1.0  # after an error
+            with suppress(RequestError):
+                await read(job)
+                pause_s = 0.02  # leaves time for keys
+            self._busy.discard(job.id)
+            if not was_read:
+                self._on_change()
             await self._session.clock.sleep(pause_s)
 
     def _next(self) -> tuple[TrainingJob, Read] | None:
