@@ -25,7 +25,7 @@ from textual.message import Message
 from textual.pilot import Pilot
 
 from support.faulty import FaultyServer, faulty_server
-from tui.system.garbage import make_no_caches_for_lines
+from tui.system.garbage import forget_left_widgets, make_no_caches_for_lines
 
 SETTINGS = (
     "AWS_",
@@ -176,4 +176,5 @@ def _make_no_caches_for_lines() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("textual.strip.FIFOCache", textual.strip.FIFOCache)
         make_no_caches_for_lines()
+        forget_left_widgets()
         yield

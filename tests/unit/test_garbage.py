@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from rich.segment import Segment
+from textual._styles_cache import StylesCache
+from textual.color import Color
 from textual.strip import Strip
 
 from tui.system.garbage import IDLE_S, TOO_MANY, WORTHWHILE, IdleCollector, collect_only_when_idle
@@ -92,3 +94,12 @@ def test_line_of_the_screen_is_gone_without_a_search() -> None:
         assert [each for each in gc.get_objects() if isinstance(each, Strip) and each.text == text] == []
     finally:
         gc.enable()
+
+
+def test_lines_of_a_left_widget_are_gone_without_a_search() -> None:
+    lines = StylesCache()
+    styles = lines.get_inner_outer(Color(1, 2, 3), Color(4, 5, 6))
+    alive = weakref.ref(lines)
+    del lines
+    assert alive() is None
+    assert StylesCache().get_inner_outer(Color(1, 2, 3), Color(4, 5, 6)) is styles

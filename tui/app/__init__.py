@@ -17,7 +17,7 @@ from tui.app.terminal import crash_notice, drawn_on_stdout, watched_threads
 from tui.screens.welcome import WelcomeChoice
 from tui.settings.loading import Loaded
 from tui.settings.remembered import Memory, memory_path
-from tui.system.garbage import collect_only_when_idle, make_no_caches_for_lines
+from tui.system.garbage import collect_only_when_idle, forget_left_widgets, make_no_caches_for_lines
 
 if TYPE_CHECKING:
     from tui.readers.recorded_runs import OpenRecordings
@@ -43,6 +43,7 @@ def run_dashboard(
     """
     collect_only_when_idle()
     make_no_caches_for_lines()
+    forget_left_widgets()
     app = BtTuiApp(
         remote,
         job_id=job_id,
