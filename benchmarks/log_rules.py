@@ -137,13 +137,8 @@ def read(lines: list[str]) -> dict[int, ParsedMetrics]:
     """Return what is believed in the end, by the index of the line."""
     reader = Reader()
     readings: dict[int, ParsedMetrics] = {}
-    withdrawals = 0
     for index, line in enumerate(lines):
-        believed = reader.read(line, at_ns=index)
-        if reader.withdrawals > withdrawals:
-            withdrawals = reader.withdrawals
-            readings.clear()
-        for at, _, reading in believed:
+        for at, _, reading in reader.read(line, at_ns=index):
             readings[at] = merged(readings.get(at, ParsedMetrics()), reading)
     return readings
 

@@ -24,15 +24,7 @@ def read_line(line: str) -> ParsedMetrics | None:
     return decide(texts, values).read(values)
 
 
-def believed(lines: Iterable[str], *, apart_ns: int = 1) -> list[Told]:
-    """Return what is believed of lines in the end; each is read so much later than the one before."""
+def believed(lines: Iterable[str]) -> list[Told]:
+    """Return what is believed of lines in the end."""
     reader = Reader()
-    told: list[Told] = []
-    withdrawals = 0
-    for index, line in enumerate(lines):
-        readings = reader.read(line, at_ns=index * apart_ns)
-        if reader.withdrawals > withdrawals:
-            withdrawals = reader.withdrawals
-            told.clear()
-        told += readings
-    return told
+    return [told for index, line in enumerate(lines) for told in reader.read(line, at_ns=index)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, strategies as st
+from hypothesis import given, strategies as st
 
 from api_client.models.logs import LogLine
 from support.log_reading import CLEAR, read_line
@@ -79,7 +79,6 @@ def test_lines_that_look_like_progress_are_not_believed(dress: str) -> None:
         ([f"step {n} loss 2.5" for n in (13, 27, 40, 55, 69, 82, 97)], [2.5] * 7),
         ([f"step {n} loss 2.5" for n in (20, 10, 20, 10, 20, 10)], []),
         (["step 5", "step 6", "step 7"], []),
-        (["step 5", "I think", "step 6", "  loss: 2.4", "done"], []),
         (["step 3: read it, loss: 2.5", "step 4: write it, loss: 2.4"], []),
         (["| step | loss | lr |", "|---|---|---|", "| 10 | 2.5 | 0.1 |", "| 20 | 2.4 | 0.1 |"], []),
         (["Train Epoch: 1 [640/60000 (1%)]\tLoss: 2.5"], [2.5]),
@@ -95,7 +94,7 @@ def test_lines_that_look_like_progress_are_not_believed(dress: str) -> None:
         (["{'loss': 2.5, 'epoch': 3}"], []),
     ],
     ids=["once", "rising", "falling", "one count in two forms", "before a training", "prose", "prose in a training", "prose twice", "repeated prose",
-         "a heading with a total", "headings that rise", "steps that rise unevenly, but always", "steps that rise and fall", "headings without values", "values below one heading", "other words", "a table in Markdown",
+         "a heading with a total", "headings that rise", "steps that rise unevenly, but always", "steps that rise and fall", "headings without values", "other words", "a table in Markdown",
          "samples", "the number next to the values", "a calculation", "a configuration", "a value alone", "csv", "a table",
          "a number without a name", "an object", "an object with one value",
          "an object with a loss and an epoch"],
@@ -229,7 +228,6 @@ def test_other_digits_in_a_known_text_are_read_like_new_ones(first: str, second:
 
 @given(st.sampled_from([entry["line"] for entry in LINES["read"]] + LINES["ignored"]), st.data())
 def test_line_is_read_alike_whether_or_not_its_text_is_known(line: str, data: st.DataObject) -> None:
-    assume(not Reader().shape(line).speech)  # said again, it is a program's line
     digits = st.text("0123456789", min_size=1, max_size=5)
     other = re.sub("[0-9]+", lambda run: data.draw(st.just(run[0]) | digits, label="digits"), line)
     assert is_read_alike([line, line, other, CLEAR, other, line])

@@ -111,8 +111,14 @@ class ProgressFold:
         self._has_patterns = bool(patterns)
         self._reader = Reader(patterns)
         self._chosen: str | None = None
-        self._withdrawals = 0
-        self._forget_readings()
+        self.lines_read = 0
+        """Number of lines that report progress."""
+        self._streams: _Streams = {}
+        self._metric_names: dict[str, bool] = {}
+        """The names of metrics, the first ones and some that are refused; True for those with a curve."""
+        self._metric_count = 0
+        self._saves = LoggedCheckpoints()
+        self._moving_target = False
         self._replicas: Bounded[str, list[int]] = Bounded(1024, _no_lines)
         """The first and the last timestamp, and the number of lines."""
         self._active = TimeRanges()
@@ -122,16 +128,6 @@ class ProgressFold:
         """What lines between steps announce, by kind."""
         self._counts = MovingCounts()
         self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
-
-    def _forget_readings(self) -> None:
-        self.lines_read = 0
-        """Number of lines that report progress."""
-        self._streams: _Streams = {}
-        self._metric_names: dict[str, bool] = {}
-        """The names of metrics, the first ones and some that are refused; True for those with a curve."""
-        self._metric_count = 0
-        self._saves = LoggedCheckpoints()
-        self._moving_target = False
 
     def forget(self, gap: LogGap) -> None:
         """Remove a gap that was read again; what was read in it is added next."""
@@ -153,9 +149,6 @@ class ProgressFold:
             if shape.can_fail or entry.level not in _ORDINARY:
                 self._errors.take(stamp, message, entry.level, entry.replica)
             readings = self._reader.read(message, replica, stamp, shape)
-            if self._reader.withdrawals > self._withdrawals:
-                self._withdrawals = self._reader.withdrawals
-                self._forget_readings()
             own = [told.reading for told in readings if told.at_ns == stamp] if readings else ()
             if own and not own[-1].is_epoch:
                 shape.reports = True

@@ -361,13 +361,8 @@ def show_lines(
 def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
     """Return what was read in each line, by line number, including what only later lines confirmed."""
     readings: dict[int, ParsedMetrics] = {}
-    withdrawals = 0
     for index, line in enumerate(_shown_while_read(lines)):
-        believed = reader.read(line.message, line.replica or "", index)
-        if reader.withdrawals > withdrawals:
-            withdrawals = reader.withdrawals
-            readings.clear()
-        for at, _, reading in believed:
+        for at, _, reading in reader.read(line.message, line.replica or "", index):
             readings[at] = merged(readings[at], reading) if at in readings else reading
     return {index: _record(index, readings[index]) for index in sorted(readings)}
 

@@ -19,11 +19,10 @@ from tui.analysis.progress.lines import saves
 from tui.analysis.progress.lines.belief import MAX_KINDS, Belief
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.line import clean, split
-from tui.analysis.progress.lines.quotations import Quotations
 from tui.analysis.progress.lines.reading import ParsedMetrics, Told
 from tui.analysis.progress.lines.shape import MAX_LAYOUTS, Layout, Shape
 from tui.analysis.progress.lines.tables import Table, separators
-from tui.analysis.progress.lines.template import Form, Template, decide
+from tui.analysis.progress.lines.template import Template, decide
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
 MAX_SHAPES = 4096
@@ -50,30 +49,6 @@ _MOVING_TARGET = re2.compile(
 )
 """Losses beside these may rise while a model improves."""
 
-_FUNCTION_WORD = (
-    rb"\b(?i:the|a|an|is|are|was|were|we|you|that|this|so|to|and|with|for|be|has|have|its|but|if)\b"
-)
-_SENTENCE = re2.compile(
-    _FUNCTION_WORD + rb".*" + _FUNCTION_WORD + rb"|^\W{0,3}[A-Za-z][a-z']*(?: [A-Za-z'-]+)*[.!:]$|\x{3002}"
-    rb"|^\p{Lu}[\pL']*(?:[ ,]+[\pL'.-]*){3,}[\pL ]\.$"  # in any language
-    rb"|^(?:[-*\x{2022}]|\.) [A-Za-z`]"  # an item of a list; its number has been removed
-    rb"|^\W{0,8}(?:def \w+\(|for \w.* in |return |import \w|from \w+ import|assert |if .*:$|\w+ = .*\()"
-)
-"""Sentences and code: a trainer prints few, an agent or a model that is trained many."""
-
-_LEVEL = re2.compile(rb"^.{0,60}?(?:\b[DIWEF] (?:-- )?::|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\b)")
-"""A sentence with a level, or its initial before the time, is logged by a program."""
-
-_SPEAKS = re2.compile(
-    rb"(?:^|[\s(\"'>:])(?:I(?:'(?:m|ll|ve|d))?|[Ll]et (?:me|us)|[Ll]et's) [a-z]"
-    rb"|<\|\w+\|>|</?(?:think|answer|tool\w*)>|[a-z]\?$"
-    rb"|^\s*(?:```|\W{0,3}(?:[Hh]uman|[Uu]ser|[Aa]ssistant|Thought|Action|Observation)\W{0,2}:)"
-    rb"|^\s*(?:#{1,6} [A-Z]|[-*]? ?\*\*\w|\. \*\*\w)"
-    rb"|^(?:\(\w+\) )?(?:\[?[\w.-]+@[\w.-]+[: ]\S*[$#] |[$\x{276f}] |\w+=[>#] |>>> |In \[)"
-    rb"|^(?:<{7} |>{7} |@@ -|[\x{25cf}\x{23fa}] )"
-)
-"""Marks of an agent, a chat or a terminal, of which one suffices."""
-
 _RANK = re.compile(
     r"(?:.{0,60}?[-\s])??\W{0,3}?\[(?:rank|default|local_rank)[ :=]?\s?(\d{1,5})\]:?"
     r"|\W{0,3}(?:rank[ :=]?\s?(\d{1,5})(?=\W)|\d{1,5},(\d{1,5})\]<std\w{3}>"
@@ -91,9 +66,6 @@ class Reader:
         self._shapes: dict[bytes, Shape] = Bounded(max_shapes)
         self._templates: dict[tuple[str, ...], Template] = Bounded(max_shapes)
         self._belief = Belief()
-        self._quotations = Quotations()
-        self.withdrawals = 0
-        """How often what was believed has turned out to be quoted; the rest is then returned again."""
         self._tables: dict[str, Table] = {}
 
     def read(self, message: str, replica: str = "", at_ns: int = 0, shape: Shape | None = None) -> list[Told]:
@@ -142,15 +114,6 @@ class Reader:
         return tuple(sorted(filter(math.isfinite, times))[-100:])
 
     def _read_text(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:
-        is_repeated = shape.speech == 1 and shape.is_known  # a program's sentence
-        others = self._quotations.hear(replica, at_ns, 0 if is_repeated else shape.speech)
-        if others is not None:
-            self._belief = Belief()
-            self.withdrawals += 1
-            return [*others, *self._read_line(shape, line, replica, at_ns)]
-        return self._read_line(shape, line, replica, at_ns)
-
-    def _read_line(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:
         table = self._tables.get(replica)
         if not (
             shape.can_report
@@ -186,24 +149,20 @@ class Reader:
                 del self._tables[replica]
             row = table.read(text)
             if row is not None:
-                return self._believed(table.template.form, Told(at_ns, replica, row))
+                return self._belief.take(table.template.form, Told(at_ns, replica, row))
         save = saves.read(line[layout.head :]) if layout.can_save else None
         reading = layout.template.read(values)
         if save is not None:
             if reading is not None:
                 save = reading._replace(checkpoint=save.checkpoint)
-            readings = [*self._belief.trains(), Told(at_ns, replica, save)]
-            return self._quotations.take(replica, (), readings)
+            return [*self._belief.trains(), Told(at_ns, replica, save)]
         if layout.table is not None and len(self._tables) < MAX_KINDS:
             self._tables[replica] = layout.table
         if reading is None:
             return []
         if layout.rank is not None and reading.rank is None:
             reading = reading._replace(rank=int(line[slice(*layout.rank)]))
-        return self._believed(layout.template.form, Told(at_ns, replica, reading))
-
-    def _believed(self, form: Form, told: Told) -> list[Told]:
-        return self._quotations.take(told.replica, form.key, self._belief.take(form, told))
+        return self._belief.take(layout.template.form, Told(at_ns, replica, reading))
 
 
 def _shape_of(key: bytes) -> Shape:
@@ -214,12 +173,4 @@ def _shape_of(key: bytes) -> Shape:
         can_fail=MAY_FAIL.search(key) is not None,
         has_moving_target=_MOVING_TARGET.search(key) is not None,
         may_be_pair=_PAIR.search(key) is not None,
-        speech=0 if saves.mentions_save(key.decode(errors="replace")) else _speech(key),
     )
-
-
-def _speech(key: bytes) -> int:
-    """Return how surely a line is said rather than logged."""
-    if _SPEAKS.search(key):
-        return 2
-    return 1 if _SENTENCE.search(key) and not _LEVEL.search(key) else 0

@@ -77,7 +77,6 @@ class Shape:
     can_announce: bool
     can_fail: bool
     has_moving_target: bool
-    speech: int
     may_be_pair: bool
     """It ends with a name and a number, which counts in a block of values."""
     layouts: list[Layout] = field(default_factory=list)
