@@ -43,9 +43,8 @@ def has_risen(readings: Iterable[Told], form: Form) -> bool:
     usual = min(rises)
     if any(rise % usual for rise in rises) and not usual % 1:
         return len(rises) > 5
-    if form.is_bare:
-        return form.is_exact or len(rises) > 3
-    return len(rises) > 1 or any(after % 1 or after % usual in (0, 1) for _, after in pairs)
+    is_round = not form.is_bare and any(after % 1 or after % usual in (0, 1) for _, after in pairs)
+    return is_round or len(rises) >= form.min_rises
 
 
 @dataclass(slots=True)
@@ -117,7 +116,8 @@ class Belief:
         if reading.total_epochs is not None and reading.epoch is not None and reading.step is None:
             whole = max(0, int(reading.epoch) - 1)
             told = told._replace(reading=reading._replace(epoch=float(whole), whole_epochs=whole))
-        is_repeated = is_rising and any(measures_of(held.reading) for held in block.held)
+        has_values = len(block.held) > 3 or any(measures_of(held.reading) for held in block.held)
+        is_repeated = is_rising and has_values
         block.is_confirmed |= has_total or is_rising
         is_believed = block.is_confirmed and (self._trains or is_repeated)
         if not is_believed:

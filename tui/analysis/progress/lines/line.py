@@ -27,6 +27,7 @@ _WRAPPED = re.compile(r"\b(?:tensor|(?:np|numpy|torch|jnp)\.\w+|Array|Decimal)\(
 
 def clean(line: str) -> str:
     """Return a line as long, without quoted prose and the names of types; it has no ANSI sequences."""
+    line = line.replace("│", "|").replace("┃", "|")
     line = _WRAPPED.sub(lambda name: " " * len(name[0]), line)
     return _QUOTED.sub(_without_prose, _ASIDE.sub(lambda aside: "~" * len(aside[0]), line))
 

@@ -9,7 +9,7 @@ from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.lines.template import COUNTS, LOSSES, MEASURES, Form, Slot, Template
 from tui.analysis.progress.lines.vocabulary import meaning
 
-_SEPARATOR = re.compile(r"\s*[|,\t│]\s*|\s{2,}")
+_SEPARATOR = re.compile(r"\s*[|,\t]\s*|\s{2,}")
 _NAME = re.compile(r"[\w #%/.()*^-]*")
 _RULE = re.compile(r"[\s|:-]+")
 """Below the names of a table in Markdown, which quotes what a training printed."""
@@ -22,7 +22,7 @@ def separators(line: bytes) -> int:
 
 
 def cells(text: str) -> list[str]:
-    return _SEPARATOR.split(text.strip(" |│\t"))
+    return _SEPARATOR.split(text.strip(" |\t"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from tui.analysis.progress.lines.vocabulary import (
     Meaning,
     meaning,
     names_evaluation,
+    names_loss,
 )
 
 MEASURES = frozenset(
@@ -105,8 +106,9 @@ class Form:
     has_count: bool = False
     has_values: bool = False
     """It reports more than a count: another one, or a number with a name: ``reward: 0.4``."""
-    is_exact: bool = False
-    """Its count is written as prose never writes one: of a total, or with a name such as ``global_step``."""
+    min_rises: int = 2
+    """How often its count must rise evenly: once if it is written as prose never writes one, of a total or with
+    a name such as ``global_step``."""
     is_bare: bool = False
     """No number beside its count has a meaning, or they are in a sentence or code."""
     is_clear: bool = False
@@ -253,6 +255,7 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     numbers = [_number(texts, values, index) for index in range(len(values))]
     _name_measures(numbers)
     _name_counts(numbers)
+    _name_loss(numbers)
     index, is_bar = _counter(texts, values, numbers)
     evaluates = _evaluates(texts, numbers)
     _scope(numbers, evaluates)
@@ -272,7 +275,7 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     is_prose = not is_bar and _is_prose(line)
     metrics = () if is_prose else _metrics(line, slots)
     counter = _counter_of(line, values, is_bar, bool(title))
-    return Template(slots, counter, _form(line, bool(metrics), is_bar, is_prose), metrics)
+    return Template(slots, counter, _form(line, len(metrics), is_bar, is_prose), metrics)
 
 
 def _slots(line: _Line) -> tuple[Slot, ...]:
@@ -332,7 +335,7 @@ def _counter_of(line: _Line, values: Sequence[str], is_bar: bool, is_titled: boo
     return Counter(index, is_bar, is_titled, epoch is not None and epoch < index, is_lightning)
 
 
-def _form(line: _Line, has_metrics: bool, is_bar: bool, is_prose: bool) -> Form:
+def _form(line: _Line, metrics: int, is_bar: bool, is_prose: bool) -> Form:
     numbers, fields, counts = line.numbers, line.fields, line.counts()
     measures = len(fields & MEASURES)
     with_total = any(one.is_fraction for one in counts)
@@ -352,17 +355,23 @@ def _form(line: _Line, has_metrics: bool, is_bar: bool, is_prose: bool) -> Form:
     is_clear = not is_prose and (
         (bool(counts) and shows) or (is_known_object and not is_of_runs and bool(fields & LOSSES))
     )
-    is_heading = not (is_clear or measures or is_prose or _WORD.search(ending))
+    is_heading = not (is_clear or measures or is_prose) and (with_total or not _WORD.search(ending))
     if is_heading:
         others = [one for index, one in enumerate(numbers) if index >= first and index != line.counter]
         is_heading = all(map(_heads, others))
+    is_setting = any(map(_is_amount, counts)) and fields & MEASURES == {"learning_rate"}  # epochs=20 lr=0.001
+    is_bare = is_prose or is_setting or not (measures or is_heading or _compares(numbers))
     # The same count is followed by the same texts, at least up to the next known number.
     until = inner[1] + 1 if len(inner) > 1 else None
     return Form(
         has_count=bool(counts),
-        has_values=measures > 0 or has_metrics or len(counts) > 1,
-        is_exact=with_total or any("_" in one.name for one in counts),
-        is_bare=is_prose or not (measures or is_heading or _compares(numbers)),
+        has_values=measures > 0 or metrics > 0 or len(counts) > 1,
+        is_bare=is_bare,
+        min_rises=1
+        if with_total or any("_" in one.name for one in counts)
+        else 2
+        if metrics > 1 or not is_bare
+        else 4,
         is_clear=is_clear,
         is_heading=is_heading,
         key=(
@@ -421,7 +430,7 @@ def _name_measures(numbers: Sequence[_Number]) -> None:
         ]
         if any(told is not None and told.field in MEASURES for told in after):
             for one, told in zip(numbers, after, strict=True):
-                one.meaning = told or (one.meaning if one.name else None)
+                one.meaning = one.meaning if one.name else told
     for one in numbers:
         if one.meaning is None and "/" in one.unit:
             if (told := meaning(one.unit) if one.unit != "/s" else meaning("", one.unit)) and not one.name:
@@ -456,6 +465,14 @@ def _name_counts(numbers: Sequence[_Number]) -> None:
         if one.unit != "%" and one.name.lower() in TRAINING and follows_count and "epoch" not in counted:
             one.meaning = Meaning("epoch")  # "Train: 12 [550/1251]"
             break
+
+
+def _name_loss(numbers: Sequence[_Number]) -> None:
+    """Take the only loss beside a count for the training's, whatever it is called: ``CTC loss: 1.2``."""
+    fields = {one.field for one in numbers}
+    losses = [one for one in numbers if not one.field and names_loss(one.name)]
+    if len(losses) == 1 and fields & COUNTS and not fields & LOSSES:
+        losses[0].meaning = Meaning("eval_loss" if names_evaluation(losses[0].name) else "loss")
 
 
 def _counter(
@@ -565,6 +582,9 @@ def _trains(line: _Line, counter: int, title: Sequence[str], evaluates: bool) ->
 
 def _heads(one: _Number) -> bool:
     """Return True for a count or a time, which may stand in a heading, but no amount: ``iters: 1000``."""
+    return one.is_time or (one.field in COUNTS and not one.extra and not _is_amount(one))
+
+
+def _is_amount(one: _Number) -> bool:
     is_row = one.before.lstrip().startswith("|")  # of a table of names and values
-    is_amount = not (one.is_fraction or is_row) and one.name.lower().endswith("s")
-    return one.is_time or (one.field in COUNTS and not one.extra and not is_amount)
+    return not (one.is_fraction or is_row) and one.name.lower().endswith("s")

@@ -42,8 +42,8 @@ LEADS |= TRAINING | EVALUATION
 
 _WHICH = TRAINING | _words(
     "metrics metric perf performance ppo optim optimizer throughput device stats losses mean avg average avr"
-    " running batch minibatch epoch curr current cur iter iteration smoothed smooth ema reduced last all main"
-    " sample rank node global total tot per of gpu actor policy group param groups 0 the base overall final"
+    " running update batch minibatch epoch curr current cur iter iteration smoothed smooth ema reduced last all"
+    " main sample rank node global total tot per of gpu actor policy group param groups 0 the base overall final"
     " pg in s raw interval"
 )
 """Words that say whose a value is, or how it was averaged."""
@@ -87,6 +87,11 @@ def _words_of(name: str) -> list[str]:
 def names_evaluation(name: str) -> bool:
     """Return True if a name says that its value is an evaluation's."""
     return not EVALUATION.isdisjoint(_words_of(name))
+
+
+def names_loss(name: str) -> bool:
+    """Return True for any loss, such as one of several that make up the training's."""
+    return _words_of(name)[-1:] == ["loss"]
 
 
 @lru_cache(maxsize=4096)
