@@ -56,6 +56,8 @@ class Replica:
     is_confirmed: bool = False
     """A heading has had a total, or has risen."""
     held: list[Told] = field(default_factory=list)
+    bars: Bounded[int | None, list[Told] | None] = field(default_factory=lambda: Bounded(64))
+    """By total, the readings of bars without a title at their end; None once one is seen on its way."""
 
 
 class Belief:
@@ -74,6 +76,18 @@ class Belief:
     def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
         block = self._replicas[told.replica]
+        if not form.is_lone_bar:
+            return self._take(form, told, block)
+        # A bar that is only seen at its end may have counted anything.
+        total = told.reading.total_steps
+        ended = block.bars.get(total, [])
+        if ended is not None and told.reading.step == total:
+            block.bars[total] = [*ended[-8:], told]
+            return []
+        block.bars[total] = None
+        return [*(ended or ()), *self._take(form, told, block)]
+
+    def _take(self, form: Form, told: Told, block: Replica) -> list[Told]:
         if form.is_heading:
             return self._take_heading(form, told, block)
         if not form.has_count:

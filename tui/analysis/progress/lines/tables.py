@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
-from tui.analysis.progress.lines.template import COUNTS, LOSSES, MEASURES, Form, Slot, Template
+from tui.analysis.progress.lines.template import COUNTS, MEASURES, Form, Slot, Template
 from tui.analysis.progress.lines.vocabulary import meaning
 
 _SEPARATOR = re.compile(r"\s*[|,\t]\s*|\s{2,}")
 _NAME = re.compile(r"[\w #%/.()*^-]*")
 _RULE = re.compile(r"[\s|:-]+")
 """Below the names of a table in Markdown, which quotes what a training printed."""
-_NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?(?=$|[ %sm(])|nan|inf", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+|/\d+)?(?=$|[ %sm(])|nan|inf", re.IGNORECASE)
 
 
 def separators(line: bytes) -> int:
@@ -59,7 +59,7 @@ def table_below(text: str) -> Table | None:
             slots[told.field] = Slot(index, told.field, name, told.scale)
         elif name and told is None:
             metrics.setdefault(name, index)
-    if not (slots.keys() & COUNTS and slots.keys() & LOSSES):
+    if not (slots.keys() & COUNTS and slots.keys() & MEASURES):
         return None
     others = tuple((index, name) for name, index in metrics.items())
     form = Form(has_count=True, has_values=True, is_clear=len(slots.keys() & MEASURES) > 1, key=tuple(names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from tui.analysis.progress.lines.vocabulary import (
     meaning,
     names_evaluation,
     names_loss,
+    words_of,
 )
 
 MEASURES = frozenset(
@@ -66,6 +67,7 @@ _BAR_TITLE = TRAINING | frozenset(
         "update",
         "updates",
         "fit",
+        "process",
         "processed",
     ]
 )
@@ -87,16 +89,10 @@ class Counter:
 
     index: int
     is_bar: bool = False
-    is_titled: bool = True
-    """False for a bar without a title."""
     is_within: bool = False
     """It counts within the epoch that the line, or one above, names."""
     is_lightning: bool = False
     """The epoch is counted from zero, and its total is the index of the last one."""
-
-    def moves_too_fast(self, found: Mapping[str, Any]) -> bool:
-        """Return True for a bar without a title or a loss that moves too fast for a training."""
-        return not self.is_titled and "loss" not in found and found.get("step_time_s", 1.0) < 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +103,16 @@ class Form:
     has_values: bool = False
     """It reports more than a count: another one, or a number with a name: ``reward: 0.4``."""
     min_rises: int = 2
-    """How often its count must rise evenly: once if it is written as prose never writes one, of a total or with
-    a name such as ``global_step``."""
+    """How often its count must rise evenly: once if it is written as prose never writes one, of a total or
+    with a name such as ``global_step``."""
     is_bare: bool = False
     """No number beside its count has a meaning, or they are in a sentence or code."""
     is_clear: bool = False
     """The form alone shows that a training printed it."""
     is_heading: bool = False
     """It only counts, as above a block of values."""
+    is_lone_bar: bool = False
+    """It is a bar without a title or a loss, which may count anything."""
     key: tuple[str, ...] = ()
     """The names of counts and losses, which lines of one kind have in common."""
 
@@ -139,8 +137,6 @@ class Template:
         counter = self.counter
         if counter is not None:
             _take_count(found, values[counter.index], counter)
-            if counter.moves_too_fast(found):
-                return None
         others = ((name, to_float(values[index])) for index, name in self.metrics)
         metrics = tuple((name, number) for name, number in others if number is not None)
         if not metrics and not found.keys() - {"rank"}:
@@ -274,8 +270,8 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     slots = _slots(line)
     is_prose = not is_bar and _is_prose(line)
     metrics = () if is_prose else _metrics(line, slots)
-    counter = _counter_of(line, values, is_bar, bool(title))
-    return Template(slots, counter, _form(line, len(metrics), is_bar, is_prose), metrics)
+    counter = _counter_of(line, values, is_bar)
+    return Template(slots, counter, _form(line, len(metrics), is_bar, is_prose, title), metrics)
 
 
 def _slots(line: _Line) -> tuple[Slot, ...]:
@@ -320,7 +316,7 @@ def _is_pair(one: _Number) -> bool:
     return is_alone and _has_own_name(one) and not one.is_fraction and not one.is_time
 
 
-def _counter_of(line: _Line, values: Sequence[str], is_bar: bool, is_titled: bool) -> Counter | None:
+def _counter_of(line: _Line, values: Sequence[str], is_bar: bool) -> Counter | None:
     index = line.counter
     if index is None:
         return None
@@ -332,10 +328,10 @@ def _counter_of(line: _Line, values: Sequence[str], is_bar: bool, is_titled: boo
         and epoch is not None
         and (not line.numbers[epoch].is_fraction or any("•" in text for text in line.texts))
     )
-    return Counter(index, is_bar, is_titled, epoch is not None and epoch < index, is_lightning)
+    return Counter(index, is_bar, epoch is not None and epoch < index, is_lightning)
 
 
-def _form(line: _Line, metrics: int, is_bar: bool, is_prose: bool) -> Form:
+def _form(line: _Line, metrics: int, is_bar: bool, is_prose: bool, title: Sequence[str]) -> Form:
     numbers, fields, counts = line.numbers, line.fields, line.counts()
     measures = len(fields & MEASURES)
     with_total = any(one.is_fraction for one in counts)
@@ -374,6 +370,7 @@ def _form(line: _Line, metrics: int, is_bar: bool, is_prose: bool) -> Form:
         else 4,
         is_clear=is_clear,
         is_heading=is_heading,
+        is_lone_bar=is_bar and not title and not fields & LOSSES,
         key=(
             numbers[first].name.lower(),
             *(re.sub(r"\s+|\d+", " ", text) for text in line.texts[first + 1 : until]),
@@ -562,13 +559,13 @@ def _is_timed(texts: Sequence[str], values: Sequence[str], index: int) -> bool:
 
 
 def _title(texts: Sequence[str], counter: int) -> list[str]:
-    title = re.split(r"\] | - |\) ", "0".join(texts[: counter + 1]))[-1]
-    return [word.lower() for word in _WORD.findall(title)]
+    title = re.split(r"\] | - |\) ", " ".join(texts[: counter + 1]))[-1]
+    return [word for word in words_of(title) if len(word) > 1]
 
 
 def _trains(line: _Line, counter: int, title: Sequence[str], evaluates: bool) -> bool:
     """Return True if a bar counts a training's steps: it has a loss, or its title and numbers say so."""
-    if "loss" in line.fields:
+    if "loss" in line.fields or (line.fields == {"epoch"} and not evaluates):
         return True
     if evaluates or any(word not in _BAR_TITLE for word in title):
         return False

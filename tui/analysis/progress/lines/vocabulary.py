@@ -29,7 +29,7 @@ def _words(text: str) -> frozenset[str]:
 
 EVALUATION = _words(
     "eval evaluation evaluate evaluating val vali valid validation validate validating test testing dev"
-    " holdout heldout va"
+    " holdout heldout va cv"
 )
 TRAINING = _words("train training trainer trained trn learn")
 LEADS = _words(
@@ -42,9 +42,9 @@ LEADS |= TRAINING | EVALUATION
 
 _WHICH = TRAINING | _words(
     "metrics metric perf performance ppo optim optimizer throughput device stats losses mean avg average avr"
-    " running update batch minibatch epoch curr current cur iter iteration smoothed smooth ema reduced last all"
-    " main sample rank node global total tot per of gpu actor policy group param groups 0 the base overall final"
-    " pg in s raw interval"
+    " running update batch minibatch epoch curr current cur iter iteration smoothed smooth ema reduced last"
+    " all main sample rank node global total tot per of gpu actor policy group param groups 0 the base"
+    " overall final pg in s raw interval"
 )
 """Words that say whose a value is, or how it was averaged."""
 
@@ -80,24 +80,24 @@ _SPLIT = re.compile(r"[^a-z0-9]+")
 _SCALES = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "1e-3": 1e-3}
 
 
-def _words_of(name: str) -> list[str]:
+def words_of(name: str) -> list[str]:
     return [word for word in _SPLIT.split(_CAMEL.sub(" ", name).lower()) if word]
 
 
 def names_evaluation(name: str) -> bool:
     """Return True if a name says that its value is an evaluation's."""
-    return not EVALUATION.isdisjoint(_words_of(name))
+    return not EVALUATION.isdisjoint(words_of(name))
 
 
 def names_loss(name: str) -> bool:
     """Return True for any loss, such as one of several that make up the training's."""
-    return _words_of(name)[-1:] == ["loss"]
+    return words_of(name)[-1:] == ["loss"]
 
 
 @lru_cache(maxsize=4096)
 def meaning(name: str, unit: str = "") -> Meaning | None:
     """Return the meaning of a name as printed, with its unit if one is printed; None for one without."""
-    words = _words_of(name)
+    words = words_of(name)
     if words and words[-1] in ("is", "was"):
         words.pop()
     if not words and unit == "/s":
@@ -193,9 +193,8 @@ def _step_time(words: list[str], unit: str) -> Meaning | None:
 
 def _count(words: list[str]) -> Meaning | None:
     name = " ".join(words)
-    if "_".join(words) in _TOTALS or (
-        words[0] == "total" and words[-1] in ("steps", "iterations", "updates")
-    ):
+    is_all = words[0] == "total" and words[-1] in ("steps", "iterations", "updates")
+    if "_".join(words) in _TOTALS or (is_all and EVALUATION.isdisjoint(words)):
         return Meaning("total_steps")
     while words and words[0] in TRAINING | {"training"} and len(words) > 1 and name not in _STEPS:
         words = words[1:]
