@@ -38,7 +38,7 @@ _NAMED = re.compile(
 )
 _OTHER_TIME = re.compile(
     r"\b(?:load|resum|restor|delet|remov|skip|fail|error|unable|not\b|will\b|would|should|could|can\b|every|interval"
-    r"|before|when|ensure|convert|using (?!\d)|about to|version|kept\b|(?:you|we|your|my)\b|\bi(?= [a-z])"
+    r"|before|when|ensure|convert|using (?![\d/])|about to|version|kept\b|(?:you|we|your|my)\b|\bi(?= [a-z])"
     r"|def\b|assert)|\(f?[\"']|^\s*(?:#|//)"
 )
 _OTHER_THING = re.compile(
