@@ -36,9 +36,7 @@ _WORD = re.compile(r"[A-Za-z][\w'./-]*")
 _RATE = re.compile(
     r"\s?(?:(?P<seconds>m?)s(?:ec)?/(?:it|step|batch|iter|update)|(?:it|step|batch|ba|iter|update)s?/s(?:ec)?)\b"
 )
-_EVALUATES = re.compile(
-    r"\b(?:evaluat\w*|validat\w*|eval|val|valid|test|testing|dev|holdout)\b", re.IGNORECASE
-)
+_EVALUATES = re.compile(rf"\b(?:evaluat\w*|validat\w*|{'|'.join(EVALUATION)})\b", re.IGNORECASE)
 _LANGUAGE = re.compile(
     r"\b(?:the|th[ei]se|th[ai]t|this|your?|we|our|my|me|was|were|be|been|ha[sd]|have|will|would|should|could|can|not"
     r"|if|but|then|than|because|which|what|how|why|when|let|now|here|means|(?-i:I(?= [a-z]))|it(?= [a-z]))\b"
@@ -71,6 +69,10 @@ _BAR_TITLE = TRAINING | frozenset(
         "processed",
     ]
 )
+
+
+Metrics = tuple[tuple[int, str], ...]
+"""The index and the name of each number that has no meaning of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,7 @@ class Template:
     slots: tuple[Slot, ...] = ()
     counter: Counter | None = None
     form: Form = Form()
-    metrics: tuple[tuple[int, str], ...] = ()
-    """The index and the name of each other number."""
+    metrics: Metrics = ()
 
     def read(self, values: Sequence[str]) -> ParsedMetrics | None:
         """Return what the line with these numbers reports."""
@@ -271,7 +272,7 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     is_prose = not is_bar and _is_prose(line)
     metrics = () if is_prose else _metrics(line, slots)
     counter = _counter_of(line, values, is_bar)
-    return Template(slots, counter, _form(line, len(metrics), is_bar, is_prose, title), metrics)
+    return Template(slots, counter, _form(line, metrics, is_bar, is_prose, title), metrics)
 
 
 def _slots(line: _Line) -> tuple[Slot, ...]:
@@ -287,7 +288,7 @@ def _slots(line: _Line) -> tuple[Slot, ...]:
     )
 
 
-def _metrics(line: _Line, slots: Sequence[Slot]) -> tuple[tuple[int, str], ...]:
+def _metrics(line: _Line, slots: Sequence[Slot]) -> Metrics:
     """Return the other numbers that have a name, but none of what a logger puts before a line."""
     taken = {line.counter} | {slot.index for slot in slots}
     objects = [index for index, text in enumerate(line.texts) if "{" in text]
@@ -331,7 +332,7 @@ def _counter_of(line: _Line, values: Sequence[str], is_bar: bool) -> Counter | N
     return Counter(index, is_bar, epoch is not None and epoch < index, is_lightning)
 
 
-def _form(line: _Line, metrics: int, is_bar: bool, is_prose: bool, title: Sequence[str]) -> Form:
+def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Sequence[str]) -> Form:
     numbers, fields, counts = line.numbers, line.fields, line.counts()
     measures = len(fields & MEASURES)
     with_total = any(one.is_fraction for one in counts)
@@ -357,17 +358,15 @@ def _form(line: _Line, metrics: int, is_bar: bool, is_prose: bool, title: Sequen
         is_heading = all(map(_heads, others))
     is_setting = any(map(_is_amount, counts)) and fields & MEASURES == {"learning_rate"}  # epochs=20 lr=0.001
     is_bare = is_prose or is_setting or not (measures or is_heading or _compares(numbers))
-    # The same count is followed by the same texts, at least up to the next known number.
-    until = inner[1] + 1 if len(inner) > 1 else None
+    is_exact = with_total or any("_" in one.name for one in counts)
+    min_rises = 1 if is_exact else 2 if len(metrics) > 1 or not is_bare else 4
+    # The same count is followed by the same texts, at least up to the next number with a name.
+    until = next((index + 1 for index in sorted({*inner, *dict(metrics)}) if index > first), None)
     return Form(
         has_count=bool(counts),
-        has_values=measures > 0 or metrics > 0 or len(counts) > 1,
+        has_values=measures > 0 or len(metrics) > 0 or len(counts) > 1,
         is_bare=is_bare,
-        min_rises=1
-        if with_total or any("_" in one.name for one in counts)
-        else 2
-        if metrics > 1 or not is_bare
-        else 4,
+        min_rises=min_rises,
         is_clear=is_clear,
         is_heading=is_heading,
         is_lone_bar=is_bar and not title and not fields & LOSSES,
@@ -579,7 +578,7 @@ def _trains(line: _Line, counter: int, title: Sequence[str], evaluates: bool) ->
 
 def _heads(one: _Number) -> bool:
     """Return True for a count or a time, which may stand in a heading, but no amount: ``iters: 1000``."""
-    return one.is_time or (one.field in COUNTS and not one.extra and not _is_amount(one))
+    return one.is_time or one.unit == "%" or (one.field in COUNTS and not one.extra and not _is_amount(one))
 
 
 def _is_amount(one: _Number) -> bool:

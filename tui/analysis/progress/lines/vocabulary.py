@@ -44,13 +44,13 @@ _WHICH = TRAINING | _words(
     "metrics metric perf performance ppo optim optimizer throughput device stats losses mean avg average avr"
     " running update batch minibatch epoch curr current cur iter iteration smoothed smooth ema reduced last"
     " all main sample rank node global total tot per of gpu actor policy group param groups 0 the base"
-    " overall final pg in s raw interval"
+    " overall final pg in s raw interval system"
 )
 """Words that say whose a value is, or how it was averaged."""
 
 _LOSSES = _WHICH | _words(
     "lm ce nll xent cross entropy gpt sft pg distill token causal grpo word language modeling model dpo orpo"
-    " kto simpo rnnt diffusion denoising log binary bce s mse student gen generator reward step c clip"
+    " kto simpo rnnt diffusion denoising log binary bce s mse reward step c clip"
     " contrastive"
 )
 """Words that say which loss is the training's whole one."""
@@ -196,7 +196,7 @@ def _count(words: list[str]) -> Meaning | None:
     is_all = words[0] == "total" and words[-1] in ("steps", "iterations", "updates")
     if "_".join(words) in _TOTALS or (is_all and EVALUATION.isdisjoint(words)):
         return Meaning("total_steps")
-    while words and words[0] in TRAINING | {"training"} and len(words) > 1 and name not in _STEPS:
+    while words and words[0] in TRAINING | {"training", "system"} and len(words) > 1 and name not in _STEPS:
         words = words[1:]
         name = " ".join(words)
     if name in _STEPS:
