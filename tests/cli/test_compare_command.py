@@ -43,6 +43,14 @@ def test_the_table_marks_what_differs_and_the_best(cli: RunCli, two: FakeBaseten
     assert "≤ $60.00 −50%" in lines["cost, est."]
 
 
+def test_runs_with_a_reward_are_ranked_by_it(cli: RunCli, baseten: FakeBaseten) -> None:
+    for name, reward in (("one", 0.5), ("two", 0.75)):
+        finished_run(baseten, name, name=name, losses=[2.0, 1.0], metrics=f" reward={reward}")
+    lines = {row[3:15].strip(): row for row in cli("compare one two").out.splitlines()}
+    assert "★ 0.75" in lines["last reward"]
+    assert "★" not in lines["last loss"] and "best loss" not in lines
+
+
 def test_csv_is_a_line_a_property_and_the_curves_a_line_a_reading(cli: RunCli, two: FakeBaseten) -> None:
     rows = cli("compare one two -o csv").csv
     by_property = {row["property"]: row for row in rows}

@@ -15,10 +15,10 @@ from api_client.models.logs import NS_PER_S
 from tui.analysis.cost import Cost
 from tui.analysis.export import ExportTable, Value, records
 from tui.analysis.progress.holes import is_read_between, unread_steps
-from tui.analysis.progress.metrics import grouped, headline_metrics
+from tui.analysis.progress.metrics import grouped, headline_metrics, headline_series
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
 from tui.analysis.run.resumed import joined, predecessor
-from tui.analysis.series import EMPTY, Series
+from tui.analysis.series import EMPTY, Series, latest
 from tui.analysis.status import status_view
 from tui.text.sanitize import sanitize
 from tui.text.times import DATE_AND_MINUTE, iso_time, local_time, time_key
@@ -116,12 +116,14 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     with_loss = [run.progress for run in runs if run.progress.loss is not None]
     is_ranked = all(progress.has_ranking_loss for progress in with_loss)
     # Last values at different steps don't show which run is better.
-    last: Change = "less" if is_ranked and len({progress.step for progress in with_loss}) < 2 else "shown"
+    is_at_same_step = len({progress.step for progress in with_loss}) < 2
+    last: Change = "less" if is_ranked and is_at_same_step else "shown"
     common_step, common_losses = _at_common_step(runs)
     cost_sign = "≈" if all(run.cost.measured for run in runs) else "≤"
 
     rows = [
         row("status", "status", lambda run: run.job.current_status, _status),
+        row("final_reward", "last reward", _last_reward, _number, "more" if is_at_same_step else "shown"),
         row("final_loss", "last loss", lambda run: run.progress.loss, _number, last),
         row(
             "common_step_loss",
@@ -363,6 +365,11 @@ def _gpus(one: ComparedRun) -> int | None:
 def _duration(one: ComparedRun) -> float | None:
     ran = one.run.running_time if one.run else None
     return ran.seconds if ran is not None and (ran.seconds or ran.measured) else None
+
+
+def _last_reward(one: ComparedRun) -> float | None:
+    name, series = headline_series(one.progress)
+    return latest(series) if name == "reward" else None
 
 
 def _best_loss(one: ComparedRun) -> float | None:

@@ -22,6 +22,7 @@ from tui.analysis.progress.announcements import MovingCounts, announced
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.progress.lines.reading import Told
+from tui.analysis.progress.metrics import headline_metrics
 from tui.analysis.progress.points import MAX_POINTS, ThinnedPoints, TimeRanges
 from tui.analysis.progress.snapshot import (
     MAX_SKIPPED,
@@ -283,9 +284,11 @@ class ProgressFold:
         interval_s = usual_interval(marks if steps else numbered(losses))
         last_step_at = steps.newest_at if steps else next(reversed(losses.times), None)
         left_s, low_s, high_s = eta_s(steps, printed_speed) if steps else (None, None, None)
+        measured = _measured(stream, streams)
         return replace(
             logged,
-            **_measured(stream, streams),
+            **measured,
+            moving_target=self._moving_target or bool(headline_metrics(measured["metrics"])),
             step=steps.newest if steps else None,
             total_steps=steps.total if steps else None,
             rate_steps_per_s=(speed(marks, RECENT_S) or printed_speed) if steps else None,
