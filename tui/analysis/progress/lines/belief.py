@@ -65,7 +65,7 @@ class Belief:
 
     def __init__(self) -> None:
         self._trains = False
-        self._repeated: set[tuple[str, ...]] = set()
+        self._repeated: Bounded[tuple[str, ...], bool] = Bounded(MAX_KINDS)
         self._headings = _by_kind()
         self._plain = _by_kind()
         """Readings of plain lines, by kind, until there is a training that they belong to."""
@@ -93,14 +93,11 @@ class Belief:
         if not form.has_count:
             return self._take_values(form, told, block)
         key = form.key
-        if form.is_clear:
-            return self._believe(told, block)
-        if key in self._repeated or (self._trains and not form.is_bare):
+        if form.is_clear or key in self._repeated or (self._trains and not form.is_bare):
             return self._believe(told, block)
         waiting = (self._bare if form.is_bare else self._plain)[key]
         if form.has_values and has_risen((*waiting, told), form):
-            if len(self._repeated) < MAX_KINDS:
-                self._repeated.add(key)
+            self._repeated[key] = True
             return [*self._bare.pop(key, ()), *self._believe(told, block)]
         _hold(waiting, told)
         return []
@@ -130,7 +127,8 @@ class Belief:
         if reading.total_epochs is not None and reading.epoch is not None and reading.step is None:
             whole = max(0, int(reading.epoch) - 1)
             told = told._replace(reading=reading._replace(epoch=float(whole), whole_epochs=whole))
-        has_values = len(block.held) > 3 or any(measures_of(held.reading) for held in block.held)
+        values = [held.reading for held in block.held]
+        has_values = any(map(measures_of, values)) or sum(len(each.metrics) for each in values) > 2
         is_repeated = is_rising and has_values
         block.is_confirmed |= has_total or is_rising
         is_believed = block.is_confirmed and (self._trains or is_repeated)
@@ -144,8 +142,6 @@ class Belief:
         reading = told.reading
         measures = measures_of(reading)
         lines_left, block.lines_left = block.lines_left, max(0, block.lines_left - 1)
-        if form.is_clear:
-            return self._believe(told, block)
         if not measures and reading.metrics:
             if lines_left and not self._trains:
                 _hold(block.held, told)
@@ -153,8 +149,6 @@ class Belief:
         if not measures:  # the total, which is announced before the training begins
             if not lines_left:
                 _hold(self._plain[form.key], told)
-            return []
-        if form.is_bare:
             return []
         if lines_left and block.is_confirmed:
             believed = self._believe(told, block)

@@ -157,7 +157,7 @@ def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
     if field in WHOLE:
         if not 0 <= number <= MAX_STEP or number != int(number):
             return
-        found[field] = int(number)
+        found.setdefault(field, int(number))
     elif field in LOSSES or field == "grad_norm" or math.isfinite(number):
         if slot.scale < 0:  # steps per second
             if number <= 0:

@@ -192,6 +192,8 @@ def _step_time(words: list[str], unit: str) -> Meaning | None:
 
 
 def _count(words: list[str]) -> Meaning | None:
+    if "in" in words[1:]:
+        words = words[: words.index("in", 1)]  # step_in_epoch
     name = " ".join(words)
     is_all = words[0] == "total" and words[-1] in ("steps", "iterations", "updates")
     if "_".join(words) in _TOTALS or (is_all and EVALUATION.isdisjoint(words)):
