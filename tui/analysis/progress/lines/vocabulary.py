@@ -41,18 +41,13 @@ LEADS |= TRAINING | EVALUATION
 """Words before the name of a count that leave its meaning: ``completed step``, ``step of epoch``."""
 
 _WHICH = TRAINING | _words(
-    "metrics metric perf performance ppo optim optimizer throughput device stats losses mean avg average avr"
-    " running update batch minibatch epoch curr current cur iter iteration smoothed smooth ema reduced last"
-    " all main sample rank node global total tot per of gpu actor policy group param groups 0 the base"
-    " overall final pg in s raw interval system"
+    "metrics metric perf ppo optim throughput device stats losses mean avg average avr update batch"
+    " minibatch epoch curr current iter iteration reduced last rank global total per gpu actor policy"
+    " group param pg interval system final raw tot 0"
 )
 """Words that say whose a value is, or how it was averaged."""
 
-_LOSSES = _WHICH | _words(
-    "lm ce nll xent cross entropy gpt sft pg distill token causal grpo word language modeling model dpo orpo"
-    " kto simpo rnnt diffusion denoising log binary bce s mse reward step c clip"
-    " contrastive"
-)
+_LOSSES = _WHICH | _words("lm ce cross entropy gpt pg s step c language log")
 """Words that say which loss is the training's whole one."""
 
 _STEPS = {
