@@ -77,6 +77,7 @@ _HARD_ENDS = (
     "npm ERR!",
 )
 
+
 def level_of(message: str, server_level: str | None = None) -> LogLevel | Literal[""]:
     """Return the server's level if it is known, else the one in the message; empty for none."""
     if server_level:
