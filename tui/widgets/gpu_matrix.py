@@ -123,6 +123,8 @@ MAX_NAME_CELLS = 20
 VALUE_CELLS = 4  # fits "100%"
 NOTE_CELLS = 6
 """Reserved for notes such as "▲ slow", so that cells don't move when a note comes or goes."""
+NEAR = 0.1
+"""GPUs that differ less from their node's mean have its color: its level may be at the edge of two colors."""
 _CELL_STEP = 2  # a cell and the space after it
 _NUMBER_STEP = 5  # a cell with its share as a number, if there is room for all
 _MIN_HISTORY_CELLS = 10
@@ -220,6 +222,8 @@ class NodeList:
         glyphs: list[Glyph] = []
         for share in row.values:
             glyph, style = bar(share)
+            if share is not None and row.mean is not None and abs(share - row.mean) < NEAR:
+                style = heat(row.mean)
             number = f"{percent(share).rstrip('%'):>3} " if self._cell_step == _NUMBER_STEP else ""
             glyphs += [(glyph if number else f"{glyph} ", style), (number, "header")]
         return [*glyphs, (" " * (self._cell_step * (self._gpus - len(row.values))), "name")]

@@ -62,3 +62,12 @@ async def test_idle_gpus_of_an_ended_run_have_the_color_of_busy_ones() -> None:
             cells = [cell for cell in drawn if cell.text.strip() in ("▁", "▇")]
             assert len(cells) == 16
             assert len({cell.style.color for cell in cells if cell.style}) == colors
+
+
+async def test_gpus_close_to_the_mean_of_their_node_have_one_color() -> None:
+    app = MatrixApp([MatrixRow("node-0", "", (0.59, 0.61, 0.6, 0.1), 0.6)], Frame())
+    async with app.run_test(size=(40, 6)):
+        colors = [
+            cell.style.color for cell in app.matrix.render_line(1) if cell.style and cell.text[0] in "▁▅"
+        ]
+        assert len(colors) == 4 and len({*colors[:3]}) == 1 != len({*colors})

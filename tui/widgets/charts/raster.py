@@ -26,6 +26,8 @@ role of what is drawn over the area comes after it.
 """
 MIDDLE_COLUMNS = 3
 """Half of the dot columns, beside its own, that the usual level of a line is taken from."""
+FLAT = 0.85
+"""A line is flat if the area below it fills this share of the rectangle around it."""
 
 _EVEN = int("5" * 256, 16)  # more bits than any chart has dot rows
 _ODD = _EVEN << 1
@@ -78,15 +80,19 @@ class Canvas:
         self._line: Role = 0
 
     def shade(self, line: Role, bits: Dots) -> None:
-        """Shade what is below the middle of a line, up to the edge of a cell that is nearest to it."""
-        self._line = line
+        """Shade what is below the middle of a line, up to the edge of a cell that is nearest to it.
+
+        A flat line is not shaded: a filled rectangle is the largest thing on the screen, and shows nothing.
+        """
+        levels = [0] * self.width
         for column in range(self.width):
             both = [bits[dot] for dot in (2 * column, 2 * column + 1) if dot in bits]
             if both:
-                dots = sum((line & -line).bit_length() + line.bit_length() for line in both) // (
-                    2 * len(both)
-                )
-                self._heights[column] = (dots + 1) // braille.DOTS_PER_CELL_Y
+                ends = sum((line & -line).bit_length() + line.bit_length() for line in both)
+                levels[column] = ends // (2 * len(both))
+        if sum(levels) < FLAT * max(levels) * sum(map(bool, levels)):
+            self._line = line
+            self._heights = [(level + 1) // braille.DOTS_PER_CELL_Y for level in levels]
 
     def draw(self, role: Role, bits: Dots) -> list[braille.Cell]:
         """Draw dots over what is there: two colors cannot share a cell."""
