@@ -16,6 +16,7 @@ from support.worlds import ONE_O_CLOCK, run
 from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import CheckpointFault, saved_key
+from tui.analysis.series import Series
 from tui.screens.base import OpenPage
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.messages import DownloadRequested
@@ -54,6 +55,7 @@ async def test_newest_best_and_uploading_are_said_in_words_at_every_width() -> N
             lines = listed(text)
             assert list(lines) == ["checkpoint-300", "checkpoint-200", "checkpoint-100"]
             assert "↑ uploading, newest" in lines["checkpoint-300"]
+            assert lines["checkpoint-300"].count("uploading") == 1 and "stored" not in text
             assert all(words in lines["checkpoint-200"] for words in ("★ best", "200", "0.500"))
             assert ("LoRA r=16" in lines["checkpoint-100"]) == (size[0] >= 80)
             assert "┤" in text  # the curve has room
@@ -62,6 +64,16 @@ async def test_newest_best_and_uploading_are_said_in_words_at_every_width() -> N
         await pilot.resize_terminal(80, 16)
         text = await pressed(pilot)
         assert "checkpoint-100" in text and "┤" not in text
+
+
+async def test_checkpoints_of_reinforcement_learning_show_the_reward_at_every_width() -> None:
+    steps = Series("step", (1.0, 2.0, 3.0), (100.0, 200.0, 300.0))
+    reward = Series("critic/rewards/mean", (1.0, 2.0, 3.0), (0.125, 0.5, 0.75))
+    app = tab(THREE, replace(LOSSES, step_series=steps, metrics={reward.name: reward}))
+    async with opened(app, (140, 40)) as pilot:
+        for size in ((140, 40), (80, 24), (60, 20)):
+            await pilot.resize_terminal(*size)
+            assert "0.125" in listed(await pressed(pilot))["checkpoint-100"]
 
 
 async def test_without_checkpoints_there_are_the_curve_and_no_keys_for_them() -> None:

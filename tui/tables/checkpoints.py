@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -78,13 +79,27 @@ def _loss(row: CheckpointRow) -> list[Span]:
     return [("NaN", "bad") if math.isnan(value) else (number(value), "plain")]
 
 
+def _reward(row: CheckpointRow) -> float | None:
+    return row.facts.reward.value if row.facts.reward is not None else None
+
+
 def _evaluation_loss(row: CheckpointRow) -> float | None:
     return row.facts.evaluation.value if row.facts.evaluation is not None else None
 
 
-def _evaluation(row: CheckpointRow) -> list[Span]:
-    value = _evaluation_loss(row)
-    return [(number(value), "plain")] if value is not None else []
+def _score_column(
+    id: str, title: str, read: Callable[[CheckpointRow], float | None]
+) -> Column[CheckpointRow]:
+    """Return a column of numbers, for runs that report any."""
+
+    def cell(row: CheckpointRow) -> list[Span]:
+        value = read(row)
+        return [(number(value), "plain")] if value is not None else []
+
+    def is_needed(row: CheckpointRow) -> bool:
+        return read(row) is not None
+
+    return Column(id, title, cell, 7, align="right", keep=7, needed_by=is_needed, value=read)
 
 
 def _sync(row: CheckpointRow) -> list[Span]:
@@ -118,8 +133,9 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
         value=lambda row: row.facts.step,
         descending=True,
     ),
+    _score_column("reward", "reward", _reward),
     Column("loss", "loss", _loss, 8, align="right", keep=6, value=_training_loss),
-    Column("evaluation", "eval", _evaluation, 7, align="right", keep=7, value=_evaluation_loss),
+    _score_column("evaluation", "eval", _evaluation_loss),
     Column(
         "written",
         "written",
@@ -155,6 +171,8 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
         _sync,
         width=11,
         keep=2,
+        # the marks name uploads, and all others are stored unless the server has a word of its own
+        needed_by=lambda row: row.facts.sync == "unknown" and row.facts.checkpoint.sync_status,
         value=lambda row: row.facts.checkpoint.sync_status and row.facts.sync,
     ),
     Column(

@@ -22,7 +22,8 @@ from api_client.models.logs import NS_PER_S
 from api_client.words import listed
 from tui.analysis.file_tree.tree import FileEntry
 from tui.analysis.progress.holes import StepRange, is_read_between, unread_steps
-from tui.analysis.progress.snapshot import over_steps
+from tui.analysis.progress.metrics import headline_series
+from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
 from tui.analysis.run.checkpoints import (
     STEP_IN_NAME,
     CheckpointFault,
@@ -33,6 +34,7 @@ from tui.analysis.run.checkpoints import (
     step_of,
 )
 from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.series import Series
 from tui.text.names import clip_middle
 from tui.text.sanitize import cell_width
 from tui.text.times import time_key
@@ -87,9 +89,9 @@ class Score:
 class CheckpointFacts:
     """A checkpoint and the facts known about it.
 
-    ``loss`` is the training loss and ``evaluation`` the evaluation loss, None if nothing is reported for
-    its step; ``score`` is the one that checkpoints are ranked by. ``is_checked`` is True once it is known
-    whether the checkpoint has a ``fault``.
+    ``loss`` is the training loss, ``evaluation`` the evaluation loss and ``reward`` that of reinforcement
+    learning, None if nothing is reported for its step; ``score`` is the one that checkpoints are ranked by.
+    ``is_checked`` is True once it is known whether the checkpoint has a ``fault``.
     """
 
     checkpoint: Checkpoint
@@ -98,6 +100,7 @@ class CheckpointFacts:
     sync: SyncState
     loss: Score | None = None
     evaluation: Score | None = None
+    reward: Score | None = None
     score: Score | None = None
     is_newest: bool = False
     is_best: bool = False
@@ -126,20 +129,28 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
     """
     progress, losses = run.progress, run.kept_losses or NO_KEPT_LOSSES
     evaluation: StepValues = ()
+    reward: StepValues = ()
     if progress is not None:
-        over = over_steps(progress.eval_loss_series, progress, whole=run.log_read)
-        evaluation = [(round(step), value) for step, value in zip(over.times, over.values, strict=True)]
+        evaluation = _by_step(progress.eval_loss_series, progress, whole=run.log_read)
+        name, headline = headline_series(progress)
+        reward = _by_step(headline, progress, whole=run.log_read) if name == "reward" else ()
     is_known = run.log_read and run.kept_losses is not None
     return checkpoint_facts(
         run.checkpoints or (),
         loss_by_step=progress.loss_by_step if progress is not None else (),
         eval_loss_by_step=evaluation,
+        reward_by_step=reward,
         unread=unread_steps(progress, whole=run.log_read) if progress is not None else (),
         kept=losses,
         faults=run.faults if is_known else None,
         is_ranked=(progress is None or progress.has_ranking_loss)
         and all(value >= 0 for _, value in losses.training if math.isfinite(value)),
     )
+
+
+def _by_step(series: Series, progress: ProgressSnapshot, *, whole: bool) -> StepValues:
+    over = over_steps(series, progress, whole=whole)
+    return [(round(step), value) for step, value in zip(over.times, over.values, strict=True)]
 
 
 def newest_sound(facts: Iterable[CheckpointFacts]) -> CheckpointFacts | None:
@@ -162,6 +173,7 @@ def checkpoint_facts(
     *,
     loss_by_step: StepValues = (),
     eval_loss_by_step: StepValues = (),
+    reward_by_step: StepValues = (),
     unread: Sequence[StepRange] = (),
     kept: KeptLosses = NO_KEPT_LOSSES,
     faults: Mapping[SavedKey, CheckpointFault | None] | None = NO_FAULTS,
@@ -184,6 +196,7 @@ def checkpoint_facts(
         by_evaluation, unknown = _scores("eval loss", steps, evaluations, () if kept.evaluation else unread)
     has_evaluations = sum(score is not None for score in by_evaluation) > 1
     by_training, unknown_losses = _scores("loss", steps, loss_by_step, unread)
+    rewards, _ = _scores("reward", steps, reward_by_step, unread)
     saved, _ = _scores("loss", steps, kept.training, ()) if kept.training else unscored
     for index in unknown_losses if loss_by_step else range(len(steps)):
         by_training[index] = saved[index]
@@ -213,6 +226,7 @@ def checkpoint_facts(
             sync=syncs[index],
             loss=by_training[index],
             evaluation=by_evaluation[index],
+            reward=rewards[index],
             score=scores[index],
             is_newest=index == newest,
             is_best=index == best,

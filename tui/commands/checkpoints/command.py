@@ -40,7 +40,7 @@ from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, facts_of, rows_of, table_of
 from tui.readers.run import CheckedRun
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
-from tui.tables.column import Column, chosen, exported, text_column
+from tui.tables.column import Column, chosen, exported, needed_columns, text_column
 from tui.text.times import iso_time, local_stamp, local_time
 from tui.text.units import UNKNOWN, bytes_decimal, bytes_iec, count, counted, number
 
@@ -465,16 +465,9 @@ def _fields(job_id: str) -> tuple[Column[Checkpoint], ...]:
 
 
 def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime) -> None:
-    """Print the table within 80 cells; a shared base model, the best score and faults become remarks.
-
-    The marks name uploads, so the storage is shown only if the server's word for it is unknown.
-    """
+    """Print the table within 80 cells; a shared base model, the best score and faults become remarks."""
     bases = {fact.checkpoint.base_model or UNKNOWN for fact in facts}
-    shown = "name marks step loss evaluation kind size age sync base"
-    if not any(fact.sync == "unknown" and fact.checkpoint.sync_status for fact in facts):
-        shown = shown.replace(" sync", "")
-    if all(fact.evaluation is None for fact in facts):
-        shown = shown.replace(" evaluation", "")
+    shown = "name marks step reward loss evaluation kind size age sync base"
     if len(bases) == 1:
         shown = shown.removesuffix(" base")
         if bases != {UNKNOWN}:
@@ -485,7 +478,7 @@ def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime
     for line in fault_lines(facts):
         output.remark(line)
     rows = [CheckpointRow(fact.name, fact, now) for fact in facts]
-    output.data(table_of(chosen(CHECKPOINTS, shown), rows, output))
+    output.data(table_of(needed_columns(chosen(CHECKPOINTS, shown), rows), rows, output))
 
 
 for _command in (files, show, urls, snippet, download_checkpoints):

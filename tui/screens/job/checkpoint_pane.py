@@ -32,7 +32,7 @@ from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
-COLUMNS = chosen(CHECKPOINTS, "name marks step loss evaluation written kind size sync base")
+COLUMNS = chosen(CHECKPOINTS, "name marks step reward loss evaluation written kind size sync base")
 FIRST_SORT: Sort = ("written", True)
 
 
