@@ -22,6 +22,8 @@ from tui.screens.job.screen import JobScreen
 from tui.screens.submit import StarterScreen, SubmitScreen, completed_path
 
 CONFIG = """
+'''A first job.'''
+
 from truss_train import definitions
 
 training_project = definitions.TrainingProject(
@@ -60,6 +62,7 @@ async def test_choose_review_change_submit_and_watch(here: Path) -> None:
             await pilot.press("enter")
             shown = ("from-the-screen", "sh ./run.sh", "2 files", "2Gi, spot", "definitions.TrainingProject(")
             await until(pilot, lambda: all(each in text_of(app) for each in shown))
+            assert ["…"] not in [line.split()[:1] for line in text_of(app).splitlines()], "of a docstring"
             app.screen.query_one("#availability").focus()
             await pilot.press(*"dedicated", "tab")
             await until(pilot, lambda: "2Gi, spot" not in text_of(app))

@@ -120,7 +120,9 @@ Stage = Literal["choosing", "loading", "reviewing", "submitting", "submitted"]
 def _shown_source(config: Path) -> str:
     text = config.read_text(encoding="utf-8", errors="replace")
     shown, _hidden = redaction({config.name: text}, lambda _value: "…")
-    return shown(config.name) or ""
+    lines = (shown(config.name) or "").splitlines(keepends=True)
+    # of a docstring or a comment nothing is left to show
+    return "".join(line for line in lines if line.strip() not in ("…", "# …")).strip()
 
 
 @dataclass(frozen=True, slots=True)
