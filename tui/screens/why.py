@@ -182,8 +182,8 @@ def _evidence(explanation: Explanation, at: datetime | None) -> Iterator[Line]:
     yield [(f"{SIGNS[severity]} ", tone), (words, tone), (since, "muted")]
     if explanation.answer:
         yield [("  ", "plain"), (sanitize(explanation.answer), "strong")]
-    for fact in explanation.facts:
-        yield [("  ", "plain"), (sanitize(fact), "plain")]
+    if explanation.facts:
+        yield [("  ", "plain"), (" · ".join(map(sanitize, explanation.facts)), "plain")]
     for section in explanation.sections:
         yield []
         yield [(sanitize(section.title), "key")]
