@@ -244,7 +244,7 @@ async def test_the_nodes_at_large_over_time_worst_first_and_into_one() -> None:
 
 WORDS = {
     "healthy": "✓ healthy",
-    "hang": "✗ no step, no log line for 24m",
+    "hang": "✗ no step or log line for 24m",
     "straggler": "▲ node-2 slow: GPU 55% vs 93%",
     "nan": "✗ loss is NaN for 9m",
     "explode": "✗ loss diverging for 8m: 8.45, was 0.917",

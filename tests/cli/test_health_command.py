@@ -41,7 +41,7 @@ def test_of_several_jobs_the_gravest_counts(cli: RunCli, baseten: FakeBaseten) -
     hangs = named.json[2]
     found = hangs["findings"][0]
     assert (hangs["verdict"], found["kind"]) == ("critical", "stalled")
-    assert found["short"].startswith("no step, no log line for")
+    assert found["short"].startswith("no step or log line for")
     assert "100%" in found["text"] or "95%" in found["text"]
 
 

@@ -48,7 +48,7 @@ def test_stopped_run_that_hung_before_is_summarized_with_the_hang(cli: RunCli, b
     finished_run(baseten, "fine", losses=STEADY, hours=1, status="STOPPED")
     (problem,) = cli("summary hung -o json").json["problems"]
     assert (problem["kind"], problem["severity"]) == ("stalled", "critical")
-    assert problem["text"].startswith("no step and no log line for 59m")
+    assert problem["text"].startswith("no step or log line for 59m")
     assert cli("summary fine -o json").json["problems"] == []
 
 

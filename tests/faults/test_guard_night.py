@@ -78,7 +78,7 @@ async def test_guard_in_a_bad_night_loses_and_repeats_nothing(faulty: FaultyServ
     expected = {
         "can't see any run since": 1,
         "the server answers again": 1,
-        "no step and no log line": 1,
+        "no step or log line": 1,
         "loss is NaN": 3,
         "will be stopped": 1,
     }

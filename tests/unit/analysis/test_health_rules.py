@@ -187,7 +187,7 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
         (602.0, "ERROR: a disk is full")], 720), "errors warning run 300: 2 errors in the log, first 7m ago"),
     "a stall and its idle GPUs, which are one": (lambda: resting(log_read=True), "stalled warning run 2915: no step"),
     "a hang at full utilisation": (lambda: run(steps(600), 1860, health_metrics=HANG),
-        "stalled critical run 600: no step and no log line for 21m, usually every 5s; GPUs 95% busy"),
+        "stalled critical run 600: no step or log line for 21m, usually every 5s; GPUs 95% busy"),
     "a pause a little longer than ever": (lambda: run(pausing(), pausing()[-1][0] + 760), "stalled warning run 3285"),
     "a run that logs on without a step": (lambda: run([*steps(600), *HEARTBEATS], 1600),
         "stalled warning run 600: no step for 16m, usually every 5s, but still logging"),

@@ -44,16 +44,14 @@ from tui.widgets.status_line import StatusLine
 from tui.widgets.tones import tone_styles
 
 Fact = list[Span]
-Form = Literal["long", "short", "brief"]
-_FORMS: tuple[Form, ...] = ("long", "short", "brief")
+Form = Literal["long", "short", "clause", "brief"]
+_FORMS: tuple[Form, ...] = ("long", "short", "clause", "brief")
 CENT = 0.01
 IDENTITY_SEPARATOR = "  "
 IDENTITY_PRIORITY_COUNT = 3
 """Name, status and hardware are always visible."""
 HEALTH_PRIORITY_COUNT = 4
 """The worst finding, the number of further ones, the cost and the last checkpoint are always visible."""
-ROOMY_CELLS = 60
-"""From this width on, the cost of a problem stands beside its name."""
 MIN_BAR_CELLS = 20
 ETA_RANGE = " ("
 CONFIDENT_SHARE = 0.1
@@ -66,7 +64,7 @@ CHECKPOINT_PART = 4
 """Share of the line that a checkpoint's name may take if there are findings (1/n); otherwise half."""
 SEPARATOR_CELLS = 3
 UNLIMITED_CELLS = 10_000
-_CLAUSE = re.compile("[:,] ")
+_CLAUSE = re.compile("[:,;] ")
 SAVED, EARLIER, FAULTY = ("◆", "good"), ("◆", "muted"), ("✗", "bad")
 """The signs of checkpoints: the newest, which is what a run that ends now leaves, and those before it."""
 
@@ -262,9 +260,7 @@ def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset())
     if not ordered:
         return [*well, checkpoint]
     now = run.server_now
-    lost: Fact = (
-        [(f"≈${run.lost_usd:,.0f} lost", "strong")] if run.lost_usd >= 1 and width >= ROOMY_CELLS else []
-    )
+    lost: Fact = [(f"≈${run.lost_usd:,.0f} lost", "strong")] if run.lost_usd >= 1 else []
     last = [fact for fact in (lost, checkpoint) if fact]
     room = width - sum(_cells(fact) + SEPARATOR_CELLS for fact in last)
     quote_cells = room - sum(_cells(fact) + SEPARATOR_CELLS for fact in well)
@@ -299,7 +295,9 @@ def _is_healthy_run(run: RunSnapshot) -> Fact:
 
 def _finding(finding: HealthFinding, now: datetime, form: Form, room: int = 0) -> Fact:
     sign, tone = SIGNS[finding.severity], TONES[finding.severity]
-    text = {"long": finding.text, "short": finding.short, "brief": brief(finding, now)}[form]
+    text = {"long": finding.text, "brief": brief(finding, now)}.get(form, finding.short)
+    if form == "clause" and not finding.kind.quotes_log:
+        text = _CLAUSE.split(text.removeprefix(f"{finding.node}: "), maxsplit=1)[0]
     if form == "brief" and finding.kind.quotes_log and room >= MIN_ERROR_CELLS:
         # part of the error's text is worth more than a count
         text = shortened(finding.short, room - cell_len(f"{sign} "))

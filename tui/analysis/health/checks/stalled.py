@@ -48,17 +48,18 @@ def find(run: Watched, limits: Limits) -> Findings:
         return  # by far the most common case
     base_s = ASIDE_S if run.is_aside else limits.stall_after_s
     after_s = base_s * _patience(run, silent_since)
-    what, allowed_s = "no step and no log line", max(after_s, 5 * usual_s, run.survived_pause_s)
+    what, allowed_s = "no step or log line", max(after_s, 5 * usual_s, run.survived_pause_s)
     if step_s is None:
         what, allowed_s = "no log line", _allowed_without_steps_s(run)
     elif progress.is_done:
-        what = "all steps done, but no log line"
+        what = "all steps done but no log line"
     is_running = step_s is not None and not progress.is_done
     usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s and is_running else ""
     # Ranks that hang in a collective look fully busy.
-    gpus = f"; GPUs {percent(run.gpu_use)} busy" if run.gpu_use is not None else ""
-    error = run.unsurvived_error
-    details = gpus if error is None else f"{gpus}; error: {sanitize(error.text)}"
+    details = f"; GPUs {percent(run.gpu_use)} busy" if run.gpu_use is not None else ""
+    reason = ""
+    if run.unsurvived_error is not None:  # explains more than how busy the GPUs are
+        details = reason = f"; error: {sanitize(run.unsurvived_error.text)}"
     if silent_s > allowed_s:
         lasts = f"{what} for {duration(silent_s)}"
         # A run may evaluate, compile or save for this long without a word.
@@ -66,7 +67,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         yield run.finding(
             "critical" if sure else "warning",
             f"{lasts}{usually}{details}",
-            short=lasts.replace(" and", ","),
+            short=lasts + reason,
             since_s=silent_since,
         )
         return
@@ -78,7 +79,9 @@ def find(run: Watched, limits: Limits) -> Findings:
     if usual_s and is_running and run.now_s - max(busy_at, run.attempt_since) > allowed_s:
         lasts = duration(run.now_s - stood_since)
         text = f"no step for {lasts}{usually}, but still logging{details}"
-        yield run.finding("warning", text, short=f"no step for {lasts}, still logging", since_s=stood_since)
+        yield run.finding(
+            "warning", text, short=f"no step for {lasts}, still logging{reason}", since_s=stood_since
+        )
 
 
 def _allowed_without_steps_s(run: Watched) -> float:
@@ -133,7 +136,7 @@ CHECK = Check(
     "warning; critical after 15 minutes, and twice what the run may pause",
     Limits,
     find,
-    needs="steps in the log: no step and no log line for longer than the run's usual intervals allow, even"
+    needs="steps in the log: no step or log line for longer than the run's usual intervals allow, even"
     " if the GPUs look busy (ranks that wait in a collective spin at 100%; if they began to, half the time"
     " is enough). A run that still logs but makes no steps is a warning, and so is long silence of a run"
     " without steps.",
@@ -145,10 +148,10 @@ CHECK = Check(
     ends="with the next step or log line",
     costs="all GPUs of the run",
     examples=(
-        Example("steps stop while the GPUs look busy", "no step, no log line for", stops_s=5450),
+        Example("steps stop while the GPUs look busy", "no step or log line for", stops_s=5450),
         Example(
             "a run that has died of an error",
-            "no step, no log line for",
+            "no step or log line for",
             stops_s=5450,
             others=((5452, "RuntimeError: DataLoader worker (pid 5102) is killed by signal: Killed."),),
         ),
