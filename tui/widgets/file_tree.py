@@ -233,7 +233,9 @@ class FileTreeView(RowTable[int]):
             Column("size", "size", self._size_cell, 9, align="right", keep=9),
             Column("share", "share", self._share_cell, SHARE_CELLS, keep=7),
             Column("percent", "", self._percent_cell, 4, align="right", keep=4),
-            Column("count", "files", self._count_cell, 7, align="right", keep=3),
+            Column(
+                "count", "files", self._count_cell, 7, align="right", keep=3, needed_by=self._is_directory
+            ),
             Column("time", "age", self._age_cell, 5, align="right", keep=6),
             Column("type", "type", self._type_cell, 11, keep=5),
         )
@@ -241,7 +243,7 @@ class FileTreeView(RowTable[int]):
     def _name_cell(self, node: int) -> list[Span]:
         rows = self._drawn
         tree, cells = rows.tree, self._layout[0][1]
-        is_directory = tree.is_directory(node)
+        is_directory = self._is_directory(node)
         indent = " " * min(2 * tree.depths[node], cells)
         if len(indent) > cells // 2:
             # At this depth indentation leaves no room for names: show the depth as a number.
@@ -269,9 +271,11 @@ class FileTreeView(RowTable[int]):
         share = self._drawn.share_of_parent(node)
         return [("<1%" if 0 < share < 0.005 else percent(share), "muted")]
 
+    def _is_directory(self, node: int) -> bool:
+        return self._drawn.tree.is_directory(node)
+
     def _count_cell(self, node: int) -> list[Span]:
-        is_directory = self._drawn.tree.is_directory(node)
-        return [(count(self._drawn.file_count(node)) if is_directory else "", "muted")]
+        return [(count(self._drawn.file_count(node)) if self._is_directory(node) else "", "muted")]
 
     def _age_cell(self, node: int) -> list[Span]:
         newest_s = self._drawn.tree.newest_s[node]
