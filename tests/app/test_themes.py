@@ -20,6 +20,7 @@ from tui.settings.loading import Loaded, load
 from tui.settings.model import ThemeName
 from tui.settings.remembered import Memory, ThemeState
 from tui.widgets.row_table import RowTable
+from tui.widgets.status_line import StatusLine
 
 AA_CONTRAST = 4.5
 """Of text, by the Web Content Accessibility Guidelines."""
@@ -122,6 +123,14 @@ async def choose(pilot: Pilot[Any], app: Dashboard, name: str) -> None:
 
 
 @pytest.mark.proves("README.md", "On your own workspace")
+async def test_what_is_wrong_is_bold_without_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = job_view(sick_run("straggler"))
+    async with app.run_test(size=(80, 24)):
+        line = app.screen.query_one("#health", StatusLine).render()
+        assert any(span.style.bold for span in line.spans if line.plain[span.start : span.end] == "▲ ")
+
+
 async def test_a_theme_is_tried_on_in_its_list_and_stays_for_the_next_start_unless_the_settings_name_one(
     tmp_path: Path,
 ) -> None:

@@ -94,6 +94,8 @@ def tone_styles(app: App[object]) -> Mapping[str, Style]:
         styles |= dict.fromkeys(("muted", "faint", "curve", "title", "waiting"), Style(dim=True))
         styles["plain"] = Style()
         styles["strong"] = styles["heading"] = Style(bold=True)
+        for tone in ("bad", "warn", "caution"):  # with NO_COLOR, their weight is all that is left
+            styles[tone] += Style(bold=True)
     return styles
 
 
