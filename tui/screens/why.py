@@ -35,8 +35,8 @@ ONSET_SHARE = 8
 """A chart is extended to the left to show the beginning of a problem, but not by more than this (1/n)."""
 TO_DO = {
     "show_log": "log there",
-    "stop_job": "stop, now or after a checkpoint",
-    "resume": "resume from the newest checkpoint",
+    "stop_job": "stop",
+    "resume": "resume",
     "copy_markdown": "copy for a chat",
 }
 """What can be done about a problem: actions and what their buttons say."""
@@ -50,6 +50,7 @@ class WhyScreen(AppScreen):
     CSS_PATH = "why.tcss"
     AUTO_FOCUS = "#evidence"
     SCOPES = (Scope.WHY,)
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (24, "-tall")]
     _feed: WhyFeed
     job: TrainingJob
 
@@ -102,7 +103,7 @@ class WhyScreen(AppScreen):
         self.set_header("Why", sanitize(self.job.name or self.job.id), facts)
         self.query_one("#evidence", TextPanel).set_lines(list(self._lines(view)))
         figures = view.explanation.figures[:MAX_CHARTS] if view.explanation is not None else ()
-        self.query_one("#charts").display = bool(figures)
+        self.set_class(not figures, "-without-charts")
         for index in range(MAX_CHARTS):
             chart = self.query_one(f"#chart-{index}", LineChart)
             chart.display = index < len(figures)
