@@ -260,21 +260,24 @@ class NodeGrid:
 
     def header(self) -> list[Glyph]:
         title = clip(sanitize(self._frame.title), self._width)
-        return [(title, "title"), (clip(self._summary(), self._width - cell_len(title)), "value")]
+        summary = ""
+        for fact in self._summary():
+            summary += fact if cell_len(title + summary + fact) <= self._width else ""  # never cut a fact
+        return [(title, "title"), (summary, "value")]
 
-    def _summary(self) -> str:
+    def _summary(self) -> Sequence[str]:
         rows, frame = self._rows, self._frame
         means = [(row.mean, sanitize(row.name)) for row in rows if row.mean is not None]
         if not means:
-            return f"  {counted(len(rows), 'node')}"
+            return [f"  {counted(len(rows), 'node')}"]
         word = "low" if frame.low_is_bad else "high"
         worst, name = (min if frame.low_is_bad else max)(means, key=lambda of_node: of_node[0])
         counts = Counter(row.sign for row in rows if row.sign)
-        # Put the signs of unhealthy nodes first: overflow is cut off on the right.
+        # Put the signs of unhealthy nodes first: what does not fit is left out on the right.
         signs = "".join(f"  {sign}{count}" for sign, count in counts.items())
         remark = f"  {sanitize(frame.remark)}" if frame.remark else ""
         mean = percent(sum(mean for mean, _ in means) / len(means))
-        return f" {mean}{signs}  {word} {percent(worst)} {name}{remark}"
+        return [f" {mean}", signs, f"  {word} {percent(worst)} {name}", remark]
 
     def footer(self, index: int) -> list[Glyph]:
         """Return the details of a node."""

@@ -71,3 +71,11 @@ async def test_gpus_close_to_the_mean_of_their_node_have_one_color() -> None:
             cell.style.color for cell in app.matrix.render_line(1) if cell.style and cell.text[0] in "▁▅"
         ]
         assert len(colors) == 4 and len({*colors[:3]}) == 1 != len({*colors})
+
+
+async def test_summary_of_many_nodes_leaves_out_a_fact_rather_than_cut_it() -> None:
+    app = MatrixApp(cluster(40), Frame(title="GPU use"))
+    async with app.run_test(size=(30, 8)) as pilot:
+        assert shown(app.matrix)[0] == "GPU use 97%  low 97% node-0"
+        await pilot.resize_terminal(24, 8)
+        assert shown(app.matrix)[0].rstrip() == "GPU use 97%"
