@@ -58,7 +58,7 @@ FILL_INTERVAL = timedelta(seconds=5)
 MANY = 500
 
 
-LEAST_SHARE_OF_CURVE, CURVE_LINES = 0.4, 9
+LEAST_SHARE_OF_CURVE, CURVE_LINES = 0.4, 7
 """The curve has at least this share of the height and this many lines, with a gap above it."""
 
 
