@@ -26,7 +26,7 @@ role of what is drawn over the area comes after it.
 """
 MIDDLE_COLUMNS = 3
 """Half of the dot columns, beside its own, that the usual level of a line is taken from."""
-FLAT = 0.85
+FLAT = 0.92
 """A line is flat if the area below it fills this share of the rectangle around it."""
 
 _EVEN = int("5" * 256, 16)  # more bits than any chart has dot rows
