@@ -17,7 +17,7 @@ from tui.analysis.health.check import (
     Watched,
 )
 from tui.analysis.health.checks.loss import NEWEST, rise_of
-from tui.analysis.health.windows import holds_since, level_between, since_start, values_between
+from tui.analysis.health.windows import best_level, holds_since, level_between, since_start, values_between
 from tui.text.units import number
 
 _REWARD = re.compile(r"(?i)^(?!.*(?:std|var))(?:.*[^a-z])?(?:reward|score|return)s?(?![a-z])")
@@ -124,8 +124,8 @@ def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
         # Harder tasks cost a part of what was learned, and gradients stay what they were.
         if not now < began < max(levels):
             continue
-        usual, grown = values_between(norms, end=fall.since), values_between(norms, fall.since - ASIDE_S)
-        peak = max(level_between(grown, max(1, len(grown) // NEWEST)), default=0.0)
+        usual = values_between(norms, end=fall.since)
+        peak = best_level(values_between(norms, fall.since - ASIDE_S))
         if usual and peak > _GROWN * median(usual):
             cause = f"gradients grew from {number(median(usual))} to {number(peak)}"
         elif run.has("loss-exploding"):
