@@ -315,14 +315,14 @@ def _relative_error(marks: Series) -> float:
 
 def restarts(marks: Series, announced: Sequence[float]) -> tuple[float, ...]:
     """Return the times (epoch seconds) of restarts: announced ones, and those that only the steps show."""
-    times = [*announced]
-    for before, at in _falls(marks):
-        # Loading may take long: a restart ends with the first step after it was announced.
-        if bisect_left(announced, before) == bisect_left(announced, at):
-            times.append(at)
+    # Loading may take long: a restart ends with the first step after it was announced.
+    unannounced = {
+        at for before, at in _falls(marks) if bisect_left(announced, before) == bisect_left(announced, at)
+    }
     apart: list[float] = []
-    for time in sorted(times):
-        if not apart or time - apart[-1] > MIN_RESTART_GAP_S:
+    for time in sorted({*announced, *unannounced}):
+        fell_twice = {time, *apart[-1:]} <= unannounced
+        if not apart or time - apart[-1] > MIN_RESTART_GAP_S or fell_twice:
             apart.append(time)
     return tuple(apart)
 
