@@ -6,9 +6,9 @@ and storage in bytes. The top-level series are the leader node's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 from pydantic_core import core_schema
@@ -113,3 +113,20 @@ def storage_series(
 def metric_and_gpu(path: SeriesPath) -> tuple[str, str]:
     """Return the name of a series' metric, ``ephemeral_storage_usage_bytes``, and its GPU, empty if none."""
     return (path[0], path[1]) if path[0] in GPU_VALUES else ("_".join(path), "")
+
+
+def node_of(samples: Mapping[SeriesPath, list[MetricSample]]) -> NodeSeries:
+    """Return a node with these series, as ``series_of`` yields them."""
+    fields: dict[str, Any] = {name: samples.get((name,), []) for name in NODE_VALUES}
+    fields |= {
+        name: {path[1]: series for path, series in samples.items() if path[0] == name and path[1:]}
+        for name in GPU_VALUES
+    }
+    return NodeSeries.model_construct(**fields, ephemeral_storage=storage_of(samples, STORAGE))
+
+
+def storage_of(samples: Mapping[SeriesPath, list[MetricSample]], name: str) -> StorageMetrics:
+    """Return the volume with that name."""
+    return StorageMetrics.model_construct(
+        None, **{part: samples.get((name, part), []) for part in STORAGE_VALUES}
+    )

@@ -9,16 +9,17 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
+from api_client.models import JobMetrics, MetricSample, NodeMetrics, TrainingJob
 from api_client.models.base import FIRST_MOMENT, LAST_MOMENT
 from api_client.models.logs import NS_PER_S
 from api_client.models.metrics import (
     GPU_VALUES,
     NODE_VALUES,
     STORAGE,
-    STORAGE_VALUES,
     SeriesPath,
+    node_of,
     series_of,
+    storage_of,
     storage_series,
 )
 from api_client.recordings.archive import DamagedMember, Members
@@ -34,8 +35,8 @@ CACHE = "\0"
 """In place of a node: the project's cache."""
 
 
-Samples = dict[tuple[str, str], list[MetricSample]]
-"""Samples of a node, or of the cache, by the name of the value, and its GPU or its part of the storage."""
+Samples = dict[SeriesPath, list[MetricSample]]
+"""Samples of a node; those of the cache are in place of a node's storage."""
 
 
 class RecordedMetrics:
@@ -58,13 +59,11 @@ class RecordedMetrics:
         cache = collected.pop(CACHE, None)
         leader = collected.get("") or next(iter(collected.values()), {})
         return JobMetrics.model_construct(
-            **_series(leader),
-            cache=None if cache is None else _volume(cache),
+            **dict(node_of(leader)),
+            cache=None if cache is None else storage_of(cache, STORAGE),
             training_job=job,
             per_node_metrics=[
-                NodeMetrics.model_construct(
-                    node_id=node_id, metrics=NodeSeries.model_construct(**_series(samples))
-                )
+                NodeMetrics.model_construct(node_id=node_id, metrics=node_of(samples))
                 for node_id, samples in collected.items()
                 if node_id
             ],
@@ -112,7 +111,7 @@ def _node_of(row: Mapping[str, Any]) -> str:
     return CACHE if "cache" in row else node_id if isinstance(node_id, str) else ""
 
 
-def _values(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:
+def _values(row: Mapping[str, Any]) -> Iterator[tuple[SeriesPath, float]]:
     """Yield the values of a row that can be read."""
     for name in (*NODE_VALUES, *GPU_VALUES, STORAGE, "cache"):
         stored = row.get(name)
@@ -122,22 +121,8 @@ def _values(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:
         for part, value in islice(values.items(), MAX_GPUS):
             # No usage in cores or bytes reaches 2**63; a bool is no number.
             if type(value) in (int, float) and abs(value) < 2.0**63:
-                yield (STORAGE if name == "cache" else name, part), float(value)
-
-
-def _series(samples: Samples) -> dict[str, Any]:
-    by_gpu = {
-        name: {gpu: values for (other, gpu), values in samples.items() if other == name and gpu}
-        for name in GPU_VALUES
-    }
-    plain = {name: samples.get((name, ""), []) for name in NODE_VALUES}
-    return {**plain, **by_gpu, STORAGE: _volume(samples)}
-
-
-def _volume(samples: Samples) -> StorageMetrics:
-    return StorageMetrics.model_construct(
-        None, **{name: samples.get((STORAGE, name), []) for name in STORAGE_VALUES}
-    )
+                path = (STORAGE if name == "cache" else name, part)
+                yield path if part else path[:1], float(value)
 
 
 def rows_of(

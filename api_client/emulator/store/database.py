@@ -20,6 +20,7 @@ from api_client.emulator.backend import LogQuery
 from api_client.emulator.data_folder import EmulatorStartError
 from api_client.models import LogRecord, MetricSample, NodeSeries, StorageMetrics
 from api_client.models.logs import MS_PER_S
+from api_client.models.metrics import SeriesPath, node_of, storage_of
 
 FORMAT = 7
 """Version of the tables; raise it when they change."""
@@ -227,22 +228,15 @@ CREATE TABLE IF NOT EXISTS local_samples (
             " GROUP BY node_rank, metric, step ORDER BY node_rank, metric, step",
             (job_id, _bounded(start_ms), _bounded(math.ceil(end_s * MS_PER_S))),
         )
-        nodes: dict[int, dict[str, Any]] = {}
+        nodes: dict[int, dict[SeriesPath, list[MetricSample]]] = {}
         for row in rows:
-            name, _, part = row["metric"].partition(".")
-            series = nodes.setdefault(row["node_rank"], {})
-            samples = (
-                series.setdefault(name, {}).setdefault(part, []) if part else series.setdefault(name, [])
-            )
-            samples.append(MetricSample(datetime.fromtimestamp(row["step"] / MS_PER_S, UTC), row["value"]))
-        caches = [series.pop("cache") for series in nodes.values() if "cache" in series]
-        for series in nodes.values():
-            series["ephemeral_storage"] = StorageMetrics.model_construct(
-                **series.get("ephemeral_storage", {})
-            )
+            path = tuple(row["metric"].split(".", 1))
+            sample = MetricSample(datetime.fromtimestamp(row["step"] / MS_PER_S, UTC), row["value"])
+            nodes.setdefault(row["node_rank"], {}).setdefault(path, []).append(sample)
+        cache = next((samples for samples in nodes.values() if ("cache", "usage_bytes") in samples), None)
         return (
-            {rank: NodeSeries.model_construct(**series) for rank, series in nodes.items()},
-            StorageMetrics.model_construct(**caches[0]) if caches else None,
+            {rank: node_of(samples) for rank, samples in nodes.items()},
+            None if cache is None else storage_of(cache, "cache"),
         )
 
     def span_s(self, job_id: str) -> tuple[float, float] | None:
