@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from api_client.clock import EPOCH, epoch_ns
+from api_client.clock import EPOCH, epoch_ns, moment_of_text
 
 NS_PER_US = 1_000
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
@@ -17,12 +17,8 @@ LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
 @lru_cache(4096)
 def _moment_of(text: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text)
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    return moment if EPOCH < moment < LATEST else None
+    moment = moment_of_text(text)
+    return moment if moment is not None and EPOCH < moment < LATEST else None
 
 
 LATEST_NS = epoch_ns(LATEST)

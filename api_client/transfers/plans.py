@@ -8,11 +8,11 @@ import shutil
 import stat
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
 
+from api_client.clock import EPOCH, moment_of_text
 from api_client.models import CheckpointFile
 from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
 from api_client.transfers.file_names import resolve_names
@@ -122,12 +122,8 @@ def is_there(file: PlannedFile, path: Path | None = None) -> bool:
 
 def modified(text: str) -> float | None:
     """Parse a server's time to epoch seconds; None if it is none."""
-    try:
-        time = datetime.fromisoformat(text.strip())
-        seconds = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None
-    return seconds if seconds > 0 else None
+    moment = moment_of_text(text)
+    return moment.timestamp() if moment is not None and moment > EPOCH else None
 
 
 def free_bytes(folder: Path) -> int | None:

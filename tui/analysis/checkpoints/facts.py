@@ -15,6 +15,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal
 
+from api_client.clock import moment_of_text
 from api_client.models import CachedFile, Checkpoint, CheckpointFile
 from api_client.models.cache import ListedPath
 from api_client.models.checkpoints import name_inside
@@ -335,11 +336,8 @@ def name_within(name: str, cells: int) -> str:
 
 def epoch_s(text: str) -> float | None:
     """Parse a server's timestamp to epoch seconds; UTC if it has no time zone, None if invalid."""
-    try:
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None
+    moment = moment_of_text(text)
+    return None if moment is None else moment.timestamp()
 
 
 def cache_entries(files: Iterable[CachedFile] | Iterable[ListedPath]) -> list[FileEntry]:
