@@ -97,10 +97,10 @@ CHECK = Check(
         ),
         Example(
             "a training that fails again and again",
-            "restarted 4 times",
+            "restarted 14 times",
             stops_s=0,
             others=tuple(
-                (at, f"step {at % 1500 // 10}/900 loss=2.0" if at % 1500 else "RuntimeError: CUDA error")
+                (at, f"step {at % 500 // 10}/900 loss=2.0" if at % 500 else "RuntimeError: CUDA error")
                 for at in range(10, 7200, 10)
             ),
         ),
