@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from rich.style import Style
 from textual import events
 from textual.widgets import Input
 
@@ -268,8 +269,24 @@ async def test_list_of_questions_is_drawn_in_the_colors_of_a_theme_chosen_later(
 
         def colors() -> set[str]:
             steps = app.screen.query_one("#steps", WrappedText).text
-            return {str(span.style) for span in steps.spans}
+            return {
+                str(span.style.color)
+                for span in steps.spans
+                if isinstance(span.style, Style) and span.style.color
+            }
 
         dark = colors()
         app.theme = "bt-light"
         await until(pilot, lambda: not dark & colors())
+
+
+async def test_a_click_on_a_question_that_was_answered_leads_back_to_it() -> None:
+    app = deploy_view(to(form_of(lora("checkpoint-1")), "environment"))
+    async with opened(app, (120, 40)) as pilot:
+        steps = app.screen.query_one("#steps", WrappedText)
+        for title, expected in (("Review", "environment"), ("LoRA rank", "lora_rank")):
+            lines = [line[steps.region.x :] for line in text_of(app).splitlines()]
+            row = next(number for number, line in enumerate(lines) if line[2:].startswith(title))
+            await pilot.click(steps, offset=(3, row - steps.region.y))
+            await settle(pilot)
+            assert step_of(app.screen) == expected

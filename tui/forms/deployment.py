@@ -299,19 +299,18 @@ class DeployForm(DeployDraft):
             at=None,
         )
 
+    def is_changeable(self, question_id: str) -> bool:
+        """Return False for a job that was given, and for given answers to questions that are asked anyway."""
+        return question_id not in self.given or question_id not in self.asks | {"job_id"}
+
     @property
     def can_go_back(self) -> bool:
         return self.back() is not self
 
     def back(self) -> DeployForm:
-        """Move to the previous question; return this form if there is none.
-
-        A job that was given is fixed, and so are other given answers to questions that are asked anyway.
-        """
+        """Move to the previous question; return this form if there is none."""
         before = [
-            question.id
-            for question in self.asked[: self.place[0] - 1]
-            if question.id not in self.given or question.id not in self.asks | {"job_id"}
+            question.id for question in self.asked[: self.place[0] - 1] if self.is_changeable(question.id)
         ]
         return replace(self, at=before[-1]) if before else self
 

@@ -11,7 +11,7 @@ from functools import partial, partialmethod
 from pathlib import Path
 
 from rich.text import Text
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.reactive import var
@@ -51,6 +51,8 @@ from tui.widgets.tones import tone_styles
 WAITING = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
 FILE_NAMES = {"python": "config.py", "json": "config.json", "command": "command.sh"}
 """What files with these forms of the config are called, by which their syntax is known."""
+QUESTION = "question"
+"""Key in the style metadata of an event: the id of the question in the list it happened on."""
 TALL = 32
 """Rows from which the review shows the config below the answers without being asked."""
 
@@ -164,8 +166,15 @@ class DeployScreen(AppScreen):
             title_tone = "strong" if is_current else "plain" if is_done else "muted"
             lines.append(Text.assemble((f"{sign} ", tones[tone]), (question.title, tones[title_tone])))
             if is_done:
+                if form.is_changeable(question.id):
+                    lines[-1].apply_meta({QUESTION: question.id})
                 lines.append(Text(f"  {sanitize_beginning(answer_text(form, question))}", tones["muted"]))
         return Text("\n").join(lines)
+
+    @on(events.Click, "#steps")
+    def _step_clicked(self, event: events.Click) -> None:
+        if question_id := event.style.meta.get(QUESTION):
+            self._feed.show(replace(self._feed.form, at=question_id))
 
     def _refuse(self, form: DeployForm, problem: str) -> None:
         self._refusal = problem
