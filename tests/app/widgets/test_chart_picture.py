@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -273,7 +274,8 @@ def test_all_below_a_line_that_is_alone_or_leads_is_shaded_in_its_color() -> Non
 def test_nothing_is_shaded_below_a_flat_line() -> None:
     begins, flat = Series("use", (END - SPAN_S,), (0.0,)), ramp("use", 0.98, 0.98)
     rising = Series("use", (*begins.times, *flat.times[1:]), (*begins.values, *flat.values[1:]))
-    for line in (flat, rising):
+    stalled = replace(ramp("use", 0.86, 0.86, 100), values=(0.86,) * 97 + (1.0,) * 3)
+    for line in (flat, rising, stalled):
         drawn = draw([line], spec(shaded=True, y_min=0.0, y_max=1.0), 60, 12)
         assert "area" not in {str(role)[:4] for row in drawn for _, role in row}
 

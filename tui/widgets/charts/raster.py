@@ -27,7 +27,7 @@ role of what is drawn over the area comes after it.
 MIDDLE_COLUMNS = 3
 """Half of the dot columns, beside its own, that the usual level of a line is taken from."""
 FLAT = 0.92
-"""A line is flat if the area below it fills this share of the rectangle around it."""
+"""A line is flat if the area below it fills this share of a rectangle that only its tenth part exceeds."""
 
 _EVEN = int("5" * 256, 16)  # more bits than any chart has dot rows
 _ODD = _EVEN << 1
@@ -90,7 +90,8 @@ class Canvas:
             if both:
                 ends = sum((line & -line).bit_length() + line.bit_length() for line in both)
                 levels[column] = ends // (2 * len(both))
-        if sum(levels) < FLAT * max(levels) * sum(map(bool, levels)):
+        covered = sorted(filter(None, levels))
+        if covered and sum(covered) < FLAT * covered[len(covered) * 9 // 10] * len(covered):
             self._line = line
             self._heights = [(level + 1) // braille.DOTS_PER_CELL_Y for level in levels]
 
