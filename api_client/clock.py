@@ -58,12 +58,3 @@ def epoch_ns(moment: datetime) -> int:
 def moment_at(stamp_ns: int) -> datetime:
     """Convert nanoseconds since the epoch to an aware UTC datetime, truncated to microseconds."""
     return EPOCH + timedelta(microseconds=stamp_ns // 1_000)
-
-
-def moment_of_text(text: str) -> datetime | None:
-    """Parse a server's time in ISO 8601, UTC if it has no time zone; None if it is invalid."""
-    try:
-        moment = datetime.fromisoformat(text.strip())
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None

@@ -180,3 +180,12 @@ class Inside:
         field = core_schema.typed_dict_field(handler(source))
         envelope = core_schema.typed_dict_schema({self._name: field}, extra_behavior="ignore")
         return core_schema.no_info_after_validator_function(itemgetter(self._name), envelope)
+
+
+def moment_of_text(text: str) -> datetime | None:
+    """Parse a server's time in ISO 8601, UTC if it has no time zone; None if it is invalid."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

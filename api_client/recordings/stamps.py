@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from api_client.clock import EPOCH, epoch_ns, moment_of_text
+from api_client.clock import EPOCH, epoch_ns
+from api_client.models.base import moment_of_text
 
 NS_PER_US = 1_000
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)

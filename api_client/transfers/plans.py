@@ -12,8 +12,9 @@ from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
 
-from api_client.clock import EPOCH, moment_of_text
+from api_client.clock import EPOCH
 from api_client.models import CheckpointFile
+from api_client.models.base import moment_of_text
 from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
 from api_client.transfers.file_names import resolve_names
 from api_client.transfers.part_file import resumable_bytes

@@ -15,8 +15,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal
 
-from api_client.clock import moment_of_text
 from api_client.models import CachedFile, Checkpoint, CheckpointFile
+from api_client.models.base import moment_of_text
 from api_client.models.cache import ListedPath
 from api_client.models.checkpoints import name_inside
 from api_client.models.logs import NS_PER_S
