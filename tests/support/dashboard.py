@@ -131,7 +131,7 @@ def text_of(app: BtTuiApp) -> str:
 
 
 class Pictures:
-    """Counts what dashboards would draw: a picture that would not be drawn again need not be compared."""
+    """Counts what dashboards draw: a picture that was not drawn again need not be compared."""
 
     drawn = 0
 
@@ -139,16 +139,13 @@ class Pictures:
 render_update = Compositor.render_update
 
 
-def noted(compositor: Compositor, full: bool = False, **options: Any) -> Any:
-    """Draw what is exported. Nobody sees the rest: ``text_of`` draws what a test looks at."""
-    if full:
-        return render_update(compositor, full, **options)
-    Pictures.drawn += bool(compositor._dirty_regions)
-    compositor._dirty_regions.clear()
-    return None
+def counted(compositor: Compositor, **options: Any) -> Any:
+    picture = render_update(compositor, **options)
+    Pictures.drawn += picture is not None
+    return picture
 
 
-Compositor.render_update = noted  # type: ignore[method-assign]
+Compositor.render_update = counted  # type: ignore[method-assign]
 
 
 async def settle(pilot: Pilot[Any]) -> None:
