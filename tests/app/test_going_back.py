@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -87,6 +89,23 @@ async def test_back_and_forward_are_those_of_a_browser(server: FakeBaseten) -> N
         await pilot.press("slash", *"F0", "backspace")  # in a field they are the field's keys
         assert isinstance(app.screen, HomeScreen)
         assert app.screen.query_text == "F"
+
+
+async def test_screen_of_a_job_opened_again_and_again_is_not_kept(server: FakeBaseten) -> None:
+    app = dashboard(server)
+    async with app.run_test(size=SIZE) as pilot:
+        await is_shown(pilot, HomeScreen, "run-one")
+        await is_shown(pilot, JobScreen, after="enter")
+        closed = weakref.ref(app.screen)
+        for _ in range(2):
+            await is_shown(pilot, HomeScreen, after="escape")
+            await is_shown(pilot, JobScreen, after="enter")
+
+        def is_gone() -> bool:
+            gc.collect()
+            return closed() is None
+
+        await until(pilot, is_gone)  # its feed ends after the screen
 
 
 async def test_job_header_has_a_way_back_for_the_mouse_on_a_narrow_terminal(server: FakeBaseten) -> None:

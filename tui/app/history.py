@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from textual.app import App
 from textual.screen import Screen
@@ -60,12 +61,12 @@ class Navigation:
         self._keys = keys
         self._share = share
         self._history = NavigationHistory()
-        self._pages: dict[Screen[Any], Page] = {}
+        self._pages = WeakKeyDictionary[Screen[Any], Page]()
 
     def begin(self, first: Screen[None]) -> None:
         """Start a new history with the first screen, which stays below all others."""
         self._history = NavigationHistory()
-        self._pages = {}
+        self._pages.clear()
         if isinstance(first, AppScreen):
             first.change_keys(self._keys)
             self._pages[first] = HomePage()
@@ -102,8 +103,6 @@ class Navigation:
 
     def _sync(self) -> None:
         """Update the current position, because screens may have been closed in other ways."""
-        there = set(self._app.screen_stack)
-        self._pages = {screen: page for screen, page in self._pages.items() if screen in there}
         for screen in reversed(self._app.screen_stack):
             if (page := self._pages.get(screen)) is not None:
                 self._history.record_return(page)
