@@ -141,26 +141,23 @@ class Belief:
     def _take_values(self, form: Form, told: Told, block: Replica) -> list[Told]:
         reading = told.reading
         measures = measures_of(reading)
-        lines_left, block.lines_left = block.lines_left, max(0, block.lines_left - 1)
-        if not measures and reading.metrics:
-            if lines_left and not self._trains:
+        is_total = not measures and not reading.metrics  # announced before the training
+        if block.lines_left:
+            block.lines_left -= 1
+            if is_total:
+                return []
+            if not block.is_confirmed or not (measures or self._trains):
                 _hold(block.held, told)
-            return [told] if lines_left and self._trains else []
-        if not measures:  # the total, which is announced before the training begins
-            if not lines_left:
-                _hold(self._plain[form.key], told)
-            return []
-        if lines_left and block.is_confirmed:
+                return []
+            lines_left = block.lines_left
             believed = self._believe(told, block)
-            block.lines_left = lines_left - 1
+            block.lines_left = lines_left
             return believed
-        if lines_left:
-            _hold(block.held, told)
-            return []
         is_rate = reading.tokens_per_s is not None or reading.samples_per_s is not None
-        if reading.eval_loss is None and not is_rate and measures == 1:
+        is_single = measures == 1 and reading.eval_loss is None and not is_rate
+        if is_single or not (measures or is_total):
             return []
-        if self._trains:
+        if measures and self._trains:
             return [told]
         _hold(self._plain[form.key], told)
         return []
