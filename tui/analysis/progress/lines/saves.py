@@ -48,7 +48,7 @@ _OTHER_THING = re.compile(
 _STEP = re.compile(
     r"(?<!best )(?<!best at )(?<!last )(?<![\w./=-])(?P<name>step|iter|iteration|update|total_iters)s?"
     r"[ :=#]{1,8}(?P<step>\d[\d,]*+)(?:/\d++)?(?![\w/-]|\.\w)"
-    r"|(?:\bafter|@) (?P<after>\d[\d,]*) \w*\s?(?:step|iteration|update)s\b"
+    r"|(?:\bafter|\bat|@) (?P<after>\d[\d,]*) \w*\s?(?:step|iteration|update)s\b"
     r"|\bcheckpoints for (?P<of>\d+) into\b"
 )
 

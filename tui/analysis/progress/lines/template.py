@@ -46,8 +46,6 @@ _LANGUAGE = re.compile(
     re.IGNORECASE,
 )
 """Words and signs of prose and code, which no trainer prints beside its numbers."""
-_MARKED = re.compile(r"\s*(?:[-*•]|#+) |> |\W*`")
-"""Marks of a text in Markdown that quotes a count."""
 _BAR_TITLE = TRAINING | frozenset(
     [
         "step",
@@ -261,7 +259,7 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     if len(numbers) == 1 and not line.known() and _is_pair(numbers[0]):
         return Template(metrics=((0, numbers[0].name),))
     goes_on = evaluates and (is_fraction or "eval_loss" not in line.fields)  # its result comes later
-    if goes_on or not line.known() or _is_setting(numbers) or (line.counts() and _MARKED.match(texts[0])):
+    if goes_on or not line.known() or _is_setting(numbers):
         return Template()
     title = _title(texts, index) if is_bar and index is not None else []
     if is_bar and index is not None and not _trains(line, index, title, evaluates):
