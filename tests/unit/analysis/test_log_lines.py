@@ -80,7 +80,7 @@ def test_lines_that_look_like_progress_are_not_believed(dress: str) -> None:
         ([f"step {n} loss 2.5" for n in (20, 10, 20, 10, 20, 10)], []),
         (["step 5", "step 6", "step 7"], []),
         (["step 3: read it, loss: 2.5", "step 4: write it, loss: 2.4"], []),
-        (["| step | loss | lr |", "|---|---|---|", "| 10 | 2.5 | 0.1 |", "| 20 | 2.4 | 0.1 |"], []),
+        (["| step | loss | lr |", "|---|---|---|", "| 10 | 2.5 | 0.1 |", "| 20 | 2.4 | 0.1 |"], [2.5, 2.4]),
         (["Train Epoch: 1 [640/60000 (1%)]\tLoss: 2.5"], [2.5]),
         (["trainer.py:48] 7 [100] loss=2.5, lr=0.1", "trainer.py:48] 7 [200] loss=2.4, lr=0.1"], [2.5, 2.4]),
         (["epoch 1: loss = (1.5)^2 = 2.25", "epoch 2: loss = (1.2)^2 = 1.44"], []),

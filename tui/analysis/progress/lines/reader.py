@@ -144,10 +144,7 @@ class Reader:
     def _take(self, layout: Layout, values: Sequence[str], line: str, replica: str, at_ns: int) -> list[Told]:
         table = self._tables.get(replica)
         if table is not None and table.width == layout.width:
-            text = clean(line[layout.head :])
-            if table.is_quoted(text):
-                del self._tables[replica]
-            row = table.read(text)
+            row = table.read(clean(line[layout.head :]))
             if row is not None:
                 return self._belief.take(table.template.form, Told(at_ns, replica, row))
         save = saves.read(line[layout.head :]) if layout.can_save else None

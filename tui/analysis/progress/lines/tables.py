@@ -11,8 +11,6 @@ from tui.analysis.progress.lines.vocabulary import meaning
 
 _SEPARATOR = re.compile(r"\s*[|,\t]\s*|\s{2,}")
 _NAME = re.compile(r"[\w #%/.()*^-]*")
-_RULE = re.compile(r"[\s|:-]+")
-"""Below the names of a table in Markdown, which quotes what a training printed."""
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+|/\d+)?(?=$|[ %sm(])|nan|inf", re.IGNORECASE)
 
 
@@ -33,9 +31,6 @@ class Table:
     width: int
     """Number of cells of a row."""
     separators: int
-
-    def is_quoted(self, text: str) -> bool:
-        return "|" in text and _RULE.fullmatch(text) is not None
 
     def read(self, text: str) -> ParsedMetrics | None:
         """Return what a row reports; None for a line that is none."""
