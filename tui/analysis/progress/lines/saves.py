@@ -71,7 +71,7 @@ def read(text: str) -> ParsedMetrics | None:
     saves = verb is not None and is_model and (verb[0] != "save " or any("/" in path for path in paths))
     if not saves and not any(text in lowered for text in _FORMATS):
         return None
-    if _OTHER_TIME.search(own) or (_OTHER_THING.search(own) and not any(map(_is_in_checkpoint, paths))):
+    if _OTHER_TIME.search(own) or _OTHER_THING.search(own):
         return None
     step = _STEP.search(lowered) if "so far" not in lowered else None
     number = None if step is None else _number(step)
@@ -80,10 +80,6 @@ def read(text: str) -> ParsedMetrics | None:
 
 def _number(step: re.Match[str]) -> int:
     return int((step["step"] or step["after"] or step["of"]).replace(",", ""))
-
-
-def _is_in_checkpoint(path: str) -> bool:
-    return _NAMED.search(re.split(r"[/\\](?=[^/\\]*$)", path)[0]) is not None
 
 
 def _name(text: str, paths: list[str]) -> str:
