@@ -105,6 +105,50 @@ def test_belief_comes_from_form_or_from_a_rising_count(lines: list[str], losses:
     assert losses or told == []
 
 
+TOGETHER = {
+    "sentences of named numbers": (
+        [f"[INFO] Ball. Step: {n}000. Time Elapsed: 3.1 s. Mean Reward: 0.{n}. Training." for n in (1, 2, 3)],
+        [{"step": 1000}, {"step": 2000}, {"step": 3000}],
+    ),
+    "the only loss of a line, whatever its name": (
+        [f"Train Metrics (step {n}) - CTC Loss: 1.{n} | Gradient Norm: 2.5" for n in (200, 400)],
+        [{"loss": 1.2}, {"loss": 1.4}],
+    ),
+    "several losses, none of which is the whole": (
+        [f"step {n}/90 | box loss: 1.{n} | mask loss: 2.5 | lr: 0.1" for n in (20, 40)],
+        [{"loss": None}, {"loss": None}],
+    ),
+    "a bar without a title that is only seen at its end": (
+        [CLEAR, "100%|███| 8/8 [00:01<00:00, 4.1it/s]"],
+        [{"step": 1}],
+    ),
+    "a bar without a title on its way": (
+        [CLEAR, "100%|███| 80/80 [01:01<00:00, 4.1it/s]", " 99%|██ | 79/80 [01:00<00:01, 4.1it/s]"],
+        [{"step": 1}, {"step": 80}, {"step": 79}],
+    ),
+    "a setting with a learning rate": ([CLEAR, "config_loaded epochs=20 lr=0.001 seed=42"], [{"step": 1}]),
+    "the speed of an inference server": (
+        [CLEAR, "Avg prompt throughput: 12.5 tokens/s, Avg generation throughput: 23.5 tokens/s"],
+        [{"step": 1}],
+    ),
+    "results beside a checkpoint": ([CLEAR, "Saving results to /out/ckpt-10/results.json"], [{"step": 1}]),
+    "rows of a table drawn with lines": (
+        ["Epoch 1/9 Train step 2/900 done.", "│ actor/update/lr │ 1e-06 │", "│ actor/update/grad_norm │ 3.5 │",
+         "Epoch 1/9 Train step 3/900 done."],
+        [{"step": 2}, {"learning_rate": 1e-6}, {"grad_norm": 3.5}, {"step": 3}],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TOGETHER)
+def test_lines_are_read_by_their_forms(case: str) -> None:
+    lines, expected = TOGETHER[case]
+    readings = [values for _, values in readings_of(lines)]
+    assert [
+        {name: values.get(name) for name in fields} for values, fields in zip(readings, expected, strict=True)
+    ] == expected
+
+
 @pytest.mark.parametrize(
     "line",
     [
