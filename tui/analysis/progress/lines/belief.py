@@ -19,6 +19,9 @@ from tui.analysis.progress.lines.template import MEASURES, Form
 MAX_KINDS = 1024
 """Kinds of readings that are held or believed, and replicas that are told apart."""
 
+BLOCK_LINES = 40
+"""Lines below a heading, or the newest value of its block, in which another value belongs to it."""
+
 
 def measures_of(reading: ParsedMetrics) -> int:
     return sum(getattr(reading, name) is not None for name in MEASURES)
@@ -135,7 +138,7 @@ class Belief:
         if not is_believed:
             block.held = [told]
         believed = self._believe(told, block) if is_believed else []
-        block.lines_left = 40
+        block.lines_left = BLOCK_LINES
         return believed
 
     def _take_values(self, form: Form, told: Told, block: Replica) -> list[Told]:
@@ -149,9 +152,8 @@ class Belief:
             if not block.is_confirmed or not (measures or self._trains):
                 _hold(block.held, told)
                 return []
-            lines_left = block.lines_left
             believed = self._believe(told, block)
-            block.lines_left = lines_left
+            block.lines_left = BLOCK_LINES
             return believed
         is_rate = reading.tokens_per_s is not None or reading.samples_per_s is not None
         is_single = measures == 1 and reading.eval_loss is None and not is_rate
