@@ -132,6 +132,15 @@ TOGETHER = {
         [{"step": 1}],
     ),
     "results beside a checkpoint": ([CLEAR, "Saving results to /out/ckpt-10/results.json"], [{"step": 1}]),
+    "keys of a structured log": (
+        [f"INFO trainer step_done step={n} metrics.loss=2.{n} metrics.lr=0.1" for n in (10, 20)],
+        [{"step": 10}, {"step": 20}],
+    ),
+    "seconds a step": (["Step 100/900 | loss 2.5 | 1.2 s/step"], [{"step": 100, "total_steps": 900}]),
+    "many values below a heading": (
+        ["Epoch 1/3", *["batch loss: 0.5"] * 50, "Epoch 2/3"],
+        [{"total_epochs": 3}, *[{"loss": 0.5}] * 50, {"epoch": 1}],
+    ),
     "rows of a table drawn with lines": (
         ["Epoch 1/9 Train step 2/900 done.", "│ actor/update/lr │ 1e-06 │", "│ actor/update/grad_norm │ 3.5 │",
          "Epoch 1/9 Train step 3/900 done."],

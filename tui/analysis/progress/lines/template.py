@@ -447,7 +447,9 @@ def _name_counts(numbers: Sequence[_Number]) -> None:
             if told is None or told.field not in COUNTS or told.field in counted:
                 continue
             measured = meaning(" ".join(lead[:-1])) if len(lead) > 1 else None
-            if measured is None and not all(word.lower() in LEADS or word.isupper() for word in lead):
+            is_key = one.before.endswith("=")  # of a structured log: "step_done step=10"
+            is_led = is_key or all(word.lower() in LEADS or word.isupper() for word in lead)
+            if measured is None and not is_led:
                 continue
             one.meaning, one.extra = told, len(lead)
             counted.add(told.field)
@@ -475,7 +477,11 @@ def _counter(
     """Return the index of the number that counts steps, and True if it is a bar's."""
     is_keras = any("/step" in one.unit for one in numbers)
     for index, one in enumerate(numbers):
-        is_bar = ">." in one.after or (is_keras and index == 0) or _is_timed(texts, values, index)
+        is_bar = (
+            ">." in one.after
+            or (is_keras and index == 0 and not one.field)
+            or _is_timed(texts, values, index)
+        )
         is_endless = one.field == "step" and one.after.startswith("it [")
         if is_endless or (is_bar and one.is_fraction and one.field in ("", "step")):
             return index, True
