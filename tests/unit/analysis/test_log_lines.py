@@ -136,6 +136,7 @@ TOGETHER = {
         [f"INFO trainer step_done step={n} metrics.loss=2.{n} metrics.lr=0.1" for n in (10, 20)],
         [{"step": 10}, {"step": 20}],
     ),
+    "a step in brackets": ([f"[1, {n}] loss: 2.5" for n in (2000, 4000)], [{"step": 2000}, {"step": 4000}]),
     "seconds a step": (["Step 100/900 | loss 2.5 | 1.2 s/step"], [{"step": 100, "total_steps": 900}]),
     "many values below a heading": (
         ["Epoch 1/3", *["batch loss: 0.5"] * 50, "Epoch 2/3"],

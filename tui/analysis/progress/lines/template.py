@@ -509,7 +509,7 @@ def _counter(
         begun = next(index for index, one in enumerate(numbers) if one.meaning or (compares and one.name))
         for index in reversed(range(begun)):
             one = numbers[index]
-            if not one.name and one.is_whole and one.before.rpartition("]")[2].strip() in ("", "["):
+            if not one.name and one.is_whole and not one.before.rpartition("]")[2].strip(" [,"):
                 return index, False
     return None, False
 
