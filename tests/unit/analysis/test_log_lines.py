@@ -90,13 +90,14 @@ def test_lines_that_look_like_progress_are_not_believed(dress: str) -> None:
         (["epoch  train_loss  valid_loss  time", "0      1.298       1.4         00:12"], [1.298]),
         (["430 | loss 4.2", "440 | loss 4.1"], [4.2, 4.1]),
         (["{'loss': 2.5, 'learning_rate': 0.1, 'epoch': 0.1}"], [2.5]),
+        (["{'loss': 2.5, 'grad_norm': 0.5}"], [2.5]),
         (["{'loss': 2.5, 'step': 3}"], []),
         (["{'loss': 2.5, 'epoch': 3}"], []),
     ],
     ids=["once", "rising", "falling", "one count in two forms", "before a training", "prose", "prose in a training", "prose twice", "repeated prose",
          "a heading with a total", "headings that rise", "steps that rise unevenly, but always", "steps that rise and fall", "headings without values", "other words", "a table in Markdown",
          "samples", "the number next to the values", "a calculation", "a configuration", "a value alone", "csv", "a table",
-         "a number without a name", "an object", "an object with one value",
+         "a number without a name", "an object", "an object that counts nothing", "an object with one value",
          "an object with a loss and an epoch"],
 )  # fmt: skip
 def test_belief_comes_from_form_or_from_a_rising_count(lines: list[str], losses: list[float]) -> None:

@@ -93,10 +93,12 @@ class Belief:
     def _take(self, form: Form, told: Told, block: Replica) -> list[Told]:
         if form.is_heading:
             return self._take_heading(form, told, block)
+        if form.is_clear:
+            return self._believe(told, block)
         if not form.has_count:
             return self._take_values(form, told, block)
         key = form.key
-        if form.is_clear or key in self._repeated or (self._trains and not form.is_bare):
+        if key in self._repeated or (self._trains and not form.is_bare):
             return self._believe(told, block)
         waiting = (self._bare if form.is_bare else self._plain)[key]
         if form.has_values and has_risen((*waiting, told), form):
