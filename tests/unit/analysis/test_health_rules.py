@@ -203,7 +203,7 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "spikes": (lambda: losing(1000, lambda n: 40.0 if n in (150, 198) else 1.0 + 0.02 * (n % 5)), ""),
     "one that creeps back above its beginning": (
         lambda: losing(10_000, lambda n: 2 / (1 + n / 50) if n < 800 else 0.12 * 1.003 ** (n - 800)),
-        "loss-exploding critical run 74"),
+        "loss-exploding critical run 75"),
     "one that falls": (lambda: losing(1500, lambda n: 11.0 / n**0.3), ""),
     "a policy loss around zero": (lambda: losing(1500, lambda n: 0.03 * ((n * 7919) % 13 - 6) / 6), ""),
     "NaN": (lambda: losing(600, lambda n: 1.0 if n < 61 else math.nan), "loss-not-finite critical run 305: loss is NaN"),
@@ -605,7 +605,7 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "a save at a round step": (lambda: run(steps(3665), 4365), "stalled", lambda: run(steps(3500), 4200)),
     "GPUs that do other work": (lambda: pinned(steps(600), 1260), "stalled",
         lambda: pinned(steps(600), 1260, 0.6)),
-    "a start that is logged": (lambda: prepared(600), "gpu-idle", lambda: prepared(2400)),
+    "a start that is logged": (lambda: prepared(600), "gpu-idle", lambda: prepared(3000)),
     "a bar at zero": (lambda: run(steps(60), 1440, **STILL), "stalled", lambda: run([BAR], 1440, **STILL)),
     "a count that moves": (lambda: counted(0), "stalled", lambda: counted(1)),
     "words that the run has never logged": (lambda: run(steps(2660), 3400), "stalled",

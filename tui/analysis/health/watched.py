@@ -293,9 +293,12 @@ class Watched:
         error = progress.errors.newest
         if self.is_loading or (error is not None and error.at_ns / NS_PER_S > last_step_s):
             return self.is_loading
+        phase = progress.run_phase
+        # What is new right after a known activity was announced is a part of it.
+        known_s = phase.newest + MINUTE_S if phase is not None and not phase.first else last_step_s
         return (
-            max(progress.new_words, default=0.0) > last_step_s
-            or (progress.run_phase is not None and progress.run_phase.first)
+            max(progress.new_words, default=0.0) > known_s
+            or (phase is not None and phase.first)
             or (saves_first and bool(self.stored))
             or (not has_paused and self._is_at_round_step)
         )

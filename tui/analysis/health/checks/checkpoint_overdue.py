@@ -73,6 +73,8 @@ def _late(run: Watched, limits: Limits, saved: Sequence[Saved]) -> Findings:
     grown may let the next one grow as much.
     """
     times = [at for at, _ in saved[-8:]]
+    if len(times) == 2 and run.training_since is not None and run.training_since < times[0]:
+        times = [run.training_since, *times]  # the first took as long as the next, or nearly
     intervals = [later - at for at, later in pairwise(times) if later > at]
     if len(intervals) < 2:
         return
@@ -120,6 +122,7 @@ CHECK = Check(
     covered_by=frozenset({"stalled", "loss-not-finite", "loss-exploding"}),
     examples=(
         Example("saves that end", "no checkpoint for", saved_s=(1200, 2400, 3600)),
+        Example("two saves that end", "no checkpoint for", saved_s=(1200, 2400)),
         Example(
             "a second training, which counts its steps",
             line="{{'loss': {loss:.4f}, 'epoch': 0.5}}",

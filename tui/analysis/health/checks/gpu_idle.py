@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
     ASIDE_S,
-    HOUR_S,
     LONGER,
     MINUTE_S,
     WORKING,
@@ -106,7 +105,7 @@ def _prepares(run: Watched, limits: Limits) -> bool:
     has_begun = run.last_step_s is not None or run.works_since < math.inf
     at_ns = None if has_begun else progress.last_line_at_ns
     newest_s = max(progress.moved_at or 0.0, (at_ns or 0) / NS_PER_S)
-    return newest_s > max(run.last_step_s or 0.0, run.now_s - (ASIDE_S if has_begun else HOUR_S))
+    return newest_s > max(run.last_step_s or 0.0, run.now_s - ASIDE_S)
 
 
 def _idle_since(run: Watched, limits: Limits, node: NodeSnapshot, at: float) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from statistics import median
@@ -18,6 +19,7 @@ from tui.analysis.health.check import (
 )
 from tui.analysis.health.checks.loss import NEWEST, rise_of
 from tui.analysis.health.windows import best_level, holds_since, level_between, since_start, values_between
+from tui.analysis.series import Series
 from tui.text.units import number
 
 _REWARD = re.compile(r"(?i)^(?!.*(?:std|var))(?:.*[^a-z])?(?:reward|score|return)s?(?![a-z])")
@@ -26,36 +28,50 @@ _FALLEN, _GROWN = 1.5, 3.0  # From these many times a level on it is another one
 
 
 def not_learning(run: Watched, _limits: NoLimits) -> Findings:
-    zero_since = holds_since(run.progress.learning_rate_series, lambda rate: rate == 0)
-    if zero_since is None:
+    rates, norms = run.progress.learning_rate_series, run.progress.grad_norm_series
+    before = values_between(rates, end=_zero_since(rates))
+    finer = [rate for rate in before if rate > 0]
+    # A rate that is printed with few digits passes the smallest of them on its way to 0.
+    is_sudden = bool(finer) and finer[-1] > 10 * min(finer)
+    if _stands_still(run, _zero_since(rates), 1 / 3 if is_sudden else 1.0):
+        what, since_s = "learning rate", _zero_since(rates)
+    elif _stands_still(run, _zero_since(norms), 1 / 3 if any(norms.values) else 1.0):
+        what, since_s = "gradient norm", _zero_since(norms)
+    else:
         return
-    losses = since_start(run.progress.loss_series, max(zero_since, run.attempt_since))
+    text = f"the {what} is 0, and the loss has not moved from {number(run.progress.loss or 0.0)}"
+    yield run.finding("warning", text, short=f"{what} is 0", since_s=max(since_s, run.attempt_since))
+
+
+def _zero_since(series: Series) -> float:
+    since = holds_since(series, lambda value: value == 0)
+    return math.inf if since is None else since
+
+
+def _stands_still(run: Watched, since: float, patience: float) -> bool:
+    """Return True if the loss has not moved since then for half an hour and 50 lines, times the patience."""
+    losses = since_start(run.progress.loss_series, max(since, run.attempt_since))
     values = values_between(losses)
     is_held = run.is_held()
     ends = run.left_s < HOUR_S / 2 and not is_held  # A schedule may end at 0.
-    before = [rate for rate in values_between(run.progress.learning_rate_series, end=zero_since) if rate > 0]
-    # A rate that is printed with few digits passes the smallest of them on its way to 0.
-    patience = 1 / 3 if before and before[-1] > 10 * min(before) else 1.0
     if len(values) < 50 * patience or run.now_s - losses.times[0] < patience * HOUR_S / 2 or ends:
-        return
+        return False
     first, *_, last = level_between(values, 3)
-    # A rate that is printed with few digits may look like 0, but the loss moves.
+    # What is printed with few digits may look like 0, but the loss moves.
     share = run.eased(0.01, 0.1, held=is_held)
-    if abs(last - first) < share * abs(first) and not run.is_reinforcement:
-        text = f"the learning rate is 0, and the loss has not moved from {number(last)}"
-        yield run.finding("warning", text, short="learning rate is 0", since_s=losses.times[0])
+    return abs(last - first) < share * abs(first) and not run.is_reinforcement
 
 
 NOT_LEARNING = Check(
-    FindingKind("not-learning", 37, "learning rate is 0", wastes_all=True, figures=("loss", "learning rate")),
+    FindingKind("not-learning", 37, "nothing learned", wastes_all=True, figures=("loss", "learning rate")),
     "Nothing learned",
     "warning",
     NoLimits,
     not_learning,
-    needs="a learning rate that is 0, and a loss that moves by less than a hundredth in half an hour and 50"
-    " lines; in a third of both if finer rates have been printed.",
+    needs="a learning rate or a gradient norm that is 0, and a loss that moves by less than a hundredth in"
+    " half an hour and 50 lines; in a third of both after finer rates, or other norms.",
     excused="the last half hour of a run, and reinforcement learning, whose losses stay near 0.",
-    ends="when the learning rate or the loss moves",
+    ends="when that or the loss moves",
     costs="everything so far: nothing is learned",
     covered_by=frozenset({"loss-not-finite"}),
     examples=(
@@ -64,6 +80,17 @@ NOT_LEARNING = Check(
             "learning rate is 0",
             line="step {step}/90000 loss={loss:.4f} lr=0.0",
             loss=lambda step: 10.82,
+        ),
+        Example(
+            "a network that has died",
+            "gradient norm is 0",
+            minutes=112,
+            stops_s=0,
+            others=tuple(
+                (10.0 * step, f"step {step}/90000 loss={loss} grad_norm={norm:.3f}")
+                for steps, loss, norm in ((range(1, 600), 0.4, 0.8), (range(600, 672), 0.693, 0.0))
+                for step in steps
+            ),
         ),
         Example(
             "a second stage at the rate with which the first has ended",
@@ -154,7 +181,7 @@ COLLAPSED = Check(
     examples=(
         Example(
             "a policy that collapses",
-            "reward fell to 0.0300, was 0.587",
+            "reward fell to 0.0300, was 0.564",
             stops_s=0,
             others=tuple(
                 (
@@ -166,7 +193,7 @@ COLLAPSED = Check(
         ),
         Example(
             "a policy whose loss diverges",
-            "reward fell to 0.0300, was 0.587",
+            "reward fell to 0.0300, was 0.564",
             stops_s=0,
             others=tuple(
                 (

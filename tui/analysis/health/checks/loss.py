@@ -161,6 +161,8 @@ class Rise(NamedTuple):
 
 
 def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
+    if run.now_s < run.growth_since:
+        return  # a search for the learning rate, or the first steps, whose waste is small
     is_held = run.is_held()
     factor = run.eased(limits.loss_factor, 1.0, held=is_held)
     rise = rise_of(since_start(run.progress.loss_series, run.attempt_since), factor)
@@ -203,8 +205,8 @@ def rise_of(series: Series, factor: float) -> Rise | None:
     if len(values) < count + _HISTORY:
         return None
     now, before = median(values[-count:]), values[:-count]
-    # Parts of the whole curve; the best of them is what the run has reached.
-    best = min(level_between(before, max(1, min(20, len(before) // count))))
+    # Parts of the whole curve; the best of them is what the run has reached, but for one by chance.
+    best = sorted(level_between(before, max(1, min(20, len(before) // count))))[:2][-1]
     least = max(factor, math.exp(_ERRORS * noise / math.sqrt(count)))
     # Smaller ones are none: the losses of GRPO and PPO start at 0 and grow by design.
     if now <= best + max((least - 1) * abs(best), 0.1, _ERRORS * noise_of(before) / math.sqrt(count)):
@@ -330,6 +332,12 @@ DIVERGING = Check(
             ),
         ),
         Example("a single spike", loss=lambda step: 40.0 if step in (500, 700) else 2.0),
+        Example(
+            "a search for the learning rate",
+            minutes=12,
+            step_s=2.0,
+            loss=lambda step: 2.0 if step < 200 else min(40.0, 1.05 ** (step - 200) + 1),
+        ),
     ),
 )
 

@@ -155,6 +155,16 @@ CHECK = Check(
             stops_s=5450,
             others=((5452, "RuntimeError: DataLoader worker (pid 5102) is killed by signal: Killed."),),
         ),
+        Example(
+            "an evaluation that takes much longer than the one before",
+            "no step or log line for",
+            stops_s=5401,
+            others=(
+                (3002, "***** Running Evaluation *****"),
+                (5402, "***** Running Evaluation *****"),
+                (5405, "Gathering the predictions of all ranks"),
+            ),
+        ),
         Example("a line each 25 minutes", step_s=1500.0, stops_s=6500),
         Example("a start of 20 minutes", minutes=20, stops_s=0),
         Example(

@@ -51,7 +51,7 @@ _MOVING_TARGET = re2.compile(
 
 _RANK = re.compile(
     r"(?:.{0,60}?[-\s])??\W{0,3}?\[(?:rank|default|local_rank)[ :=]?\s?(\d{1,5})\]:?"
-    r"|\W{0,3}(?:rank[ :=]?\s?(\d{1,5})(?=\W)|\d{1,5},(\d{1,5})\]<std\w{3}>"
+    r"|\W{0,3}(?:rank[ :=]?\s?(\d{1,5})(?=\W)|\d{1,5},(?:mpirank:)?(\d{1,5})(?:,[\w.-]{1,40})?\]<std\w{3}>"
     r"|(\d{1,5})(?=: \S)|\w{1,60} pid=(\d{1,9})(?:, ip=[\w.:]{1,45})?\)):?\s?",
     re.IGNORECASE,
 )

@@ -26,6 +26,8 @@ _ANY_LENGTH = re.compile(rf"[-+]?{_DECIMAL}|{_DECIMAL} ?(?:/|of) *{_DECIMAL}")
 
 _JOINED = re.compile(r"\d[-/.,_:]|[-/.,_:]\d")
 """Before or after a number: it may be a part of a date or of a number with other digits."""
+_TIME = re.compile(r"[T ]\d\d:")
+"""After a number: with other digits, it may be a date."""
 
 
 class Layout:
@@ -57,7 +59,7 @@ class Layout:
         for match in numbers(text):
             first, last = match.span()
             is_joined = _JOINED.fullmatch(text[first - 2 : first]) or _JOINED.fullmatch(text[last : last + 2])
-            is_free = _ANY_LENGTH.fullmatch(match[0]) and not is_joined
+            is_free = _ANY_LENGTH.fullmatch(match[0]) and not is_joined and not _TIME.match(text, last)
             number = _RUN.sub("[0-9]+" if is_free else _same_length, re.escape(match[0]))
             pattern += (re.escape(line[self.head + end : self.head + first]), f"({number})")
             end = last

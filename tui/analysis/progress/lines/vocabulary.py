@@ -76,7 +76,8 @@ _SCALES = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "1e-3": 1e-3}
 
 
 def words_of(name: str) -> list[str]:
-    return [word for word in _SPLIT.split(_CAMEL.sub(" ", name).lower()) if word]
+    name = _CAMEL.sub(" ", name).lower().replace("held-out", "heldout").replace("held_out", "heldout")
+    return [word for word in _SPLIT.split(name) if word]
 
 
 def names_evaluation(name: str) -> bool:
