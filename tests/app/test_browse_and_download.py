@@ -163,7 +163,7 @@ async def test_leaving_while_a_download_is_under_way_asks_first_and_keeps_what_a
         await to_screen(pilot, DownloadFolderScreen, "D")
         await pilot.press("enter")
         await until(pilot, lambda: "↓ 1 file" in text_of(app).splitlines()[-1])
-        await until(pilot, lambda: bool(list(here.rglob("rank-0/**/*.part"))))
+        await until(pilot, lambda: app.transfers.items[-1].done_bytes > 0)
         await to_screen(pilot, ConfirmScreen, "q")
         await sees(pilot, "1 download is running")
         await to_screen(pilot, FilesScreen, "n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from widget_text import WidgetApp, shown
 
+from support.waiting import until
 from tui.widgets.gpu_matrix import Frame, GpuMatrix, MatrixRow
 
 
@@ -78,4 +79,4 @@ async def test_summary_of_many_nodes_leaves_out_a_fact_rather_than_cut_it() -> N
     async with app.run_test(size=(30, 8)) as pilot:
         assert shown(app.matrix)[0] == "GPU use 97%  low 97% node-0"
         await pilot.resize_terminal(24, 8)
-        assert shown(app.matrix)[0].rstrip() == "GPU use 97%"
+        await until(pilot, lambda: shown(app.matrix)[0].rstrip() == "GPU use 97%")
