@@ -247,7 +247,7 @@ WORDS = {
     "hang": "✗ no step or log line for 24m",
     "straggler": "▲ node-2 slow: GPU 55% vs 93%",
     "nan": "✗ loss is NaN for 9m",
-    "explode": "✗ loss diverging for 8m: 8.45, was 0.917",
+    "explode": "✗ loss diverging for 8m: 8.45, was 0.927",
     "leak": "▲ GPU memory of node-2 GPU 7 full in 52m",
     "disk": "✗ disk of node-2 is 95% full",
     "silent": "▲ node-2 silent for 15m",
