@@ -24,7 +24,6 @@ from tui.text.units import number
 
 _REWARD = re.compile(r"(?i)^(?!.*(?:std|var))(?:.*[^a-z])?(?:reward|score|return)s?(?![a-z])")
 """Rewards, but not how much they differ."""
-_FALLEN, _GROWN = 1.5, 3.0  # From these many times a level on it is another one: of rewards, of gradients.
 
 
 def not_learning(run: Watched, _limits: NoLimits) -> Findings:
@@ -142,7 +141,7 @@ def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
         if not _REWARD.search(name):
             continue
         series = since_start(rewards, run.attempt_since)
-        fall = rise_of(replace(series, values=tuple(-value for value in series.values)), _FALLEN)
+        fall = rise_of(replace(series, values=tuple(-value for value in series.values)), 1.5)
         if fall is None:
             continue
         before = values_between(series, end=fall.since)
@@ -153,7 +152,7 @@ def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
             continue
         usual = values_between(norms, end=fall.since)
         peak = best_level(values_between(norms, fall.since - ASIDE_S))
-        if usual and peak > _GROWN * median(usual):
+        if usual and peak > 3.0 * median(usual):
             cause = f"gradients grew from {number(median(usual))} to {number(peak)}"
         elif run.has("loss-exploding"):
             cause = "the loss diverges"

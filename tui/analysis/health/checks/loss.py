@@ -350,9 +350,6 @@ class OverfittingLimits:
     overfit_share: float = limit(0.05, "Minimum rise of the evaluation loss, as a share of its lowest level.")
 
 
-_FAR = 10.0  # Many go on for some epochs after the best evaluation, but not to this many times the share.
-
-
 def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
     series = since_start(run.progress.eval_loss_series, run.attempt_since)
     points = [
@@ -369,7 +366,8 @@ def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
     newest = levels[-limits.overfit_evaluations :]
     share = run.eased(limits.overfit_share, 0.0, held=run.is_held())
     has_risen = newest[-1] > best + max(share * abs(best), 3.0 * noise)
-    is_far = newest[-1] > (1 + _FAR * limits.overfit_share) * best > 0
+    # Many go on for some epochs after the best evaluation, but not this far.
+    is_far = newest[-1] > (1 + 10 * limits.overfit_share) * best > 0
     before = values_between(run.progress.loss_series, times[levels.index(best)], since + 1)
     after = values_between(run.progress.loss_series, times[-3])
     falls = before and after and median(before) - median(after) > 0.01 * abs(median(before))
