@@ -36,12 +36,13 @@ class Checkpoints:
     async def files(self, project_id: str, job_id: str) -> AsyncIterator[CheckpointFile]:
         """Yield the files of all checkpoints, reading all pages. URLs are presigned: fetch without a key."""
         token: int | None = 0
-        listed: set[tuple[str, int]] = set()
+        listed: set[tuple[str, int, str]] = set()
         while token is not None:
             page = await self.files_page(project_id, job_id, page_token=token)
             before = len(listed)
             for file in page.presigned_urls:
-                identity = file.relative_file_name, file.node_rank
+                # The query of a URL is its signature, which is new in each answer.
+                identity = file.relative_file_name, file.node_rank, file.url.partition("?")[0]
                 if identity not in listed:
                     listed.add(identity)
                     yield file

@@ -28,14 +28,14 @@ _REWARD = re.compile(r"(?i)^(?!.*(?:std|var))(?:.*[^a-z])?(?:reward|score|return
 
 def not_learning(run: Watched, _limits: NoLimits) -> Findings:
     rates, norms = run.progress.learning_rate_series, run.progress.grad_norm_series
-    before = values_between(rates, end=_zero_since(rates))
-    finer = [rate for rate in before if rate > 0]
+    rate_since_s, norm_since_s = _zero_since(rates), _zero_since(norms)
+    finer = [rate for rate in values_between(rates, end=rate_since_s) if rate > 0]
     # A rate that is printed with few digits passes the smallest of them on its way to 0.
     is_sudden = bool(finer) and finer[-1] > 10 * min(finer)
-    if _stands_still(run, _zero_since(rates), 1 / 3 if is_sudden else 1.0):
-        what, since_s = "learning rate", _zero_since(rates)
-    elif _stands_still(run, _zero_since(norms), 1 / 3 if any(norms.values) else 1.0):
-        what, since_s = "gradient norm", _zero_since(norms)
+    if _stands_still(run, rate_since_s, 1 / 3 if is_sudden else 1.0):
+        what, since_s = "learning rate", rate_since_s
+    elif _stands_still(run, norm_since_s, 1 / 3 if any(norms.values) else 1.0):
+        what, since_s = "gradient norm", norm_since_s
     else:
         return
     text = f"the {what} is 0, and the loss has not moved from {number(run.progress.loss or 0.0)}"
@@ -142,9 +142,9 @@ def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
             continue
         series = since_start(rewards, run.attempt_since)
         fall = rise_of(replace(series, values=tuple(-value for value in series.values)), 1.5)
-        if fall is None:
-            continue
-        before = values_between(series, end=fall.since)
+        before = values_between(series, end=fall.since) if fall is not None else []
+        if fall is None or not before:
+            continue  # values that come and go may have done so from the first on
         levels = level_between(before, max(1, len(before) // NEWEST))
         now, began = -fall.now, min(levels[: levels.index(max(levels)) + 1])
         # Harder tasks cost a part of what was learned, and gradients stay what they were.
