@@ -254,11 +254,14 @@ class _Decider:
             since_s = finding.since.timestamp() if finding.since is not None else None
             seen[key] = SeenFinding(text=finding.text, since_s=since_s, looks=looks + self.look.is_complete)
             last_seen_s[key] = self.now_s
-        if self.look.is_complete:
-            for key in seen.keys() - present.keys():
-                finding = _finding(key, seen.pop(key))
-                if not self.job.is_finished:
-                    self.alerts.append(Alert(self.job, "info", self.run.at, finding, "finding-ended"))
+        for key in seen.keys() - present.keys() if self.look.is_complete else ():
+            # Only the second look without it is believed: the first may be at a run that has just ended.
+            if seen[key].looks:
+                seen[key] = seen[key].model_copy(update={"looks": 0})
+                continue
+            finding = _finding(key, seen.pop(key))
+            if not self.job.is_finished:
+                self.alerts.append(Alert(self.job, "info", self.run.at, finding, "finding-ended"))
         self._change(findings=seen, last_seen_s=last_seen_s)
 
     # What is done
@@ -270,7 +273,7 @@ class _Decider:
                 self._report("not-stopped", "still runs, although its stop was accepted", "critical")
             return
         if cause is None:
-            if stop is not None and stop.state == "planned":
+            if stop is not None and stop.state == "planned" and stop.cause not in self.memory.findings:
                 self._change(stop=None)
                 self._report(
                     "stop-withdrawn", f"will not be stopped, since this has ended: {stop.reason}", "info"

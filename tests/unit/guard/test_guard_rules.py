@@ -80,18 +80,37 @@ class Story:
 
 def test_finding_begins_and_ends_once() -> None:
     story = Story()
-    assert story.looks(seen(0), seen(1, NAN), seen(2, NAN, SLOW), seen(3, SLOW)) == [
+    looks = [seen(0), seen(1, NAN), seen(2, NAN, SLOW), seen(3, SLOW), seen(4, SLOW)]
+    assert story.looks(*looks) == [
         [],
         ["finding:loss-not-finite"],
         ["finding:straggler:node-2"],
+        [],
         ["finding-ended:loss-not-finite"],
     ]
 
 
-def test_finding_ends_only_in_a_complete_look() -> None:
+def test_finding_that_one_look_misses_goes_on() -> None:
+    assert Story().looks(seen(0, NAN), seen(1), seen(2, NAN), seen(3)) == [
+        ["finding:loss-not-finite"],
+        [],
+        [],
+        [],
+    ]
+
+
+def test_finding_does_not_end_just_before_its_run() -> None:
+    assert Story().looks(seen(0, NAN), seen(1), ended(2, "COMPLETED")) == [
+        ["finding:loss-not-finite"],
+        [],
+        ["job-ended"],
+    ]
+
+
+def test_finding_ends_only_in_complete_looks() -> None:
     story = Story()
-    looks = [seen(0, NAN), seen(1, problem="no metrics"), seen(2, problem="down", judged=False), seen(3)]
-    assert story.looks(*looks)[1:] == [[], [], ["finding-ended:loss-not-finite"]]
+    looks = [seen(0, NAN), seen(1, problem="no metrics"), seen(2, problem="down", judged=False)]
+    assert story.looks(*looks, seen(3), seen(4))[1:] == [[], [], [], ["finding-ended:loss-not-finite"]]
 
 
 def test_finding_begins_in_an_incomplete_look() -> None:
@@ -136,8 +155,8 @@ def test_stop_does_not_wait_for_a_checkpoint_that_never_comes(finding: HealthFin
 
 def test_planned_stop_is_withdrawn_if_its_cause_is_over() -> None:
     story = Story(AFTER)
-    story.looks(seen(0, NAN), seen(1, NAN))
-    assert story.look(seen(2, checkpoints=(*CHECKPOINTS, NEW))) == [
+    story.looks(seen(0, NAN), seen(1, NAN), seen(2))
+    assert story.look(seen(3, checkpoints=(*CHECKPOINTS, NEW))) == [
         "finding-ended:loss-not-finite",
         "stop-withdrawn",
     ]
@@ -270,8 +289,9 @@ def due(*looks: Look) -> list[str]:
 
 def test_finding_that_wavers_is_notified_once_a_while() -> None:
     away = AWAY.total_seconds() / 60
-    assert due(seen(0, NAN), seen(1), seen(2, NAN), seen(3), seen(1 + away, NAN)) == ["finding"]
-    assert due(seen(0, NAN), seen(1), seen(1 + away, NAN)) == ["finding", "finding"]
+    looks = [seen(0, NAN), seen(1), seen(2), seen(3, NAN), seen(4), seen(5), seen(1 + away, NAN)]
+    assert due(*looks) == ["finding"]
+    assert due(seen(0, NAN), seen(1), seen(2), seen(1 + away, NAN)) == ["finding", "finding"]
 
 
 def test_end_of_a_run_that_nobody_watched_is_not_notified() -> None:
@@ -351,7 +371,7 @@ def test_restart_at_any_look_changes_no_decision(
 def test_every_finding_that_is_seen_is_reported_once_until_it_ends(
     drawn: list[tuple[float, set[HealthFinding], str, int]],
 ) -> None:
-    memory, present = RunMemory(), set[str]()
+    memory, present, in_last_complete = RunMemory(), set[str](), set[str]()
     for look in rows(drawn):
         decision = decide(memory, look, GuardRules())
         memory = decision.memory
@@ -360,5 +380,6 @@ def test_every_finding_that_is_seen_is_reported_once_until_it_ends(
         over = {key for event, key in told if event == "finding-ended"}
         keys = {each.key for each in look.run.findings} if look.is_judged else set()
         assert sorted(begun) == sorted(keys - present)
-        assert over == (present - keys if look.is_complete else set())
+        assert over == (present - keys - in_last_complete if look.is_complete else set())
+        in_last_complete = keys if look.is_complete else in_last_complete
         present = (present | keys) - over
