@@ -164,9 +164,10 @@ class Follower:
         drain_s = min(max(65.0, known_s), GENEROUS_LATENESS_MS / MS_PER_S)
         if self._given_drain_s is not None:
             drain_s = self._given_drain_s
-        quiet_s = self._clock.monotonic() - self._delivered_s
-        # The log must also have been quiet for this long.
-        return self._deep.began_s - finished_s >= drain_s and quiet_s >= min(drain_s, 10.0)
+        waited_s, quiet_s = self._deep.began_s - finished_s, self._clock.monotonic() - self._delivered_s
+        # The log must also have been quiet for a while, but a server may have another line each time.
+        is_quiet = quiet_s >= min(drain_s, 10.0) or waited_s >= GENEROUS_LATENESS_MS / MS_PER_S
+        return waited_s >= drain_s and is_quiet
 
     def _must_report_end(self) -> bool:
         """Return True if the job's end is new and more lines may still arrive."""

@@ -357,6 +357,13 @@ async def test_when_a_log_ends(lines, finishes_s, server, how, ends_within_s, is
     assert any(batch.finished_job for batch in followed.batches) == is_told_before
 
 
+async def test_server_that_always_has_another_line_does_not_hold_a_log_of_an_ended_job_open() -> None:
+    lines = steps(0, 1200)
+    followed = await follow(api_of(lines, finishes_s=60))
+    assert 60 + 300 <= followed.end_s < 60 + 330
+    assert followed.end.job.is_finished
+
+
 async def test_a_slow_last_reading_misses_no_straggler_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each reading of it all takes 18 s, so one that is over after the wait began well before its end."""
     lines = [at(-0.5 + n / 1_000, f"burst {n}") for n in range(900)]
