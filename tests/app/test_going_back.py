@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
-import weakref
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakSet
 
 import pytest
+from textual.dom import DOMNode
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -93,18 +94,18 @@ async def test_back_and_forward_are_those_of_a_browser(server: FakeBaseten) -> N
 
 async def test_screens_of_a_job_opened_again_and_again_are_not_kept(server: FakeBaseten) -> None:
     app = dashboard(server)
-    closed: list[weakref.ref[Any]] = []
+    closed: list[WeakSet[DOMNode]] = []
     async with app.run_test(size=SIZE) as pilot:
         await is_shown(pilot, HomeScreen, "run-one")
         for _ in range(5):
             await is_shown(pilot, JobScreen, after="enter")
-            closed.append(weakref.ref(app.screen))
+            closed.append(WeakSet(app.screen.walk_children(with_self=True)))
             await is_shown(pilot, HomeScreen, after="escape")
 
         def are_gone() -> bool:
             gc.collect()
             # What draws or reads at the end may hold some for a while.
-            return sum(screen() is None for screen in closed) > 2
+            return sum(not widgets for widgets in closed) > 2
 
         await until(pilot, are_gone)
 

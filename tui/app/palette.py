@@ -29,7 +29,6 @@ from textual.command import (
 from textual.content import Content
 from textual.css.query import NoMatches
 from textual.system_commands import SystemCommandsProvider
-from textual.theme import Theme
 from textual.widget import AwaitMount
 from textual.widgets import Button, Input, OptionList
 
@@ -39,6 +38,7 @@ from tui.screens.base import AppScreen, PaletteItem
 from tui.settings.loading import Loaded
 from tui.settings.remembered import Memory, ThemeState
 from tui.text.sanitize import LONGEST_WRAPPED
+from tui.widgets.tones import Recolored
 
 BEFORE_KEYS = "  "
 """What separates the name of an action from its keys."""
@@ -144,16 +144,15 @@ class Palette(CommandPalette):
         return super().dismiss(result)
 
 
-class ThemePalette(Palette):
+class ThemePalette(Recolored, Palette):
     """The themes beside the dashboard, the current one first and marked; highlighting a theme previews it."""
 
     _current = ""
 
     def on_mount(self) -> None:
         self._current = self.app.theme
-        self.app.theme_changed_signal.subscribe(self, self._follow)
 
-    def _follow(self, _theme: Theme) -> None:
+    def recolor(self) -> None:
         """Take on the theme, too: Textual applies a new one only to the screens below a palette."""
         self.app.stylesheet.update(self)
 

@@ -27,6 +27,7 @@ from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 from textual.reactive import var
 from textual.screen import Screen
+from textual.theme import Theme
 from textual.widget import MountError
 from textual.worker import Worker, WorkerFailed, WorkerState
 
@@ -76,6 +77,7 @@ from tui.system.saved_files import Outbox
 from tui.text.sanitize import LONGEST_WRAPPED, clip, sanitize, sanitize_multiline
 from tui.text.times import local_time
 from tui.widgets.background import run_in_background
+from tui.widgets.tones import Recolored
 
 if TYPE_CHECKING:
     from tui.readers.recorded_runs import OpenRecordings
@@ -255,6 +257,7 @@ class BtTuiApp(App[WelcomeChoice]):
         first = self.first_screen()
         self.navigation.begin(first)
         self.push_screen(first)
+        self.theme_changed_signal.subscribe(self, self._recolor)
         self.set_interval(2.0, self._memory.save)
         collector = IdleCollector()
         self.set_interval(LOOK_EVERY_S, lambda: collector.collect_if_idle(self.alerts.unused_s))
@@ -377,6 +380,12 @@ class BtTuiApp(App[WelcomeChoice]):
         """Return the theme's variables, adjusted to be legible on every background."""
         self.theme_variables = legible(super().get_css_variables())
         return self.theme_variables
+
+    def _recolor(self, _theme: Theme) -> None:
+        for screen in self.screen_stack:
+            for node in screen.walk_children(with_self=True):
+                if isinstance(node, Recolored):
+                    node.call_next(node.recolor)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Add the sanitizer to the filters that every line passes on its way to the terminal."""

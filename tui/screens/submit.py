@@ -35,7 +35,7 @@ from tui.text.units import bytes_iec
 from tui.widgets.background import run_in_background
 from tui.widgets.row_table import RowTable
 from tui.widgets.text_panel import Line, TextPanel, WrappedText
-from tui.widgets.tones import tone_styles
+from tui.widgets.tones import Recolored, tone_styles
 
 
 class OverrideInputs(Vertical):
@@ -145,7 +145,7 @@ def completed_path(typed: str) -> str | None:
     return None
 
 
-class SubmitScreen(AppScreen):
+class SubmitScreen(Recolored, AppScreen):
     """Shows a ``SubmissionSnapshot``; the current stage is a CSS class of the screen."""
 
     CSS_PATH = "submit.tcss"
@@ -180,9 +180,11 @@ class SubmitScreen(AppScreen):
             yield ProgressBar(id="bar", show_eta=False)
 
     def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _theme: self.watch_snapshot(self.snapshot))
         self.watch_snapshot(self.snapshot)
         run_in_background(self, self._feed.find_configs_nearby, "search for configs")
+
+    def recolor(self) -> None:
+        self.watch_snapshot(self.snapshot)
 
     def watch_snapshot(self, snapshot: SubmissionSnapshot) -> None:
         before = next((name for name in STAGES if self.has_class(f"-{name}")), "")

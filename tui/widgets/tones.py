@@ -84,6 +84,16 @@ _VARIABLE_OF_TONE = {
 _BOLD = frozenset({"strong", "key", "heading"})
 
 
+class Recolored:
+    """Mixin of widgets that show texts with styles of a theme: the app calls ``recolor`` after another one.
+
+    A subscription to Textual's signal would keep each widget that was left, until the theme changes.
+    """
+
+    def recolor(self) -> None:
+        raise NotImplementedError
+
+
 def tone_styles(app: App[object]) -> Mapping[str, Style]:
     variables = app.theme_variables
     styles: dict[str, Style] = {}

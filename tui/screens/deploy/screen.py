@@ -46,7 +46,7 @@ from tui.text.sanitize import sanitize, sanitize_beginning
 from tui.widgets.background import run_in_background
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import TextPanel, WrappedText
-from tui.widgets.tones import tone_styles
+from tui.widgets.tones import Recolored, tone_styles
 
 WAITING = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
 FILE_NAMES = {"python": "config.py", "json": "config.json", "command": "command.sh"}
@@ -57,7 +57,7 @@ TALL = 32
 """Rows from which the review shows the config below the answers without being asked."""
 
 
-class DeployScreen(AppScreen):
+class DeployScreen(Recolored, AppScreen):
     """Deploy form; its questions and rules are shared with the terminal."""
 
     CSS_PATH = "deploy.tcss"
@@ -92,9 +92,11 @@ class DeployScreen(AppScreen):
         yield DeploymentPane(id="following")
 
     def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _theme: self.watch_snapshot(self.snapshot))
         self.watch_snapshot(self.snapshot)
         run_in_background(self, self._feed.begin, "wizard")
+
+    def recolor(self) -> None:
+        self.watch_snapshot(self.snapshot)
 
     def watch_snapshot(self, snapshot: DeploySnapshot) -> None:
         stage, form = snapshot.stage, snapshot.form

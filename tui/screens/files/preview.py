@@ -13,7 +13,6 @@ from typing import Any
 from rich.style import Style
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.theme import Theme
 
 from api_client.checkpoints import SafetensorsHeader, TrainerState
 from api_client.models import CheckpointFile
@@ -27,7 +26,7 @@ from tui.text.units import UNKNOWN, age, bytes_iec, count, counted, number
 from tui.widgets.background import run_in_background
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import Line, TextPanel
-from tui.widgets.tones import tone_styles
+from tui.widgets.tones import Recolored, tone_styles
 
 LONGEST_VALUE_CELLS = 300
 ADAPTER_CONFIG = "adapter_config.json"
@@ -153,7 +152,7 @@ REMEMBERED = 64
 ReadPreview = Callable[[CheckpointFile], Awaitable[FilePreview]]
 
 
-class PreviewPane(Vertical):
+class PreviewPane(Recolored, Vertical):
     """Shows a directory's totals or a file's preview."""
 
     def __init__(
@@ -180,11 +179,6 @@ class PreviewPane(Vertical):
         self._previews.clear()
         self._shown = None
 
-    def notify_style_update(self) -> None:
-        """Discard cached previews, whose highlighting has the colors of the previous theme."""
-        super().notify_style_update()
-        self._previews.clear()
-
     def show_nothing(self) -> None:
         self._stop()
         self._show([], [])
@@ -201,10 +195,7 @@ class PreviewPane(Vertical):
         hint: Line = [(f"{into} opens, {fetch} downloads, {below} expands all", "muted")]
         self._show([[(name + "/", "strong")]], [*lines, "", hint])
 
-    def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, self._recolor)
-
-    def _recolor(self, _theme: Theme) -> None:
+    def recolor(self) -> None:
         """Show the file again in the colors of another theme."""
         file = self._shown
         self._previews.clear()

@@ -20,12 +20,12 @@ from tui.analysis.status import status_view, upload_text
 from tui.text.sanitize import sanitize, sanitize_beginning
 from tui.text.times import local_time
 from tui.text.units import BYTES_PER_MIB, bytes_iec, count, duration, hardware, money, significant
-from tui.widgets.tones import tone_styles
+from tui.widgets.tones import Recolored, tone_styles
 
 NAME_CELLS, WIDE = 19, 140
 
 
-class Details(VerticalScroll, can_focus=True):
+class Details(Recolored, VerticalScroll, can_focus=True):
     """The job's fields, and what happened: findings and status history; side by side on wide screens."""
 
     snapshot: var[RunSnapshot | None] = var(None)
@@ -34,8 +34,8 @@ class Details(VerticalScroll, can_focus=True):
         yield Static(id="facts")
         yield Static(id="events")
 
-    def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _theme: self.watch_snapshot(self.snapshot))
+    def recolor(self) -> None:
+        self.watch_snapshot(self.snapshot)
 
     def watch_snapshot(self, snapshot: RunSnapshot | None) -> None:
         if snapshot is not None and self.display:
