@@ -10,7 +10,7 @@ from textual._styles_cache import StylesCache
 from textual.color import Color
 from textual.strip import Strip
 
-from tui.system.garbage import IDLE_S, TOO_MANY, WORTHWHILE, IdleCollector, collect_only_when_idle
+from tui.system.garbage import IDLE_S, WORTHWHILE, YOUNG, IdleCollector, collect_only_when_idle
 
 
 class Thing:
@@ -29,7 +29,7 @@ def by_hand() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("by_hand")
-@pytest.mark.parametrize(("unused_s", "lists"), [(0.0, 350_000), (IDLE_S, 350_000), (IDLE_S, 0)])
+@pytest.mark.parametrize(("unused_s", "lists"), [(0.0, 210_000), (IDLE_S, 210_000), (IDLE_S, 0)])
 def test_old_garbage_is_collected_only_while_nobody_types_and_if_much_is_new(
     unused_s: float, lists: int
 ) -> None:
@@ -47,10 +47,10 @@ def test_old_garbage_is_collected_only_while_nobody_types_and_if_much_is_new(
 @pytest.mark.parametrize(
     ("unused_s", "searches", "is_searched"),
     [
-        (IDLE_S / 2, WORTHWHILE, False),
-        (IDLE_S / 2, TOO_MANY // 2, True),
-        (0.0, TOO_MANY - 1, False),
-        (0.0, TOO_MANY, True),
+        (IDLE_S / 3, WORTHWHILE, False),
+        (IDLE_S / 2, WORTHWHILE + 1, True),
+        (0.0, 2 * WORTHWHILE - 1, False),
+        (0.0, 2 * WORTHWHILE, True),
     ],
 )
 def test_shorter_pause_is_enough_the_more_is_new(
@@ -61,6 +61,18 @@ def test_shorter_pause_is_enough_the_more_is_new(
     monkeypatch.setattr(gc, "collect", lambda: collected.append(True))
     IdleCollector().collect_if_idle(unused_s)
     assert bool(collected) == is_searched
+
+
+def test_new_objects_are_too_many_once_they_are_as_many_as_the_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches, collected, seen = iter([2 * WORTHWHILE, 99, 100]), list[int](), list[int]()
+    monkeypatch.setattr(gc, "get_count", lambda: (0, 0, next(searches)))
+    monkeypatch.setattr(gc, "get_objects", lambda: range(100 * YOUNG))
+    monkeypatch.setattr(gc, "collect", lambda: collected.append(1))
+    collector = IdleCollector()
+    for _ in range(3):
+        collector.collect_if_idle(0.0)
+        seen.append(len(collected))
+    assert seen == [1, 1, 2]
 
 
 @pytest.mark.usefixtures("by_hand")
@@ -77,7 +89,7 @@ def test_search_that_took_long_waits_for_a_longer_pause(monkeypatch: pytest.Monk
     monkeypatch.setattr("tui.system.garbage.thread_time", lambda: next(times))
     collector, searches = IdleCollector(), 0
     for unused_s in (IDLE_S, IDLE_S, 0.3 * 20):
-        made = [[[] for _ in range(7_000)] for _ in range(50)]
+        made = [[[] for _ in range(7_000)] for _ in range(30)]
         collector.collect_if_idle(unused_s)
         searches += gc.get_count()[2] < WORTHWHILE
         assert made

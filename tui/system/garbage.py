@@ -3,8 +3,9 @@
 With a recording of 64 nodes in memory, a search of all its 1.2 million objects for garbage takes 160 ms:
 longer than a key may. Python makes one whenever many objects were made, which is while the user works: 66
 times while somebody went to 60 moments of that recording. Here all are searched only while nobody types for
-a second, as happens to all who read what they see, or for less if there is more to find: where a key comes
-every 0.7 s, the screens that were left would else fill 60 MiB a minute.
+a second, as happens to all who read what they see, or for less the more is new, down to no pause once as
+much is new as was there: where a key comes every 0.7 s, the screens that were left would else fill 60 MiB a
+minute. A search takes as long as what it visits, so waiting longer would make the pause longer, too.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from textual._styles_cache import StylesCache
 LOOK_EVERY_S = 2.0
 """Asking whether it is time takes a microsecond; looking seldom misses most pauses between keys."""
 IDLE_S = 1.0
-WORTHWHILE, TOO_MANY = 20, 200
-"""Searches of younger objects, each after about 8,000 new ones, that make a search of all worthwhile; and
-so many that it does not wait for a pause: they may have left 100 MiB of garbage."""
+YOUNG = 8_000
+"""New objects after which Python searches the younger ones."""
+WORTHWHILE = 20
+"""Searches of younger objects that make a search of all worthwhile."""
 
 
 def collect_only_when_idle() -> None:
@@ -66,14 +68,15 @@ class IdleCollector:
 
     def __init__(self) -> None:
         self._took_s = 0.0
+        self._too_many = 2 * WORTHWHILE
 
     def collect_if_idle(self, unused_s: float) -> None:
         """Search all objects if many are new and the last key is long enough ago (``unused_s``)."""
         searches = gc.get_count()[2]
-        # Nobody types for as long as 20 searches take: three seconds in a large recording. The more is new,
-        # the shorter a pause is enough, down to none: else constant typing fills the memory.
-        pause_s = max(IDLE_S, 20 * self._took_s) * (1 - searches / TOO_MANY)
+        # Nobody types for as long as 20 searches take: three seconds in a large recording.
+        pause_s = max(IDLE_S, 20 * self._took_s) * (1 - searches / self._too_many)
         if searches >= WORTHWHILE and unused_s >= pause_s:
             began_s = thread_time()
             gc.collect()
             self._took_s = thread_time() - began_s
+            self._too_many = max(2 * WORTHWHILE, len(gc.get_objects()) // YOUNG)
