@@ -33,7 +33,7 @@ from tui.screens import messages
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices, PaletteItem
 from tui.screens.filter_field import FilterField
 from tui.screens.home.preview import JobPreviewPane
-from tui.screens.job.page import JobPage
+from tui.screens.job.page import JobPage, import_screen
 from tui.settings.remembered import Bookmarks, HomeState, Memory
 from tui.tables.column import Sort, Span, next_sort, pressed_sort, sortable, sorted_rows
 from tui.tables.fleet import (
@@ -49,6 +49,7 @@ from tui.tables.fleet import (
 )
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
+from tui.widgets.background import run_in_background
 from tui.widgets.charts.spec import small_curve
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import FACT, StatusLine
@@ -128,6 +129,7 @@ class HomeScreen(AppScreen):
         self.call_after_refresh(
             self.run_feed, "fleet feed"
         )  # connecting imports more: the picture comes first
+        self.set_timer(2.0, partial(run_in_background, self, import_screen, "import"))
 
     def _recall(self) -> None:
         kept = self._memory.state.home
