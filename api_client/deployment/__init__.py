@@ -15,7 +15,6 @@ from api_client.deployment.generated_files import (
     Calls as Calls,
     calls as calls,
     calls_of as calls_of,
-    checkpoint_address as checkpoint_address,
     engine_configs as engine_configs,
     render_python as render_python,
     serves_nothing as serves_nothing,
@@ -43,3 +42,4 @@ from api_client.deployment.sending import (
     normal_gpu as normal_gpu,
 )
 from api_client.deployment.validation import validate as validate
+from api_client.models.checkpoints import checkpoint_address as checkpoint_address

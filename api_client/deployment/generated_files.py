@@ -22,6 +22,7 @@ from api_client.definitions import Accelerator, AcceleratorSpec, DeployCheckpoin
 from api_client.deployment.sending import DeploymentResult
 from api_client.files import write_file
 from api_client.models import Checkpoint, TrainingJob
+from api_client.models.checkpoints import checkpoint_address
 from api_client.remotes import Remote
 from api_client.servable import kind_of
 
@@ -184,18 +185,6 @@ def truss_config_yaml(truss_config: str) -> str:
 
 
 ENGINE, VLLM = "engine", "vllm"
-
-_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
-
-
-def checkpoint_address(job: TrainingJob, checkpoint_name: str) -> str:
-    """Return ``bt://project@job/checkpoint``, which weights of a Truss are loaded from.
-
-    Empty if a name is not plain: whether and how others are escaped is not documented.
-    """
-    project = job.training_project.name if job.training_project is not None else ""
-    names = (project, job.id, checkpoint_name)
-    return f"bt://{project}@{job.id}/{checkpoint_name}" if all(map(_PLAIN.fullmatch, names)) else ""
 
 
 def engine_configs(job: TrainingJob, checkpoint: Checkpoint, *, model_name: str, gpu: str) -> dict[str, str]:

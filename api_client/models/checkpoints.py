@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 from api_client.models.base import ApiModel, Integer, OptionalDatetime, TolerantList
+from api_client.models.jobs import TrainingJob
 
 
 class Checkpoint(ApiModel):
@@ -78,3 +79,16 @@ def name_inside(name: str, checkpoint_id: str) -> str:
 def is_safetensors(name: str) -> bool:
     """Return True if the name is that of a safetensors file."""
     return name.lower().endswith(SAFETENSORS_SUFFIX)
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
+
+
+def checkpoint_address(job: TrainingJob, checkpoint_name: str) -> str:
+    """Return ``bt://project@job/checkpoint``, which weights of a Truss are loaded from.
+
+    Empty if a name is not plain: whether and how others are escaped is not documented.
+    """
+    project = job.training_project.name if job.training_project is not None else ""
+    names = (project, job.id, checkpoint_name)
+    return f"bt://{project}@{job.id}/{checkpoint_name}" if all(map(_PLAIN.fullmatch, names)) else ""

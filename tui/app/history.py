@@ -68,7 +68,7 @@ class Navigation:
         self._history = NavigationHistory()
         self._pages.clear()
         if isinstance(first, AppScreen):
-            first.change_keys(self._keys)
+            self._prepare(first)
             self._pages[first] = HomePage()
             self._history.visit(HomePage())
 
@@ -88,7 +88,7 @@ class Navigation:
             )
         screen = page.open(self.services)
         self._share(screen)
-        screen.change_keys(self._keys)
+        self._prepare(screen)
         if page != self._history.present:  # otherwise the history has just moved there
             self._sync()
         if not page.changes_server:
@@ -96,6 +96,12 @@ class Navigation:
             self._history.visit(page)
         self._app.push_screen(screen)
         return None
+
+    def _prepare(self, screen: AppScreen) -> None:
+        """Set the keys, and read the style sheet, for which Textual would parse all others again."""
+        screen.change_keys(self._keys)
+        styles = self._app.stylesheet
+        styles.read_all([path for path in screen.css_path if not styles.has_source(str(path))])
 
     async def _find(self, find: FindPage) -> None:
         if (page := await find(self.services)) is not None:

@@ -92,6 +92,8 @@ class FleetFeed:
             self._session.report_success(LISTS)  # Other screens do not show data from the lists.
 
     async def run(self) -> None:
+        if self._session.connection.recorded is not None:
+            await self._watched.wait()  # nothing alerts of what is over
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._throttle.run())
             tasks.create_task(self._poll_job_list())

@@ -137,12 +137,12 @@ class AppScreen(OpenedWhole, Screen[None]):
             for action in actions_of(scope):
                 setattr(cls, f"action_{action.id}", _forward(pane, action.does or action.id))
 
-    def on_mount(self) -> None:
-        """Have the classes of the size before the first layout: Textual adds them after it, for another."""
-        size = self.app.size
-        across = self._get_breakpoint_classes(size.width, self.HORIZONTAL_BREAKPOINTS or [])
-        down = self._get_breakpoint_classes(size.height, self.VERTICAL_BREAKPOINTS or [])
-        self.add_class(*across, *down, update=False)
+    def on_compose(self) -> None:
+        """Set the classes of the breakpoints; with the first resize, all widgets would be styled again."""
+        for points, cells in zip(
+            (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS), self.app.size, strict=True
+        ):
+            self.add_class(*[name for least, name in points or () if cells >= least][-1:], update=False)
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="header")

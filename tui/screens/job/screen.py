@@ -17,8 +17,8 @@ from textual.reactive import reactive, var
 from textual.timer import Timer
 from textual.widget import Widget
 
-from api_client.deployment.generated_files import checkpoint_address
 from api_client.models import JobStatus, TrainingJob
+from api_client.models.checkpoints import checkpoint_address
 from api_client.models.logs import NS_PER_S, LogGap
 from tui.actions import JOB_TABS, Scope
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
