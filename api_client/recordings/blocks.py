@@ -10,9 +10,12 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
+
+from pydantic_core import from_json
 
 from api_client.recordings.archive import DamagedMember, Members, max_lines, read_member
 from api_client.recordings.stamps import MAX_RUN_NS, stamp_of
@@ -159,9 +162,11 @@ def _lines(members: Members, name: str, most_bytes: int) -> Iterator[bytes]:
 
 def _json(line: bytes) -> Any:
     try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+        return from_json(line)  # half of the time of json.loads, which accepts more
+    except ValueError:
+        with suppress(ValueError, RecursionError):
+            return json.loads(line)
+    return None
 
 
 def times_of(value: Any) -> list[int]:

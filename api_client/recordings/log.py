@@ -21,7 +21,7 @@ from api_client.recordings.blocks import LOG, Blocks
 from api_client.recordings.stamps import stamp_of
 
 LINES_AHEAD = 8_000
-"""Lines that are sorted at once, for the next pages; if all blocks overlap, that reads all of them."""
+"""Lines to keep sorted for the next pages: if blocks overlap, more of them were read than a page needs."""
 UNREADABLE = "a line of the recording can't be read"
 
 
@@ -84,14 +84,15 @@ class RecordedLog:
         with self._turn:
             lines = self._sorted.of(query, first, last, limit)
             if lines is None:
-                self._sorted = self._sort(query, first, max(limit, LINES_AHEAD))
+                self._sorted = self._sort(query, first, limit)
                 lines = self._sorted.of(query, first, last, limit)
                 assert lines is not None
             return lines, [gap for gap in self._sorted.gaps if start_ns <= gap.start_ns < end_ns]
 
-    def _sort(self, query: _Query, first: int, count: int) -> _SortedLines:
+    def _sort(self, query: _Query, first: int, limit: int) -> _SortedLines:
         """Read blocks until the first lines from a time on are certain, which those of any block may be."""
         sign, now_ns, levels = query
+        most = max(limit, LINES_AHEAD)
         near = [
             (min(sign * block.first_ns, sign * block.last_ns), number)
             for number, block in enumerate(self.blocks.items)
@@ -100,8 +101,9 @@ class RecordedLog:
         lines: list[_SortedLine] = []
         gaps: list[LogGap] = []
         for begin, number in sorted(near):
-            if len(lines) == count and begin > lines[-1][0]:
-                break
+            if len(lines) >= limit and begin > lines[limit - 1][0]:
+                certain = lines[: bisect_left(lines, begin, key=itemgetter(0))]
+                return _SortedLines(query, first, certain, gaps, is_complete=False)
             for arrived_ns, entry in self._cached_block(number)[::sign]:
                 time = sign * stamp_ns(entry)
                 if arrived_ns > now_ns or time < first:
@@ -110,8 +112,8 @@ class RecordedLog:
                     gaps.append(entry)
                 elif levels is None or entry.level in levels:
                     lines.append((time, sign * number, entry))
-            lines = sorted(lines, key=itemgetter(0, 1))[:count]
-        return _SortedLines(query, first, lines, gaps, is_complete=len(lines) < count)
+            lines = sorted(lines, key=itemgetter(0, 1))[:most]
+        return _SortedLines(query, first, lines, gaps, is_complete=len(lines) < most)
 
     def _block(self, number: int) -> list[RecordedLine]:
         block = self.blocks.items[number]

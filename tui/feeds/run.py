@@ -79,6 +79,7 @@ class RunFeed:
         self._on_log = on_log
         self._awaits_lines = False
         self._lines_awaited = Pause(session.clock)
+        self._charts_awaited = Pause(session.clock)
         self._reread = Pause(session.clock)
         self._read_recorded = recorded_progress
         self._recorded: ProgressSnapshot | None = None
@@ -130,7 +131,7 @@ class RunFeed:
                 async with self._log.folding:
                     self._publish()
             is_read = self._watcher.snapshot.log_read
-            await self._session.clock.sleep(PUBLISH_INTERVAL_S if is_read else FIRST_PUBLISH_INTERVAL_S)
+            await self._charts_awaited(PUBLISH_INTERVAL_S if is_read else FIRST_PUBLISH_INTERVAL_S)
             self._awaits_lines = is_read
             if is_read:
                 # what comes together is painted once
@@ -172,6 +173,9 @@ class RunFeed:
         if part in failing:
             self._watcher.change(failing=failing - {part})
         self._note_moment()
+        shown = self._watcher.snapshot.metrics
+        if self._metrics.snapshot.nodes and not (shown and shown.nodes):
+            self._charts_awaited.end()
 
     def _note_moment(self) -> None:
         """Show a moment of a recording as soon as its progress and its charts are known."""
@@ -262,6 +266,8 @@ class RunFeed:
         while True:
             await self._watcher.read_checkpoints()
             self._got(CHECKPOINTS)
+            if self._read_recorded is not None:
+                await self._moment_read.wait()
             await self._watcher.read_kept_losses()
             run = self._watcher.snapshot
             if not run.checkpoints_recorded:
