@@ -126,7 +126,7 @@ class HomeScreen(AppScreen):
         self._recall()
         self._show_header()
         self._show_emptiness()
-        # connecting imports more: the picture comes first, and Textual drops what it paints before it is ready
+        # Connecting imports more, so the picture comes first: Textual shows none before the app is ready.
         self.app.call_later(self.call_after_refresh, self.run_feed, "fleet feed")
         self.set_timer(2.0, partial(run_in_background, self, import_screen, "import"))
 
