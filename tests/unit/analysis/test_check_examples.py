@@ -64,6 +64,35 @@ def test_nodes_that_are_busiest_in_turn_keep_nobody_waiting() -> None:
     assert not [each for found in watch_example(run) for each in found if str(each.kind) == "straggler"]
 
 
+def evaluations(rise: float) -> tuple[tuple[float, str], ...]:
+    return tuple(
+        (600.0 * n, f"step {60 * n} eval_loss: {1 + 0.8**n + max(0, n - 7) * rise:.4f}") for n in range(1, 14)
+    )
+
+
+CRASHES = tuple((3600.0 + 300 * n, "RuntimeError: engine 3 is dead") for n in range(6))
+SEVERITIES = (
+    ("evaluations that get worse with each", "overfitting", "warning", Example("", others=evaluations(0.1))),
+    ("those that get a bit worse", "overfitting", "info", Example("", minutes=132, others=evaluations(0.05))),
+    ("crashes that cost nothing", "errors", "info", Example("", minutes=90, others=CRASHES)),
+    (
+        "crashes that slow each step",
+        "errors",
+        "warning",
+        Example("", minutes=90, others=CRASHES, step_s=lambda at: 10.0 if at < 3590 else 15.0),
+    ),
+)
+
+
+@pytest.mark.proves("docs/health.md", "Health and cost")
+@pytest.mark.parametrize(
+    ("kind", "severity", "run"), [pytest.param(*case[1:], id=case[0]) for case in SEVERITIES]
+)
+def test_finding_is_as_severe_as_what_it_costs(kind: str, severity: str, run: Example) -> None:
+    *_, found = watch_example(run)
+    assert [each.severity for each in found if str(each.kind) == kind] == [severity]
+
+
 @pytest.mark.proves("docs/health.md", "Health and cost")
 @pytest.mark.parametrize(
     ("step_s", "severity"), [(10.0, "info"), (lambda at: 10.0 if at < 3600 else 15.0, "warning")]

@@ -225,6 +225,8 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "a node that is heard no more": (lambda: nodes(WELL, GONE), "node-missing critical node-1 2940"),
     "one that never was": (lambda: nodes(WELL, WELL, **THREE),
         "node-missing warning run 0: 1 node has never sent metrics: 2 of 3 reporting"),
+    "one that never was and is not waited for": (lambda: nodes(WELL, WELL, **THREE, progress=told(steps(3600))),
+        "node-missing info run 0: 1 node has never sent metrics: 2 of 3 reporting"),
     "one that logs": (lambda: nodes(WELL, GONE, progress=heard("node-0", "node-1")),
         "metrics-missing warning node-1 2940: node-1: no metrics for 11m, still logging"),
     "one whose log stopped": (lambda: nodes(WELL, GONE, progress=heard("node-0", "node-1", quiet=("node-1",))),

@@ -222,13 +222,17 @@ class Watched:
         What was so when the samples begin costs something, except in reinforcement learning, whose nodes vary
         by design.
         """
-        series, _ = self.speed
-        before, after = values_between(series, since - HOUR_S, since), values_between(series, since)
+        before, after = self.speeds_around(since)
         nodes = (node.mean_utilization.times for node in self.metrics.nodes)
         samples_since = min((times[0] for times in nodes if times), default=0.0)
         if self.is_reinforcement or not before or since < samples_since + MINUTE_S:
             return self.is_reinforcement
         return len(after) < 3 or mean_speed(after) > (1 - share) * mean_speed(before)
+
+    def speeds_around(self, since: float) -> tuple[list[float], list[float]]:
+        """Return the speeds in the hour before a time, and those since then."""
+        series, _ = self.speed
+        return values_between(series, since - HOUR_S, since), values_between(series, since)
 
     @property
     def makes_progress(self) -> bool:

@@ -10,7 +10,9 @@ from tui.analysis.bounded import Bounded
 from tui.analysis.logs.excerpt import excerpt
 from tui.text.sanitize import last_carriage_segment
 
-Kind = Literal["restart", "evaluation", "other", "loading", "skipped step", "input length", "save interval"]
+Kind = Literal[
+    "restart", "resize", "evaluation", "other", "loading", "skipped step", "input length", "save interval"
+]  # fmt: skip
 
 MAX_CHARACTERS = 1024
 
@@ -24,6 +26,13 @@ _EXPRESSIONS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
             r"|\b(?:restart_count|bt_retry_count)[\"']?\s?[=:]\s?[\"']?[1-9]"
             r"|\battempt (?:[2-9]|\d{2,3})(?: of |/)\d+ (?:of|to) (?:start|run|train)"
             r"|\brestarting from (?:checkpoint|step|iteration)\b"
+        ),
+    ),
+    (
+        "resize",
+        re.compile(
+            r"\bmembership chang|\bdetected \d{1,4} new nodes?\b|\bscal(?:ing|ed) (?:up|down|in|out)\b"
+            r"|\b(?:scheduled|planned) (?:node )?(?:restart|rotation|replacement|maintenance)\b"
         ),
     ),
     (

@@ -261,6 +261,7 @@ class ProgressFold:
             errors=self._errors.tally(),
             restarts=restarts(EMPTY, announced_restarts),
             announced_restarts=announced_restarts,
+            resizes=self._times("resize")[-MAX_KEPT:],
             line_pause_s=self._active.longest_pause(-math.inf),
             replicas=tuple(ReplicaLog(name, *self._replicas[name]) for name in named_replicas),
             moving_target=self._moving_target,

@@ -126,6 +126,8 @@ class ProgressSnapshot:
     restarts: tuple[float, ...] = ()
     announced_restarts: tuple[float, ...] = ()
     """Those of ``restarts`` that a line announces; the others show in the steps alone."""
+    resizes: tuple[float, ...] = ()
+    """Times (epoch s) at which lines say that nodes join, leave, or are exchanged by plan."""
     saves: tuple[tuple[str, int], ...] = ()
     errors: ErrorTally = field(default_factory=ErrorTally)
     replicas: tuple[ReplicaLog, ...] = ()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
+    LONGER,
     MINUTE_S,
     Check,
     Example,
@@ -16,7 +17,8 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.logs.error_tally import DRIVER_REPORT, KEPT_ERRORS
+from tui.analysis.health.windows import mean_speed
+from tui.analysis.logs.error_tally import DRIVER_REPORT, KEPT_ERRORS, ErrorLine
 from tui.analysis.logs.excerpt import without_digits
 from tui.text.sanitize import sanitize
 from tui.text.units import counted, duration
@@ -69,10 +71,25 @@ def find(run: Watched, limits: Limits) -> Findings:
     severity: Severity = "warning"
     survived = {without_digits(each.text) for each in errors.kept if each.at_ns / NS_PER_S < survived_s}
     if newest_s < survived_s:
-        severity, text = "warning" if of_gpus else "info", f"{text} (training continued)"
+        is_slower = _slows(run, recent[-1])
+        how = ", but slower" if is_slower else ""
+        severity = "warning" if of_gpus or is_slower else "info"
+        text = f"{text} (training continued{how})"
     elif not of_gpus and all(without_digits(each.text) in survived for each in recent):
         severity, text = "info", f"{text} (survived before)"
     yield run.finding(severity, text, short=short, since_s=first_s)
+
+
+def _slows(run: Watched, newest: ErrorLine) -> bool:
+    """Return True if an error comes again and again, and the run has been slower since it came first.
+
+    What fails and is started again, such as an inference engine, costs what the others wait for it.
+    """
+    text = without_digits(newest.text)
+    alike = [each.at_ns / NS_PER_S for each in run.progress.errors.kept if without_digits(each.text) == text]
+    before, after = run.speeds_around(alike[0])
+    is_known = len(alike) > 3 and len(before) > 3 and len(after) > 3
+    return is_known and LONGER * mean_speed(after) < mean_speed(before)
 
 
 CHECK = Check(
@@ -86,7 +103,7 @@ CHECK = Check(
     excused="errors that the run may still survive, and those of a stalled run, which quotes the first. To a"
     " remark (info): those after which it made steps, another count moved, or, before the first step, the"
     " log went on; and those that differ from such ones only in numbers; but not what the driver reports of a"
-    " GPU (Xid).",
+    " GPU (Xid), nor what comes again and again while the run has been slower since it came first.",
     ends="`errors_within_s` after the newest",
     costs="unknown",
     examples=(

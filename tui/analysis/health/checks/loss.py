@@ -165,11 +165,13 @@ def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
         return  # a search for the learning rate, or the first steps, whose waste is small
     is_held = run.is_held()
     factor = run.eased(limits.loss_factor, 1.0, held=is_held)
+    norms = rise_of(since_start(run.progress.grad_norm_series, run.attempt_since), _SURE)
+    # Gradients that have grown, too, make less of a rise sure.
+    factor = factor if norms is None else math.sqrt(factor)
     rise = rise_of(since_start(run.progress.loss_series, run.attempt_since), factor)
     if rise is None or _is_by_design(run, rise) or _has_come_back_before(rise):
         return
     is_sure = rise.now > rise.best + (_SURE - 1) * abs(rise.best)
-    norms = rise_of(since_start(run.progress.grad_norm_series, run.attempt_since), _SURE)
     if is_held or _is_divergence(rise, is_sure, norms):
         text = f"loss diverging: {number(rise.now)}, was {number(rise.best)}"
         yield run.finding("critical" if is_sure else "warning", text, since_s=rise.since)
@@ -300,6 +302,12 @@ DIVERGING = Check(
             loss=lambda step: 0.9 + 2.6 / (1 + step / 40) + max(0, step - 500) * 0.0032,
         ),
         Example(
+            "a loss that rises with the gradients",
+            "loss diverging: ",
+            line="step {step}/90000 loss={loss:.4f} grad_norm={loss:.0f}e{loss:.0f}",
+            loss=lambda step: 3.0 + max(0, step - 400) / 320,
+        ),
+        Example(
             "harder data that is being learned",
             loss=lambda step: 1.5 if step < 400 else 1.2 + 1.6 / (1 + (step - 400) / 100),
         ),
@@ -366,8 +374,8 @@ def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
     newest = levels[-limits.overfit_evaluations :]
     share = run.eased(limits.overfit_share, 0.0, held=run.is_held())
     has_risen = newest[-1] > best + max(share * abs(best), 3.0 * noise)
-    # Many go on for some epochs after the best evaluation, but not this far.
-    is_far = newest[-1] > (1 + 10 * limits.overfit_share) * best > 0
+    # Many go on for some epochs after the best evaluation, but not as it gets worse with each.
+    is_sure = newest == sorted(newest) and newest[-1] > best + max(3 * share * abs(best), 10.0 * noise)
     before = values_between(run.progress.loss_series, times[levels.index(best)], since + 1)
     after = values_between(run.progress.loss_series, times[-3])
     falls = before and after and median(before) - median(after) > 0.01 * abs(median(before))
@@ -377,14 +385,14 @@ def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
         where = f" at step {steps.values[at]:.0f}" if at >= 0 else ""
         figures = f"{number(newest[-1])}, was {number(best)}{where}"
         text = f"evaluation loss rises while the training loss falls: {figures}"
-        severity = run.lasting("warning" if is_far else "info")
+        severity = run.lasting("warning" if is_sure else "info")
         yield run.finding(severity, text, short=f"eval loss rises: {figures}", since_s=since)
 
 
 OVERFITTING = Check(
     FindingKind("overfitting", 160, "overfitting", lines="onset", figures=("loss", "evaluation loss")),
     "Overfitting",
-    "info; warning from ten times `overfit_share`",
+    "info; warning from three times `overfit_share` and ten times the noise, if each evaluation is worse",
     OverfittingLimits,
     overfitting_loss,
     needs="an evaluation loss that has risen by `overfit_share` and beyond its noise since its lowest level,"

@@ -131,7 +131,9 @@ def missing_nodes(run: Watched, limits: NodeLimits) -> Findings:
         never = counted(nodes.absent, "node has", "nodes have")
         text = f"{never} never sent metrics: {seen} of {expected} reporting"
         short = f"{seen} of {counted(expected, 'node')} reporting"
-        yield run.finding("warning", text, short=short, since_s=nodes.first_at)
+        # Nodes that the others do not wait for may come later, as in elastic training.
+        severity: Severity = "info" if run.last_step_s is not None and run.makes_progress else "warning"
+        yield run.finding(severity, text, short=short, since_s=nodes.first_at)
 
 
 NODES = Check(
@@ -153,8 +155,8 @@ NODES = Check(
     " a run that has stalled as well.",
     excused="a node that still logs, silence of a node that never logs (often only rank 0 does) while the"
     " run makes progress, nodes that were replaced, and a server that reports only the leader. To a remark"
-    " (info): a node without which the run has started again and makes steps, or for ten minutes makes them"
-    " without a start.",
+    " (info): nodes that never appeared and for which the steps do not wait; a node without which the run"
+    " has started again and makes steps, or for ten minutes makes them without a start.",
     costs="all nodes, which wait for it",
     examples=(
         Example(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from api_client.models import JobStatus
@@ -23,7 +24,9 @@ def find(run: Watched, limits: Limits) -> Findings:
         if event.status == JobStatus.RUNNING and event.created is not None
     ][1:]
     by_log = [at for at in run.progress.restarts if not _is_new_training(run, at)]
-    times = [at for at in max((history, by_log), key=len) if _loses_steps(run, at)]
+    times = [
+        at for at in max((history, by_log), key=len) if _loses_steps(run, at) and not _is_planned(run, at)
+    ]
     newest = max(times, default=0.0)
     if len(times) >= limits.restarts and run.now_s - newest <= 6 * HOUR_S:
         text = f"restarted {counted(len(times), 'time')}, last {duration(run.now_s - newest)} ago"
@@ -37,6 +40,11 @@ def _loses_steps(run: Watched, at: float) -> bool:
     return not 0 < index < len(marks.times) or marks.values[index] <= marks.values[index - 1]
 
 
+def _is_planned(run: Watched, at: float) -> bool:
+    """Return True if the log says that nodes came or went, and reports no error."""
+    return _precedes(run, at, run.progress.resizes) and not _precedes(run, at, _errors(run))
+
+
 def _is_new_training(run: Watched, at: float) -> bool:
     """Return True if the count begins again and nothing says why: the next of several trainings."""
     marks = run.progress.step_series
@@ -46,13 +54,21 @@ def _is_new_training(run: Watched, at: float) -> bool:
     starts = run.progress.count_starts
     if marks.values[index] - starts[bisect_right(starts, marks.values[index]) - 1] > marks.values[0]:
         return False
+    return not _precedes(run, at, [*run.progress.announced_restarts, *_errors(run)])
+
+
+def _errors(run: Watched) -> list[float]:
+    return [error.at_ns / NS_PER_S for error in run.progress.errors.kept]
+
+
+def _precedes(run: Watched, at: float, times: Iterable[float]) -> bool:
+    """Return True if one of the times lies between the last step before a restart and the restart."""
+    marks = run.progress.step_series.times
     # A last line of the old attempt may follow the error.
-    before = marks.times[index - 1] - (run.progress.step_interval_s or 0.0)
-    causes = [
-        *run.progress.announced_restarts,
-        *(error.at_ns / NS_PER_S for error in run.progress.errors.kept),
-    ]
-    return not any(before <= time <= at for time in causes)
+    before = next(iter(marks[max(0, bisect_left(marks, at) - 1) :]), at) - (
+        run.progress.step_interval_s or 0.0
+    )
+    return any(before <= time <= at for time in times)
 
 
 CHECK = Check(
@@ -64,8 +80,8 @@ CHECK = Check(
     needs="the status history, launcher lines in the log, steps that go back to a checkpoint, or steps that"
     " start over after an error.",
     excused="a single restart, those of more than six hours ago, those after which steps continue where"
-    " they were, steps that start over with each epoch, round, or training of a sweep, and ranks that print"
-    " out of turn.",
+    " they were, those for which nodes join or leave by the log, without an error, steps that start over with"
+    " each epoch, round, or training of a sweep, and ranks that print out of turn.",
     costs="the steps between the last checkpoint and each restart, and the time to load it",
     examples=(
         Example(
@@ -77,6 +93,23 @@ CHECK = Check(
         ),
         Example("two restarts that lose no step", restarts_s=(3000, 6000)),
         Example("one restart", restarts_s=(3000,)),
+        Example(
+            "nodes that are exchanged by plan",
+            stops_s=0,
+            others=tuple(
+                (at, f"step {at // 10 - back}/9000 loss=2.0")
+                for begin, end, back in ((10, 2400, 0), (2700, 4800, 60), (5100, 7200, 120))
+                for at in range(begin, end, 10)
+            )
+            + tuple(
+                (at, f"[INFO] {text}")
+                for begin in (2400, 4800)
+                for at, text in (
+                    (begin + 2, "Detected 1 new node from group_rank=0; will restart worker group"),
+                    (begin + 170, "Rendezvous complete for workers. Result: restart_count=1"),
+                )
+            ),
+        ),
         Example(
             "a sweep, each training from its first step",
             stops_s=0,

@@ -37,7 +37,8 @@ _PAIR = re2.compile(rb"^(?:\| *)?[^:=|]*[\w)]\s*[:=|]\s*[-+.]{0,2}[e%\w-]{0,4}[ 
 """A name and a number, which count in a block of values."""
 
 _ANNOUNCES = re2.compile(
-    rb"(?i)restart|retry_count|retrying|attempt|skipping|seq(?:uence)?[_. -]{0,2}len"
+    rb"(?i)restart|retry_count|retrying|attempt|skipping|membership|new node|scal(?:ing|ed)|planned|scheduled"
+    rb"|seq(?:uence)?[_. -]{0,2}len"
     rb"|valuat|\beval|alidat|nference|oading|nitiali|okenizing|ompil|apturing|ploading|ushing|erging|enerating"
     rb"|onsolidat|(?:save|saving|checkpoint|ckpt)[\w ]{0,24}?(?:steps|interval|every|freq)"
 )
