@@ -162,6 +162,31 @@ def test_how_far_back_lines_are_read(kind: FindingKind, hours_read: int) -> None
     assert end == ONE_O_CLOCK
 
 
+FLAPS = log("""
+5 node-0 step 8 loss 1.2
+6 node-5 WARNING dataloader waited 90 ms
+7 node-5 node-5:1402:2210 [4] transport/net_ib.cc:257 NCCL WARN NET/IB : mlx5_4:1 Got async event : port error
+9 node-5 node-5:1402:2210 [4] transport/net_ib.cc:257 NCCL WARN NET/IB : mlx5_4:1 Got async event : port error
+""")
+
+
+@pytest.mark.proves("docs/health.md", "Health and cost")
+@pytest.mark.parametrize(
+    ("lines", "answer"),
+    [
+        (FLAPS, "node-5 logs: node-5:1402:2210 [4] transport"),
+        (FLAPS[1:], ""),
+        (FLAPS + SLOW[:4], "node-5 logs"),
+    ],
+)
+def test_slow_run_is_explained_by_the_node_that_warns_of_a_resource(
+    lines: list[LogLine], answer: str
+) -> None:
+    slow = HealthFinding(KINDS["slowdown"], "warning", "50% slower", since=ONE_O_CLOCK)
+    told = explain(RUN, slow, lines).answer
+    assert told.startswith(answer) and bool(told) == bool(answer)
+
+
 def test_a_filling_cache_has_a_chart() -> None:
     use = Series("cache", (1.0, 2.0), (0.8, 0.9))
     run = replace(RUN, health_metrics=MetricsSnapshot(cache_utilization=use))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from statistics import median
@@ -21,9 +22,9 @@ from tui.analysis.run.checkpoints import step_of
 from tui.analysis.run.finding import HealthFinding, lost_usd
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
-from tui.analysis.why.explanation import Explanation, Figure, Section
+from tui.analysis.why.explanation import Clue, Explanation, Figure, Section
 from tui.analysis.why.failure import exit_words, failure_of
-from tui.analysis.why.lines import last_lines, only_on, shown, warnings
+from tui.analysis.why.lines import last_lines, only_on, shape, shown, warnings
 from tui.text.names import shortened
 from tui.text.times import time_key
 from tui.text.units import count, duration, money, number, percent
@@ -42,7 +43,7 @@ _RANK_WORK = re.compile(
 
 _RESOURCE = re.compile(
     r"[KMG]i?B/s|Gbps|throttl|thermal|temperature|\bXid\b|\bECC\b|\bclocks?\b|retransmi|\blink\b|\bNFS\b|\bdisk\b"
-    r"|\bswap",
+    r"|\bswap|NET/IB|InfiniBand|\bPCIe\b|NVLink",
     re.IGNORECASE,
 )
 """Warnings that name a resource tell more than those that only report waiting."""
@@ -87,17 +88,27 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
     if finding.kind.lines != "quiet" and (own or bad or finding.kind.lines == "onset"):
         del sections[1]
     answer = _late_words(lines) if finding.kind.lines == "quiet" else ""
-    own_bad = sorted(
-        (clue for clue in own if clue.is_warning), key=lambda clue: not _RESOURCE.search(clue.text)
-    )
+    own_bad = [clue for clue in own if clue.is_warning]
+    if not own_bad and not answer:
+        own_bad = _of_one_node(finding, lines)
     if own_bad:
-        often = f"{count(own_bad[0].count)}×, " if own_bad[0].count > 1 else ""
-        answer = f"{finding.node} logs: {shortened(own_bad[0].text, 160)} ({often}no other node does)"
+        worst = min(own_bad, key=lambda clue: not _RESOURCE.search(clue.text))
+        often = f"{count(worst.count)}×, " if worst.count > 1 else ""
+        answer = f"{worst.node} logs: {shortened(worst.text, 160)} ({often}no other node does)"
     facts = [*_loss_facts(run, finding), *_saved_before(run, finding), *_money(run, finding)]
     if finding.kind.halts and run.progress is not None and run.progress.step is not None:
         facts.insert(0, f"last step: {count(run.progress.step)}")
     figures = _figures(run, finding.kind.figures, finding.node, finding.text)
     return Explanation(finding.text, finding, answer, tuple(facts), _filled(sections), figures)
+
+
+def _of_one_node(finding: HealthFinding, lines: Sequence[LogLine]) -> list[Clue]:
+    """Return the warnings about a resource that one of several nodes logs, if the whole run has a problem."""
+    bad = warnings(lines, limit=_NODES)
+    shapes = Counter(shape(clue.text) for clue in bad)
+    is_one_of_several = finding.node is None and len({line.replica for line in lines}) > 1
+    alone = (clue for clue in bad if shapes[shape(clue.text)] == 1 and _RESOURCE.search(clue.text))
+    return list(alone) if is_one_of_several and not finding.kind.quotes_log else []
 
 
 def _filled(sections: Sequence[Section]) -> tuple[Section, ...]:
