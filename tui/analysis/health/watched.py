@@ -39,7 +39,7 @@ _REINFORCEMENT = re.compile(r"(?i)reward|advantage|rollout|\bkl\b|approx_kl|epis
 
 _TOKENS = re.compile(r"(?i)(?:^|[/_])tokens(?:_seen|_consumed|_total)?$")
 """Counts of tokens: ``num_tokens``, ``total_tokens``, ``tokens_seen``."""
-_WORK = re.compile(r"(?i)^(?!.*time).*(?:seq|length|batch|resolution|frames)")
+_WORK = re.compile(r"(?i)^(?!.*time).*(?:seq|len(?:gth)?(?![a-z])|batch|resolution|frames|size)")
 
 
 class Watched:

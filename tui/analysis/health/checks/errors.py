@@ -88,8 +88,10 @@ def _slows(run: Watched, newest: ErrorLine) -> bool:
     text = without_digits(newest.text)
     alike = [each.at_ns / NS_PER_S for each in run.progress.errors.kept if without_digits(each.text) == text]
     before, after = run.speeds_around(alike[0])
+    # Steps that take longer by and by do so for another reason.
+    parts = (after[: len(after) // 2], after[len(after) // 2 :])
     is_known = len(alike) > 3 and len(before) > 3 and len(after) > 3
-    return is_known and LONGER * mean_speed(after) < mean_speed(before)
+    return is_known and all(LONGER * mean_speed(part) < mean_speed(before[-len(part) :]) for part in parts)
 
 
 CHECK = Check(

@@ -99,8 +99,9 @@ class NodeLimits:
 
 
 def _is_smaller(run: Watched, silence: Silence) -> bool:
-    """Return True if the run has started again without the node and makes steps."""
-    return silence.since - 10 * MINUTE_S < run.attempt_since < (run.last_step_s or 0.0)
+    """Return True if the run has started again without the node, or let it go, and makes steps."""
+    begins = (run.attempt_since, *run.progress.resizes)
+    return any(silence.since - 10 * MINUTE_S < begin < (run.last_step_s or 0.0) for begin in begins)
 
 
 def _severity(run: Watched, silence: Silence) -> Severity:
@@ -156,7 +157,7 @@ NODES = Check(
     excused="a node that still logs, silence of a node that never logs (often only rank 0 does) while the"
     " run makes progress, nodes that were replaced, and a server that reports only the leader. To a remark"
     " (info): nodes that never appeared and for which the steps do not wait; a node without which the run"
-    " has started again and makes steps, or for ten minutes makes them without a start.",
+    " has started again and makes steps, or lets it go by the log, or for ten minutes makes them without.",
     costs="all nodes, which wait for it",
     examples=(
         Example(
