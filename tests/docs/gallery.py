@@ -1,4 +1,4 @@
-"""Pictures of the screens on the demo world, at three sizes, in dark, light and without color, to look at.
+"""Pictures of the screens on the demo world, at four sizes, in dark, light and without color, to look at.
 
 ``PYTHONPATH=.:tests python tests/docs/gallery.py FOLDER [WORD …]`` takes those with all these words in their
 names, such as ``home``, ``sick-live``, ``80x24`` or ``no-color``. rsvg-convert makes PNGs of them.
@@ -13,10 +13,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import chdir
 from dataclasses import replace
 from html import escape, unescape
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from docs.pictures import FONT, FONT_FACES, SICK_RUNS, sick
@@ -35,7 +37,7 @@ from tui.screens.deploy.screen import DeployScreen
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 
-SIZES = ((80, 24), (120, 36), (200, 50))
+SIZES = ((60, 20), (80, 24), (120, 36), (200, 50))
 COLORS = (("bt-dark", "bt-light"), ("no-color",))
 """The themes of each run of the app; the last one runs with NO_COLOR."""
 JOBS = {
@@ -69,10 +71,23 @@ PAGES: dict[str, tuple[Step, ...]] = {
         for question in ("review", *sorted(ALL_QUESTIONS - {"secrets"}))
     },
     "files": (((*FIND["ended"], "enter", "4"), "★ best"), (("enter",), "safetensors")),
-    "new-job": ((("n",), "new project"),),
-    "new-job-review": ((("n",), "new project"), (("enter",), "Overrides")),
+    "new-job-folder": ((("n",), "new project"), (("enter",), "in which folder")),
+    "new-job-review": (
+        (("n",), "new project"),
+        (("enter",), "in which folder"),
+        (("enter",), "Overrides"),
+    ),
+    "new-job": ((("n",), "config files"),),
     "capacity": ((("Q",), "waiting"),),
     "cache": (((*FIND["rl"], "C"), "huggingface"),),
+    "stop": (((*FIND["sick"], "s"), "Unsaved work"),),
+    "download": (((*FIND["ended"], "enter", "4"), "★ best"), (("D",), "Runs in the background")),
+    "downloads": (
+        ((*FIND["ended"], "enter", "4"), "★ best"),
+        (("D",), "Runs in the background"),
+        (("enter", "T"), "copy folder"),
+    ),
+    "theme": ((("colon",), "Search jobs"), ((*"theme", "enter"), "Search themes")),
     "palette": ((("colon",), "Search jobs"),),
     "help": ((("question_mark",), "Keyboard"),),
 }
@@ -134,7 +149,7 @@ async def take_demo(folder: Path, themes: Sequence[str], words: Sequence[str]) -
     wanted = {page: names for page in PAGES if (names := names_of(page, themes, words))}
     if not wanted:
         return
-    with EmulatorChild() as emulator:
+    with EmulatorChild() as emulator, TemporaryDirectory() as folder_of_user, chdir(folder_of_user):
         app = BtTuiApp(replace(remote_of(emulator), name="demo"), demo=True)
         async with app.run_test(size=SIZES[-1]) as pilot:
             await until(pilot, lambda: sick(text_of(app)) == SICK_RUNS)
@@ -194,5 +209,6 @@ async def main(folder: Path, words: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2:]))
+    pictures = Path(sys.argv[1]).resolve()
+    pictures.mkdir(parents=True, exist_ok=True)
+    asyncio.run(main(pictures, sys.argv[2:]))
