@@ -280,6 +280,18 @@ def test_nothing_is_shaded_below_a_flat_line() -> None:
         assert "area" not in {str(role)[:4] for row in drawn for _, role in row}
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.9])
+def test_noise_is_read_as_a_line_in_its_band_and_not_shaded(smoothing: float) -> None:
+    def roles_of(fall: float) -> set[str]:
+        steps = ramp("loss", count=600)
+        noisy = tuple(fall * (step < 300) + 0.01 * (step % 7 - 3) for step in range(600))
+        shown = spec("loss", shaded=True, leads=True, smoothing=smoothing)
+        return {str(role)[:4] for role in roles(draw([replace(steps, values=noisy)], shown, 60, 12))}
+
+    assert "band" in roles_of(0.02) and "area" not in roles_of(0.02)
+    assert "area" in roles_of(1.0)
+
+
 def test_a_shaded_line_keeps_its_dots_above_the_shade() -> None:
     plain, shaded = (text([ramp("loss")], spec("loss", shaded=on), 60, 12) for on in (False, True))
     assert plain == shaded

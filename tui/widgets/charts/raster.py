@@ -37,6 +37,11 @@ Dots = dict[int, int]
 """The dots of each column that has any, as bits; bit 0 is the lowest."""
 
 
+def _dot_rows(dots: int) -> int:
+    """Return the height of a column from its lowest to its highest dot."""
+    return dots.bit_length() - (dots & -dots).bit_length()
+
+
 def dotted(bits: Dots, grid: Grid) -> Dots:
     """Leave every other dot out, but not the ends of a column."""
     return {
@@ -79,10 +84,11 @@ class Canvas:
         """How many cells of each column are below a line, from the bottom."""
         self._line: Role = 0
 
-    def shade(self, line: Role, bits: Dots) -> None:
+    def shade(self, line: Role, bits: Dots, band: Dots) -> None:
         """Shade what is below the middle of a line, up to the edge of a cell that is nearest to it.
 
         A flat line is not shaded: a filled rectangle is the largest thing on the screen, and shows nothing.
+        Nor is noise, a line that moves less than the samples in its ``band`` differ: it is read with that.
         """
         levels = [0] * self.width
         for column in range(self.width):
@@ -90,8 +96,10 @@ class Canvas:
             if both:
                 ends = sum((line & -line).bit_length() + line.bit_length() for line in both)
                 levels[column] = ends // (2 * len(both))
-        covered = sorted(filter(None, levels))
-        if covered and sum(covered) < FLAT * covered[len(covered) * 9 // 10] * len(covered):
+        covered = sorted(filter(None, levels)) or [0]
+        rectangle = covered[len(covered) * 9 // 10] * len(covered)
+        spread = median(map(_dot_rows, band.values())) if band else 0
+        if sum(covered) < FLAT * rectangle and covered[-1] - covered[0] >= spread:
             self._line = line
             self._heights = [(level + 1) // braille.DOTS_PER_CELL_Y for level in levels]
 
@@ -178,7 +186,8 @@ def draw_raster(
     canvas.draw("faint", gray)
     dots_by_role = {role: dots_of(spans) for role, spans in lines.items()}
     if spec.shaded and (len(lines) == 1 or (spec.leads and not crowd and lines)):
-        canvas.shade(*next(iter(dots_by_role.items())))
+        lead, lead_dots = next(iter(dots_by_role.items()))
+        canvas.shade(lead, lead_dots, bands.get(f"{BAND}:{lead}", {}))
     cursor = -1 if spec.cursor is None else grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
     if 0 <= cursor < width:
         for row in range(rows):
