@@ -212,6 +212,7 @@ async def test_wrapping_and_panning_show_the_rest_of_long_lines() -> None:
     text = " ".join(f"word{number}" for number in range(30))
     async with running([line(0, "short"), line(1, text)]) as (view, pilot, _):
         assert "word29" not in "\n".join(shown(view))
+        assert ["…" in row for row in shown(view)[:2]] == [False, True]
         view.options = LogOptions(wrap=True)
         assert "word29" in "\n".join(shown(view)).replace("\n" + " " * 15, "")
         view.options = LogOptions()

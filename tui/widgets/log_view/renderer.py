@@ -206,7 +206,7 @@ class LogRenderer:
         geometry = self.geometry
         pan = 0 if geometry.wrap else geometry.pan
         # Leave out what is never visible: a long line costs no more than a short one.
-        last = (pan + room) * (1 if row.text.isascii() else _CHARACTERS_PER_CELL)
+        last = (pan + room + 1) * (1 if row.text.isascii() else _CHARACTERS_PER_CELL)
         text = Text(row.text[:last])
         text.stylize(style)  # Rich ignores the base style of a text without spans
         for start, stop, kind in highlights(text.plain) if style == self._style("text") else ():
@@ -216,7 +216,10 @@ class LogRenderer:
         mark = self._style("current-match" if flags.match else "match")
         for start, stop in geometry.pattern.spans(row.text) if geometry.pattern is not None else ():
             text.stylize(mark, start, stop)
-        return Strip(text.render(get_console())).crop(pan, pan + room).adjust_cell_length(room, style)
+        strip = Strip(text.render(get_console()))
+        if strip.cell_length > pan + room > pan:
+            return Strip([*strip.crop(pan, pan + room - 1), Segment("…", self._style("fold"))])
+        return strip.crop(pan).adjust_cell_length(room, style)
 
     def _note(self, store: LogStore, row_key: RowKey | None, room: int) -> str:
         """Return the fold's note. For a progress bar, shorten it to leave room for the end of the bar."""
