@@ -129,6 +129,12 @@ async def test_trouble_before_the_first_answer_says_what_and_why_and_the_cursor_
         assert table_of(app).cursor_key == "llama70"
 
 
+async def test_home_shows_progress_beside_problems_at_60_columns() -> None:
+    app = home()
+    async with opened(app, (60, 20)):
+        assert table_of(app).columns_shown == {"need", "name", "progress", "note"}
+
+
 async def test_sorting_by_key_and_by_heading_and_a_project_s_jobs_alone() -> None:
     app = home()
     async with opened(app, SIZE) as pilot:

@@ -102,7 +102,7 @@ def group_headings(rows: Sequence[JobRow]) -> list[Heading]:
     return headings
 
 
-BAR_CELLS = 8
+BAR_CELLS = 6
 CURVE_CELLS, VALUE_CELLS = 7, 7
 READING = [("⋯", "muted")]
 """The cell of a value that is still being read."""
@@ -222,7 +222,7 @@ _COLUMNS: tuple[Column[JobRow], ...] = (
         _OF_JOB["name"],
         title="job",
         cell=_name,
-        width=22,
+        width=21,
         flex=4,
         most=32,
         keep=9,
