@@ -294,6 +294,16 @@ async def test_on_live_a_finding_marks_its_node_at_once_and_the_node_is_picked_a
         assert screen(app).node is None
 
 
+async def test_gpus_of_the_only_node_have_a_line_each_on_live_if_they_fit() -> None:
+    app = job_view(run(metrics=job_metrics((0.9,))))
+    async with opened(app, (60, 20)) as pilot:
+        assert nodes_of(text_of(app))["node-0"].count("▇") == 8
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: "gpu 7 " in text_of(app))
+        await pilot.resize_terminal(60, 20)
+        await until(pilot, lambda: "node-0" in nodes_of(text_of(app)))
+
+
 async def test_a_node_that_appears_late_and_one_with_half_the_gpus() -> None:
     answer = job_metrics((0.9, 0.9, 0.9))
     late, half = answer.per_node_metrics[1].metrics, answer.per_node_metrics[2].metrics

@@ -122,7 +122,7 @@ SCROLL_BAR_CELLS = 1  # must match the widget's CSS
 MAX_NAME_CELLS = 20
 VALUE_CELLS = 4  # fits "100%"
 NOTE_CELLS = 6
-"""Reserved for notes such as "▲ slow", so that cells don't move when a note comes or goes."""
+"""Reserved for notes such as "▲ slow", so that columns of GPUs don't move when a note comes or goes."""
 NEAR = 0.1
 """GPUs that differ less from their node's mean have its color: its level may be at the edge of two colors."""
 _CELL_STEP = 2  # a cell and the space after it
@@ -148,7 +148,8 @@ class NodeList:
         rows, frame, width = self._rows, self._frame, self._width
         names = [sanitize(row.name) for row in rows]
         name = min(MAX_NAME_CELLS, max(map(cell_len, names), default=0))
-        note = max([NOTE_CELLS if self._gpus else 0, *(cell_len(sanitize(row.label_note)) for row in rows)])
+        reserved = NOTE_CELLS if self._gpus > 1 else 0
+        note = max([reserved, *(cell_len(sanitize(row.label_note)) for row in rows)])
         left = name + 1 + VALUE_CELLS + 1 + note + 2
         columns = zip(frame.facts, *(row.facts for row in rows), strict=False)
         self._fact_widths = [2 + max(cell_len(sanitize(text)) for text in column) for column in columns]
