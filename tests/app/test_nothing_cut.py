@@ -187,3 +187,13 @@ async def test_all_answers_to_the_question_when_to_stop() -> None:
             await settle(pilot)
             for answer in ("Stop now (y)", "After checkpoint (c)", "When… (w)", "Keep (n)"):
                 assert answer in text_of(app), size
+            box = app.screen.query_one("#box").content_region
+            assert all(button.region in box for button in app.screen.query("Button")) or size == SIZES[-1]
+
+
+async def test_actions_of_the_review_after_the_terminal_becomes_lower() -> None:
+    app = deploy_view(to(form_of(lora("checkpoint-1")), REVIEW))
+    async with opened(app, SIZES[0]) as pilot:
+        assert "deploy_config" in text_of(app)
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: "Leave" in text_of(app))

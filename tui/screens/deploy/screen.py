@@ -119,6 +119,10 @@ class DeployScreen(Recolored, AppScreen):
     def watch_config_form(self) -> None:
         self._show_review(self.snapshot.form)
 
+    def on_resize(self) -> None:
+        if self.size.height < TALL:
+            self.config_form = ""
+
     def _show_header(self, snapshot: DeploySnapshot) -> None:
         form = snapshot.form
         spans = [[("‹ ", "muted"), ("Deploy checkpoints", "key")]]
