@@ -37,7 +37,7 @@ FILE_STATE_VIEWS: dict[FileState, tuple[str, str, str]] = {
     FileState.WAITING: ("◌", "waiting", "waiting"),
     FileState.ACTIVE: ("↓", "loading", "running"),
     FileState.VERIFYING: ("↓", "verifying", "running"),
-    FileState.DONE: ("✓", "done", "good"),
+    FileState.DONE: ("✓", "done", "muted"),
     FileState.SKIPPED: ("=", "present", "muted"),
     FileState.FAILED: ("✗", "failed", "bad"),
 }

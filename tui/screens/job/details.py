@@ -22,7 +22,7 @@ from tui.text.times import local_time
 from tui.text.units import BYTES_PER_MIB, bytes_iec, count, duration, hardware, money, significant
 from tui.widgets.tones import Recolored, tone_styles
 
-NAME_CELLS, WIDE = 19, 140
+NAME_CELLS, WIDE = 19, 110
 
 
 class Details(Recolored, VerticalScroll, can_focus=True):
