@@ -89,7 +89,7 @@ def _choice_headings(rows: Sequence[ConfigChoice]) -> list[Heading]:
 
 
 NO_MATCH = "No file of the list matches. Enter runs the file of this path."
-PATH_HINT = "path to a config.py; → completes it, enter loads it (runs its Python code)"
+PATH_HINT = "path to a config.py; → completes, enter loads (runs) it"
 STAGES = ("choosing", "reviewing", "submitting")
 SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("·", "muted")}
 SUBMISSION = "submission"
