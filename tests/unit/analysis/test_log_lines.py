@@ -124,9 +124,46 @@ TOGETHER = {
         [{"step": 1}],
     ),
     "a bar without a title on its way": (
-        [CLEAR, "100%|███| 80/80 [01:01<00:00, 4.1it/s]", " 99%|██ | 79/80 [01:00<00:01, 4.1it/s]"],
+        [CLEAR, "100%|███| 80/80 [01:01<00:00, 1.3it/s]", " 99%|██ | 79/80 [01:00<00:01, 1.3it/s]"],
         [{"step": 1}, {"step": 80}, {"step": 79}],
     ),
+    "a short bar without a title before a training": (
+        [" 40%|██ | 4/10 [00:01<00:02, 4.1it/s]", CLEAR],
+        [{"step": 4}, {"step": 1}],
+    ),
+    "a short bar without a title": ([f"{n}0%|██ | {n}/10 [00:01<00:02, 4.1it/s]" for n in (4, 6)], []),
+    "batches of other work": ([f"batch {n}/120 written ({n}.5 rows/s)" for n in (20, 40, 60)], []),
+    "generations": ([CLEAR, "Generate | Epoch 3 | 10/50 | 0.12 it/sec"], [{"step": 1}]),
+    "a checkpoint of something else": (["Writing checkpoint, step 500 at 12:04"], []),
+    "a checkpoint and then a loss": (
+        ["Saved checkpoint to /out/checkpoint-10", "step 20 loss 2.5"],
+        [{"checkpoint": "checkpoint-10"}, {"step": 20}],
+    ),
+    "a loss and then a checkpoint": (
+        ["step 20 loss 2.5", "checkpoint written step=20 path=/out/step-20"],
+        [{"step": 20}, {"checkpoint": "step-20"}],
+    ),
+    "checkpoints alone": (
+        [f"Saved checkpoint to /out/checkpoint-{n}" for n in (10, 20)],
+        [{"checkpoint": "checkpoint-10"}, {"checkpoint": "checkpoint-20"}],
+    ),
+    "epochs with checkpoints": (
+        ["Train Epoch: 1 [0%]", "Saving model at epoch 1 to /out/G_1.pth", "Train Epoch: 2 [66%]", "Train Epoch: 3 [9%]"],
+        [{"epoch": 1}, {"checkpoint": "G_1.pth"}, {"epoch": 2}, {"epoch": 3}],
+    ),
+    "the speed of an answer": ([CLEAR, "tokens/s: 41.2"], [{"step": 1}]),
+    "a number of each policy": (
+        [f"step {n}/900 loss: 2.5 Throughput: 0: 91{n}.5" for n in (1, 2)],
+        [{"tokens_per_s": 911.5}, {"tokens_per_s": 912.5}],
+    ),
+    "a kind that says something else": (
+        [
+            *(f"Step: {n}000. Time Elapsed: 3.1 s. Mean Reward: 0.{n}. Std: 0.5. Training." for n in (1, 2, 3)),
+            "Step: 4000. Time Elapsed: 4.1 s. No episode was completed. Training.",
+        ],
+        [{"step": 1000}, {"step": 2000}, {"step": 3000}, {"step": 4000}],
+    ),
+    "settings beside a number": ([CLEAR, "[0] Settings: {'learning_rate': 0.1, 'num_epochs': 90}"], [{"step": 1}]),
     "a setting with a learning rate": ([CLEAR, "config_loaded epochs=20 lr=0.001 seed=42"], [{"step": 1}]),
     "the speed of an inference server": (
         [CLEAR, "Avg prompt throughput: 12.5 tokens/s, Avg generation throughput: 23.5 tokens/s"],

@@ -7,6 +7,7 @@ arrive, except which lines are below a heading.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -23,8 +24,17 @@ BLOCK_LINES = 40
 """Lines below a heading, or the newest value of its block, in which another value belongs to it."""
 
 
+MIN_LONE_BAR_S = 60.0
+"""Bars without a title or a loss that take less time load or sample something."""
+
+
 def measures_of(reading: ParsedMetrics) -> int:
     return sum(getattr(reading, name) is not None for name in MEASURES)
+
+
+def _duration_s(bar: ParsedMetrics) -> float:
+    is_known = bar.total_steps is not None and bar.step_time_s is not None
+    return bar.total_steps * bar.step_time_s if is_known else math.inf
 
 
 def has_risen(readings: Iterable[Told], form: Form) -> bool:
@@ -59,8 +69,6 @@ class Replica:
     is_confirmed: bool = False
     """A heading has had a total, or has risen."""
     held: list[Told] = field(default_factory=list)
-    bars: Bounded[int | None, list[Told] | None] = field(default_factory=lambda: Bounded(64))
-    """By total, the readings of bars without a title at their end; None once one is seen on its way."""
 
 
 class Belief:
@@ -72,6 +80,7 @@ class Belief:
         self._headings = _by_kind()
         self._plain = _by_kind()
         """Readings of plain lines, by kind, until there is a training that they belong to."""
+        self._saves: list[Told] = []
         self._bare = _by_kind()
         """Readings of other lines, which count only if they rise themselves."""
         self._replicas: Bounded[str, Replica] = Bounded(MAX_KINDS, Replica)
@@ -79,16 +88,14 @@ class Belief:
     def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
         block = self._replicas[told.replica]
-        if not form.is_lone_bar:
+        if not form.is_lone_bar or _duration_s(told.reading) >= MIN_LONE_BAR_S:
             return self._take(form, told, block)
-        # A bar that is only seen at its end may have counted anything.
-        total = told.reading.total_steps
-        ended = block.bars.get(total, [])
-        if ended is not None and told.reading.step == total:
-            block.bars[total] = [*ended[-8:], told]
-            return []
-        block.bars[total] = None
-        return [*(ended or ()), *self._take(form, told, block)]
+        is_over = told.reading.step == told.reading.total_steps
+        if self._trains and not is_over:
+            return self._take(form, told, block)
+        if not is_over:
+            _hold(self._plain[form.key], told)
+        return []
 
     def _take(self, form: Form, told: Told, block: Replica) -> list[Told]:
         if form.is_heading:
@@ -98,13 +105,22 @@ class Belief:
         if not form.has_count:
             return self._take_values(form, told, block)
         key = form.key
-        if key in self._repeated or (self._trains and not form.is_bare):
+        if key in self._repeated or ((self._trains or self._saves) and not form.is_bare):
             return self._believe(told, block)
         waiting = (self._bare if form.is_bare else self._plain)[key]
         if form.has_values and has_risen((*waiting, told), form):
             self._repeated[key] = True
             return [*self._bare.pop(key, ()), *self._believe(told, block)]
         _hold(waiting, told)
+        return []
+
+    def take_save(self, told: Told) -> list[Told]:
+        """Return a save beside a training's lines, or beside another: databases write checkpoints, too."""
+        block = self._replicas[told.replica]
+        names = {each.reading.checkpoint for each in (*self._saves, told)}
+        if self._trains or self._plain or block.is_confirmed or len(names) > 1:
+            return self._believe(told, block)
+        _hold(self._saves, told)
         return []
 
     def is_in_block(self, replica: str) -> bool:
@@ -114,9 +130,10 @@ class Belief:
     def trains(self) -> list[Told]:
         """Return the readings that are believed because a training shows itself."""
         self._trains = True
-        plain = [before for kind in self._plain.values() for before in kind]
+        held = [*self._saves, *(before for kind in self._plain.values() for before in kind)]
+        self._saves.clear()
         self._plain.clear()
-        return plain
+        return held
 
     def _believe(self, told: Told, block: Replica) -> list[Told]:
         held, block.held = block.held, []
@@ -134,7 +151,7 @@ class Belief:
             told = told._replace(reading=reading._replace(epoch=float(whole), whole_epochs=whole))
         values = [held.reading for held in block.held]
         has_values = any(map(measures_of, values)) or sum(len(each.metrics) for each in values) > 2
-        is_repeated = is_rising and has_values
+        is_repeated = is_rising and (has_values or bool(self._saves))
         block.is_confirmed |= has_total or is_rising
         is_believed = block.is_confirmed and (self._trains or is_repeated)
         if not is_believed:
@@ -157,7 +174,7 @@ class Belief:
             believed = self._believe(told, block)
             block.lines_left = BLOCK_LINES
             return believed
-        is_rate = reading.tokens_per_s is not None or reading.samples_per_s is not None
+        is_rate = not form.is_bare and (reading.tokens_per_s is not None or reading.samples_per_s is not None)
         is_single = measures == 1 and reading.eval_loss is None and not is_rate
         if is_single or not (measures or is_total):
             return []

@@ -153,7 +153,7 @@ class Reader:
         if save is not None:
             if reading is not None:
                 save = reading._replace(checkpoint=save.checkpoint)
-            return [*self._belief.trains(), Told(at_ns, replica, save)]
+            return self._belief.take_save(Told(at_ns, replica, save))
         if layout.table is not None and len(self._tables) < MAX_KINDS:
             self._tables[replica] = layout.table
         if reading is None:

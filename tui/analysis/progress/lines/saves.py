@@ -11,7 +11,9 @@ from pathlib import PurePosixPath
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
 
-_VERB = re.compile(r"\b(?:sav(?:ed|ing)|wrote|writing|stor(?:ed|ing)|dump(?:ed|ing)|snapshotting)\b|\bsave ")
+_VERB = re.compile(
+    r"\b(?:sav(?:ed|ing)|wrote|writ(?:ing|ten)|stor(?:ed|ing)|dump(?:ed|ing)|snapshotting)\b|\bsave "
+)
 _MODEL = re.compile(
     r"\b(?:checkpoint|ckpt|model|models|weights|adapters?|param(?:eter)?s|policy|agent|network|snapshot|lora|ema"
     r"|pipeline|optimizer|states?)\b|\bsav(?:ing|ed) (?:at|for) (?:step|epoch|iteration)\b"

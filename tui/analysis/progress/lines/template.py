@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from tui.analysis.progress.lines.line import fraction, to_float
@@ -37,7 +38,9 @@ _WORD = re.compile(r"[A-Za-z][\w'./-]*")
 _RATE = re.compile(
     r"\s?(?:(?P<seconds>m?)s(?:ec)?/(?:it|step|batch|iter|update)|(?:it|step|batch|ba|iter|update)s?/s(?:ec)?)\b"
 )
-_EVALUATES = re.compile(rf"\b(?:evaluat\w*|validat\w*|{'|'.join(EVALUATION)})\b", re.IGNORECASE)
+_EVALUATES = re.compile(
+    rf"\b(?:evaluat\w*|validat\w*|generat(?:e|ing|ion)|{'|'.join(EVALUATION)})\b", re.IGNORECASE
+)
 _LANGUAGE = re.compile(
     r"\b(?:the|th[ei]se|th[ai]t|this|your?|we|our|my|me|was|were|be|been|ha[sd]|have|will|would|should|could|can|not"
     r"|if|but|then|than|because|which|what|how|why|when|let|now|here|means|(?-i:I(?= [a-z]))|it(?= [a-z]))\b"
@@ -269,9 +272,10 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
         numbers[index].meaning, line.counter = Meaning("epoch"), None
     slots = _slots(line)
     is_prose = not is_bar and _is_prose(line)
-    metrics = () if is_prose else _metrics(line, slots)
+    metrics = _metrics(line, slots)
     counter = _counter_of(line, values, is_bar)
-    return Template(slots, counter, _form(line, metrics, is_bar, is_prose, title), metrics)
+    form = _form(line, metrics, is_bar, is_prose, title)
+    return Template(slots, counter, form, () if is_prose else metrics)
 
 
 def _slots(line: _Line) -> tuple[Slot, ...]:
@@ -355,15 +359,20 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
     if is_heading:
         others = [one for index, one in enumerate(numbers) if index >= first and index != line.counter]
         is_heading = all(map(_heads, others))
-    is_setting = any(map(_is_amount, counts)) and fields & MEASURES == {"learning_rate"}  # epochs=20 lr=0.001
+    is_of_batches = not measures and all("batch" in one.name.lower() for one in counts)  # as of any work
+    is_setting = fields & MEASURES == {"learning_rate"} and (  # epochs=20 lr=0.001
+        any(map(_is_amount, counts)) or not any(one.name for one in counts)
+    )
     is_bare = is_prose or is_setting or not (measures or is_heading or _compares(numbers))
+    is_bare |= measures > 0 and len(numbers) == 1
     is_exact = with_total or any("_" in one.name for one in counts)
-    min_rises = 1 if is_exact else 2 if len(metrics) > 1 or not is_bare else 4
+    min_rises = 1 if is_exact else 2 if (len(metrics) > 1 and not is_prose) or not is_bare else 4
     # The same count is followed by the same texts, at least up to the next number with a name.
     until = next((index + 1 for index in sorted({*inner, *dict(metrics)}) if index > first), None)
     return Form(
         has_count=bool(counts),
-        has_values=measures > 0 or len(metrics) > 0 or len(counts) > 1,
+        has_values=measures > 0
+        or (not is_of_batches and ((len(metrics) > 0 and not is_prose) or len(counts) > 1)),
         is_bare=is_bare,
         min_rises=min_rises,
         is_clear=is_clear,
@@ -458,6 +467,11 @@ def _name_counts(numbers: Sequence[_Number]) -> None:
             following = numbers[index + 1] if index + 1 < len(numbers) else None
             if measured is not None and following is not None and not following.before.strip(" :=|()s"):
                 following.meaning, one.extra = measured, 0  # "validation loss at step 100: 2.1"
+    for one, following in pairwise(numbers):
+        if (
+            one.is_whole and one.field in MEASURES and following.before == ": " and following.unit != "%"
+        ):  # of each group
+            following.meaning, following.name, one.meaning = one.meaning, one.name, None
     for index, one in enumerate(numbers):
         follows_count = any(other.is_fraction and not other.name for other in numbers[index + 1 :])
         if one.unit != "%" and one.name.lower() in TRAINING and follows_count and "epoch" not in counted:

@@ -43,7 +43,7 @@ LEADS |= TRAINING | EVALUATION
 _WHICH = TRAINING | _words(
     "metrics metric perf ppo optim throughput device stats losses mean avg average avr update batch"
     " minibatch epoch curr current iter iteration reduced last rank global total per gpu actor policy"
-    " group param pg interval system final raw tot all 0"
+    " group param pg interval system final raw tot all 0 running"
 )
 """Words that say whose a value is, or how it was averaged."""
 
