@@ -151,6 +151,29 @@ TOGETHER = {
         ["Train Epoch: 1 [0%]", "Saving model at epoch 1 to /out/G_1.pth", "Train Epoch: 2 [66%]", "Train Epoch: 3 [9%]"],
         [{"epoch": 1}, {"checkpoint": "G_1.pth"}, {"epoch": 2}, {"epoch": 3}],
     ),
+    "batches of any work": ([f"Batches: 12%|█▏ | 12{n}/1000 [01:41<12:01, 1.22it/s]" for n in (1, 2)], []),
+    "values in a training's bar": (
+        ["Train epoch [1/1]:  12%|█▎ | 4/32 [00:41<04:52, 10.4s/it, pg=-0.012, rm=0.41]"],
+        [{"step": 4, "total_steps": 32}],
+    ),
+    "one kind of line after two words": (
+        ["INFO Step 12 | Reward: 0.4 | 41.5 tokens/s", "SUCCESS Step 13 | Reward: 0.5 | 42.5 tokens/s"],
+        [{"step": 12}, {"step": 13}],
+    ),
+    "a table that counts by a sign": (
+        ["E    #       LOSS TAGGER  LOSS NER  SCORE", "---  ------  -----------  --------  -----",
+         "  0       0       711.40    412.03   0.00", "  3     200       204.11     41.71   0.71"],
+        [{"step": 0}, {"step": 200}],
+    ),
+    "a table whose rows end with a bar": (
+        ["  Epoch    GPU_mem   box_loss   cls_loss       Size",
+         "  1/100      4.21G      1.412      2.901        640: 100%|███| 63/63 [00:12<00:00,  5.12it/s]",
+         "  2/100      4.21G      1.312      2.801        640: 100%|███| 63/63 [00:12<00:00,  5.12it/s]"],
+        [{"epoch": 1, "total_epochs": 100}, {"epoch": 2}],
+    ),
+    "a save below a date": (
+        [CLEAR, "2026/04/08 12:00:52 - INFO - Saving checkpoint at 1 epochs"], [{"step": 1}, {"checkpoint": ""}],
+    ),
     "the speed of an answer": ([CLEAR, "tokens/s: 41.2"], [{"step": 1}]),
     "a number of each policy": (
         [f"step {n}/900 loss: 2.5 Throughput: 0: 91{n}.5" for n in (1, 2)],

@@ -33,8 +33,7 @@ def measures_of(reading: ParsedMetrics) -> int:
 
 
 def _duration_s(bar: ParsedMetrics) -> float:
-    is_known = bar.total_steps is not None and bar.step_time_s is not None
-    return bar.total_steps * bar.step_time_s if is_known else math.inf
+    return (bar.total_steps or math.inf) * (bar.step_time_s or math.inf)
 
 
 def has_risen(readings: Iterable[Told], form: Form) -> bool:

@@ -144,7 +144,7 @@ class Reader:
 
     def _take(self, layout: Layout, values: Sequence[str], line: str, replica: str, at_ns: int) -> list[Told]:
         table = self._tables.get(replica)
-        if table is not None and table.width == layout.width:
+        if table is not None and table.width <= layout.width:
             row = table.read(clean(line[layout.head :]))
             if row is not None:
                 return self._belief.take(table.template.form, Told(at_ns, replica, row))

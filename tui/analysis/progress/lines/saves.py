@@ -96,5 +96,5 @@ def _name(text: str, paths: list[str]) -> str:
         # Megatron-LM names the directory of iteration 4000 iter_0004000.
         is_step = counted["name"] == "step"
         return f"step-{_number(counted)}" if is_step else f"iter_{_number(counted):07d}"
-    folders = [path for path in paths if "/" in path]
+    folders = [path for path in paths if "/" in path and not path[:4].isdecimal()]  # no date
     return max(folders, key=len, default="").rstrip("/.").rpartition("/")[2]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.lines.template import COUNTS, MEASURES, Form, Slot, Template
-from tui.analysis.progress.lines.vocabulary import meaning
+from tui.analysis.progress.lines.vocabulary import meaning, words_of
 
 _SEPARATOR = re.compile(r"\s*[|,\t]\s*|\s{2,}")
 _NAME = re.compile(r"[\w #%/.()*^-]*")
@@ -36,7 +36,7 @@ class Table:
         """Return what a row reports; None for a line that is none."""
         numbers = [match[0] if (match := _NUMBER.match(cell)) else "" for cell in cells(text)]
         counts = next(slot for slot in self.template.slots if slot.field in COUNTS)
-        is_row = len(numbers) == self.width and numbers[counts.index]
+        is_row = len(numbers) >= self.width and numbers[counts.index]
         return self.template.read(numbers) if is_row else None
 
 
@@ -48,13 +48,14 @@ def table_below(text: str) -> Table | None:
     slots: dict[str, Slot] = {}
     metrics: dict[str, int] = {}
     for index, name in enumerate(names):
-        told = meaning(name)
+        told = meaning("step" if name == "#" else name)
         is_amount = told is not None and told.field in COUNTS and name.lower().endswith("s")
         if told is not None and told.field not in slots and not is_amount:
             slots[told.field] = Slot(index, told.field, name, told.scale)
         elif name and told is None:
             metrics.setdefault(name, index)
-    if not (slots.keys() & COUNTS and slots.keys() & MEASURES):
+    has_loss = any("loss" in words_of(name) for name in metrics)
+    if not (slots.keys() & COUNTS and (has_loss or slots.keys() & MEASURES)):
         return None
     others = tuple((index, name) for name, index in metrics.items())
     form = Form(has_count=True, has_values=True, is_clear=len(slots.keys() & MEASURES) > 1, key=tuple(names))

@@ -59,14 +59,12 @@ _BAR_TITLE = TRAINING | frozenset(
         "epoch",
         "ep",
         "episode",
-        "of",
         "progress",
         "global",
-        "batch",
-        "batches",
         "update",
         "updates",
-        "fit",
+        "batch",
+        "batches",
         "process",
         "processed",
     ]
@@ -379,7 +377,7 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
         is_heading=is_heading,
         is_lone_bar=is_bar and not title and not fields & LOSSES,
         key=(
-            numbers[first].name.lower(),
+            " ".join(numbers[first].name.lower().split()[numbers[first].extra :]),
             *(re.sub(r"\s+|\d+", " ", text) for text in line.texts[first + 1 : until]),
         ),
     )
@@ -586,13 +584,15 @@ def _trains(line: _Line, counter: int, title: Sequence[str], evaluates: bool) ->
     """Return True if a bar counts a training's steps: it has a loss, or its title and numbers say so."""
     if "loss" in line.fields or (line.fields == {"epoch"} and not evaluates):
         return True
-    if evaluates or any(word not in _BAR_TITLE for word in title):
+    if evaluates or title in (["batch"], ["batches"]) or not _BAR_TITLE.issuperset(title):
         return False
     inside = "0".join(line.texts[counter + 1 :]).partition("]")[0]
     if "<" not in inside or not _RATE.search(inside):
         return False
     others = [one for one in line.numbers[counter + 1 :] if one.meaning is not None]
-    has_measure = any(one.name or one.field != "step_time_s" for one in others)
+    has_measure = bool(TRAINING.intersection(title)) or any(
+        one.name or one.field != "step_time_s" for one in others
+    )
     return has_measure or not re.search(r"[A-Za-z]{3,}\s?[:=]", inside)
 
 
