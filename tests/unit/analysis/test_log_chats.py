@@ -101,8 +101,59 @@ SAMPLES = [
     "form", ["step {}/900 | loss: 2.5 | lr: 3e-4", "{{'loss': 2.5, 'lr': 3e-4, 'epoch': 0.{}}}"]
 )
 def test_training_that_prints_answers_is_read_from_its_first_step(form: str) -> None:
-    own = [form.format(number) for number in range(1, 4)]
-    assert len(believed([*SAMPLES, own[0], *SAMPLES, own[1], own[2], *SAMPLES])) == 3
+    own = [form.format(number) for number in range(1, 5)]
+    assert len(believed([*SAMPLES, own[0], *SAMPLES, own[1], own[2], *SAMPLES, own[3], *SAMPLES])) == 4
+
+
+QUOTED = (
+    [f"step {n}/900 | loss: 2.5 | lr: 3e-4" for n in (100, 200, 300)],
+    [f"{{'loss': 2.5, 'learning_rate': 3e-4, 'epoch': 0.{n}}}" for n in (1, 2)],
+    ["| step | loss | lr |", "|---|---|---|", "| 100 | 2.5 | 0.1 |", "| 200 | 2.4 | 0.1 |"],
+    ["Saved checkpoint to /out/checkpoint-100", "Saved checkpoint to /out/checkpoint-200"],
+)
+
+
+@pytest.mark.proves("docs/health.md", "Progress: supported trainers")
+@pytest.mark.parametrize("quoted", QUOTED, ids=["of a total", "dicts", "a table", "saves"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'll look at the end of the log.",
+        "Let me see.",
+        "Is my run healthy?",
+        "Assistant: here it is",
+        "```text",
+        "### How to read a log",
+        "<|im_start|>assistant",
+        "This **step** is slow.",
+    ],
+)
+def test_log_quoted_below_what_is_said_reports_nothing(said: str, quoted: list[str]) -> None:
+    assert believed([said, "$ tail train.log", *quoted, "The loss goes down.", said, *quoted]) == []
+
+
+OWN = [f"step {n}/900 | loss: 2.5 | lr: 3e-4" for n in range(100, 900, 100)]
+
+
+def test_log_quoted_in_a_sample_is_not_the_training_s() -> None:
+    sample = ["User: is it fine?", "epoch 7: loss 0.5, lr 0.1", "epoch 8: loss 0.4, lr 0.1"]
+    lines = [*OWN[:2], *sample, *OWN[2:]]
+    assert [told.at_ns for told in believed(lines)] == [0, 1, 5, 6, 7, 8, 9, 10]
+
+
+def test_evaluation_below_a_sample_is_the_training_s_if_it_is_at_its_step() -> None:
+    own = believed([*OWN[:2], "Let me see.", "step 200/900 | val loss: 2.4"])
+    quoted = believed([*OWN[:2], "Let me see.", "step 700/900 | val loss: 0.1"])
+    assert [len(own), len(quoted)] == [3, 2]
+
+
+def test_training_is_read_where_nothing_is_said() -> None:
+    assert len(believed(["Let me begin.", *["loading"] * 5, OWN[0]])) == 1
+
+
+def test_log_below_a_remark_is_read_once_it_is_long() -> None:
+    lines = ["Let me begin.", *(f"step {n}/900 | loss: 2.5 | lr: 3e-4" for n in range(17))]
+    assert (len(believed(lines[:-1])), len(believed(lines))) == (0, 17)
 
 
 def test_results_of_several_runs_in_one_object_report_nothing() -> None:

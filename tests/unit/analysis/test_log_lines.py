@@ -174,6 +174,9 @@ TOGETHER = {
     "a save below a date": (
         [CLEAR, "2026/04/08 12:00:52 - INFO - Saving checkpoint at 1 epochs"], [{"step": 1}, {"checkpoint": ""}],
     ),
+    "a save in prose below headings": (
+        [*(f"// Step {n}" for n in (1, 2, 3)), "The weights can then be saved along side of it", "They were saved with the weights"], [],
+    ),
     "the speed of an answer": ([CLEAR, "tokens/s: 41.2"], [{"step": 1}]),
     "a number of each policy": (
         [f"step {n}/900 loss: 2.5 Throughput: 0: 91{n}.5" for n in (1, 2)],

@@ -14,6 +14,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from tui.analysis.bounded import Bounded
+from tui.analysis.progress.lines.quotations import Quotations
 from tui.analysis.progress.lines.reading import ParsedMetrics, Told
 from tui.analysis.progress.lines.template import MEASURES, Form
 
@@ -74,29 +75,35 @@ class Belief:
     """The evidence for a training that a log has shown so far."""
 
     def __init__(self) -> None:
+        self.quotations = Quotations()
         self._trains = False
         self._repeated: Bounded[tuple[str, ...], bool] = Bounded(MAX_KINDS)
         self._headings = _by_kind()
         self._plain = _by_kind()
         """Readings of plain lines, by kind, until there is a training that they belong to."""
-        self._saves: list[Told] = []
         self._bare = _by_kind()
         """Readings of other lines, which count only if they rise themselves."""
+        self._saves: list[Told] = []
         self._replicas: Bounded[str, Replica] = Bounded(MAX_KINDS, Replica)
 
     def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
         block = self._replicas[told.replica]
-        if not form.is_lone_bar or _duration_s(told.reading) >= MIN_LONE_BAR_S:
+        if form.is_heading or (block.lines_left and not form.has_count):
             return self._take(form, told, block)
-        is_over = told.reading.step == told.reading.total_steps
-        if self._trains and not is_over:
+        if form.key in self.quotations.own:
+            self.quotations.newest.append(told.reading)
             return self._take(form, told, block)
-        if not is_over:
-            _hold(self._plain[form.key], told)
-        return []
+        own = self.quotations.take(form, told)
+        return [each for held in own for each in self._take(held.form, held.told, block)]
 
     def _take(self, form: Form, told: Told, block: Replica) -> list[Told]:
+        if form.is_lone_bar and _duration_s(told.reading) < MIN_LONE_BAR_S:
+            if told.reading.step == told.reading.total_steps:
+                return []
+            if not self._trains:
+                _hold(self._plain[form.key], told)
+                return []
         if form.is_heading:
             return self._take_heading(form, told, block)
         if form.is_clear:
@@ -115,11 +122,15 @@ class Belief:
 
     def take_save(self, told: Told) -> list[Told]:
         """Return a save beside a training's lines, or beside another: databases write checkpoints, too."""
+        if self._trains:
+            return [told]
         block = self._replicas[told.replica]
-        names = {each.reading.checkpoint for each in (*self._saves, told)}
-        if self._trains or self._plain or block.is_confirmed or len(names) > 1:
+        is_repeated = any(each.reading.checkpoint != told.reading.checkpoint for each in self._saves)
+        is_own = block.is_confirmed or (is_repeated and told.replica not in self.quotations.lines_left)
+        if self._plain or (told.reading.checkpoint and is_own):
             return self._believe(told, block)
-        _hold(self._saves, told)
+        if told.reading.checkpoint:
+            _hold(self._saves, told)
         return []
 
     def is_in_block(self, replica: str) -> bool:

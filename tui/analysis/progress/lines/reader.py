@@ -50,6 +50,12 @@ _MOVING_TARGET = re2.compile(
 )
 """Losses beside these may rise while a model improves."""
 
+_SAID = re2.compile(
+    rb"\bI(?:'m|'ll|'ve|'d)? [a-z]|\b[Ll]et(?:'s| me)\b|\b[Mm]y [a-z]|[a-z]\?\W*$|```|<\|\w+\|>"
+    rb"|^\W{0,3}(?i:user|human|assistant)\b|^#{1,6} [A-Z][a-z]|(?:^|[^*])\*\*\w"
+)
+"""Signs that a person or a model says something: the first person, questions, roles, Markdown."""
+
 _RANK = re.compile(
     r"(?:.{0,60}?[-\s])??\W{0,3}?\[(?:rank|default|local_rank)[ :=]?\s?(\d{1,5})\]:?"
     r"|\W{0,3}(?:rank[ :=]?\s?(\d{1,5})(?=\W)|\d{1,5},(?:mpirank:)?(\d{1,5})(?:,[\w.-]{1,40})?\]<std\w{3}>"
@@ -115,6 +121,8 @@ class Reader:
         return tuple(sorted(filter(math.isfinite, times))[-100:])
 
     def _read_text(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:
+        if shape.is_said or self._belief.quotations.lines_left:
+            self._belief.quotations.hear(replica, is_said=shape.is_said)
         table = self._tables.get(replica)
         if not (
             shape.can_report
@@ -171,4 +179,5 @@ def _shape_of(key: bytes) -> Shape:
         can_fail=MAY_FAIL.search(key) is not None,
         has_moving_target=_MOVING_TARGET.search(key) is not None,
         may_be_pair=_PAIR.search(key) is not None,
+        is_said=_SAID.search(key) is not None,
     )

@@ -81,6 +81,8 @@ class Shape:
     has_moving_target: bool
     may_be_pair: bool
     """It ends with a name and a number, which counts in a block of values."""
+    is_said: bool
+    """It is said in a conversation: no program says "I", or asks."""
     layouts: list[Layout] = field(default_factory=list)
     is_known: bool = False
     """True from the second line on: an expression for a text that appears once would be wasted."""
