@@ -200,6 +200,10 @@ TOGETHER = {
         [f"INFO trainer step_done step={n} metrics.loss=2.{n} metrics.lr=0.1" for n in (10, 20)],
         [{"step": 10}, {"step": 20}],
     ),
+    "a key after a word": ([CLEAR, "epoch=2 done train_loss=0.35 val_loss=0.41"], [{"step": 1}, {"loss": 0.35, "eval_loss": 0.41}]),
+    "counts from zero": (
+        [f"[Epoch 0][Batch {n}], LR: 1.00E-03, Speed: 41.5 samples/sec" for n in (49, 99)], [{"step": 49}, {"step": 99}],
+    ),
     "a step in brackets": ([f"[1, {n}] loss: 2.5" for n in (2000, 4000)], [{"step": 2000}, {"step": 4000}]),
     "seconds a step": (["Step 100/900 | loss 2.5 | 1.2 s/step"], [{"step": 100, "total_steps": 900}]),
     "many values below a heading": (

@@ -56,7 +56,7 @@ def has_risen(readings: Iterable[Told], form: Form) -> bool:
     usual = min(rises)
     if any(rise % usual for rise in rises) and not usual % 1:
         return len(rises) > 5
-    is_round = not form.is_bare and any(after % 1 or after % usual in (0, 1) for _, after in pairs)
+    is_round = not form.is_bare and any(after % 1 or (after + 1) % usual < 3 for _, after in pairs)
     return is_round or len(rises) >= form.min_rises
 
 

@@ -423,7 +423,9 @@ def _name_measures(numbers: Sequence[_Number]) -> None:
     """Name numbers by the texts before them, those after them (``2.31 loss, 1e-4 LR``), or by their units."""
     for one in numbers:
         name = one.name.partition("/")[0] if one.is_fraction else one.name
-        one.meaning = None if one.unit == "%" else meaning(name, one.unit)
+        key = name.rpartition(" ")[2]  # of a structured log: "step_done train_loss=2.3"
+        told = meaning(name, one.unit) or (meaning(key, one.unit) if "_" in key else None)
+        one.meaning = None if one.unit == "%" else told
         if one.is_fraction and name.lower() == "episode":
             one.meaning = Meaning("epoch")
     if not any(one.field in MEASURES for one in numbers):
