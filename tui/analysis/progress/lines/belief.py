@@ -2,7 +2,7 @@
 
 A line whose form says so begins a training, and so does a count that rises in two lines. From then on, every
 line with a measure counts, also those before: they were held. Nothing depends on the order in which lines
-arrive, except which lines are below a heading.
+arrive, except which lines are below a heading, or below something that is said.
 """
 
 from __future__ import annotations

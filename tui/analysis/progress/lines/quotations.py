@@ -54,16 +54,16 @@ class Quotations:
             self.lines_left[told.replica] = BESIDE_LINES
             return []
         self.own[form.key] = True
+        self.newest.append(told.reading)
         return self._held.pop((told.replica, *form.key))
 
     def _is_next(self, reading: ParsedMetrics) -> bool:
         """Return True if a line counts what the training has reached, or will next, as an evaluation does."""
-        alike = [each.counted for each in self.newest if (each.step is None) == (reading.step is None)]
-        counts = [count for count in alike if count is not None]
-        if not counts or reading.counted is None:
-            return False
-        move = max((after - before for before, after in pairwise(counts)), default=0)
-        return 0 <= reading.counted - counts[-1] <= 2 * move
+        counts = [
+            each.counted or 0.0 for each in self.newest if (each.step is None) == (reading.step is None)
+        ]
+        move = max((after - before for before, after in pairwise(counts)), default=0.0)
+        return bool(counts) and 0 <= (reading.counted or 0.0) - counts[-1] <= 2 * move
 
 
 def _goes_on(held: list[_Held]) -> bool:
