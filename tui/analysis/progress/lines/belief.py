@@ -89,8 +89,6 @@ class Belief:
     def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
         block = self._replicas[told.replica]
-        if form.is_heading or (block.lines_left and not form.has_count):
-            return self._take(form, told, block)
         if form.key in self.quotations.own:
             self.quotations.newest.append(told.reading)
             return self._take(form, told, block)
@@ -124,11 +122,10 @@ class Belief:
         """Return a save beside a training's lines, or beside another: databases write checkpoints, too."""
         if self._trains:
             return [told]
-        block = self._replicas[told.replica]
         is_repeated = any(each.reading.checkpoint != told.reading.checkpoint for each in self._saves)
-        is_own = block.is_confirmed or (is_repeated and told.replica not in self.quotations.lines_left)
+        is_own = is_repeated and told.replica not in self.quotations.lines_left
         if self._plain or (told.reading.checkpoint and is_own):
-            return self._believe(told, block)
+            return self._believe(told, self._replicas[told.replica])
         if told.reading.checkpoint:
             _hold(self._saves, told)
         return []
@@ -137,18 +134,15 @@ class Belief:
         """Return True below a heading, where anything with a name and a number may be a value."""
         return self._replicas[replica].lines_left > 0
 
-    def trains(self) -> list[Told]:
-        """Return the readings that are believed because a training shows itself."""
-        self._trains = True
-        held = [*self._saves, *(before for kind in self._plain.values() for before in kind)]
-        self._saves.clear()
-        self._plain.clear()
-        return held
-
     def _believe(self, told: Told, block: Replica) -> list[Told]:
-        held, block.held = block.held, []
+        """Return a reading, and those that were held until a training shows itself."""
+        self._trains = True
         block.lines_left = 0
-        return [*self.trains(), *held, told]
+        plain = (before for kind in self._plain.values() for before in kind)
+        believed = [*self._saves, *plain, *block.held, told]
+        for held in (self._saves, self._plain, block.held):
+            held.clear()
+        return believed
 
     def _take_heading(self, form: Form, told: Told, block: Replica) -> list[Told]:
         reading = told.reading
@@ -161,12 +155,12 @@ class Belief:
             told = told._replace(reading=reading._replace(epoch=float(whole), whole_epochs=whole))
         values = [held.reading for held in block.held]
         has_values = any(map(measures_of, values)) or sum(len(each.metrics) for each in values) > 2
-        is_repeated = is_rising and (has_values or bool(self._saves))
         block.is_confirmed |= has_total or is_rising
-        is_believed = block.is_confirmed and (self._trains or is_repeated)
-        if not is_believed:
+        believed: list[Told] = []
+        if block.is_confirmed and (self._trains or self._saves or has_values):
+            believed = self._believe(told, block)
+        else:
             block.held = [told]
-        believed = self._believe(told, block) if is_believed else []
         block.lines_left = BLOCK_LINES
         return believed
 
