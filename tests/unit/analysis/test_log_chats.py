@@ -149,6 +149,7 @@ def test_evaluation_below_a_sample_is_the_training_s_if_it_is_at_its_step() -> N
 
 def test_training_is_read_where_nothing_is_said() -> None:
     assert len(believed(["Let me begin.", *["loading"] * 5, OWN[0]])) == 1
+    assert len(believed(["12:00:21.123456: I tensorflow/core/util/port.cc:113] oneDNN is on.", OWN[0]])) == 1
 
 
 def test_log_below_a_remark_is_read_once_it_is_long() -> None:
