@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from operator import itemgetter
+from typing import Any, TypeVar
 
 from api_client.models.metrics import (
     JobMetrics,
@@ -204,6 +205,53 @@ def value_now(series: Series, at: float | None) -> float | None:
     return value
 
 
+def _with_values_now(node: NodeSnapshot, at: float | None) -> NodeSnapshot:
+    utilization_now = tuple(value_now(series, at) for series in node.gpu_utilization)
+    memory_now = tuple(value_now(series, at) for series in node.gpu_memory)
+    return replace(
+        node,
+        gpu_utilization_now=utilization_now,
+        gpu_memory_now=memory_now,
+        mean_utilization_now=mean_known(utilization_now),
+        mean_memory_now=mean_known(memory_now),
+        cpu_now=value_now(node.cpu, at),
+        cpu_memory_now=value_now(node.cpu_memory, at),
+        disk_usage_now=value_now(node.disk_usage, at),
+        disk_utilization_now=value_now(node.disk_utilization, at),
+    )
+
+
+def metrics_until(metrics: MetricsSnapshot, time: float) -> MetricsSnapshot:
+    """Return the samples until a time, and the values that were current at the last of them."""
+    cut = _until(metrics, time)
+    nodes = [_until(node, time) for node in metrics.nodes]
+    nodes = [node for node in nodes if node.mean_utilization.times or node.cpu.times]
+    series = [each for node in nodes for each in (node.mean_utilization, node.cpu)] or [cut.cache_usage]
+    at = max((each.times[-1] for each in series if each.times), default=None)
+    return replace(
+        cut,
+        nodes=tuple(_with_values_now(node, at) for node in nodes),
+        cache_usage_now=value_now(cut.cache_usage, at),
+        cache_utilization_now=value_now(cut.cache_utilization, at),
+        at=at,
+        step_s=_newest_step_s(nodes),
+    )
+
+
+Samples = TypeVar("Samples", NodeSnapshot, MetricsSnapshot)
+
+
+def _until(samples: Samples, time: float) -> Samples:
+    changes: dict[str, Any] = {}
+    for field in fields(samples):
+        match getattr(samples, field.name):
+            case Series() as series:
+                changes[field.name] = series.until(time)
+            case (Series(), *_) as several:
+                changes[field.name] = tuple(series.until(time) for series in several)
+    return replace(samples, **changes)
+
+
 def mean_known(values: Iterable[float | None]) -> float | None:
     measured = [value for value in values if value is not None]
     return sum(measured) / len(measured) if measured else None
@@ -276,11 +324,6 @@ class _Buffers:
         gpus = tuple(sorted({gpu for _, gpu in self._buffers if gpu}, key=natural_key))
         utilization = tuple(self.series("gpu_utilization", gpu) for gpu in gpus)
         memory = tuple(self.series("gpu_memory_usage_bytes", gpu) for gpu in gpus)
-        cpu, cpu_memory = self.series("cpu_usage"), self.series("cpu_memory_usage_bytes")
-        disk_usage = self.series("ephemeral_storage_usage_bytes")
-        disk_utilization = self.series("ephemeral_storage_utilization")
-        utilization_now = tuple(value_now(series, at) for series in utilization)
-        memory_now = tuple(value_now(series, at) for series in memory)
         node = NodeSnapshot(
             name=name,
             gpus=gpus,
@@ -288,19 +331,12 @@ class _Buffers:
             gpu_memory=memory,
             mean_utilization=self.series("gpu_utilization"),
             mean_memory=self.series("gpu_memory_usage_bytes"),
-            cpu=cpu,
-            cpu_memory=cpu_memory,
-            disk_usage=disk_usage,
-            disk_utilization=disk_utilization,
-            gpu_utilization_now=utilization_now,
-            gpu_memory_now=memory_now,
-            mean_utilization_now=mean_known(utilization_now),
-            mean_memory_now=mean_known(memory_now),
-            cpu_now=value_now(cpu, at),
-            cpu_memory_now=value_now(cpu_memory, at),
-            disk_usage_now=value_now(disk_usage, at),
-            disk_utilization_now=value_now(disk_utilization, at),
+            cpu=self.series("cpu_usage"),
+            cpu_memory=self.series("cpu_memory_usage_bytes"),
+            disk_usage=self.series("ephemeral_storage_usage_bytes"),
+            disk_utilization=self.series("ephemeral_storage_utilization"),
         )
+        node = _with_values_now(node, at)
         if node != self._snapshot:
             self._snapshot = node
         return self._snapshot

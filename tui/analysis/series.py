@@ -73,6 +73,10 @@ class Series:
     def __len__(self) -> int:
         return len(self.times)
 
+    def until(self, time: float) -> Series:
+        stop = bisect_right(self.times, time)
+        return self if stop == len(self) else Series(self.name, self.times[:stop], self.values[:stop])
+
 
 EMPTY = Series("")
 

@@ -38,7 +38,7 @@ class RunFeed:
     may come from a proxy. Charts show the metrics of the last ``span``, or of the run. ``findings`` are those
     already known.
     ``recorded_progress`` reads the progress of a recording, whose log is too long to be folded for every
-    moment.
+    moment; ``metrics`` are those of the moment, if they are known.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class RunFeed:
         refresh: RefreshSettings | None = None,
         findings: tuple[HealthFinding, ...] = (),
         recorded_progress: Callable[[], Awaitable[ProgressSnapshot]] | None = None,
+        metrics: MetricsSnapshot | None = None,
     ) -> None:
         self._session = session
         self._publish_snapshot = publish
@@ -76,6 +77,9 @@ class RunFeed:
         self._metrics = RunMetrics(
             self._watcher, span, interval_s=self._intervals.metrics_s, take=lambda: self._got(METRICS)
         )
+        if metrics is not None:
+            self._metrics.snapshot = metrics
+            self._watcher.change(metrics_at=session.clock.now())
         self._on_log = on_log
         self._awaits_lines = False
         self._lines_awaited = Pause(session.clock)
@@ -145,6 +149,7 @@ class RunFeed:
             self._publish()
             self._lines_awaited.end()
         self._on_log(part)
+        self._note_moment()
 
     def _publish(self) -> None:
         run = self._watcher.update(
@@ -178,9 +183,9 @@ class RunFeed:
             self._charts_awaited.end()
 
     def _note_moment(self) -> None:
-        """Show a moment of a recording as soon as its progress and its charts are known."""
+        """Show a moment of a recording as soon as its progress, charts and newest lines are known."""
         run = self._watcher.snapshot
-        has_progress = self._recorded is not None or LOG in run.failing
+        has_progress = self._recorded_is_read or LOG in run.failing
         has_charts = run.metrics_at is not None or METRICS in run.failing
         if self._read_recorded is not None and has_progress and has_charts and not self._moment_read.is_set():
             self._moment_read.set()
@@ -248,6 +253,8 @@ class RunFeed:
 
     async def _follow_metrics(self) -> None:
         """Follow the metrics; restart for a new time range, keeping the old data until new data arrives."""
+        if self._watcher.snapshot.metrics_at is not None:
+            await self._moment_read.wait()  # those that are known may have fewer samples
         while True:
             async with asyncio.TaskGroup() as tasks:
                 following = tasks.create_task(self._retry_forever(self._metrics.follow, METRICS))
@@ -305,11 +312,7 @@ class RunMetrics:
         self._span = self._shown = span
         self._interval_s = interval_s
         self._take = take
-        self._fold = MetricsFold()
-
-    @property
-    def snapshot(self) -> MetricsSnapshot:
-        return self._fold.snapshot
+        self.snapshot = MetricsSnapshot()
 
     def set_span(self, span: timedelta | None, shown: timedelta | None) -> None:
         """Read another time range, of which charts show a part; the next ``follow`` does."""
@@ -342,9 +345,8 @@ class RunMetrics:
             interval_s=max(self._interval_s, new_step_s * (2 if is_large else 0.5)),
         )
         async for answer in stream:
-            await asyncio.to_thread(fold.fold, answer, step_s)
-            self._fold = fold
-            self._watcher.note_clock(fold.snapshot, fold.snapshot.step_s)
+            self.snapshot = await asyncio.to_thread(fold.fold, answer, step_s)
+            self._watcher.note_clock(self.snapshot, self.snapshot.step_s)
             self._watcher.change(metrics_at=self._clock.now())
             self._take()
             step_s = new_step_s
@@ -358,10 +360,11 @@ class RunMetrics:
         client, job = self._watcher.client, self._watcher.job
         if not self.snapshot.nodes:
             # show the newest metrics of many nodes first
+            newest = MetricsFold()
             async for answer in metrics_in_parts(
                 client, job, max(start, end - timedelta(minutes=5)), end, step_s
             ):
-                await asyncio.to_thread(self._fold.fold, answer, step_s)
+                self.snapshot = await asyncio.to_thread(newest.fold, answer, step_s)
                 self._take()
         async for answer in metrics_in_parts(client, job, start, end, step_s):
             await asyncio.to_thread(fold.add, answer, step_s)

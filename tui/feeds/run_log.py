@@ -133,11 +133,11 @@ class RunLog:
                 self._report_end(part.finished_job)
             else:
                 await self._take(part.entries)
-                read_part = None if part.caught_up else part.read_part or 0.0
-                self._publish(LogPart(part.entries, older=not part.caught_up, read_part=read_part))
                 if part.caught_up and not part.entries:  # new lines may come before
                     self.newest_is_read = True
                     caught_up.set()
+                read_part = None if part.caught_up else part.read_part or 0.0
+                self._publish(LogPart(part.entries, older=not part.caught_up, read_part=read_part))
 
     def _report_end(self, job: TrainingJob, *, settled: bool = False) -> None:
         self._begin()

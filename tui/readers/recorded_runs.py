@@ -18,7 +18,9 @@ from api_client.recordings.archive import RecordingError
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import Recording
 from api_client.replay import Replay
+from tui.analysis.node_metrics import MetricsSnapshot, metrics_until
 from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.recorded_index import Moment
 from tui.settings.runs import DEFAULT, RunSettings
 
@@ -37,6 +39,7 @@ class RecordedRun:
         self._turn = Lock()
         self.clock = clock
         self.begin, self.end = recording.begin, max(recording.begin, recording.until)
+        self._metrics, self._metrics_at = MetricsSnapshot(), self.begin
 
     @property
     def at(self) -> datetime:
@@ -50,6 +53,16 @@ class RecordedRun:
 
     def seek(self, at: datetime) -> None:
         self.clock.seek(min(max(at, self.begin), self.end))
+
+    @property
+    def metrics(self) -> MetricsSnapshot | None:
+        """All metrics until that moment, if they or those until a later one were kept."""
+        return metrics_until(self._metrics, self.at.timestamp()) if self.at <= self._metrics_at else None
+
+    def keep_metrics(self, run: RunSnapshot) -> None:
+        """Keep the metrics of a snapshot that has all until its moment, so those of earlier ones, too."""
+        if run.metrics is not None and run.metrics_at is not None and run.metrics_at >= self._metrics_at:
+            self._metrics, self._metrics_at = run.metrics, run.metrics_at
 
     async def progress(self) -> ProgressSnapshot:
         """Return the progress at that moment. Raises RecordingError if the analysis has ended."""

@@ -4,7 +4,7 @@ import pytest
 from metrics_payloads import START_S, payload, samples, series
 
 from api_client.models.metrics import JobMetrics
-from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
+from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot, metrics_until
 
 MINUTE = range(0, 60, 5)
 TEN_MINUTES = range(0, 600, 5)
@@ -94,3 +94,15 @@ def test_samples_as_far_apart_as_asked_for_are_all_kept_though_they_come_twice()
     folding = MetricsFold()
     folding.fold(payload({"node-0": series(times, lambda at: at / 6000)}), 60.0)
     assert len(folding.snapshot.nodes[0].gpu_utilization[0]) == 100
+
+
+def test_metrics_until_a_time_are_those_of_answers_until_then():
+    def answer(*ends):
+        nodes = {f"node-{number}": series(range(0, end, 5), float) for number, end in enumerate(ends)}
+        late = {"node-9": series(range(400, ends[0], 5))} if ends[0] > 400 else {}
+        return payload(nodes | late) if ends[0] else payload({})
+
+    whole = fold(answer(600, 200))
+    assert metrics_until(whole, START_S + 600) == whole
+    assert metrics_until(whole, START_S + 299) == fold(answer(300, 200))
+    assert metrics_until(whole, START_S - 1).nodes == ()

@@ -184,6 +184,7 @@ class JobScreen(AppScreen):
     def _new_feed(self, span_s: float | None, **more: Any) -> RunFeed:
         if self._recorded is not None:
             more["recorded_progress"] = self._recorded.progress
+            more["metrics"] = self._recorded.metrics
         return self._feed_with(
             self.job,
             publish=self.publish,
@@ -222,6 +223,8 @@ class JobScreen(AppScreen):
     def take(self, snapshot: RunSnapshot) -> None:
         self.job = snapshot.job
         self._newest = snapshot
+        if self._recorded is not None and self.metrics.view.window.span is None:
+            self._recorded.keep_metrics(snapshot)
         if not self.is_covered:
             self._show(snapshot)
         self.post_message(messages.RunChecked(snapshot, all_checked=is_all_checked(snapshot)))
