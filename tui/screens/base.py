@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.reactive import var
@@ -143,6 +143,11 @@ class AppScreen(OpenedWhole, Screen[None]):
             (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS), self.app.size, strict=True
         ):
             self.add_class(*[name for least, name in points or () if cells >= least][-1:], update=False)
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.ScreenResume) and not self.stack_updates:
+            event.refresh_styles = False  # all widgets were styled when they were mounted just now
+        await super().on_event(event)
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="header")
