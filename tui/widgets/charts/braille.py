@@ -129,15 +129,11 @@ def dot_columns(
     before_column = before_row = 0
     alone = False
     for column, low, high, opening, closing, joined in spans:
-        if low == high:
-            low_row = high_row = opening_row = closing_row = row_of(low)
-        else:
-            low_row, high_row, opening_row, closing_row = (
-                row_of(low),
-                row_of(high),
-                row_of(opening),
-                row_of(closing),
-            )
+        low_row = high_row = row_of(low)
+        if low != high:
+            high_row = row_of(high)
+        opening_row = low_row if opening == low else high_row if opening == high else row_of(opening)
+        closing_row = low_row if closing == low else high_row if closing == high else row_of(closing)
         if alone and not joined:
             _spot(bits, before_column, before_row, columns, last_row)
         alone = not joined

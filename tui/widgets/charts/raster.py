@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
 from statistics import median
 
 from tui.analysis.series import Series, logarithmic, smoothed
@@ -103,27 +102,26 @@ class Canvas:
             self._line = line
             self._heights = [(level + 1) // braille.DOTS_PER_CELL_Y for level in levels]
 
-    def draw(self, role: Role, bits: Dots) -> list[braille.Cell]:
+    def draw(self, role: Role, bits: Dots) -> None:
         """Draw dots over what is there: two colors cannot share a cell."""
-        cells = braille.cells(bits, self.rows)
-        for row, column, character in cells:
+        for row, column, character in braille.cells(bits, self.rows):
             self.characters[row][column], self.roles[row][column] = character, role
-        return cells
 
     def draw_lines(self, lines: Mapping[Role, Dots], *, take_turns: bool) -> dict[Role, list[braille.Cell]]:
         """Draw lines over what is there: each over those before, or in cells that they share in turns.
 
         Of two lines that coincide, both are seen then; one so short that it never has a turn is on top.
         """
-        cells = {role: self.draw(role, bits) for role, bits in lines.items()}
+        cells = {role: braille.cells(bits, self.rows) for role, bits in lines.items()}
         sharing: dict[tuple[int, int], list[tuple[str, Role]]] = {}
-        for role, drawn in cells.items() if take_turns and len(cells) > 1 else ():
+        for role, drawn in cells.items():
             for row, column, character in drawn:
                 sharing.setdefault((row, column), []).append((character, role))
         for (row, column), sharers in sharing.items():
-            turn = sharers[column // 2 % len(sharers)]  # two cells long, so that the colors are told apart
-            self.characters[row][column], self.roles[row][column] = turn
-        for role, bits in lines.items() if sharing else ():
+            # turns are two cells long, so that the colors are told apart
+            turn = column // 2 % len(sharers) if take_turns else -1
+            self.characters[row][column], self.roles[row][column] = sharers[turn]
+        for role, bits in lines.items() if take_turns else ():
             if not any(self.roles[row][column] == role for row, column, _ in cells[role]):
                 self.draw(role, bits)
         return cells
@@ -139,8 +137,8 @@ class Canvas:
                 f"{AREA}:{self._line}:{role}" if row >= self.rows - height else role
                 for role, height in zip(roles, self._heights, strict=True)
             ]
-            runs = groupby(zip(characters, shown, strict=True), itemgetter(1))
-            lines.append([("".join(text for text, _ in cells), role) for role, cells in runs])
+            runs = [(role, list(columns)) for role, columns in groupby(range(self.width), shown.__getitem__)]
+            lines.append([("".join(characters[run[0] : run[-1] + 1]), role) for role, run in runs])
         return lines
 
 
