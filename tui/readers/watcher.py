@@ -24,7 +24,7 @@ from api_client.errors import (
     Unauthorized,
 )
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
-from tui.analysis.checkpoints.facts import checkpoint_facts
+from tui.analysis.checkpoints.facts import newest_of, sync_state
 from tui.analysis.connection import CHECKPOINTS, METRICS, ClockOffset
 from tui.analysis.cost import price_of
 from tui.analysis.health.checkpoint_faults import checkpoint_faults
@@ -255,11 +255,12 @@ RECORD_NAME = "trainer_state.json"
 
 async def kept_losses_of(client: TrainingClient, job: TrainingJob, found: Sequence[Checkpoint]) -> KeptLosses:
     """Return the losses stored with the newest complete checkpoint. Unreadable ones count as not stored."""
-    finished = [fact.checkpoint for fact in checkpoint_facts(found) if fact.sync != "uploading"]
-    if len(finished) < 2:
+    finished = [checkpoint for checkpoint in found if sync_state(checkpoint) != "uploading"]
+    newest = newest_of(finished)
+    if newest is None or len(finished) < 2:
         return KeptLosses()  # It takes at least two checkpoints to have a best one.
     try:
-        file = await _newest_record(client, job, finished)
+        file = await _record_of(client, job, newest)
         if file is None:
             return KeptLosses()
         state = await client.checkpoint_contents.trainer_state(job.project_id, job.id, file)
@@ -268,10 +269,10 @@ async def kept_losses_of(client: TrainingClient, job: TrainingJob, found: Sequen
     return KeptLosses(state.curve("loss"), state.curve("eval_loss"))
 
 
-async def _newest_record(
-    client: TrainingClient, job: TrainingJob, finished: Sequence[Checkpoint]
+async def _record_of(
+    client: TrainingClient, job: TrainingJob, checkpoint: Checkpoint
 ) -> CheckpointFile | None:
-    newest = next(fact.name for fact in checkpoint_facts(finished) if fact.is_newest)
+    newest = checkpoint.checkpoint_id
     record_path = f"{newest}/{RECORD_NAME}" if newest != "." else RECORD_NAME
     places = itertools.count(1)
     async for file in client.checkpoints.files(job.project_id, job.id):

@@ -154,6 +154,11 @@ def _by_step(series: Series, progress: ProgressSnapshot, *, whole: bool) -> Step
     return [(round(step), value) for step, value in zip(over.times, over.values, strict=True)]
 
 
+def newest_of(checkpoints: Iterable[Checkpoint]) -> Checkpoint | None:
+    """Return the newest, the last of those that are equally new."""
+    return max(reversed([*checkpoints]), key=_time_and_step, default=None)
+
+
 def newest_sound(facts: Iterable[CheckpointFacts]) -> CheckpointFacts | None:
     """Return the newest stored checkpoint that has no known fault."""
     sound = (fact for fact in facts if fact.fault is None and fact.sync != "uploading")
@@ -204,9 +209,7 @@ def checkpoint_facts(
     scores = by_evaluation if has_evaluations else by_training
     if not evaluations:
         unknown = {index for index in unknown_losses if by_training[index] is None}
-    newest = max(
-        range(len(steps)), key=lambda index: (_time_and_step(checkpoints[index]), index), default=None
-    )
+    newest = newest_of(checkpoints)
     fault_of = [(faults or NO_FAULTS).get(saved_key(checkpoint)) for checkpoint in checkpoints]
     for index, fault in enumerate(fault_of):
         if fault is not None and fault.kind.loss == "not finite":
@@ -229,7 +232,7 @@ def checkpoint_facts(
             evaluation=by_evaluation[index],
             reward=rewards[index],
             score=scores[index],
-            is_newest=index == newest,
+            is_newest=checkpoint is newest,
             is_best=index == best,
             fault=fault_of[index],
             is_checked=faults is not None and saved_key(checkpoint) in faults,

@@ -103,13 +103,11 @@ class CheckpointPane(Vertical):
         unread = unread_steps(progress, whole=run.log_read) if progress is not None else ()
         made_of = (run.checkpoints, *losses, unread, run.kept_losses, run.faults, run.log_read)
         is_due = self._filled_at is None or run.at - self._filled_at >= FILL_INTERVAL
-        is_hurried = (
-            before is None or before.checkpoints != run.checkpoints or len(run.checkpoints or ()) < MANY
-        )
-        if made_of != self._made_of and is_hurried:
+        is_new = before is None or before.checkpoints != run.checkpoints
+        if made_of != self._made_of and len(run.checkpoints or ()) < MANY:
             self._made_of = made_of
             self._take_facts(rows_by_key(facts_of_run(run)), run.at)
-        elif made_of != self._made_of and is_due:
+        elif made_of != self._made_of and (is_new or is_due):
             self._made_of, self._filled_at = made_of, run.at
             run_in_background(self, partial(self._judge, run, made_of), "checkpoints", group="judge")
         elif is_due:
