@@ -29,8 +29,8 @@ from terminal import ROOT, Terminal, dashboard, nobody
 JOB = "llama-70b-sft-v3"
 ROUNDS = 3
 RECORDING_CAUSE = (
-    "most of it is imports: half is those of Home, textual's and pydantic's among them, a quarter those"
-    " of the job's screen; leet is a compiled program"
+    "measured: half is imports, textual's and pydantic's among them, an eighth reading samples and lines, the"
+    " rest is mounting, styling and painting Home and the job's screen; leet is a compiled program"
 )
 ROWS_CAUSE = (
     "sampled: half folds 124,700 lines, three tenths request and decode them, the rest is health checks,"
