@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from api_client.clock import epoch_ns
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import CHECKPOINTS, JOB, Recording
 from api_client.replay import Replay
@@ -23,12 +24,13 @@ from support.remotes import remote_of
 from support.waiting import POLL_EVERY_S, until
 from tui.actions import JOB_TABS
 from tui.analysis.connection import LOG
+from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import is_all_checked
 from tui.app import BtTuiApp
 from tui.commands.app.open import settings_of
 from tui.commands.support.options import CommandSettings
-from tui.readers.recorded_runs import OpenRecordings
+from tui.readers.recorded_runs import OpenRecordings, RecordedRun
 from tui.readers.recorder import Recorder
 from tui.screens.compare import CompareRunsScreen
 from tui.screens.files.screen import FilesScreen
@@ -97,6 +99,27 @@ async def test_what_was_not_recorded_is_no_error(tmp_path: Path) -> None:
         await pilot.press("4")
         await until(pilot, lambda: "The checkpoints were not recorded." in text_of(app))
         assert "Stale" not in text_of(app)
+
+
+async def test_home_below_a_recorded_job_is_read_once_it_is_shown(path: Path) -> None:
+    async with dashboard([path], at(2500)) as (app, pilot):
+        await until(pilot, lambda: _is_read(app, at(2500)))
+        home = next(screen for screen in app.screen_stack if isinstance(screen, HomeScreen))
+        assert home.snapshot is None
+        await pilot.press("escape")
+        await until(pilot, lambda: home.snapshot is not None and len(home.snapshot.jobs) == 1)
+
+
+def test_kept_metrics_are_known_at_earlier_moments_only(path: Path) -> None:
+    with Recording(path) as recording:
+        run = RecordedRun(recording, Playback(recording.begin, recording.until, at=at(2000)))
+        samples = MetricsFold().fold(recording.metrics.select(0, epoch_ns(at(2000)), step_s=60))
+        run.keep_metrics(RunSnapshot(run.job, run.at, run.at, metrics=samples, metrics_at=run.at))
+        assert run.metrics == samples
+        run.seek(at(1000))
+        assert run.metrics is not None and run.metrics.at == at(960).timestamp()
+        run.seek(at(2500))
+        assert run.metrics is None
 
 
 @pytest.mark.proves("docs/recordings.md", "What was known at a point in time")
