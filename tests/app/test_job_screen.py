@@ -52,6 +52,13 @@ async def test_background_work_is_not_described_by_its_data() -> None:
     assert len(worked_on) == 1
 
 
+async def test_screen_has_the_classes_of_its_size_before_its_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    classes: list[frozenset[str]] = []
+    monkeypatch.setattr(JobScreen, "on_screen_resume", lambda screen: classes.append(screen.classes))
+    async with opened(job_view(), (120, 40)):
+        assert {"-wide", "-tall"} <= classes[0]
+
+
 async def test_job_below_another_screen_is_drawn_again_once_that_has_closed() -> None:
     app = job_view()
     async with opened(app) as pilot:
