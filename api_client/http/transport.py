@@ -233,6 +233,7 @@ class Transport:
                 content = await response.aread()
             finally:
                 await response.aclose()
+                del response.stream  # It refers back: only a search for garbage would free the content.
             if not response.is_success:
                 raise failures.from_answer(response, content, self._remote, host, line, self._clock.now())
             return content, response.headers.get("content-type", "")

@@ -1,6 +1,7 @@
 """How requests are sent, repeated, redirected and told about."""
 
 import asyncio
+import gc
 import gzip
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -82,6 +83,22 @@ async def test_a_single_call_may_have_a_policy_of_its_own() -> None:
     with pytest.raises(ServerFault):
         await world.client.jobs.get("p", "j", retry=ONCE)
     assert len(world.server.requests) == 1
+
+
+async def test_answer_is_freed_without_a_search_for_garbage() -> None:
+    def answers() -> int:
+        return sum(isinstance(each, httpx.Response) for each in gc.get_objects())
+
+    world = World(PROJECTS)
+    await world.client.projects.list()
+    gc.collect()
+    gc.disable()
+    try:
+        before = answers()
+        await world.client.projects.list()
+        assert answers() == before
+    finally:
+        gc.enable()
 
 
 async def test_redirects_within_the_server_are_followed_with_the_key() -> None:
