@@ -7,7 +7,9 @@ import random
 
 import pytest
 
+from api_client.models.logs import NS_PER_S
 from support.log_reading import believed
+from tui.analysis.progress.lines.reader import Reader
 
 SENTENCES = """At step {n} the loss was {x}, so I would lower the learning rate to {x}.
 Step {n}: reduce the loss by a factor of {n}.
@@ -150,6 +152,26 @@ def test_evaluation_below_a_sample_is_the_training_s_if_it_is_at_its_step() -> N
 def test_training_is_read_where_nothing_is_said() -> None:
     assert len(believed(["Let me begin.", *["loading"] * 5, OWN[0]])) == 1
     assert len(believed(["12:00:21.123456: I tensorflow/core/util/port.cc:113] oneDNN is on.", OWN[0]])) == 1
+
+
+def test_log_below_a_remark_is_read_at_once_if_it_takes_its_time() -> None:
+    reader = Reader()
+    reader.read("Let me begin.")
+    told = [reader.read(line, at_ns=11 * NS_PER_S * index) for index, line in enumerate(OWN[:3])]
+    assert [len(each) for each in told] == [0, 2, 1]
+
+
+def test_script_that_says_what_it_does_is_read() -> None:
+    assert len(believed(["This script trains a model on the digits.", "It saves the weights.", *OWN])) == len(
+        OWN
+    )
+
+
+def test_values_below_a_heading_are_its_own_whatever_is_said() -> None:
+    lines = []
+    for epoch in (1, 2):
+        lines += ["Is this the best model of this run?", f"Epoch {epoch}", f"train_loss 0.{epoch}5"]
+    assert [told.at_ns for told in believed(lines)] == [1, 2, 4, 5]
 
 
 def test_log_below_a_remark_is_read_once_it_is_long() -> None:

@@ -89,6 +89,8 @@ class Belief:
     def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
         block = self._replicas[told.replica]
+        if form.is_heading or (block.lines_left and not form.has_count):
+            return self._take(form, told, block)
         if form.key in self.quotations.own:
             self.quotations.newest.append(told.reading)
             return self._take(form, told, block)

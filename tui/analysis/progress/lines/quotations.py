@@ -2,7 +2,7 @@
 
 A training prints one kind of line again and again. Who quotes it says something first, shows a few lines, and
 says something else. So a kind of line that first appears right below something said waits: until it appears
-elsewhere, is long, or its count has risen across what is said in between, as beside samples of a model.
+elsewhere, is long, takes its time, or its count has risen across what is said, as beside samples of a model.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import deque
 from itertools import pairwise
 from typing import NamedTuple
 
+from api_client.models.logs import NS_PER_S
 from tui.analysis.bounded import Bounded
 from tui.analysis.progress.lines.reading import ParsedMetrics, Told
 from tui.analysis.progress.lines.template import Form
@@ -67,7 +68,11 @@ class Quotations:
 
 
 def _goes_on(held: list[_Held]) -> bool:
-    """Return True if lines are too many for a quotation, or count on across what is said."""
+    """Return True if lines are too many or too slow for a quotation, or count on across what is said."""
     counts = [each.told.reading.counted or 0.0 for each in held]
     is_rising = all(before < after for before, after in pairwise(counts))
-    return len(held) > 16 or (is_rising and len({each.below for each in held}) > 2)
+    is_slow = any(
+        after.below == before.below and after.told.at_ns - before.told.at_ns > 10 * NS_PER_S
+        for before, after in pairwise(held)
+    )
+    return len(held) > 16 or is_slow or (is_rising and len({each.below for each in held}) > 2)
