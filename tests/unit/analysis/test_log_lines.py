@@ -204,6 +204,9 @@ TOGETHER = {
     "counts from zero": (
         [f"[Epoch 0][Batch {n}], LR: 1.00E-03, Speed: 41.5 samples/sec" for n in (49, 99)], [{"step": 49}, {"step": 99}],
     ),
+    "batches of an epoch, and their share": (
+        ["Train: 12 [ 550/1251 ( 44%)]  Loss: 3.417 (3.39)  LR: 4.811e-04"], [{"epoch_step": 550, "epoch_steps": 1251}],
+    ),
     "a step in brackets": ([f"[1, {n}] loss: 2.5" for n in (2000, 4000)], [{"step": 2000}, {"step": 4000}]),
     "seconds a step": (["Step 100/900 | loss 2.5 | 1.2 s/step"], [{"step": 100, "total_steps": 900}]),
     "many values below a heading": (

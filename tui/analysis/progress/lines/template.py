@@ -514,9 +514,8 @@ def _counter(
         # Such a name says only what goes on: "Training [110/125000]".
         is_free = one.is_fraction and one.meaning is None and one.name.lower() in TRAINING | EVALUATION | {""}
         if is_free and begun is not None and index > begun:
-            is_of_samples = "%" in one.after[:8] or (
-                index + 1 < len(numbers) and numbers[index + 1].unit == "%"
-            )
+            is_share = "%" in one.after[:8] or (index + 1 < len(numbers) and numbers[index + 1].unit == "%")
+            is_of_samples = is_share and "epoch" in numbers[begun].name.lower()
             return (None if is_of_samples else index), False
         if is_free and begun is None and "step" not in fields and fields & LOSSES:
             return index, False
