@@ -84,6 +84,8 @@ class Belief:
         self._bare = _by_kind()
         """Readings of other lines, which count only if they rise themselves."""
         self._saves: list[Told] = []
+        self._bars: Bounded[int | None, bool] = Bounded(64)
+        """Totals of short bars that were seen on their way."""
         self._replicas: Bounded[str, Replica] = Bounded(MAX_KINDS, Replica)
 
     def take(self, form: Form, told: Told) -> list[Told]:
@@ -99,8 +101,10 @@ class Belief:
 
     def _take(self, form: Form, told: Told, block: Replica) -> list[Told]:
         if form.is_lone_bar and _duration_s(told.reading) < MIN_LONE_BAR_S:
-            if told.reading.step == told.reading.total_steps:
+            is_over = told.reading.step == told.reading.total_steps
+            if is_over and told.reading.total_steps not in self._bars:
                 return []
+            self._bars[told.reading.total_steps] = True
             if not self._trains:
                 _hold(self._plain[form.key], told)
                 return []
