@@ -264,8 +264,8 @@ MEMORY = Check(
     leaking_memory,
     needs="memory of a GPU or node above 70% that has grown in each quarter of the window and will be full"
     " before the run ends. A warning after half an hour of growth of GPU memory; of a node's after two"
-    " hours, or half an hour and as long as it will take to be full; in the first two epochs after three hours"
-    " if that of all nodes grows from the start, as caches do; or from 95% on.",
+    " hours, or half an hour and as long as it will take to be full; in the first two epochs after three"
+    " hours if that of all nodes grows from the start, as caches do; or from 95% on.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth, up to its highest"
     " level since the last restart. To a remark (info): memory of steps that take longer than before.",
     costs="nothing until memory is full, then the work since the last checkpoint",
