@@ -38,9 +38,10 @@ _RAISED = re.compile(
 )
 _HARMLESS = re.compile(
     r"Unable to register cu\w{1,40} (?:plugin )?factory|computation placer already registered"
-    r"|fatal: not a git repository"
+    r"|fatal: not a git repository|\bslow_operation_alarm\.cc"
 )
-"""Errors of runs that are well: TensorFlow prints some when imported, trackers ask git for a commit."""
+"""Errors of runs that are well: TensorFlow prints some when imported, XLA while it compiles, trackers ask
+git for a commit."""
 _VAGUE = re.compile(r"^.{0,60}?Traceback \(most recent|Root Cause|ChildFailedError")
 
 

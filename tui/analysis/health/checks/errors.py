@@ -120,8 +120,12 @@ CHECK = Check(
             others=tuple((at, f"[{at}.1] NVRM: Xid (PCI:0000:9b:00): 92, pid=71") for at in (6000, 6600)),
         ),
         Example(
-            "what TensorFlow always prints",
-            others=((600, "E0302 08:02:11.120101 cuda_dnn.cc:8310] Unable to register cuDNN factory"),),
+            "what TensorFlow always prints, and XLA while it compiles",
+            stops_s=0,
+            others=(
+                (600, "E0302 08:02:11.120101 cuda_dnn.cc:8310] Unable to register cuDNN factory"),
+                (700, "E0302 08:03:51.586937    4000 slow_operation_alarm.cc:73] ****************"),
+            ),
         ),
     ),
 )

@@ -36,7 +36,7 @@ from tui.text.units import BYTES_PER_MIB, bytes_iec, duration, percent
 _PARTS, _STEADY = 4, 0.4
 """Steady growth has this share of its mean in each part of the window."""
 
-_LEAK_S = 30 * MINUTE_S
+_LEAK_S = 45 * MINUTE_S
 """What has grown for so long without slowing down goes on."""
 
 _NEARLY_FULL, _TOOTH_S = 0.95, 3 * HOUR_S
@@ -263,9 +263,9 @@ MEMORY = Check(
     GrowthLimits,
     leaking_memory,
     needs="memory of a GPU or node above 70% that has grown in each quarter of the window and will be full"
-    " before the run ends. A warning after half an hour of growth of GPU memory; of a node's after two"
-    " hours, or half an hour and as long as it will take to be full; in the first two epochs after three"
-    " hours if that of all nodes grows from the start, as caches do; or from 95% on.",
+    " before the run ends. A warning after 45 minutes of growth of GPU memory; of a node's after two hours,"
+    " or 45 minutes and as long as it will take to be full; in the first two epochs after three hours if that"
+    " of all nodes grows from the start, as caches do; or from 95% on.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth, up to its highest"
     " level since the last restart. To a remark (info): memory of steps that take longer than before.",
     costs="nothing until memory is full, then the work since the last checkpoint",

@@ -166,18 +166,17 @@ def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
     is_held = run.is_held()
     factor = run.eased(limits.loss_factor, 1.0, held=is_held)
     norms = rise_of(since_start(run.progress.grad_norm_series, run.attempt_since), _SURE)
-    # Gradients that have grown, too, make less of a rise sure.
-    factor = factor if norms is None else math.sqrt(factor)
-    rise = rise_of(since_start(run.progress.loss_series, run.attempt_since), factor)
+    rise = rise_of(since_start(run.progress.loss_series, run.attempt_since), math.sqrt(factor))
     if rise is None or _is_by_design(run, rise) or _has_come_back_before(rise):
         return
     is_sure = rise.now > rise.best + (_SURE - 1) * abs(rise.best)
-    if is_held or _is_divergence(rise, is_sure, norms):
+    is_high = rise.now > rise.best + (factor - 1) * abs(rise.best)
+    if is_held or _is_divergence(rise, is_high, is_sure, norms):
         text = f"loss diverging: {number(rise.now)}, was {number(rise.best)}"
         yield run.finding("critical" if is_sure else "warning", text, since_s=rise.since)
 
 
-def _is_divergence(rise: Rise, sure: bool, norms: Rise | None) -> bool:
+def _is_divergence(rise: Rise, high: bool, sure: bool, norms: Rise | None) -> bool:
     """Return True if a rise is more than harder data, which jumps once and is then learned."""
     count, thirds = len(rise.risen), level_between(rise.risen, 3)
     comes_back = thirds[-1] < max(thirds) - _RECOVERED * (max(thirds) - rise.best)
@@ -191,11 +190,15 @@ def _is_divergence(rise: Rise, sure: bool, norms: Rise | None) -> bool:
     grows = count >= 3 * NEWEST and thirds == sorted(thirds) and thirds[-1] > thirds[0] + least
     first = median(rise.values[: 4 * NEWEST])
     if not grows:  # This may be harder data, or another objective.
-        return ((sure and rise.now > 0.9 * first) or norms is not None) and count >= 10 * NEWEST
+        return high and ((sure and rise.now > 0.9 * first) or norms is not None) and count >= 10 * NEWEST
+    # What rises ever faster is no change of the data, nor is what takes the gradients along.
+    bend = thirds[0] - 2 * thirds[1] + thirds[2]
+    if norms is not None or bend > max(error, 0.05 * (thirds[-1] - rise.best)):
+        return True
     # A rise within this part of the time before is no slow change of the data.
     is_fast = 5 * count < len(rise.values)
     # Data that slowly becomes harder raises a loss less than to its double.
-    return sure or norms is not None or rise.now > first or is_fast or rise.now > 2.0 * rise.best > 0
+    return high and (sure or rise.now > first or is_fast or rise.now > 2.0 * rise.best > 0)
 
 
 def rise_of(series: Series, factor: float) -> Rise | None:
@@ -278,14 +281,14 @@ DIVERGING = Check(
     needs="the median of the newest losses `loss_factor` times the best level of the run and beyond the"
     " noise of single losses (the more these differ, the more of them must show it), and a sign that it is"
     " no harder data: it still grows, and does so fast, beyond the first losses, or to twice the best"
-    " level; or gradients are three times as large as usual; or it has been three times the best level, and"
-    " as high as the first losses, for long. Gradients alone are no sign.",
+    " level; or it has been three times the best level, and as high as the first losses, for long. The root"
+    " of `loss_factor` is enough if it grows ever faster, or gradients are three times as large as usual.",
     excused="a loss that is coming back, or came back from a rise as high and as long; a rise of less than"
     " 0.1, a learning rate that has become 0, a count of steps that begins again, and a"
     " restart. With rewards, an adversary, or losses below zero, only a loss far outside"
     " of all that the run has seen counts.",
     ends="when the loss is back near its best level",
-    costs="all that is computed from then on, unless the loss recovers",
+    costs="all from then on, unless the loss recovers",
     covered_by=frozenset({"loss-not-finite"}),
     examples=(
         Example(
@@ -300,6 +303,17 @@ DIVERGING = Check(
             "loss diverging: ",
             minutes=180,
             loss=lambda step: 0.9 + 2.6 / (1 + step / 40) + max(0, step - 500) * 0.0032,
+        ),
+        Example(
+            "a loss that rises faster and faster",
+            "loss diverging: ",
+            minutes=240,
+            loss=lambda step: 2.2 + 4 * 0.98**step + 0.9 * (max(0, step - 700) / 740) ** 2,
+        ),
+        Example(
+            "data that slowly become harder",
+            minutes=240,
+            loss=lambda step: 2.2 + 4 * 0.98**step + 0.9 * max(0, step - 700) / 740,
         ),
         Example(
             "a loss that rises with the gradients",
