@@ -24,6 +24,7 @@ from tui.analysis.why.explanation import Clue, Section
 from tui.app import BtTuiApp
 from tui.cli import main
 from tui.feeds.why import WhyView
+from tui.readers.why import Evidence
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.header import RunHeader
 from tui.screens.job.screen import JobScreen
@@ -118,6 +119,14 @@ async def test_keys_of_no_use_on_why_say_why_and_are_not_offered() -> None:
         said = [notice.message for notice in app._notifications]
         assert said == ["There is no other problem to explain.", "The job is still running."]
         assert "next problem" not in text_of(app).splitlines()[-1]
+
+
+async def test_evidence_explains_the_newest_state_of_its_finding() -> None:
+    shown = sick_run("straggler")
+    found = shown.findings[0]
+    explained = await Evidence(replace(found, text="slow", since=None), ()).explain(shown)
+    assert found.since is not None and explained.finding == found
+    assert "lost so far" in " ".join(explained.facts)
 
 
 async def test_only_the_finding_has_its_color_not_the_warnings_that_prove_it() -> None:

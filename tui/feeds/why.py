@@ -84,7 +84,7 @@ class WhyFeed(SnapshotFeed[WhyView]):
             metrics = await HealthMetrics(client, self._run.job).poll(self._session.clock.now())
             self._run = replace(self._run, health_metrics=metrics)
         evidence = await read_evidence(client, self._run, self.snapshot.problems[position])
-        # explain again until checkpoints and cost are known
+        # explain again until checkpoints, cost and onset are known
         for _ in range(10):
             latest = self._latest() or self._run
             run = replace(latest, health_metrics=latest.health_metrics or self._run.health_metrics)
@@ -92,7 +92,9 @@ class WhyFeed(SnapshotFeed[WhyView]):
             if position != self.snapshot.place or explanations is not self._known:
                 return
             self._change(explanation=explanations[position], error="")
-            if run.history_known and run.checkpoints is not None:
+            found = explanations[position].finding
+            is_dated = found is None or found.since is not None
+            if run.history_known and run.checkpoints is not None and is_dated:
                 return
             await self._pause(1.0)  # a job that was just opened has not read what it costs
 

@@ -25,8 +25,10 @@ class Evidence:
     unread: Sequence[str] = ()
 
     async def explain(self, run: RunSnapshot) -> Explanation:
-        """Explain the finding with what is known of the run by now."""
-        explanation = await asyncio.to_thread(explain, run, self.finding, self.lines)
+        """Explain the finding with what is known of it, and of the run, by now."""
+        newest = {finding.key: finding for finding in run.findings}
+        finding = self.finding and newest.get(self.finding.key, self.finding)
+        explanation = await asyncio.to_thread(explain, run, finding, self.lines)
         return replace(explanation, facts=(*explanation.facts, *self.unread))
 
 
