@@ -61,9 +61,8 @@ class Frame:
 
     ``over_time`` shows each node's history, from ``start`` to ``end`` (epoch seconds), instead of its GPUs:
     the lowest value of each cell if ``low_is_bad``, else the highest. A value of ``full`` is a share of 1.
-    ``facts`` are the headings of the columns beside the cells, ``remark`` a note on all nodes. ``live`` is
-    False for an ended run, whose cells all have the color of a busy GPU: nothing needs attention.
-    ``empty_text`` stands in for nodes.
+    ``facts`` are the headings of the columns beside the cells. ``live`` is False for an ended run, whose
+    cells all have the color of a busy GPU: nothing needs attention. ``empty_text`` stands in for nodes.
     """
 
     title: str = ""
@@ -74,7 +73,6 @@ class Frame:
     live: bool = True
     low_is_bad: bool = True
     facts: tuple[str, ...] = ()
-    remark: str = ""
     empty_text: str = "reading…"
 
 
@@ -276,9 +274,8 @@ class NodeGrid:
         counts = Counter(row.sign for row in rows if row.sign)
         # Put the signs of unhealthy nodes first: what does not fit is left out on the right.
         signs = "".join(f"  {sign}{count}" for sign, count in counts.items())
-        remark = f"  {sanitize(frame.remark)}" if frame.remark else ""
         mean = percent(sum(mean for mean, _ in means) / len(means))
-        return [f" {mean}", signs, f"  {word} {percent(worst)} {name}", remark]
+        return [f" {mean}", signs, f"  {word} {percent(worst)} {name}"]
 
     def footer(self, index: int) -> list[Glyph]:
         """Return the details of a node."""

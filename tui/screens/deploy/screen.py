@@ -67,7 +67,7 @@ class DeployScreen(Recolored, AppScreen):
 
     snapshot: var[DeploySnapshot] = var(DeploySnapshot(), init=False)
     config_form: var[str] = var("", init=False)
-    """The form in which the review shows the config: a key of ``Review.forms``; empty: not at all."""
+    """The form of the config that was asked for: a key of ``Review.forms``; empty: none was."""
 
     def __init__(self, feed_with: MakeFeed, remote_name: str) -> None:
         super().__init__(feed_with)
@@ -120,8 +120,7 @@ class DeployScreen(Recolored, AppScreen):
         self._show_review(self.snapshot.form)
 
     def on_resize(self) -> None:
-        if self.size.height < TALL:
-            self.config_form = ""
+        self._show_review(self.snapshot.form)
 
     def _show_header(self, snapshot: DeploySnapshot) -> None:
         form = snapshot.form
@@ -154,11 +153,8 @@ class DeployScreen(Recolored, AppScreen):
             box = self.query_one("#answer", Vertical)
             box.remove_children()
             box.mount(self._pane)
-        # On a low terminal the page of answers needs the room; the config is an action away.
         if question.id != REVIEW:
             self.config_form = ""
-        elif self.size.height >= TALL and not self.config_form:
-            self.config_form = "python"
         self._show_review(form)
 
     def _question_list(self, form: DeployForm) -> Text:
@@ -198,13 +194,18 @@ class DeployScreen(Recolored, AppScreen):
         )
         self.query_one("#desk").anchor(line.display)  # in sight on a low terminal, too, however it is resized
 
+    @property
+    def _shown_form(self) -> str:
+        """The form of the config below the answers, which need the room on a low terminal unless asked."""
+        return self.config_form or ("python" if self.size.height >= TALL else "")
+
     def _show_review(self, form: DeployForm) -> None:
         review = form.review if form.current == REVIEW else None
-        made = review.forms[self.config_form] if review and self.config_form else ""
+        made = review.forms[self._shown_form] if review and self._shown_form else ""
         panel = self.query_one("#made-pane", TextPanel)
         panel.display = bool(made)
         self.set_class(bool(made), "-config")
-        name = FILE_NAMES.get(self.config_form, "config.yaml")
+        name = FILE_NAMES.get(self._shown_form, "config.yaml")
         panel.set_lines(text_lines(made, name, tone_styles(self.app)), keep_place=True)
         findings = self.query_one("#findings", WrappedText)
         findings.display = review is not None and bool(review.findings)
@@ -244,7 +245,7 @@ class DeployScreen(Recolored, AppScreen):
             self._leave()
         elif action == SHOW:
             forms = list(review.forms)
-            position = forms.index(self.config_form) + 1 if self.config_form else 0
+            position = forms.index(self._shown_form) + 1 if self._shown_form else 0
             self.config_form = forms[position % len(forms)]
         elif action.startswith(SAVE):
             name = action.removeprefix(SAVE)
@@ -318,7 +319,7 @@ class DeployScreen(Recolored, AppScreen):
         form = self.snapshot.form
         text, name = self.query_one(DeploymentPane).to_copy, "call"
         if self.snapshot.stage == "asking" and form.current == REVIEW:
-            name = self.config_form or "python"
+            name = self._shown_form or "python"
             text = form.review.forms[name]
         if text:
             self.post_message(CopyRequested(text, name, lines=True))

@@ -22,7 +22,7 @@ from tui.text.times import local_time
 from tui.text.units import BYTES_PER_MIB, bytes_iec, count, duration, hardware, money, significant
 from tui.widgets.tones import Recolored, tone_styles
 
-NAME_CELLS, WIDE = 19, 110
+NAME_CELLS = 19
 
 
 class Details(Recolored, VerticalScroll, can_focus=True):
@@ -46,11 +46,6 @@ class Details(Recolored, VerticalScroll, can_focus=True):
             fields += [(Text(name), Text(sanitize_beginning(value))) for name, value in costs]
             self.query_one("#facts", Static).update(self._table(fields))
             self.query_one("#events", Static).update(self._table(self._events(snapshot)))
-
-    def on_resize(self) -> None:
-        is_wide = self.size.width >= WIDE
-        self.set_class(is_wide, "-beside")
-        self.screen.set_class(is_wide, "-details-beside")
 
     def _table(self, rows: Iterable[tuple[Text, Text]]) -> Table:
         table = Table.grid(padding=(0, 2))

@@ -161,19 +161,14 @@ class MetricsPane(ChartControls, Horizontal):
         below_nodes = (visible_part(self._below_nodes),) if self._below_nodes is not None else ()
         return (*self.grid.current_data(), *below_nodes)
 
-    @property
-    def _has_room_for_gpus(self) -> bool:
-        """True if a line for each GPU of the only node fits."""
-        gpus = self._machines[0].gpus if len(self._machines) == 1 else ()
-        return 0 < len(gpus) < self._nodes_pane.size.height
-
     def _show_nodes(self) -> None:
         run = self.snapshot
         if run is not None:
             options = replace(self.matrix, over_time=self.matrix.over_time and self.nodes_large)
+            gpus = self._machines[0].gpus if len(self._machines) == 1 else ()
             if self.nodes_large:
                 options = replace(options, node=self.view.node)
-            elif self._tab == "live" and self._has_room_for_gpus:
+            elif self._tab == "live" and 0 < len(gpus) < self._nodes_pane.size.height:
                 options = replace(options, node=self._machines[0].name)
             self._nodes_pane.show(run, options, time_range(run, self.view))
 

@@ -100,11 +100,6 @@ def matrix_frame(run: RunSnapshot, time_range: tuple[float, float], options: Mat
     of = f"{when}, {sanitize(options.node)}" if options.node else when
     has_gpus = run.metrics is not None and any(node.gpus for node in run.metrics.nodes)
     what = ("GPU memory" if memory else "GPU use") if has_gpus else "nodes"
-    cache = run.metrics.cache_usage_now if run.metrics else None
-    share = run.metrics.cache_utilization_now if run.metrics else None
-    remark = ""
-    if cache is not None:
-        remark = f"cache {bytes_iec(cache)}" + (f" {percent(share)}" if share is not None else "")
     return Frame(
         title=f"{what}{of}",
         over_time=options.over_time,
@@ -114,7 +109,6 @@ def matrix_frame(run: RunSnapshot, time_range: tuple[float, float], options: Mat
         live=not run.job.is_finished,
         low_is_bad=not memory,
         facts=FACTS if options.node is None else ("use" if memory else "memory",),
-        remark=remark,
         empty_text="no GPU data" if run.metrics_at else "reading…",
     )
 

@@ -36,11 +36,6 @@ Dots = dict[int, int]
 """The dots of each column that has any, as bits; bit 0 is the lowest."""
 
 
-def _dot_rows(dots: int) -> int:
-    """Return the height of a column from its lowest to its highest dot."""
-    return dots.bit_length() - (dots & -dots).bit_length()
-
-
 def dotted(bits: Dots, grid: Grid) -> Dots:
     """Leave every other dot out, but not the ends of a column."""
     return {
@@ -97,8 +92,8 @@ class Canvas:
                 levels[column] = ends // (2 * len(both))
         covered = sorted(filter(None, levels)) or [0]
         rectangle = covered[len(covered) * 9 // 10] * len(covered)
-        spread = median(map(_dot_rows, band.values())) if band else 0
-        if sum(covered) < FLAT * rectangle and covered[-1] - covered[0] >= spread:
+        heights = [dots.bit_length() - (dots & -dots).bit_length() for dots in band.values()]
+        if sum(covered) < FLAT * rectangle and covered[-1] - covered[0] >= median(heights or [0]):
             self._line = line
             self._heights = [(level + 1) // braille.DOTS_PER_CELL_Y for level in levels]
 
