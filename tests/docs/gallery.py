@@ -59,7 +59,7 @@ PAGES: dict[str, tuple[Step, ...]] = {
         for name, find in FIND.items()
         for number, tab in enumerate(JOB_TABS, 1)
     },
-    "why": (((*FIND["sick"], "enter", "exclamation_mark"), "Only node-2"),),
+    "why": (((*FIND["sick"], "enter", "exclamation_mark"), "lost so far"),),
     "why-failed": (((*FIND["failed"], "enter", "exclamation_mark"), "first error"),),
     "compare": (
         (("slash", *"llama-8b-lora", "enter"), "2 of 51"),
