@@ -193,7 +193,7 @@ def _is_divergence(rise: Rise, high: bool, sure: bool, norms: Rise | None) -> bo
         return high and ((sure and rise.now > 0.9 * first) or norms is not None) and count >= 10 * NEWEST
     # What rises ever faster is no change of the data, nor is what takes the gradients along.
     bend = thirds[0] - 2 * thirds[1] + thirds[2]
-    if norms is not None or bend > max(error, 0.05 * (thirds[-1] - rise.best)):
+    if norms is not None or bend > least:
         return True
     # A rise within this part of the time before is no slow change of the data.
     is_fast = 5 * count < len(rise.values)
@@ -308,7 +308,7 @@ DIVERGING = Check(
             "a loss that rises faster and faster",
             "loss diverging: ",
             minutes=240,
-            loss=lambda step: 2.2 + 4 * 0.98**step + 0.9 * (max(0, step - 700) / 740) ** 2,
+            loss=lambda step: 2.2 + 4 * 0.98**step + 0.9 * (max(0, step - 700) / 740) ** 4,
         ),
         Example(
             "data that slowly become harder",
