@@ -26,7 +26,6 @@ from tui.analysis.health.windows import (
     first_time,
     holds_since,
     means_of_parts,
-    noise_of,
     since_start,
     values_between,
 )
@@ -101,8 +100,7 @@ def forecast(
         if not is_known or used < _level(highest, begin):
             continue
         rate = (_level(highest, at) - _level(highest, begin)) / window_s
-        noise = noise_of(values_between(grown, begin))
-        if rate * window_s <= max(run.eased(0.02, 0.0, held=held) * size, 4 * noise):
+        if rate * window_s <= run.eased(0.02, 0.0, held=held) * size:
             continue
         # Once found, growth may pause for as long as it was seen in bursts.
         newest = _level(highest, at) - _level(highest, at - part_s * (2 if held else 1))

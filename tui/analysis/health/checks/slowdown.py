@@ -7,7 +7,6 @@ as busy as before.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import median
 
 from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
 from tui.analysis.health.windows import binned, fallen, mean_speed, paced
@@ -45,11 +44,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         return
     # While a run starts, its GPUs hold less.
     begin = run.training_since + bin_s
-    levels = [speed for at, speed in bins if at < fall.since]
-    drift = median(levels[: len(levels) // 2]) - median(levels[len(levels) // 2 :]) if levels[1:] else 0.0
     before = (max(begin, fall.since - 4 * limits.slowdown_window_s), fall.since)
-    if fall.usual - fall.now < 3 * drift:  # Inputs sorted by length grow from the beginning on.
-        before = (begin, begin + (fall.since - begin) / 3)
     # Words that the log has never had before announce another stage, in which a step is other work.
     stages = (*run.progress.new_words, *run.progress.resizes)
     is_stage = any(abs(at - fall.since) <= bin_s for at in stages)

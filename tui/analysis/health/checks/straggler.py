@@ -138,9 +138,7 @@ def _lag(
     best = best_level([place for _, place in places[:-_BINS]])
     fall = fallen(places, share, _BINS, usual=best, held=is_held)
     curve = next(node.mean_utilization for node in run.metrics.nodes if node.name == name)
-    # Two low samples, one in each bin, are passing dips.
-    stays = is_held or median(values_between(curve, beside[-_BINS][0]) or [0.0]) < share * best * usual
-    if fall is not None and stays:
+    if fall is not None:
         return Lag(own, usual, fall.since, busier=False)
     if _is_odd(run, beside, share, name):
         return Lag(own, usual, curve.times[0], busier=False)
