@@ -38,7 +38,7 @@ _RAISED = re.compile(
 )
 _HARMLESS = re.compile(
     r"Unable to register cu\w{1,40} (?:plugin )?factory|computation placer already registered"
-    r"|fatal: not a git repository|\bslow_operation_alarm\.cc"
+    r"|fatal: not a git repository|\bslow_operation_alarm\.cc|Very slow compile\?"
 )
 """Errors of runs that are well: TensorFlow prints some when imported, XLA while it compiles, trackers ask
 git for a commit."""

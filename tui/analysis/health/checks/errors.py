@@ -125,6 +125,7 @@ CHECK = Check(
             others=(
                 (600, "E0302 08:02:11.120101 cuda_dnn.cc:8310] Unable to register cuDNN factory"),
                 (700, "E0302 08:03:51.586937    4000 slow_operation_alarm.cc:73] ****************"),
+                (701, "ERROR: [Compiling module jit_step for CUDA] Very slow compile?"),
             ),
         ),
     ),
