@@ -136,8 +136,7 @@ async def test_a_reason(shown: Callable[[], Dashboard], words: str, sizes: list[
     async with app.run_test(size=sizes[0]) as pilot:
         for size in sizes:
             await pilot.resize_terminal(*size)
-            await settle(pilot)
-            assert flowing(words) in flowing(text_of(app)), size
+            await until(pilot, lambda: flowing(words) in flowing(text_of(app)))
 
 
 async def test_why_a_rank_is_refused_and_the_field_to_correct_it() -> None:
