@@ -122,3 +122,9 @@ def test_errors_are_counted_alike_whichever_page_is_read_first() -> None:
     forward, backward = counts
     assert forward == 167
     assert forward <= backward <= forward + len(pages)
+
+
+def test_line_without_a_word_reports_no_error_whatever_its_level() -> None:
+    lines = ErrorLines()
+    assert not any(lines.take(0, text, "ERROR", None) for text in ("*" * 32, "-----\n=====", " ^~~~"))
+    assert lines.take(0, "*****\nboom", "ERROR", None)

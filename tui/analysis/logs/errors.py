@@ -53,7 +53,7 @@ def error_text(message: str, level: str | None) -> str | None:
     text = strip_ansi(excerpt(message))
     if RANKS[level_of(text, level)] < RANKS["ERROR"] or _HARMLESS.search(text):
         return None
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in text.splitlines() if any(map(str.isalnum, line))]  # no rules of asterisks
     if not lines:
         return None
     raised = [line for line in lines if _RAISED.match(line)]
