@@ -460,7 +460,7 @@ def _name_counts(numbers: Sequence[_Number]) -> None:
             measured = meaning(" ".join(lead[:-1])) if len(lead) > 1 else None
             is_key = one.before.endswith("=")  # of a structured log: "step_done step=10"
             is_led = is_key or all(word.lower() in LEADS or word.isupper() for word in lead)
-            if measured is None and not is_led:
+            if not is_led and (measured is None or measured.field in COUNTS):
                 continue
             one.meaning, one.extra = told, len(lead)
             counted.add(told.field)
@@ -474,7 +474,7 @@ def _name_counts(numbers: Sequence[_Number]) -> None:
             following.meaning, following.name, one.meaning = one.meaning, one.name, None
     for index, one in enumerate(numbers):
         follows_count = any(other.is_fraction and not other.name for other in numbers[index + 1 :])
-        if one.unit != "%" and one.name.lower() in TRAINING and follows_count and "epoch" not in counted:
+        if one.unit != "%" and one.name.lower().rpartition(" ")[2] in TRAINING and follows_count and "epoch" not in counted:
             one.meaning = Meaning("epoch")  # "Train: 12 [550/1251]"
             break
 
@@ -599,7 +599,7 @@ def _trains(line: _Line, counter: int, title: Sequence[str], evaluates: bool) ->
 
 def _heads(one: _Number) -> bool:
     """Return True for a count or a time, which may stand in a heading, but no amount: ``iters: 1000``."""
-    return one.is_time or one.unit == "%" or (one.field in COUNTS and not one.extra and not _is_amount(one))
+    return one.is_time or one.unit == "%" or (one.field in COUNTS and not _is_amount(one))
 
 
 def _is_amount(one: _Number) -> bool:

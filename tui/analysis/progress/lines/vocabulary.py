@@ -93,7 +93,13 @@ def names_loss(name: str) -> bool:
 @lru_cache(maxsize=4096)
 def meaning(name: str, unit: str = "") -> Meaning | None:
     """Return the meaning of a name as printed, with its unit if one is printed; None for one without."""
-    words = words_of(name)
+    path, _, rest = name.partition("/")
+    return _meaning(words_of(name), unit) or (
+        _meaning(words_of(rest), unit) if not TRAINING.isdisjoint(words_of(path)) else None
+    )
+
+
+def _meaning(words: list[str], unit: str) -> Meaning | None:
     if words and words[-1] in ("is", "was"):
         words.pop()
     if not words and unit == "/s":
@@ -128,7 +134,7 @@ def _loss(words: list[str]) -> Meaning | None:
 
 
 def _learning_rate(words: list[str], unit: str) -> Meaning | None:
-    name = " ".join(words).replace("learning rate", "lr")
+    name = " ".join(words).replace("learning rate", "lr").replace("l r", "lr")
     rest = [word.rstrip("0123456789") for word in name.split()]  # of each group: optim0_lr0
     if "lr" not in rest:
         return None
@@ -143,7 +149,7 @@ def _learning_rate(words: list[str], unit: str) -> Meaning | None:
 def _norm(words: list[str]) -> Meaning | None:
     if (words[-1] in ("gnorm", "gradnorm", "grdn") and set(words[:-1]) <= _WHICH) or words == ["norm"]:
         return Meaning("grad_norm")
-    rest = [word for word in words if word not in ("grad", "gradient", "norm", "l2")]
+    rest = [word for word in words if word not in ("g", "grad", "gradient", "norm", "l2")]
     return (
         Meaning("grad_norm", len(rest))
         if "norm" in words and len(words) - len(rest) >= 2 and set(rest) <= _WHICH
@@ -161,7 +167,7 @@ def _rate(words: list[str], unit: str) -> Meaning | None:
                     _PER_SECOND.fullmatch(after) or (not after and word in ("tps", "wps", "tgs", "imps"))
                 ):
                     return Meaning(field, len(words))
-    if words[-1] in ("throughput", "speed", "ips") and set(words[:-1]) <= _WHICH:
+    if words[-1] in ("throughput", "speed", "rate", "ips") and set(words[:-1]) <= _WHICH:
         told = meaning(unit) if unit else None
         if told is not None or (not unit and words[-1] == "throughput"):
             return Meaning(told.field if told else "tokens_per_s", 9)
