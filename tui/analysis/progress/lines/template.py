@@ -269,7 +269,7 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     if title in (["epoch"], ["epochs"]) and index is not None and "epoch" not in line.fields:
         numbers[index].meaning, line.counter = Meaning("epoch"), None
     slots = _slots(line)
-    is_prose = not is_bar and _is_prose(line)
+    is_prose = not is_bar and len(line.fields & MEASURES) < 3 and _is_prose(line)
     metrics = _metrics(line, slots)
     counter = _counter_of(line, values, is_bar)
     form = _form(line, metrics, is_bar, is_prose, title)
