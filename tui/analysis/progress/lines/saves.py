@@ -45,7 +45,8 @@ _OTHER_TIME = re.compile(
 )
 _OTHER_THING = re.compile(
     r"\b(?:\w*results?\b|samples?\b|predictions?|images?|figure|plot|video|metrics?|logs?\b|data|feature|embed|shards"
-    r"|tokenizer|settings|config|summary|inputs?|outputs?\b|gradient|memory|activation)|\.(?:onnx|json|ya?ml|txt|csv|png|log)\b"
+    r"|tokenizer|settings|config|summary|inputs?|outputs?\b(?! dir)"
+    r"|gradient|memory|activation)|\.(?:onnx|json|ya?ml|txt|csv|png|log)\b"
 )
 _STEP = re.compile(
     r"(?<!best )(?<!best at )(?<!last )(?<![\w./=-])(?P<name>step|iter|iteration|update|total_iters)s?"

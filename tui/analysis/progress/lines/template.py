@@ -343,7 +343,7 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
     is_object = "{" in line.texts[0] and ending.rstrip().endswith("}")
     is_of_runs = is_object and not counts and "".join(line.texts).count("{") > 1  # the results of each
     is_of_total = with_total or any(one.is_fraction and not one.name for one in numbers)
-    is_known_object = is_object and measures > 1
+    is_known_object = (is_object and measures > 1) or "[=" in line.texts[0]  # a drawn bar
     shows = (
         is_bar
         or measures > 2
@@ -474,7 +474,7 @@ def _name_counts(numbers: Sequence[_Number]) -> None:
             following.meaning, following.name, one.meaning = one.meaning, one.name, None
     for index, one in enumerate(numbers):
         follows_count = any(other.is_fraction and not other.name for other in numbers[index + 1 :])
-        if one.unit != "%" and one.name.lower().rpartition(" ")[2] in TRAINING and follows_count and "epoch" not in counted:
+        if one.unit != "%" and one.name.lower().rpartition(" ")[2] in TRAINING and follows_count:
             one.meaning = Meaning("epoch")  # "Train: 12 [550/1251]"
             break
 

@@ -183,7 +183,7 @@ def _step_time(words: list[str], unit: str) -> Meaning | None:
     known = set(words)
     # Both passes make a step; a time of one of them does not.
     is_both = known & {"fwd", "forward"} and known & {"bwd", "backward"} and known <= _PASSES | _TIME
-    if (words == ["time"] or (is_both and known & _TIME)) and unit in ("ms", "s"):
+    if (words in (["time"], ["step"]) or (is_both and known & _TIME)) and unit in ("ms", "s"):
         return Meaning("step_time_s", 5, _SCALES[unit])
     is_time = (
         known & _STEP and known & _TIME and known <= _STEP | _TIME | _words("in s train per avg elapsed")
