@@ -218,8 +218,6 @@ class _Number:
     is_numeral: bool
     """False for a word such as "nan" before another one."""
     meaning: Meaning | None = None
-    extra: int = 0
-    """Words before the name of a count that are not part of it."""
     is_of_evaluation: bool = False
 
     @property
@@ -377,7 +375,7 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
         is_heading=is_heading,
         is_lone_bar=is_bar and not title and not fields & LOSSES,
         key=(
-            " ".join(numbers[first].name.lower().split()[numbers[first].extra :]),
+            numbers[first].name.lower().rpartition(" ")[2],
             *(re.sub(r"\s+|\d+", " ", text) for text in line.texts[first + 1 : until]),
         ),
     )
@@ -462,11 +460,11 @@ def _name_counts(numbers: Sequence[_Number]) -> None:
             is_led = is_key or all(word.lower() in LEADS or word.isupper() for word in lead)
             if not is_led and (measured is None or measured.field in COUNTS):
                 continue
-            one.meaning, one.extra = told, len(lead)
+            one.meaning = told
             counted.add(told.field)
             following = numbers[index + 1] if index + 1 < len(numbers) else None
             if measured is not None and following is not None and not following.before.strip(" :=|()s"):
-                following.meaning, one.extra = measured, 0  # "validation loss at step 100: 2.1"
+                following.meaning = measured  # "validation loss at step 100: 2.1"
     for one, following in pairwise(numbers):
         if (
             one.is_whole and one.field in MEASURES and following.before == ": " and following.unit != "%"
