@@ -76,7 +76,7 @@ def read(text: str) -> ParsedMetrics | None:
         return None
     if _OTHER_TIME.search(own) or _OTHER_THING.search(own):
         return None
-    step = _STEP.search(lowered) if "so far" not in lowered else None
+    step = _STEP.search(lowered)
     number = None if step is None else _number(step)
     return ParsedMetrics(checkpoint=_name(text, paths)[:120], step=number)
 

@@ -10,7 +10,6 @@ from tui.analysis.progress.lines.template import COUNTS, MEASURES, Form, Slot, T
 from tui.analysis.progress.lines.vocabulary import meaning, words_of
 
 _SEPARATOR = re.compile(r"\s*[|,\t]\s*|\s{2,}")
-_NAME = re.compile(r"[\w #%/.()*^-]*")
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+|/\d+)?(?=$|[ %sm(])|nan|inf", re.IGNORECASE)
 
 
@@ -43,14 +42,11 @@ class Table:
 def table_below(text: str) -> Table | None:
     """Return the table that a line of names begins; None for another line."""
     names = cells(text)
-    if not all(map(_NAME.fullmatch, names)):
-        return None
     slots: dict[str, Slot] = {}
     metrics: dict[str, int] = {}
     for index, name in enumerate(names):
         told = meaning("step" if name == "#" else name)
-        is_amount = told is not None and told.field in COUNTS and name.lower().endswith("s")
-        if told is not None and told.field not in slots and not is_amount:
+        if told is not None and told.field not in slots:
             slots[told.field] = Slot(index, told.field, name, told.scale)
         elif name and told is None:
             metrics.setdefault(name, index)

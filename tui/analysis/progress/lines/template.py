@@ -31,7 +31,6 @@ COUNTS = frozenset({"step", "epoch"})
 _EDGE = " :=>([{~'\"→.…\t/*`#≈@"
 _UNIT_BEFORE = re.compile(r"\(([^()]{0,24})\)$")
 _UNIT_AFTER = re.compile(r" ?([A-Za-z%/]+(?:\.?/[A-Za-z]+)*)?")
-_UNIT_OF_LAST = re.compile(r"^ (?:[kKMGT]i?B|ms|s|sec)(?= \w)")
 _ATTACHED = re.compile(r"^[A-Za-z%/]+(?!\w)")
 _DELIMITER = re.compile(r"[,;|()\[\]{}<>=:\"!?█•]|'(?!s )|  | [-–—] |\. |>>")
 _WORD = re.compile(r"[A-Za-z][\w'./-]*")
@@ -397,7 +396,6 @@ def _is_setting(numbers: Sequence[_Number]) -> bool:
 def _number(texts: Sequence[str], values: Sequence[str], index: int) -> _Number:
     text, after, value = texts[index], texts[index + 1], values[index]
     before = text if index == 0 or text[:1] in " :=,|" else _ATTACHED.sub("", text)
-    before = before if index == 0 else _UNIT_OF_LAST.sub("", before)
     bare = before.strip().removesuffix("|") if texts[0].lstrip()[:1] == "|" else before
     bare = bare.rstrip(_EDGE)
     unit = _UNIT_BEFORE.search(bare)
