@@ -266,7 +266,8 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     if title in (["epoch"], ["epochs"]) and index is not None and "epoch" not in line.fields:
         numbers[index].meaning, line.counter = Meaning("epoch"), None
     slots = _slots(line)
-    is_prose = not is_bar and len(line.fields & MEASURES) < 3 and _is_prose(line)
+    is_sentence = _LANGUAGE.search("\0".join(texts)) is not None
+    is_prose = is_sentence and not is_bar and len(line.fields & MEASURES) < 3
     metrics = _metrics(line, slots)
     counter = _counter_of(line, values, is_bar)
     form = _form(line, metrics, is_bar, is_prose, title)
@@ -378,12 +379,6 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
             *(re.sub(r"\s+|\d+", " ", text) for text in line.texts[first + 1 : until]),
         ),
     )
-
-
-def _is_prose(line: _Line) -> bool:
-    """Return True for a sentence or code: its words are those of one, or it counts the same thing twice."""
-    counted = [one.name.lower() for one in line.counts() if one.name]
-    return len(counted) > len(set(counted)) or _LANGUAGE.search("\0".join(line.texts)) is not None
 
 
 def _is_setting(numbers: Sequence[_Number]) -> bool:
@@ -584,13 +579,7 @@ def _trains(line: _Line, counter: int, title: Sequence[str], evaluates: bool) ->
     if evaluates or title in (["batch"], ["batches"]) or not _BAR_TITLE.issuperset(title):
         return False
     inside = "0".join(line.texts[counter + 1 :]).partition("]")[0]
-    if "<" not in inside or not _RATE.search(inside):
-        return False
-    others = [one for one in line.numbers[counter + 1 :] if one.meaning is not None]
-    has_measure = bool(TRAINING.intersection(title)) or any(
-        one.name or one.field != "step_time_s" for one in others
-    )
-    return has_measure or not re.search(r"[A-Za-z]{3,}\s?[:=]", inside)
+    return "<" in inside and _RATE.search(inside) is not None
 
 
 def _heads(one: _Number) -> bool:
