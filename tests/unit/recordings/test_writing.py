@@ -237,6 +237,20 @@ def test_no_secret_is_in_any_byte_of_a_recording(tmp_path: Path, secret: str, te
     assert secret.encode() not in path.read_bytes()
 
 
+PROVIDERS = """hf_ api_org_ gsk_ r8_ npm_ ntn_ lin_api_ whsec_ nvapi_ fw_ csk_ gho_ ghp_ ghr_ ghs_ ghu_
+github_pat_ glsa_ glc_ dop_v1_ dckr_pat_ shpat_ shpss_ shpca_ sntrys_ sntryu_ sk_live_
+sk_test_ rk_live_ rk_test_ wandb_v1_ lsv2_pt_ lsv2_sk_ tgp_v1_ pul- figd_ sk- glpat- gldt-
+glrt- glptt- glcbt- glsoat- xoxa- xoxb- xoxe- xoxp- xoxr- xoxs- xapp- nvapi- pypi- pplx-
+xai- tvly- PMAK- NRAK- dp.pt. hvs. hvb. ya29. GOCSPX- 1//0 tskey- key- dapi sq0atp- sq0csp-
+EAAC AKIA ASIA AGPA AIDA AROA AGE-SECRET-KEY- AIza SG."""
+
+
+@pytest.mark.parametrize("beginning", PROVIDERS.split())
+@pytest.mark.proves("docs/recordings.md", "Recordings")
+def test_key_in_the_form_of_a_provider_is_removed(beginning: str) -> None:
+    assert Scrubber()(f"uses {beginning}{'AB3XK9' * 6} now") == f"uses {REMOVED} now"
+
+
 def test_other_text_stays_as_it_is() -> None:
     assert Scrubber()(HARMLESS) == HARMLESS
 
