@@ -135,6 +135,10 @@ TOGETHER = {
         [{"step": 4}, {"step": 1}],
     ),
     "a short bar without a title": ([f"{n}0%|██ | {n}/10 [00:01<00:02, 4.1it/s]" for n in (4, 6)], []),
+    "a count without an end beside a training": (
+        [CLEAR, *(f"41{n}it [00:0{n}, 9.1it/s]" for n in (1, 2, 3))],
+        [{"step": 1}],
+    ),
     "batches of other work": ([f"batch {n}/120 written ({n}.5 rows/s)" for n in (20, 40, 60)], []),
     "generations": ([CLEAR, "Generate | Epoch 3 | 10/50 | 0.12 it/sec"], [{"step": 1}]),
     "a checkpoint of something else": (["Writing checkpoint, step 500 at 12:04"], []),
