@@ -76,6 +76,14 @@ async def test_checkpoints_of_reinforcement_learning_show_the_reward_at_every_wi
             assert "0.125" in listed(await pressed(pilot))["checkpoint-100"]
 
 
+async def test_curve_that_gets_room_is_drawn_at_once() -> None:
+    app = job_view(replace(sick_run("hang"), checkpoints=THREE), tab="checkpoints")
+    async with opened(app, (120, 14)) as pilot:
+        assert "┤" not in text_of(app)
+        await pilot.resize_terminal(120, 40)
+        assert "┤" in await pressed(pilot)
+
+
 async def test_without_checkpoints_there_are_the_curve_and_no_keys_for_them() -> None:
     for progress, has_curve in ((sick_run("hang").progress, True), (LOSSES, False)):
         async with opened(tab((), progress or LOSSES), (80, 24)) as pilot:

@@ -139,6 +139,8 @@ class CheckpointPane(Vertical):
         has_line = progress is not None and (fact is not None or progress.loss is not None)
         has_curve = has_line and room >= CURVE_LINES
         self._table.styles.height = len(self._facts) + 1 if has_curve else None
+        if has_curve and not self.has_class("-with-curve"):
+            self.call_after_refresh(self._show_curve)  # the chart has no place yet
         self.set_class(has_curve, "-with-curve")
         if run is not None and has_curve and chart.is_on_screen:
             if self._curve is None:
