@@ -89,7 +89,7 @@ def _choice_headings(rows: Sequence[ConfigChoice]) -> list[Heading]:
 
 
 NO_MATCH = "No file of the list matches. Enter runs the file of this path."
-PATH_HINT = "path to a config.py; → completes, enter loads (runs) it"
+PATH_HINT = "path to a config.py; → completes, enter runs its code"
 STAGES = ("choosing", "reviewing", "submitting")
 SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("·", "muted")}
 SUBMISSION = "submission"
