@@ -93,9 +93,6 @@ class Belief:
         block = self._replicas[told.replica]
         if form.is_heading or (block.lines_left and not form.has_count):
             return self._take(form, told, block)
-        if form.key in self.quotations.own:
-            self.quotations.newest.append(told.reading)
-            return self._take(form, told, block)
         own = self.quotations.take(form, told)
         return [each for held in own for each in self._take(held.form, held.told, block)]
 

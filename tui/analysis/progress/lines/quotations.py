@@ -34,10 +34,10 @@ class Quotations:
         self.lines_left: Bounded[str, int] = Bounded(64)
         """The replicas whose newest line is next to something said, and how many more lines are."""
         self._said = 0
-        self.own: Bounded[tuple[str, ...], bool] = Bounded(256)
+        self._own: Bounded[tuple[str, ...], bool] = Bounded(256)
         """Kinds of lines that are no quotations."""
         self._held: Bounded[tuple[str, ...], list[_Held]] = Bounded(64, list)
-        self.newest: deque[ParsedMetrics] = deque(maxlen=8)
+        self._newest: deque[ParsedMetrics] = deque(maxlen=8)
         """Readings of the training."""
 
     def hear(self, replica: str, *, is_said: bool) -> None:
@@ -48,20 +48,24 @@ class Quotations:
             self.lines_left[replica] = lines_left
 
     def take(self, form: Form, told: Told) -> list[_Held]:
-        """Return what is not quoted of a kind that is not known as ``own``: all its readings, or none."""
+        """Return what is not quoted: this line, with those of its kind that were held before; or none."""
+        line = _Held(self._said, form, told)
+        if form.key in self._own:
+            self._newest.append(told.reading)
+            return [line]
         held = self._held[told.replica, *form.key]
-        held.append(_Held(self._said, form, told))
+        held.append(line)
         if told.replica in self.lines_left and not self._is_next(told.reading) and not _goes_on(held):
             self.lines_left[told.replica] = BESIDE_LINES
             return []
-        self.own[form.key] = True
-        self.newest.append(told.reading)
+        self._own[form.key] = True
+        self._newest.append(told.reading)
         return self._held.pop((told.replica, *form.key))
 
     def _is_next(self, reading: ParsedMetrics) -> bool:
         """Return True if a line counts what the training has reached, or will next, as an evaluation does."""
         counts = [
-            each.counted or 0.0 for each in self.newest if (each.step is None) == (reading.step is None)
+            each.counted or 0.0 for each in self._newest if (each.step is None) == (reading.step is None)
         ]
         move = max((after - before for before, after in pairwise(counts)), default=0.0)
         return bool(counts) and 0 <= (reading.counted or 0.0) - counts[-1] <= 2 * move
