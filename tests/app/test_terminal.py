@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from api_client import TrainingClient, resolve_remote
 from api_client.emulator.processes import EmulatorChild
 from support.fake_baseten import FakeBaseten
-from support.terminal import DASHBOARD_ENDS, ROOT, AtTerminal
+from support.terminal import DASHBOARD_ENDS, PATIENCE_S, ROOT, AtTerminal
 from tui.app.shell import BtTuiApp
 from tui.app.terminal import EXIT_HUNG_UP
 
@@ -72,6 +72,18 @@ def test_a_dashboard_whose_terminal_is_gone_ends() -> None:
     with FakeBaseten() as baseten, AtTerminal(environ=environ_of(baseten)) as terminal:
         terminal.read_until(is_drawn)
         assert terminal.hang_up() == EXIT_HUNG_UP
+
+
+def test_a_dashboard_that_can_no_longer_be_drawn_ends() -> None:
+    display, theirs = pty.openpty()
+    with FakeBaseten() as baseten, AtTerminal(environ=environ_of(baseten), stderr=theirs) as terminal:
+        os.close(theirs)
+        shown = b""
+        while not is_drawn(shown):
+            shown += os.read(display, 65536)
+        os.close(display)
+        terminal.types(b"?")  # the terminal that it reads from is still there
+        assert terminal.process.wait(PATIENCE_S) == EXIT_HUNG_UP
 
 
 def test_with_stderr_elsewhere_it_is_drawn_on_the_terminal_and_nothing_in_the_file(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ import termios
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain
+from typing import TextIO
 
 from textual._parser import Parser
 from textual._xterm_parser import XTermParser
@@ -131,6 +132,31 @@ RESTORED = ("\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in _SET_MODES) + "\x1b
 """Escape sequences that end all modes that Textual's driver begins, for when its own way is blocked."""
 
 
+class _Display:
+    """The file that is drawn on, for Textual's writer thread. ``leave`` is called if its terminal is gone."""
+
+    def __init__(self, file: TextIO, leave: Callable[[], object]) -> None:
+        self._file, self._leave = file, leave
+        self.fileno = file.fileno
+
+    def write(self, text: str) -> None:
+        with self._leaving():
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with self._leaving():
+            self._file.flush()
+
+    @contextmanager
+    def _leaving(self) -> Iterator[None]:
+        try:
+            yield
+        except BlockingIOError:  # another program has made the terminal non-blocking
+            raise
+        except OSError:  # whoever notices first: the input thread reads from the same terminal
+            self._leave()
+
+
 class TerminalDriver(LinuxDriver):
     """Reads the terminal with ``Keyboard``, and gives it back only once; everything else is Textual's."""
 
@@ -144,6 +170,8 @@ class TerminalDriver(LinuxDriver):
         self._has_terminal = True  # from the first byte: a signal may interrupt this
         streams = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
         self._terminals = [stream.fileno() for stream in streams if stream is not None and stream.isatty()]
+        if sys.__stderr__ is not None:
+            self._file = _Display(sys.__stderr__, self._leave_hung_up)  # type: ignore[assignment]
         super().start_application_mode()  # type: ignore[no-untyped-call]
         self._has_terminal = self._writer_thread is not None
 
