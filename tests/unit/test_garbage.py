@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import ctypes
 import gc
+import os
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from rich.segment import Segment
@@ -59,6 +62,7 @@ def test_shorter_pause_is_enough_the_more_is_new(
     collected: list[bool] = []
     monkeypatch.setattr(gc, "get_count", lambda: (0, 0, searches))
     monkeypatch.setattr(gc, "collect", lambda: collected.append(True))
+    monkeypatch.setattr(gc, "freeze", lambda: None)
     IdleCollector().collect_if_idle(unused_s)
     assert bool(collected) == is_searched
 
@@ -68,6 +72,7 @@ def test_new_objects_are_too_many_once_they_are_as_many_as_the_old(monkeypatch: 
     monkeypatch.setattr(gc, "get_count", lambda: (0, 0, next(searches)))
     monkeypatch.setattr(gc, "get_objects", lambda: range(100 * YOUNG))
     monkeypatch.setattr(gc, "collect", lambda: collected.append(1))
+    monkeypatch.setattr(gc, "freeze", lambda: None)
     collector = IdleCollector()
     for _ in range(3):
         collector.collect_if_idle(0.0)
@@ -94,6 +99,35 @@ def test_search_that_took_long_waits_for_a_longer_pause(monkeypatch: pytest.Monk
         searches += gc.get_count()[2] < WORTHWHILE
         assert made
     assert searches == 2
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_what_the_first_search_leaves_is_not_visited_again() -> None:
+    collector = IdleCollector()
+    first = [[[] for _ in range(7_000)] for _ in range(8)]
+    collector.collect_if_idle(IDLE_S)
+    assert not any(each is first for each in gc.get_objects())
+    second = [[[] for _ in range(7_000)] for _ in range(30)]
+    collector.collect_if_idle(IDLE_S)
+    assert any(each is second for each in gc.get_objects())
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="only glibc keeps what is free")
+@pytest.mark.usefixtures("by_hand")
+def test_memory_between_what_is_left_goes_back_to_the_system() -> None:
+    made = [bytes(2_000) for _ in range(20_000)]
+    left = made[::50]
+    del made
+    before = resident_bytes()
+    new = [[[] for _ in range(7_000)] for _ in range(4)]
+    IdleCollector().collect_if_idle(IDLE_S)
+    assert before - resident_bytes() > 20_000_000
+    assert left
+    assert new
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_line_of_the_screen_is_gone_without_a_search() -> None:

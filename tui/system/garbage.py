@@ -5,11 +5,15 @@ longer than a key may. Python makes one whenever many objects were made, which i
 times while somebody went to 60 moments of that recording. Here all are searched only while nobody types for
 a second, as happens to all who read what they see, or for less the more is new, down to no pause once as
 much is new as was there: where a key comes every 0.7 s, the screens that were left would else fill 60 MiB a
-minute. A search takes as long as what it visits, so waiting longer would make the pause longer, too.
+minute. A search takes as long as what it visits, so waiting longer would make the pause longer, too. What
+the first one leaves is not visited again: Home and what it knows, or a whole recording.
+
+The memory of what is gone goes back to the system then: after an hour of wandering over jobs, 46 of 213 MiB.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from functools import cache, lru_cache, partial
 from time import thread_time
@@ -23,8 +27,8 @@ LOOK_EVERY_S = 2.0
 IDLE_S = 1.0
 YOUNG = 8_000
 """New objects after which Python searches the younger ones."""
-WORTHWHILE = 20
-"""Searches of younger objects that make a search of all worthwhile."""
+FIRST, WORTHWHILE = 3, 20
+"""Searches of younger objects that make the first search of all and each later one worthwhile."""
 
 
 def collect_only_when_idle() -> None:
@@ -69,14 +73,26 @@ class IdleCollector:
     def __init__(self) -> None:
         self._took_s = 0.0
         self._too_many = 2 * WORTHWHILE
+        self._worthwhile = FIRST
 
     def collect_if_idle(self, unused_s: float) -> None:
         """Search all objects if many are new and the last key is long enough ago (``unused_s``)."""
         searches = gc.get_count()[2]
         # Nobody types for as long as 20 searches take: three seconds in a large recording.
         pause_s = max(IDLE_S, 20 * self._took_s) * (1 - searches / self._too_many)
-        if searches >= WORTHWHILE and unused_s >= pause_s:
+        if searches >= self._worthwhile and unused_s >= pause_s:
             began_s = thread_time()
             gc.collect()
+            _return_memory()
+            if self._worthwhile == FIRST:
+                gc.freeze()
+                self._worthwhile = WORTHWHILE
             self._took_s = thread_time() - began_s
             self._too_many = max(2 * WORTHWHILE, len(gc.get_objects()) // YOUNG)
+
+
+def _return_memory() -> None:
+    """Return free memory to the system, in a millisecond; glibc keeps what is free between used parts."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
