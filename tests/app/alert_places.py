@@ -8,7 +8,8 @@ from support.dashboard import Dashboard
 from support.worlds import StubRunFeed, run
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.screens.job.screen import JobScreen
-from tui.settings.loading import Loaded, validated
+from tui.settings.loading import validated
+from tui.settings.model import Loaded
 
 HEALTHY = run(findings=())
 

@@ -15,7 +15,8 @@ from support.waiting import at_rest, until
 from tui.analysis.file_tree.tree import FileEntry
 from tui.feeds.files import CacheSnapshot
 from tui.screens.cache import CacheScreen
-from tui.settings.loading import Loaded, validated
+from tui.settings.loading import validated
+from tui.settings.model import Loaded
 
 GIB = 2**30
 HUB = "huggingface/hub/models--meta-llama--Llama-3.1-8B/snapshots/0e9e39f249a16976918f6564b8830bc894c89659"

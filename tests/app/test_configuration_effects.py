@@ -26,7 +26,8 @@ from tui.screens.home.screen import HomeScreen
 from tui.screens.job.log_pane import LogPane, log_options
 from tui.screens.job.page import JobPage
 from tui.screens.job.screen import JobScreen, first_tab
-from tui.settings.loading import Loaded, load_or_defaults
+from tui.settings.loading import load_or_defaults
+from tui.settings.model import Loaded
 from tui.settings.remembered import JobState, Memory
 from tui.widgets.row_table import RowTable
 

@@ -16,8 +16,8 @@ from support.dashboard import Dashboard, home, job_view, pressed, settle, text_o
 from support.sick_runs import sick_run
 from support.waiting import until
 from tui.app.theme import THEMES
-from tui.settings.loading import Loaded, load
-from tui.settings.model import ThemeName
+from tui.settings.loading import load
+from tui.settings.model import Loaded, ThemeName
 from tui.settings.remembered import Memory, ThemeState
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine

@@ -9,8 +9,7 @@ from support.waiting import until
 from support.worlds import JOBS, fleet
 from tui.actions import ACTIONS
 from tui.app.tips import MAX_TIMES_SHOWN, TIPS
-from tui.settings.loading import Loaded
-from tui.settings.model import Configuration
+from tui.settings.model import Configuration, Loaded
 from tui.settings.remembered import Memory
 
 OPEN, FILTER, HELP, MARK = "opens the selected job", "filters, e.g.", "shows all keyboard", "marks jobs"

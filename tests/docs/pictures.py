@@ -24,8 +24,7 @@ from support.dashboard import settle, text_of
 from support.remotes import remote_of
 from support.waiting import until
 from tui.app import BtTuiApp
-from tui.settings.loading import Loaded
-from tui.settings.model import Configuration, ThemeName, ThemeSettings
+from tui.settings.model import Configuration, Loaded, ThemeName, ThemeSettings
 from tui.widgets.row_table import RowTable
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"

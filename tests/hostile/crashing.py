@@ -14,8 +14,7 @@ from api_client.remotes import resolve_remote
 from tui.app import BtTuiApp, run_dashboard
 from tui.app.terminal import Shutdown
 from tui.readers.session import Session
-from tui.settings.loading import Loaded
-from tui.settings.model import Configuration
+from tui.settings.model import Configuration, Loaded
 from tui.system.keyboard import TerminalDriver
 
 

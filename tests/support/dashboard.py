@@ -31,8 +31,7 @@ from tui.screens.base import AppScreen
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomePage, HomeScreen
 from tui.screens.job.screen import JobScreen
-from tui.settings.loading import Loaded
-from tui.settings.model import Configuration
+from tui.settings.model import Configuration, Loaded
 from tui.widgets.log_view.view import LogView
 
 LIVE = Connection(ConnectionState.LIVE, answered_at=None)

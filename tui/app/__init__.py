@@ -15,7 +15,7 @@ from api_client.remotes import Remote
 from tui.app.shell import CRASHED, BtTuiApp
 from tui.app.terminal import crash_notice, drawn_on_stdout, watched_threads
 from tui.screens.welcome import WelcomeChoice
-from tui.settings.loading import Loaded
+from tui.settings.model import Loaded
 from tui.settings.remembered import Memory, memory_path
 from tui.system.garbage import collect_only_when_idle, forget_left_widgets, make_no_caches_for_lines
 

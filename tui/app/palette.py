@@ -35,7 +35,7 @@ from textual.widgets import Button, Input, OptionList
 from tui.actions import Scope, actions_of
 from tui.actions.keymap import key_signs, keys_of
 from tui.screens.base import AppScreen, PaletteItem
-from tui.settings.loading import Loaded
+from tui.settings.model import Loaded
 from tui.settings.remembered import Memory, ThemeState
 from tui.text.sanitize import LONGEST_WRAPPED
 from tui.widgets.tones import Recolored

@@ -64,7 +64,7 @@ from tui.screens.home.screen import HomePage
 from tui.screens.job.page import JobPage, job_by_id
 from tui.screens.welcome import WelcomeChoice, WelcomeScreen
 from tui.settings import config_path
-from tui.settings.loading import Loaded
+from tui.settings.model import Loaded
 from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory
 from tui.system.external_programs import copy_through_tmux

@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # Home's first picture does not wait for them
     from tui.feeds.comparison import RunCache
     from tui.readers.recorded_runs import OpenRecordings
     from tui.readers.session import Session
-    from tui.settings.loading import Loaded
+    from tui.settings.model import Loaded
     from tui.settings.remembered import Memory
 
 

@@ -1,7 +1,7 @@
 """Load the settings from the file, environment variables and flags, with the origin of each value.
 
-Every problem is reported with its line, which tomllib does not provide. A file of any content costs linear
-time.
+Unknown settings and wrong types are errors, so a misspelled setting is never silently ignored. Every problem
+is reported with its line, which tomllib does not provide. A file of any content costs linear time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field, make_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,19 @@ from pydantic_core import ErrorDetails
 from api_client.errors import ConfigurationError
 from api_client.files import read_small_file
 from api_client.words import command_line
+from tui.analysis.health.registry import KINDS, Thresholds
 from tui.settings import CONFIG_VARIABLE, config_path
-from tui.settings.model import Configuration, value_problems
-from tui.settings.problems import Problem, advice_on, as_lines, fields_of, name_of
+from tui.settings.model import Configuration, Loaded
+from tui.settings.problems import Problem, advice_on, as_lines, fields_of, key_problems, name_of
+
+Settings: type[Configuration] = make_dataclass(
+    Configuration.__name__,  # under which its fields are described
+    [("health", Thresholds, field(default_factory=Thresholds))],
+    bases=(Configuration,),
+    namespace={"__module__": __name__},
+    frozen=True,
+)
+"""The configuration with the thresholds of all checks, which it takes a while to import."""
 
 Tree = dict[str, Any]
 """Nested tables."""
@@ -107,7 +117,7 @@ def variable_of(setting: str) -> str:
 
 def setting_names() -> Iterator[tuple[str, Any]]:
     """Yield every setting's dotted name and type; a table with free keys counts as one setting."""
-    for name, kind in fields_of(Configuration).items():
+    for name, kind in fields_of(Settings).items():
         if below := fields_of(kind):
             yield from ((f"{name}.{inner}", inner_kind) for inner, inner_kind in below.items())
         else:
@@ -160,7 +170,6 @@ def _parsed(text: str) -> dict[str, Any]:
     return values
 
 
-DEFAULT = "default"
 MAX_FILE_BYTES = 250_000
 READONLY = "readonly"
 HEALTH = "health"
@@ -202,24 +211,6 @@ class ConfigurationBroken(ConfigurationError):
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__(as_lines(problems))
         self.problems = problems
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """The effective settings and the origin of each: ``default``, ``FILE:LINE``, a variable or a flag."""
-
-    configuration: Configuration = field(default_factory=Configuration)
-    origins: Mapping[str, str] = field(default_factory=dict)
-    path: Path | None = None
-    problems: tuple[Problem, ...] = ()
-    ignored: tuple[Problem, ...] = ()
-    """Settings of earlier versions, which have no effect."""
-
-    def origin(self, setting: str, table: str = "") -> str:
-        return self.origins.get(setting) or self.origins.get(table, DEFAULT)
-
-    def is_given(self, setting: str) -> bool:
-        return setting in self.origins
 
 
 def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
@@ -357,7 +348,7 @@ def _problems(values: Tree, origins: Mapping[str, str], file: Path) -> list[Prob
     places = [(_origin(name, origins) or str(file), name, error) for name, error in errors.items()]
     places.sort(key=lambda place: order.get(place[0], -1))
     return [
-        Problem(where, name, error if isinstance(error, str) else advice_on(error, Configuration))
+        Problem(where, name, error if isinstance(error, str) else advice_on(error, Settings))
         for where, name, error in places[:100]  # more would only scroll by
     ]
 
@@ -365,22 +356,52 @@ def _problems(values: Tree, origins: Mapping[str, str], file: Path) -> list[Prob
 def validated(values: Tree) -> Configuration:
     """Validate as JSON, whose strict mode only converts lists to tuples and tables to dataclasses.
 
-    Defaults are not validated: most users set nothing, and building the validators takes time at every start.
+    Defaults are not validated: building the validators takes time. ``job.stop_job = "x"`` below ``[keys]``,
+    which TOML reads as a nested table, means the same as the quoted key.
     """
     if not values:
-        return Configuration()
-    return _strict().validate_json(json.dumps(values, default=str)) or Configuration()
+        return Settings()
+    if isinstance(keys := values.get("keys"), dict):
+        values = {**values, "keys": flattened(keys)}
+    return _strict().validate_json(json.dumps(values, default=str)) or Settings()
 
 
 @cache
 def _strict() -> TypeAdapter[Configuration | None]:
     """Return the validator. For a dataclass itself, pydantic takes no config from outside."""
-    return TypeAdapter(
-        Configuration | None, config=ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-    )
+    kind: Any = Settings | None
+    return TypeAdapter(kind, config=ConfigDict(extra="forbid", strict=True, allow_inf_nan=False))
 
 
 def _add_flags(values: Tree, origins: dict[str, str], flags: Mapping[str, Any] | None) -> None:
     for name, value in (flags or {}).items():
         if value is not None:
             values[name], origins[name] = value, f"flag --{name}"
+
+
+def value_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each problem that no type shows, of keys and thresholds, with the setting's name.
+
+    The values may be of any type.
+    """
+    keys, thresholds = values.get("keys"), values.get("health")
+    if isinstance(keys, Mapping):
+        yield from ((f"keys.{action}", why) for action, why in key_problems(flattened(keys)))
+    for name, value in thresholds.items() if isinstance(thresholds, Mapping) else ():
+        if name == "off" and isinstance(value, list):
+            if unknown := sorted({kind for kind in value if isinstance(kind, str)} - KINDS.keys()):
+                why = f"unknown finding {', '.join(unknown)}; use {', '.join(sorted(KINDS))}"
+                yield f"health.{name}", why
+        elif isinstance(value, int | float) and (value < 0 or (name.endswith("_s") and value == 0)):
+            bound = "greater than 0" if name.endswith("_s") else "0 or greater"
+            yield f"health.{name}", f"must be {bound}"
+
+
+def flattened(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            flat |= flattened(value, f"{above}{key}.")
+        else:
+            flat[f"{above}{key}"] = value
+    return flat

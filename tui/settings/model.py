@@ -1,23 +1,20 @@
 """All settings: types, limits, defaults, and below each the docstring that users read.
 
 The file, the environment variables and ``bt-tui config`` follow from these classes.
-They are plain dataclasses, which pydantic reads to check values, or for the docstrings. Most starts need
-neither. Unknown settings and wrong types are errors, so a misspelled setting is never silently ignored.
+They are plain dataclasses, which pydantic reads to check values, or for the docstrings
+(``tui.settings.loading``). Most starts need neither, so nothing here imports pydantic or a health check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field
-from pydantic_core import PydanticCustomError
-
-from tui.analysis.health.registry import KINDS, Thresholds
-from tui.analysis.health.rules import HealthRules
-from tui.settings.problems import key_problems
+from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
+from tui.settings.problems import Problem
 from tui.settings.runs import RunSettings
 
 ThemeName = Literal[
@@ -49,42 +46,57 @@ ThemeName = Literal[
 
 TimeMode = Literal["clock", "utc", "relative", "elapsed", "off"]
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
-Seconds = Annotated[float, Field(ge=1.0, le=3600.0)]
 
 
-def _check_command(command: list[str]) -> list[str]:
+class Rule:
+    """What a value of the right type must be, too: ``problem`` returns why it is not, empty if it is."""
+
+    def __init__(self, problem: Callable[[Any], str]) -> None:
+        self._problem = problem
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        from pydantic_core import PydanticCustomError, core_schema
+
+        def checked(value: Any) -> Any:
+            if why := self._problem(value):
+                raise PydanticCustomError("rule", "{why}", {"why": why})
+            return value
+
+        return core_schema.no_info_after_validator_function(checked, handler(source))
+
+
+def between(least: float, most: float) -> Rule:
+    return Rule(lambda value: "" if least <= value <= most else f"must be {least:,g} to {most:,g}")
+
+
+def sized(least: int, most: int, what: str) -> Rule:
+    return Rule(lambda value: "" if least <= len(value) <= most else f"must have {least} to {most:,} {what}")
+
+
+Seconds = Annotated[float, between(1, 3600)]
+Price = Annotated[float, Rule(lambda usd: "" if usd >= 0 else "must be 0 or greater")]
+
+
+def _command_problem(command: list[str]) -> str:
     if command and not command[0]:
-        raise PydanticCustomError("command", "the first word is the program and must not be empty")
+        return "the first word is the program and must not be empty"
     if len(command) > 64 or any("\0" in word for word in command):
-        raise PydanticCustomError("command", "must be at most 64 words without NUL characters")
-    return command
+        return "must be at most 64 words without NUL characters"
+    return ""
 
 
-def _check_webhook(url: str | None) -> str | None:
-    if url is not None and not _is_safe(url):
-        raise PydanticCustomError("webhook", "must be an https URL (http only to this machine)")
-    return url
+def _webhook_problem(url: str | None) -> str:
+    return "" if url is None or _is_safe(url) else "must be an https URL (http only to this machine)"
 
 
-def _check_regex(regex: str) -> str:
+def _regex_problem(regex: str) -> str:
     from tui.analysis.progress.lines.custom import ProgressPattern  # few have patterns of their own
 
     try:
         ProgressPattern("it", regex)
     except ValueError as error:
-        raise PydanticCustomError("pattern", "{why}", {"why": str(error)}) from None
-    return regex
-
-
-def _by_action(keys: Any) -> Any:
-    """Accept ``job.stop_job = "x"``, which TOML reads as a nested table, as well as the quoted key."""
-    return flattened(keys) if isinstance(keys, Mapping) else keys
-
-
-if TYPE_CHECKING:
-    HealthThresholds = HealthRules
-else:
-    HealthThresholds = Thresholds
+        return str(error)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +155,14 @@ class NotificationSettings:
     job_end: bool = True
     """Notify when a job completes, fails or is stopped, regardless of `min_severity`."""
 
-    snooze_minutes: Annotated[float, Field(gt=0, le=10_080)] = 30.0
+    snooze_minutes: Annotated[float, between(0.1, 10_080)] = 30.0
     """How long `z` snoozes alerts."""
 
-    command: Annotated[list[str], AfterValidator(_check_command)] = field(default_factory=list)
+    command: Annotated[list[str], Rule(_command_problem)] = field(default_factory=list)
     """Program and arguments to run for every notification, without a shell, as in
     `["notify-send", "bt-tui"]`. It gets one JSON object on stdin and has ten seconds."""
 
-    webhook: Annotated[str | None, AfterValidator(_check_webhook)] = None
+    webhook: Annotated[str | None, Rule(_webhook_problem)] = None
     """HTTPS URL to which every notification is posted as a JSON object (http only for this machine)."""
 
     webhook_format: Literal["auto", "json", "slack", "discord", "teams"] = "auto"
@@ -175,7 +187,7 @@ class LogSettings:
     min_level: Level | None = None
     """Minimum level of lines to show; if unset, all."""
 
-    max_lines_in_memory: Annotated[int, Field(ge=1_000, le=5_000_000)] = 1_000_000
+    max_lines_in_memory: Annotated[int, between(1_000, 5_000_000)] = 1_000_000
     """Lines of a log to keep in memory, about 150 bytes each. Beyond, a mark replaces the oldest."""
 
     collapse_progress: bool = True
@@ -189,10 +201,10 @@ class LogSettings:
 class PatternSettings:
     """A pattern that reads the progress of an unknown trainer; one `[[patterns]]` table each."""
 
-    name: Annotated[str, Field(min_length=1, max_length=80)]
+    name: Annotated[str, sized(1, 80, "characters")]
     """Name of the pattern."""
 
-    regex: Annotated[str, Field(min_length=1, max_length=2_000), AfterValidator(_check_regex)]
+    regex: Annotated[str, sized(1, 2_000, "characters"), Rule(_regex_problem)]
     """Regular expression to search for in every line. Its named groups are the values: `(?P<step>\\d+)`, and
     `total`, `epoch`, `epochs`, `loss`, `eval_loss`, `lr`, `grad_norm`, `tokens_per_s`, `samples_per_s`,
     `step_time_s`, `step_time_ms`, `rank`, `checkpoint`."""
@@ -202,7 +214,7 @@ class PatternSettings:
 class DemoSettings:
     """Defaults of `bt-tui demo`."""
 
-    speed: Annotated[float, Field(ge=0.1, le=1000.0)] = 1.0
+    speed: Annotated[float, between(0.1, 1000)] = 1.0
     """Speed of the simulated jobs, as a multiple of real time."""
 
 
@@ -222,20 +234,20 @@ class Configuration:
     notifications: NotificationSettings = NotificationSettings()
     logs: LogSettings = LogSettings()
 
-    keys: Annotated[dict[str, str], BeforeValidator(_by_action)] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)
     """Custom keys by action id, as in `job.stop_job = "ctrl+k"`. Separate several keys with commas.
     docs/keys.md lists the ids."""
 
-    prices: dict[str, Annotated[float, Field(ge=0)]] = field(default_factory=dict)
+    prices: dict[str, Price] = field(default_factory=dict)
     """Your price of a node in US dollars per minute, by instance type id or name, as in `"H100:8x80" = 0.65`.
     It overrides the list price."""
 
-    patterns: Annotated[list[PatternSettings], Field(max_length=50)] = field(default_factory=list)
+    patterns: Annotated[list[PatternSettings], sized(0, 50, "patterns")] = field(default_factory=list)
     """Custom patterns that read progress from log lines."""
 
     demo: DemoSettings = DemoSettings()
 
-    health: HealthThresholds = field(default_factory=Thresholds)
+    health: HealthRules = DEFAULT_RULES
     """Advanced: thresholds of the health checks. Shares are fractions from 0 to 1, times are seconds."""
 
     @property
@@ -248,32 +260,25 @@ class Configuration:
         return RunSettings(self.health, patterns, self.prices)
 
 
-def value_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each problem that no type shows, of keys and thresholds, with the setting's name.
-
-    The values may be of any type.
-    """
-    keys, thresholds = values.get("keys"), values.get("health")
-    if isinstance(keys, Mapping):
-        yield from ((f"keys.{action}", why) for action, why in key_problems(flattened(keys)))
-    for name, value in thresholds.items() if isinstance(thresholds, Mapping) else ():
-        if name == "off" and isinstance(value, list):
-            if unknown := sorted({kind for kind in value if isinstance(kind, str)} - KINDS.keys()):
-                why = f"unknown finding {', '.join(unknown)}; use {', '.join(sorted(KINDS))}"
-                yield f"health.{name}", why
-        elif isinstance(value, int | float) and (value < 0 or (name.endswith("_s") and value == 0)):
-            bound = "greater than 0" if name.endswith("_s") else "0 or greater"
-            yield f"health.{name}", f"must be {bound}"
+DEFAULT = "default"
 
 
-def flattened(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            flat |= flattened(value, f"{above}{key}.")
-        else:
-            flat[f"{above}{key}"] = value
-    return flat
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The effective settings and the origin of each: ``default``, ``FILE:LINE``, a variable or a flag."""
+
+    configuration: Configuration = field(default_factory=Configuration)
+    origins: Mapping[str, str] = field(default_factory=dict)
+    path: Path | None = None
+    problems: tuple[Problem, ...] = ()
+    ignored: tuple[Problem, ...] = ()
+    """Settings of earlier versions, which have no effect."""
+
+    def origin(self, setting: str, table: str = "") -> str:
+        return self.origins.get(setting) or self.origins.get(table, DEFAULT)
+
+    def is_given(self, setting: str) -> bool:
+        return setting in self.origins
 
 
 def _is_safe(url: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter
 
 from api_client.words import command_line
+from tui.settings.loading import Settings
 from tui.settings.model import Configuration, PatternSettings
 from tui.settings.problems import fields_of
 
@@ -41,7 +42,7 @@ class SettingEntry:
 def entries() -> Iterator[SettingEntry]:
     """Yield all settings except those of patterns, in file order: top-level settings first."""
     tables: list[SettingEntry] = []
-    for entry in _entries_of(Configuration):
+    for entry in _entries_of(Settings):
         if entry.is_table or fields_of(entry.kind):
             tables.append(entry)
         elif entry.name != "patterns":
@@ -54,10 +55,9 @@ def entries() -> Iterator[SettingEntry]:
 
 
 def _entries_of(kind: Any, above: str = "") -> Iterator[SettingEntry]:
-    texts = descriptions(kind)
     for field in fields(kind):
         default = field.default if field.default_factory is MISSING else field.default_factory()
-        text = field.metadata.get("doc") or texts[field.name]
+        text = field.metadata.get("doc") or descriptions(kind)[field.name]
         yield SettingEntry(f"{above}{field.name}", fields_of(kind)[field.name], default, text)
 
 
@@ -79,7 +79,7 @@ def _schemas() -> dict[str, Any]:
 def section_text(section: str) -> str:
     if section == "health":
         return descriptions(Configuration)[section]
-    kind = fields_of(Configuration)[section]
+    kind = fields_of(Settings)[section]
     return one_line(kind.__doc__)
 
 

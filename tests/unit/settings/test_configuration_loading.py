@@ -12,7 +12,7 @@ from hypothesis import example, given, strategies as st
 from textual.theme import BUILTIN_THEMES
 
 from tui.app.theme import THEMES
-from tui.settings.loading import ConfigurationBroken, check_file, lines_of, load, load_or_defaults
+from tui.settings.loading import ConfigurationBroken, Settings, check_file, lines_of, load, load_or_defaults
 from tui.settings.model import Configuration, ThemeName, TimeMode
 from tui.settings.problems import fields_of
 from tui.settings.reference import entries, template
@@ -83,7 +83,7 @@ PATTERN = "[[patterns]]\nname = 'a'\nregex = '(?P<loss>x)'\n"
         ("# hello\n\nredonly = true\n", 3, "did you mean readonly?"),
         ("[theme]\nname = 'bt-drak'\n", 2, "did you mean bt-dark?"),
         ("[refresh]\nfleet_s = 'often'\n", 2, "refresh.fleet_s: must be a number"),
-        ("[refresh]\n\n\nfleet_s = 0\n", 4, "greater than or equal to 1"),
+        ("[refresh]\n\n\nfleet_s = 0\n", 4, "must be 1 to 3,600"),
         ("readonly = 1\n", 1, "readonly: must be true or false"),
         ("[logs]\nwrap = true\nfleet_s = 3\n", 3, "it belongs in [refresh]"),
         ("[health]\nstall_after_s = 0\n", 2, "must be greater than 0"),
@@ -301,7 +301,7 @@ def test_a_new_file_is_valid_and_says_what_each_setting_does_and_its_default(fil
     file.write_text("\n".join(lines))
     assert check_file(file) == []
     shown = load(environ(file)).configuration
-    assert replace(shown, patterns=[]) == Configuration()
+    assert replace(shown, patterns=[]) == Settings()
     assert len(shown.patterns) == 1
 
 

@@ -20,8 +20,8 @@ from tui.commands.support.options import JSON, TABLE, CommandSettings, examples,
 from tui.commands.support.output import ExitCode, cannot_write
 from tui.commands.support.tables import rows_of
 from tui.settings import config_path
-from tui.settings.loading import Loaded, check_file, load
-from tui.settings.model import PatternSettings
+from tui.settings.loading import check_file, load
+from tui.settings.model import Loaded, PatternSettings
 from tui.settings.problems import Problem
 from tui.settings.reference import entries, one_line, template, toml_value
 from tui.system.external_programs import KEY_VARIABLES

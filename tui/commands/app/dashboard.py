@@ -25,7 +25,7 @@ from tui.commands.support.session import (
     started_local_remote,
 )
 from tui.commands.support.terminal import opening_notice
-from tui.settings.loading import Loaded
+from tui.settings.model import Loaded
 
 
 def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab: str | None = None) -> None:

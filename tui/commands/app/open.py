@@ -16,8 +16,7 @@ from tui.commands.support.options import CommandSettings, examples
 from tui.commands.support.run_options import parse_moment
 from tui.commands.support.session import dashboard_settings, remark_on
 from tui.commands.support.terminal import need_terminal, opening_notice
-from tui.settings.loading import Loaded
-from tui.settings.model import NotificationSettings
+from tui.settings.model import Loaded, NotificationSettings
 
 
 @examples(

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from api_client.emulator.data_folder import EmulatorAddress
     from api_client.recordings.reading import Recording
     from api_client.replay import Replay
-    from tui.settings.loading import Loaded
-    from tui.settings.model import Configuration
+    from tui.settings.model import Configuration, Loaded
 
 
 DEMO_WORLD, EMPTY_WORLD = "demo", "empty"
@@ -140,13 +139,17 @@ def settings_if_any() -> Loaded | None:
 
     Raises ConfigurationError with every problem and its line.
     """
-    others = ("BT_TUI_DEBUG", "BT_TUI_LOG_DRAIN_S")  # no settings
-    named = any(name.startswith("BT_TUI_") and name not in others for name in os.environ)
-    if not named and not config_path(os.environ).exists():
+    if not _has_settings():
         return None
     from tui.settings.loading import load  # slow, and most commands have no settings
 
     return load(os.environ)
+
+
+def _has_settings() -> bool:
+    others = ("BT_TUI_DEBUG", "BT_TUI_LOG_DRAIN_S")  # no settings
+    named = any(name.startswith("BT_TUI_") and name not in others for name in os.environ)
+    return named or config_path(os.environ).exists()
 
 
 def configuration_if_any() -> Configuration | None:
@@ -162,11 +165,14 @@ def run_settings() -> RunSettings:
 
 def dashboard_settings(settings: CommandSettings) -> Loaded:
     """Return the settings of the dashboard, with the flags; the defaults if they are invalid."""
+    flags = {"remote": settings.remote_name, "readonly": settings.readonly or None}
+    if not any(flags.values()) and not _has_settings():
+        from tui.settings.model import Loaded
+
+        return Loaded()
     from tui.settings.loading import load_or_defaults
 
-    return load_or_defaults(
-        os.environ, {"remote": settings.remote_name, "readonly": settings.readonly or None}
-    )
+    return load_or_defaults(os.environ, flags)
 
 
 def read_only_by(flag: bool) -> str:

@@ -40,7 +40,7 @@ from tui.screens.job.log_bar import (
 from tui.screens.job.log_columns import COLUMN_CELLS, LogColumns
 from tui.screens.job.log_field import FieldSwitches, LogField
 from tui.screens.messages import CopyRequested, FilesSaved
-from tui.settings.loading import Loaded
+from tui.settings.model import Loaded
 from tui.settings.remembered import JobState
 from tui.system.external_programs import LONGEST_COPY_BYTES, Program, program_of, show_in_program
 from tui.system.saved_files import landing, own_path, proposed_path, save_entries
