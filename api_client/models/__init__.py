@@ -41,20 +41,14 @@ from api_client.models.deployments import (
     StartupPhase as StartupPhase,
 )
 from api_client.models.jobs import (
-    RUNNABLE_STATUSES as RUNNABLE_STATUSES,
-    WAITING_STATUSES as WAITING_STATUSES,
     InstanceType as InstanceType,
     InstanceTypePrice as InstanceTypePrice,
-    JobStatus as JobStatus,
     JobTombstone as JobTombstone,
     ProjectSummary as ProjectSummary,
     ProjectTombstone as ProjectTombstone,
     TrainingJob as TrainingJob,
     TrainingProject as TrainingProject,
     User as User,
-    full_status as full_status,
-    is_finished as is_finished,
-    short_status as short_status,
 )
 from api_client.models.logs import LogRecord as LogRecord, LogsPage as LogsPage
 from api_client.models.metrics import (
@@ -63,4 +57,12 @@ from api_client.models.metrics import (
     NodeMetrics as NodeMetrics,
     NodeSeries as NodeSeries,
     StorageMetrics as StorageMetrics,
+)
+from api_client.vocabulary import (
+    RUNNABLE_STATUSES as RUNNABLE_STATUSES,
+    WAITING_STATUSES as WAITING_STATUSES,
+    JobStatus as JobStatus,
+    full_status as full_status,
+    is_finished as is_finished,
+    short_status as short_status,
 )

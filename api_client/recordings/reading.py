@@ -23,7 +23,6 @@ from api_client.models import (
     TrainingProject,
 )
 from api_client.models.base import PAGE, ApiModel, OptionalDatetime
-from api_client.models.jobs import JobStatus, is_finished
 from api_client.recordings.archive import (
     MAX_DOCUMENT_BYTES,
     SUFFIX,
@@ -36,6 +35,7 @@ from api_client.recordings.blocks import LOG, METRICS
 from api_client.recordings.log import RecordedLog
 from api_client.recordings.metrics import RecordedMetrics
 from api_client.recordings.stamps import MAX_RUN, clamped_moment
+from api_client.vocabulary import JobStatus, is_finished
 from api_client.words import counted
 
 FORMAT, VERSION = "bt-tui recording", 1

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from api_client.models import JobStatus, TrainingJob
+from api_client.models import TrainingJob
+from api_client.vocabulary import JobStatus
 from tui.analysis.fleet.snapshot import JobRow, attention, brief
 from tui.analysis.run.finding import SEVERITIES, SIGNS, FindingId, HealthFinding, Severity, SnoozedFindings
 from tui.analysis.status import status_view

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from api_client.models import JobStatus, QueueEvent, TrainingJob
+from api_client.models import QueueEvent, TrainingJob
+from api_client.vocabulary import JobStatus
 from tui.analysis.billing import NOTHING, Bill, Billed, is_all_billed, total_billed, unbilled_minutes
 from tui.text.units import HOUR_S, MINUTE_S, counted
 

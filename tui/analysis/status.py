@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from api_client.models.jobs import JobStatus, short_status
+from api_client.vocabulary import JobStatus, short_status
 from tui.text.sanitize import sanitize
 
 Tone = Literal["running", "starting", "waiting", "good", "bad", "muted", "caution", "unknown"]

@@ -15,7 +15,8 @@ from textual.app import App
 from textual.worker import Worker
 
 from api_client.errors import RequestError
-from api_client.models import JobStatus, TrainingJob
+from api_client.models import TrainingJob
+from api_client.vocabulary import JobStatus
 from tui.actions import Scope
 from tui.analysis.fleet.batches import Batch, ProjectDeletion, Verb, batch_of, name_of
 from tui.analysis.run.snapshot import RunSnapshot

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from api_client.errors import InvalidAnswer, NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
-from api_client.models import RUNNABLE_STATUSES, TrainingJob, TrainingProject
+from api_client.models import TrainingJob, TrainingProject
+from api_client.vocabulary import RUNNABLE_STATUSES
 from tui.analysis.billing import Bill
 from tui.analysis.connection import LISTS
 from tui.analysis.fleet.snapshot import NO_PREVIEW, FleetFold, FleetSnapshot, JobPreview

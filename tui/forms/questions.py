@@ -8,8 +8,8 @@ from dataclasses import replace
 from api_client.definitions import LORA_RANKS
 from api_client.deployment import HF_TOKEN, ListedInstance, Pairs, normal_gpu
 from api_client.models import Checkpoint, TrainingJob
-from api_client.models.jobs import JobStatus
 from api_client.servable import adapter_ranks, check_rank, check_selection, kind_of, memory_hint
+from api_client.vocabulary import JobStatus
 from api_client.words import listed
 from tui.analysis.checkpoints.facts import fault_lines
 from tui.analysis.status import status_view

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from api_client.models import JobStatus
+from api_client.vocabulary import JobStatus
 from tui.analysis.cost import TotalCost
 from tui.analysis.export import ExportTable
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, Need, ProjectRow, need_attention, needing

@@ -1,6 +1,6 @@
 import pytest
 
-from api_client.models.jobs import JobStatus
+from api_client.vocabulary import JobStatus
 from tui.analysis.status import status_view, upload_text
 
 VIEWS = {

@@ -2,7 +2,7 @@
 
 import click
 
-from api_client.models.jobs import JobStatus, is_finished
+from api_client.vocabulary import JobStatus, is_finished
 from tui.cli import cli
 from tui.commands.support.catalogue import OFFICIAL, listed_commands, translated, walk
 from tui.commands.support.output import OUTCOMES

@@ -19,7 +19,7 @@ from api_client.models import CachedFile, Checkpoint, CheckpointFile
 from api_client.models.base import moment_of_text
 from api_client.models.cache import ListedPath
 from api_client.models.checkpoints import name_inside
-from api_client.models.logs import NS_PER_S
+from api_client.vocabulary import NS_PER_S
 from api_client.words import listed
 from tui.analysis.file_tree.tree import FileEntry
 from tui.analysis.progress.holes import StepRange, is_read_between, unread_steps

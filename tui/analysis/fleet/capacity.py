@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from api_client.models import WAITING_STATUSES, GpuCapacity, TeamGpuCapacity, TrainingCapacity, TrainingJob
+from api_client.models import GpuCapacity, TeamGpuCapacity, TrainingCapacity, TrainingJob
+from api_client.vocabulary import WAITING_STATUSES
 
 CapacityState = Literal["loading", "known", "empty", "absent", "forbidden", "failed"]
 """``absent``: the server has no such route; ``forbidden``: this API key may not read it."""

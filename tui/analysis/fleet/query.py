@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from api_client.models.jobs import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, full_status, short_status
+from api_client.vocabulary import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, full_status, short_status
 from tui.analysis.fleet.snapshot import JobRow
 from tui.text.units import UNIT_S
 

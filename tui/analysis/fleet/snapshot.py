@@ -16,8 +16,8 @@ from itertools import takewhile
 from math import isfinite
 from operator import attrgetter
 
-from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
-from api_client.models.logs import NS_PER_S
+from api_client.models import TrainingJob, TrainingProject
+from api_client.vocabulary import NS_PER_S, WAITING_STATUSES, JobStatus
 from tui.analysis.billing import Bill
 from tui.analysis.cost import Charge, TotalCost, charge, price_of, total_cost
 from tui.analysis.fleet.capacity import gpu_allocations

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from api_client.models.logs import NS_PER_MS, LogGap
+from api_client.models.logs import LogGap
+from api_client.vocabulary import NS_PER_MS
 
 
 @dataclass(frozen=True, slots=True)

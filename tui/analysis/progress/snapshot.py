@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
-from api_client.models.logs import NS_PER_S
+from api_client.vocabulary import NS_PER_S
 from tui.analysis.logs.error_tally import ErrorTally
 from tui.analysis.series import EMPTY, Series
 

@@ -14,8 +14,8 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.models import TrainingJob
-from api_client.models.jobs import JobStatus
 from api_client.models.logs import LogLine
+from api_client.vocabulary import JobStatus
 from tui.analysis.status import status_view
 from tui.commands.support.options import JSON, TEXT, active_jobs, examples, format_option, job_named
 from tui.commands.support.output import CommandFailed, ExitCode, Output

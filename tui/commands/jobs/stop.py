@@ -18,7 +18,7 @@ from api_client.client import TrainingClient
 from api_client.clock import SystemClock
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
-from api_client.models.jobs import JobStatus, short_status
+from api_client.vocabulary import JobStatus, short_status
 from api_client.words import listed
 from tui.analysis.fleet.batches import ProjectDeletion, Verb, batch_of
 from tui.commands.support.options import (

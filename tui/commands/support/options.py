@@ -61,7 +61,7 @@ async def job_named(client: TrainingClient, text: str, *, parts: bool = True) ->
     Raises NotFound if there is none, and CommandFailed if there are several.
     """
     from api_client.errors import NotFound  # slow, and the help needs none
-    from api_client.models.jobs import short_status
+    from api_client.vocabulary import short_status
 
     try:
         job = await client.jobs.find(text)

@@ -1,0 +1,68 @@
+"""Words and units of the API: the lifecycle statuses of a job, and the units of its times.
+
+They need none of the models, which take long to import. The schema types ``current_status`` as a plain
+string. Therefore here are the known values, and one rule for all others: a status that is not known to be
+runnable counts as finished (the official Go CLI's rule).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+MS_PER_S = 1_000
+NS_PER_MS = 1_000_000  # line timestamps are in nanoseconds, range bounds in milliseconds
+NS_PER_S = NS_PER_MS * MS_PER_S
+
+STATUS_PREFIX = "TRAINING_JOB_"
+
+
+class JobStatus(StrEnum):
+    """The lifecycle statuses of the documentation and of the official clients, in order."""
+
+    PENDING = "TRAINING_JOB_PENDING"
+    QUEUED = "TRAINING_JOB_QUEUED"
+    CREATED = "TRAINING_JOB_CREATED"
+    DEPLOYING = "TRAINING_JOB_DEPLOYING"
+    RUNNING = "TRAINING_JOB_RUNNING"
+    COMPLETED = "TRAINING_JOB_COMPLETED"
+    FAILED = "TRAINING_JOB_FAILED"
+    DEPLOY_FAILED = "TRAINING_JOB_DEPLOY_FAILED"
+    STOPPED = "TRAINING_JOB_STOPPED"
+    PREEMPTED = "TRAINING_JOB_PREEMPTED"
+    EXPIRED = "TRAINING_JOB_EXPIRED"
+
+
+RUNNABLE_STATUSES = frozenset(
+    {JobStatus.PENDING, JobStatus.QUEUED, JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.RUNNING}
+)
+"""Statuses of a job that has not ended."""
+
+WAITING_STATUSES = frozenset({JobStatus.PENDING, JobStatus.QUEUED})
+"""Statuses of a job that waits for capacity."""
+
+
+def is_finished(status: str) -> bool:
+    """Return True if a job with this status has ended; unknown statuses count as ended."""
+    return status not in RUNNABLE_STATUSES
+
+
+def short_status(status: str) -> str:
+    """Convert ``TRAINING_JOB_DEPLOY_FAILED`` to ``deploy-failed``, the official CLI's spelling."""
+    return status.removeprefix(STATUS_PREFIX).lower().replace("_", "-")
+
+
+def full_status(status: str) -> str:
+    """Return the API's spelling of either spelling: ``running`` and ``TRAINING_JOB_RUNNING`` both work."""
+    name = status.strip().upper().replace("-", "_")
+    return name if name.startswith(STATUS_PREFIX) else STATUS_PREFIX + name
+
+
+_KNOWN = frozenset(JobStatus)
+
+
+def as_known(status: str) -> str:
+    """Convert a known status to the API's spelling; return any other text unchanged."""
+    if status in _KNOWN:
+        return status
+    full = full_status(status)
+    return full if full in _KNOWN else status
