@@ -104,9 +104,6 @@ class SignedSshCertificate(ApiModel):
     ssh_cert_expires_at: OptionalDatetime = None
 
 
-TRAINING_JOB = "TRAINING_JOB"
-"""The ``kind`` of a billed training job."""
-
 Usd = Number
 """Amount of money; servers send a number or a decimal string."""
 

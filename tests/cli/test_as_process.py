@@ -53,9 +53,10 @@ def test_help_loads_no_transport_and_no_other_command(clean_environ: dict[str, s
 
 @pytest.mark.proves("docs/architecture.md", "Architecture")
 def test_home_starts_without_the_readers_of_logs_and_recordings(clean_environ: dict[str, str]) -> None:
-    loaded = loaded_by("import tui.app", environ=clean_environ)
+    loaded = loaded_by("import tui.app, tui.commands.app.dashboard", environ=clean_environ)
     late = {"tui.readers.run", "tui.analysis.progress.announcements", "api_client.recordings.reading"}
     late |= {LOG_PATTERNS, "tui.analysis.health.check", "tui.settings.loading"}
+    late |= {"api_client.client", "api_client.models", "tui.analysis.run.snapshot"}
     assert ("tui.screens.home.screen" in loaded, late & loaded) == (True, set())
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from api_client.models import TrainingJob
 from api_client.vocabulary import JobStatus
 from tui.analysis.fleet.snapshot import JobRow, attention, brief
 from tui.analysis.run.finding import SEVERITIES, SIGNS, FindingId, HealthFinding, Severity, SnoozedFindings
@@ -19,6 +18,7 @@ from tui.text.sanitize import clip, sanitize
 from tui.text.units import percent
 
 if TYPE_CHECKING:
+    from api_client.models import TrainingJob
     from tui.analysis.run.snapshot import RunSnapshot
 
 TEXT_CELLS = 160

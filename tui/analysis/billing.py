@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from api_client.models import TrainingJob
 from tui.text.units import count, money
+
+if TYPE_CHECKING:
+    from api_client.models import TrainingJob
 
 
 class Billed(NamedTuple):

@@ -7,15 +7,13 @@ what is shown is measured by the time of each answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Set as AbstractSet
+from collections.abc import Callable, Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from api_client import routes
 from api_client.events import RequestEvent
-from api_client.routes import Route
 
 
 class ClockOffset:
@@ -44,20 +42,21 @@ class ClockOffset:
 LISTS = "projects and jobs"
 STATUS, LOG, METRICS, CHECKPOINTS = "the job's status", "the log", "the metrics", "the checkpoints"
 
-_LABELS: Mapping[Route[Any], str] = {
-    routes.PROJECTS: LISTS,
-    routes.JOBS: LISTS,
-    routes.SEARCH_JOBS: LISTS,
-    routes.JOB: STATUS,
-    routes.JOB_LOGS: LOG,
-    routes.JOB_METRICS: METRICS,
-    routes.CHECKPOINTS: CHECKPOINTS,
-}
-
 
 def resource_label(path: str) -> str:
     """Return what a request to this path fetches; empty if no screen polls that route."""
-    return next((what for route, what in _LABELS.items() if route.matches(path)), "")
+    from api_client import routes  # with all models: only what failed needs a name
+
+    labels: dict[routes.Route[Any], str] = {
+        routes.PROJECTS: LISTS,
+        routes.JOBS: LISTS,
+        routes.SEARCH_JOBS: LISTS,
+        routes.JOB: STATUS,
+        routes.JOB_LOGS: LOG,
+        routes.JOB_METRICS: METRICS,
+        routes.CHECKPOINTS: CHECKPOINTS,
+    }
+    return next((what for route, what in labels.items() if route.matches(path)), "")
 
 
 _NOT_NOW = frozenset({408, 429})

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from api_client.models import QueueEvent, TrainingJob
 from api_client.vocabulary import JobStatus
 from tui.analysis.billing import NOTHING, Bill, Billed, is_all_billed, total_billed, unbilled_minutes
 from tui.text.units import HOUR_S, MINUTE_S, counted
+
+if TYPE_CHECKING:
+    from api_client.models import QueueEvent, TrainingJob
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from api_client.models import CheckpointFile, TrainingJob
 from api_client.transfers.records import FileProgress, FileState
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, count, counted, duration, percent
+
+if TYPE_CHECKING:
+    from api_client.models import CheckpointFile, TrainingJob
 
 
 class TransferState(StrEnum):

@@ -20,11 +20,9 @@ from textual.worker import Worker
 
 from api_client.errors import RequestError
 from api_client.files import why_not_written, write_private
-from api_client.models import TrainingJob
 from api_client.recordings.archive import SUFFIX, RecordingError
 from tui.actions.keymap import key_for
 from tui.analysis.transfers import DownloadRequest, Transfer, TransferState, outcome_text
-from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.dialogs import DownloadFolderScreen, ExportScreen, FileConflictScreen
 from tui.screens.downloads import DownloadsScreen
@@ -34,9 +32,11 @@ from tui.text.units import bytes_iec, counted
 from tui.widgets.background import run_in_background
 
 if TYPE_CHECKING:
+    from api_client.models import TrainingJob
     from api_client.transfers import DownloadPlan, Existing
     from tui.feeds.downloads import DownloadsFeed
     from tui.readers.recorder import Recorder
+    from tui.readers.session import Session
 
 
 class SavedFiles:

@@ -15,12 +15,9 @@ from textual.app import App
 from textual.worker import Worker
 
 from api_client.errors import RequestError
-from api_client.models import TrainingJob
 from api_client.vocabulary import JobStatus
 from tui.actions import Scope
 from tui.analysis.fleet.batches import Batch, ProjectDeletion, Verb, batch_of, name_of
-from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.base import AppScreen
 from tui.screens.dialogs import ConfirmScreen, StopAnswer, StopScreen
@@ -30,8 +27,11 @@ from tui.text.sanitize import sanitize
 from tui.widgets.background import run_in_background
 
 if TYPE_CHECKING:
+    from api_client.models import TrainingJob
     from tui.alerts.alert import Alert
+    from tui.analysis.run.snapshot import RunSnapshot
     from tui.guard.rules import GuardRules
+    from tui.readers.session import Session
 
 FAILURE_SHOWN_S = 20.0
 
@@ -136,7 +136,7 @@ class JobChanges:
             self._app.notify(f"No browser found; link copied: {link}")
 
     def resume(self, message: messages.ResumeRequested) -> None:
-        remote = self._session.client.remote if self._session is not None else None
+        remote = self._session.remote if self._session is not None else None
         line = remote.command_line("resume", message.job.id, changes=True) if remote is not None else ""
         if line:
             self._app.post_message(messages.CopyRequested(line, "command"))

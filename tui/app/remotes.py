@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from textual.app import App
 from textual.markup import escape
@@ -18,9 +18,11 @@ from api_client.remotes import ENVIRONMENT_REMOTE, Remote
 from api_client.remotes.resolution import list_remotes
 from api_client.words import READ_ONLY_OPTION, command_line
 from tui.app.palette import open_palette
-from tui.readers.session import Session
 from tui.text.sanitize import sanitize
 from tui.widgets.background import run_in_background
+
+if TYPE_CHECKING:
+    from tui.readers.session import Session
 
 LOCAL = "local"
 SLOW_SERVER_S = 1.0
@@ -100,11 +102,7 @@ class Remotes:
     async def _switch_to(self, remote: Remote) -> None:
         if not self._may_leave():
             return
-        try:
-            session = self._holder.session_with(remote)
-        except ApiClientError as error:
-            self._report_not_switched(remote, error)
-            return
+        session = self._holder.session_with(remote)
         session.on_connection = None
         try:
             await self._check(session)

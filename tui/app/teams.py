@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 from textual.markup import escape
 
-from api_client.models import TrainingJob
 from tui.analysis.fleet.snapshot import FleetSnapshot, of_team, teams_of
 from tui.analysis.run.finding import HealthFinding
 from tui.app.palette import open_palette
 from tui.feeds.fleet import FleetFeed
-from tui.readers.session import Session
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import OpenProjectRequested
 from tui.settings.model import Configuration
 from tui.settings.remembered import Memory
 from tui.tables.fleet import ALL_PROJECTS
 from tui.text.units import counted
+
+if TYPE_CHECKING:
+    from api_client.models import TrainingJob
+    from tui.readers.session import Session
 
 ALL_TEAMS = ""
 

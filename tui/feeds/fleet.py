@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING
 
 from api_client.errors import InvalidAnswer, NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
-from api_client.models import TrainingJob, TrainingProject
 from api_client.vocabulary import RUNNABLE_STATUSES
 from tui.analysis.billing import Bill
 from tui.analysis.connection import LISTS
 from tui.analysis.fleet.snapshot import NO_PREVIEW, FleetFold, FleetSnapshot, JobPreview
 from tui.feeds.throttle import Pause, Throttle
 from tui.readers.billing import BILL_INTERVAL_S, read_bill
-from tui.readers.session import Session, listed_prices
+from tui.readers.session import listed_prices
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.failures import left_out
 
 if TYPE_CHECKING:
+    from api_client.models import TrainingJob, TrainingProject
     from tui.feeds.previews import PreviewFeed
+    from tui.readers.session import Session
 
 PROJECTS_INTERVAL_S = 30.0
 """Projects change seldom, and a job of an unknown one has them listed at once."""
@@ -95,6 +96,7 @@ class FleetFeed:
     async def run(self) -> None:
         if self._session.connection.recorded is not None:
             await self._watched.wait()  # nothing alerts of what is over
+        await self._session.connect()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._throttle.run())
             tasks.create_task(self._poll_job_list())

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
 
-from api_client.client import TrainingClient
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
-from api_client.models.account import TRAINING_JOB, BilledItem
+from api_client.vocabulary import TRAINING_JOB
 from tui.analysis.billing import NOTHING, Bill, Billed, total_billed
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models.account import BilledItem
 
 LONGEST_BILL = timedelta(days=31)
 """The API refuses longer ranges, and earlier days."""

@@ -1,14 +1,19 @@
-"""The dashboard's client, the state of its connection; prices and history."""
+"""The dashboard's client, the state of its connection; prices and history.
+
+The client takes as long to import as Home to paint, so it is made when somebody first needs it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from api_client.client import TrainingClient
 from api_client.clock import Clock, SystemClock
 from api_client.errors import (
     BadRequest,
@@ -21,12 +26,13 @@ from api_client.errors import (
 )
 from api_client.events import RequestEvent
 from api_client.http.retry import LASTING, RetryPolicy, retrying
-from api_client.models import QueueContext, TrainingJob
 from api_client.remotes import ENVIRONMENT_REMOTE, Remote
 from tui.analysis.connection import Connection, StaleResource
 from tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import QueueContext, TrainingJob
     from api_client.replay import Replay
 
 CHECK_S = 8.0
@@ -53,24 +59,32 @@ class Session:
         on_connection: Callable[[Connection], None] | None = None,
         read_only_by: str = "",
     ) -> None:
+        self.remote = remote
         self.clock: Clock = clock or (SystemClock() if replay is None else replay.clock)
         self.connection = self._shared = Connection(recorded=recorded)
         self.on_connection = on_connection
-        retry = RetryPolicy(cap_s=2.0)  # a user is waiting
-        self.polling = retry.for_polling()
+        self._replay = replay
+        self._read_only_by = read_only_by
+        self._retry = RetryPolicy(cap_s=2.0)  # a user is waiting
+        self.polling = self._retry.for_polling()
         """The retry policy for polling: a request that hangs must not block Home."""
-        self.client = TrainingClient(
-            remote,
+
+    @cached_property
+    def client(self) -> TrainingClient:
+        """The client. Before the first use, ``connect`` imports it without blocking the screen."""
+        from api_client.client import TrainingClient
+
+        return TrainingClient(
+            self.remote,
             clock=self.clock,
-            replay=replay,
-            retry=retry,
+            replay=self._replay,
+            retry=self._retry,
             on_event=self._note,
-            read_only_by=read_only_by,
+            read_only_by=self._read_only_by,
         )
 
-    @property
-    def remote(self) -> Remote:
-        return self.client.remote
+    async def connect(self) -> None:
+        await asyncio.to_thread(import_module, "api_client.client")
 
     @property
     def remote_name(self) -> str:
@@ -136,7 +150,8 @@ class Session:
             await self.client.projects.list(retry=RetryPolicy(max_attempts=1, silence_s=CHECK_S))
 
     async def aclose(self) -> None:
-        await self.client.aclose()
+        if "client" in vars(self):
+            await self.client.aclose()
 
 
 async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None = None) -> dict[str, float]:

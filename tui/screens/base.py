@@ -20,7 +20,6 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
-from api_client.models import TrainingJob
 from tui.actions import ActionFlag, Scope, actions_named, actions_of
 from tui.actions.keymap import bindings_of, key_for, rebound
 from tui.analysis.connection import Connection
@@ -36,6 +35,7 @@ from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 if TYPE_CHECKING:  # Home's first picture does not wait for them
+    from api_client.models import TrainingJob
     from tui.analysis.run.finding import HealthFinding
     from tui.feeds.comparison import RunCache
     from tui.readers.recorded_runs import OpenRecordings
@@ -319,7 +319,7 @@ class Page(ABC):
     def ids(self) -> tuple[str, ...]:
         """The ids of what the page is about. Pages of one class with the same ids are equal."""
         values = [getattr(self, field.name) for field in fields(self)]
-        return tuple(value.id for value in values if isinstance(value, TrainingJob))
+        return tuple(value.id for value in values if hasattr(value, "id"))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Page) and (type(self), self.ids) == (type(other), other.ids)

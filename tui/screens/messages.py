@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
 
-from api_client.models import TrainingJob
 from tui.screens.base import AppMessage
 from tui.text.sanitize import sanitize_lines, sanitize_whole
 
 if TYPE_CHECKING:  # Home's first picture does not wait for the modules of other screens
+    from api_client.models import TrainingJob
     from tui.analysis.export import ExportTable
     from tui.analysis.fleet.batches import ProjectDeletion, Verb
     from tui.analysis.fleet.snapshot import FleetSnapshot

@@ -17,10 +17,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import tzinfo
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from api_client.models.logs import LogEntry, LogLine
 from tui.system.saved_files import save_entries
+
+if TYPE_CHECKING:
+    from api_client.models.logs import LogEntry
 
 KEY_VARIABLES = frozenset({"BASETEN_API_KEY", "BASETEN_TRUSS_AUTH_API_KEY"})
 """The variables from ``api_client.remotes`` that may hold a key."""
@@ -114,7 +116,7 @@ class OpenAtLine:
         for entry in entries:
             if self.here is None or (self.row is None and entry == self.here):
                 self.row = row
-            row += 1 + (entry.message.rstrip("\r\n").count("\n") if isinstance(entry, LogLine) else 0)
+            row += 1 + (entry.message.rstrip("\r\n").count("\n") if hasattr(entry, "message") else 0)
             yield entry
 
 

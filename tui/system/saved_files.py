@@ -18,12 +18,13 @@ from contextlib import suppress
 from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from api_client.files import PRIVATE_FILE_MODE, AtomicFile, user_path, write_file
-from api_client.models.logs import LogEntry
 from tui.analysis.export import ExportTable, csv_text, json_text
-from tui.text.log_entries import record_of, written
+
+if TYPE_CHECKING:
+    from api_client.models.logs import LogEntry
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _PREFIX = "bt-tui-outbox-"
@@ -137,6 +138,8 @@ def is_own_file(typed: str) -> bool:
 
 def renderer(path: Path, timezone: tzinfo | None) -> Callable[[LogEntry], str]:
     """Return the formatter for a file with that name: JSON records or text."""
+    from tui.text.log_entries import record_of, written  # with the API's models
+
     if path.suffix.lower() in {".ndjson", ".jsonl"}:
         return lambda entry: json.dumps(record_of(entry)).replace("\x7f", "\\u007f")
     return lambda entry: written(entry, timezone)

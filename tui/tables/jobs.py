@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from api_client.models import TrainingJob, TrainingProject
 from tui.analysis.status import status_view
 from tui.tables.column import Column, Span, chosen, text_cell
 from tui.text.times import local_time
 from tui.text.units import UNKNOWN, age, hardware
+
+if TYPE_CHECKING:
+    from api_client.models import TrainingJob, TrainingProject
 
 
 def status_cell(status: str) -> list[Span]:

@@ -36,7 +36,8 @@ from api_client.models import (
     TrainingUsage,
     UsageSummary,
 )
-from api_client.models.account import EMULATOR_USER_EMAIL, TRAINING_JOB
+from api_client.models.account import EMULATOR_USER_EMAIL
+from api_client.vocabulary import TRAINING_JOB
 
 
 def _teams(call: Call) -> Any:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from api_client.models import TrainingJob
 from api_client.words import listed
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
+
+if TYPE_CHECKING:
+    from api_client.models import TrainingJob
 
 NAMES_SHOWN = 6
 FAILURES_SHOWN = 4

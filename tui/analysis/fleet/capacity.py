@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from api_client.models import GpuCapacity, TeamGpuCapacity, TrainingCapacity, TrainingJob
 from api_client.vocabulary import WAITING_STATUSES
+
+if TYPE_CHECKING:
+    from api_client.models import GpuCapacity, TrainingCapacity, TrainingJob
 
 CapacityState = Literal["loading", "known", "empty", "absent", "forbidden", "failed"]
 """``absent``: the server has no such route; ``forbidden``: this API key may not read it."""
@@ -97,18 +99,19 @@ def _figures(row: CapacityRow) -> tuple[str, int, int, int]:
 
 def fold_capacity(capacity: TrainingCapacity) -> tuple[CapacityRow, ...]:
     own = [_row(limit) for limit in capacity.gpu_capacities]
-    teams = [_row(limit) for limit in capacity.team_gpu_capacities]
+    teams = [
+        _row(limit, limit.team_name or limit.team_id, limit.team_id) for limit in capacity.team_gpu_capacities
+    ]
     own.sort(key=lambda row: row.gpu_type)
     teams.sort(key=lambda row: (row.team.lower(), row.gpu_type))
     return (*own, *teams)
 
 
-def _row(one: GpuCapacity) -> CapacityRow:
-    team = one if isinstance(one, TeamGpuCapacity) else None
+def _row(one: GpuCapacity, team: str = "", team_id: str = "") -> CapacityRow:
     spot, dedicated = one.spot_usage_count or 0, one.dedicated_usage_count
     return CapacityRow(
-        team=(team.team_name or team.team_id) if team else "",
-        team_id=team.team_id if team else "",
+        team=team,
+        team_id=team_id,
         gpu_type=one.gpu_type,
         baseline=one.baseline,
         limit=one.limit,

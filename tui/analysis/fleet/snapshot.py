@@ -15,15 +15,14 @@ from enum import IntEnum
 from itertools import takewhile
 from math import isfinite
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
-from api_client.models import TrainingJob, TrainingProject
 from api_client.vocabulary import NS_PER_S, WAITING_STATUSES, JobStatus
 from tui.analysis.billing import Bill
 from tui.analysis.cost import Charge, TotalCost, charge, price_of, total_cost
 from tui.analysis.fleet.capacity import gpu_allocations
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.progress.metrics import headline_series
-from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import (
     NODE_CHARACTERS,
     SEVERITIES,
@@ -42,6 +41,10 @@ from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
 from tui.text.times import time_key
 from tui.text.units import HOUR_S, MINUTE_S, UNKNOWN, age, count, counted, duration, hardware, number, percent
+
+if TYPE_CHECKING:
+    from api_client.models import TrainingJob, TrainingProject
+    from tui.analysis.progress.snapshot import ProgressSnapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series
 from tui.text.names import natural_key
+
+if TYPE_CHECKING:
+    from tui.analysis.progress.snapshot import ProgressSnapshot
 
 
 class Curve(NamedTuple):

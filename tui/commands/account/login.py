@@ -37,13 +37,8 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import CommandFailed, ExitCode, Output, refuse
 from tui.commands.support.questions import ask_secret
-from tui.commands.support.session import (
-    client_command,
-    remote_name,
-    run_on_remote,
-    run_with,
-    with_own_emulator,
-)
+from tui.commands.support.remotes import remote_name, with_own_emulator
+from tui.commands.support.session import client_command, run_on_remote, run_with
 from tui.commands.support.tables import rows_of, table_of
 from tui.commands.support.terminal import can_ask, confirm, piped_text
 from tui.readers.login import key_owner, remote_without_key, store_key

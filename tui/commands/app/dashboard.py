@@ -1,22 +1,13 @@
-"""``bt-tui watch``: Open the dashboard on one job.
-
-Commands import textual only here, and only when needed.
-"""
+"""Open the dashboard. Commands import textual only here, and only when needed."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 from dataclasses import replace
 
-import click
-
-from api_client.client import TrainingClient
-from api_client.errors import NotFound, RequestError
-from api_client.http.retry import RetryPolicy
 from api_client.remotes import Remote, RemoteNotConfigured
-from tui.commands.support.options import CommandSettings, examples, job_named, readonly_option, remote_option
-from tui.commands.support.session import (
+from tui.commands.support.options import CommandSettings
+from tui.commands.support.remotes import (
     LOCAL_REMOTE,
     chosen_remote,
     dashboard_settings,
@@ -41,7 +32,7 @@ def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab:
     remote: Remote | None = None
     why_no_remote = ""
     try:
-        remote = _remote(settings, loaded)
+        remote = dashboard_remote(settings, loaded)
     except RemoteNotConfigured as missing:
         if job_id is not None:
             raise
@@ -64,7 +55,7 @@ def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab:
         open_dashboard(settings)
 
 
-def _remote(settings: CommandSettings, loaded: Loaded) -> Remote:
+def dashboard_remote(settings: CommandSettings, loaded: Loaded) -> Remote:
     named = remote_of(loaded.configuration.remote, settings.remote_name, os.environ)
     return replace(remote_by_name(named, settings.output), options=settings.options)
 
@@ -74,42 +65,3 @@ def open_page(settings: CommandSettings) -> None:
     from tui.app import run_dashboard
 
     run_dashboard(chosen_remote(settings), settings=dashboard_settings(settings))
-
-
-@examples("bt-tui watch abc1234", "bt-tui watch abc1234 --tab logs")
-@click.command()
-@click.argument("job_id", metavar="JOB_ID")
-@click.option(
-    "--tab",
-    type=click.Choice(("live", "logs", "metrics", "checkpoints", "details")),
-    help="Tab to open (default: the last one used for this job, else Live, or Logs or Details if it failed).",
-)
-@remote_option
-@readonly_option
-@click.pass_obj
-def watch(settings: CommandSettings, job_id: str, tab: str | None) -> None:
-    """Open the dashboard on one job.
-
-    If the server reports that the job does not exist, the exit code is 7 and nothing opens.
-    """
-    with opening_notice():
-        found_id = _id_of(settings, job_id)
-    open_dashboard(settings, job_id=found_id, tab=tab)
-
-
-def _id_of(settings: CommandSettings, job_id: str) -> str:
-    """Return the job's id. Raises NotFound; after 3 s or another error the dashboard opens anyway."""
-    loaded = dashboard_settings(settings)
-    remote = _remote(settings, loaded)
-
-    async def ask() -> str:
-        async with TrainingClient(remote, retry=RetryPolicy(max_attempts=1)) as client:
-            async with asyncio.timeout(3.0):
-                return (await job_named(client, job_id)).id
-
-    try:
-        return asyncio.run(ask())
-    except NotFound:
-        raise
-    except (RequestError, TimeoutError):
-        return job_id

@@ -24,7 +24,7 @@ from tui.commands.support.options import (
     readonly_option,
 )
 from tui.commands.support.output import ExitCode, Output
-from tui.commands.support.session import (
+from tui.commands.support.remotes import (
     DEMO_WORLD,
     EMPTY_WORLD,
     dashboard_settings,

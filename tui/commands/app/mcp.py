@@ -32,7 +32,7 @@ from tui.analysis.summary.rendering import NOTICE
 from tui.commands.support.catalogue import PROGRAM
 from tui.commands.support.options import CommandSettings, examples, remote_option
 from tui.commands.support.output import CommandFailed, ExitCode, Output, explain, refuse
-from tui.commands.support.session import chosen_remote, read_only_by
+from tui.commands.support.remotes import chosen_remote, read_only_by
 from tui.text.sanitize import sanitize_lines
 from tui.text.units import counted
 

@@ -22,7 +22,7 @@ from tui.commands.app.dashboard import open_page
 from tui.commands.app.emulator import background_demo, run_demo_page
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.output import CommandFailed, ExitCode
-from tui.commands.support.session import chosen_remote
+from tui.commands.support.remotes import chosen_remote
 
 PAGE_COMMAND = "serve-page"
 MISSING = "bt-tui serve needs textual-serve: {python} -m pip install 'textual-serve>=1.1,<1.2'"

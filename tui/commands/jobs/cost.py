@@ -15,8 +15,9 @@ from tui.analysis.billing import Bill, Billed, billed_text, is_all_billed, total
 from tui.analysis.cost import Cost, cost_of, price_of, running_time
 from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option, job_named, project_id_of
 from tui.commands.support.output import Output, refuse
+from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_options import resolve_since, since_option
-from tui.commands.support.session import client_command, run_settings
+from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list
 from tui.readers.billing import read_bill
 from tui.readers.session import history_of, listed_prices

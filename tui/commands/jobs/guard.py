@@ -41,7 +41,8 @@ from tui.commands.support.output import (
     unknown_value,
     worst,
 )
-from tui.commands.support.session import client_command, configuration_if_any, run_settings
+from tui.commands.support.remotes import configuration_if_any, run_settings
+from tui.commands.support.session import client_command
 from tui.guard.conditions import causes, check_deadline, dollars, next_moment
 from tui.guard.memory import GuardMemory
 from tui.guard.rules import Deadline, GuardRules, resumable_statuses

@@ -36,8 +36,9 @@ from tui.commands.support.output import (
     worst,
 )
 from tui.commands.support.progress_line import ProgressLine
+from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_options import read_with_line
-from tui.commands.support.session import client_command, run_settings
+from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
 from tui.readers.run import LoadedRun
 from tui.settings.runs import RunSettings

@@ -14,7 +14,7 @@ from api_client.remotes import RemoteNotConfigured, resolve_remote
 from api_client.words import command_line
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import CommandFailed, ExitCode, cannot_write, refuse
-from tui.commands.support.session import LOCAL_REMOTE, remote_name
+from tui.commands.support.remotes import LOCAL_REMOTE, remote_name
 from tui.commands.support.tables import table_of
 from tui.system.starters import STARTER_PROJECTS, FilesInTheWay, StarterProject, write_starters
 from tui.tables.column import Column, text_column

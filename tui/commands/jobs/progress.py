@@ -46,8 +46,9 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import CommandFailed, ExitCode, Output, known_names, not_in_job, refuse
 from tui.commands.support.progress_line import ProgressLine
+from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
-from tui.commands.support.session import run_on_remote, run_settings
+from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, facts_of, table_of
 from tui.readers.run import LoadedRun
 from tui.tables.column import Column, text_column

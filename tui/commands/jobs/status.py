@@ -19,7 +19,8 @@ from api_client.vocabulary import JobStatus
 from tui.analysis.status import status_view
 from tui.commands.support.options import JSON, TEXT, active_jobs, examples, format_option, job_named
 from tui.commands.support.output import CommandFailed, ExitCode, Output
-from tui.commands.support.session import client_command, run_settings
+from tui.commands.support.remotes import run_settings
+from tui.commands.support.session import client_command
 from tui.text.sanitize import sanitize
 from tui.text.units import count, duration, number, percent
 

@@ -36,8 +36,9 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import ExitCode, Output, outcome_exit_code
 from tui.commands.support.progress_line import ProgressLine, lines_note
+from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_options import read_with_line
-from tui.commands.support.session import client_command, run_settings
+from tui.commands.support.session import client_command
 from tui.readers.log_reader import OnPart
 from tui.readers.session import listed_prices
 from tui.readers.watcher import RunWatcher, together

@@ -26,7 +26,7 @@ from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.metrics import curves_of
 from tui.analysis.series import latest
 from tui.commands.support.options import JOBS, METRICS, PROJECTS, REMOTES, CommandSettings
-from tui.commands.support.session import LOCAL_REMOTE, remote_name, running_local_remote
+from tui.commands.support.remotes import LOCAL_REMOTE, remote_name, running_local_remote
 from tui.settings.remembered import State, change_state, read_state, state_path
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import number

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from api_client.client import TrainingClient
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow
 from tui.commands.support.progress_line import ProgressLine
-from tui.commands.support.session import run_settings
+from tui.commands.support.remotes import run_settings
 from tui.readers.session import Session
 from tui.text.units import counted
 

@@ -1,208 +1,26 @@
-"""Choose the remote and the settings of a command, and run its requests with a client.
-
-The remote ``local`` is the emulator on this machine, started when it is needed.
-"""
+"""Run a command's requests with a client for the chosen remote."""
 
 from __future__ import annotations
 
 import asyncio
-import io
-import os
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Coroutine
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
-import platformdirs
 
 from api_client.client import TrainingClient
-from api_client.errors import ConfigurationError
 from api_client.events import RequestEvent
-from api_client.files import read_small_file
-from api_client.remotes import Remote, RemoteNotConfigured, resolve_remote
-from api_client.remotes.remote import remote_at, secret
-from api_client.remotes.resolution import ListedRemote, RemoteListing
-from api_client.remotes.trussrc import read_sections, trussrc_path
-from api_client.words import command_line, retrying_words
+from api_client.remotes import Remote, RemoteNotConfigured
+from api_client.words import retrying_words
 from tui.commands.support.options import CommandSettings, remote_option
 from tui.commands.support.output import ExitCode, Output
-from tui.settings import config_path
-from tui.settings.runs import DEFAULT, RunSettings
+from tui.commands.support.remotes import chosen_remote, read_only_by
 from tui.text.times import local_time
 
 if TYPE_CHECKING:
-    from api_client.emulator.data_folder import EmulatorAddress
     from api_client.recordings.reading import Recording
     from api_client.replay import Replay
-    from tui.settings.model import Configuration, Loaded
-
-
-DEMO_WORLD, EMPTY_WORLD = "demo", "empty"
-LOCAL_REMOTE = "local"
-"""Name of the remote for the emulator on this machine, which starts on demand."""
-
-
-def local_remote(output: Output) -> Remote:
-    """Return the emulator on this machine as a remote, starting it if needed.
-
-    Raises ApiClientError and OSError.
-    """
-    from api_client.emulator.data_folder import running_address
-    from api_client.emulator.processes import ensure_running  # psutil: not for every command
-
-    folder = default_data_dir(EMPTY_WORLD)
-    if running_address(folder) is None:
-        stop = command_line("emulator", "stop")
-        output.remark(f"starting the emulator; stop it and its jobs with: {stop}")
-    return _local(ensure_running(folder))
-
-
-def running_local_remote() -> Remote | None:
-    """Return the emulator on this machine as a remote if it is running; never start it."""
-    from api_client.emulator.data_folder import running_address
-
-    folder = default_data_dir(EMPTY_WORLD)
-    try:
-        address = running_address(folder)
-        return None if address is None else _local(address)
-    except (ConfigurationError, OSError):
-        return None
-
-
-def _local(address: EmulatorAddress) -> Remote:
-    return emulator_remote(LOCAL_REMOTE, address.url, Path(address.key_file))
-
-
-def emulator_remote(name: str, url: str, key_file: Path) -> Remote:
-    """Return a remote with the key in that file. Raises ConfigurationError, and OSError."""
-    origin = f"the emulator folder {key_file.parent}"
-    key = secret(read_small_file(key_file).decode("ascii", "replace").strip(), origin)
-    return remote_at(name, url, origin, key=key, key_origin=origin, api=(url, origin))
-
-
-def default_data_dir(world: str) -> Path:
-    """Return the emulator's default data directory; the demo's is separate from the user's own jobs."""
-    name = "emulator" if world == EMPTY_WORLD else f"emulator-{world}"
-    return platformdirs.user_data_path("bt-tui") / name
-
-
-def chosen_remote(settings: CommandSettings) -> Remote:
-    remote = remote_by_name(remote_name(settings.remote_name), settings.output)
-    return replace(remote, options=settings.options)
-
-
-def remote_by_name(name: str | None, output: Output) -> Remote:
-    """Return the remote called `name` (None: the default); ``local`` is the emulator on this machine.
-
-    A section of ~/.trussrc with that name takes precedence. Raises RemoteNotConfigured,
-    ConfigurationError, ApiClientError.
-    """
-    if name == LOCAL_REMOTE and name not in read_sections(trussrc_path(os.environ)):
-        return local_remote(output)
-    return resolve_remote(name, environ=os.environ)
-
-
-def with_own_emulator(listing: RemoteListing, wanted: str | None) -> RemoteListing:
-    """Return the listing with ``local`` appended, selected if it is ``wanted``.
-
-    A section with that name in the credentials file takes precedence; it is already listed.
-    """
-    if any(entry.name == LOCAL_REMOTE and entry.source == "trussrc" for entry in listing.remotes):
-        return listing
-    is_wanted = wanted == LOCAL_REMOTE
-    others = [replace(entry, is_selected=entry.is_selected and not is_wanted) for entry in listing.remotes]
-    own = ListedRemote(LOCAL_REMOTE, "emulator", is_wanted, running_local_remote(), None)
-    return replace(listing, remotes=(*others, own), problem=None if is_wanted else listing.problem)
-
-
-def started_local_remote() -> Remote:
-    """Return the emulator on this machine, starting it silently if needed.
-
-    Blocks while the emulator starts. Raises ApiClientError.
-    """
-    return local_remote(Output(stdout=io.StringIO(), stderr=io.StringIO()))
-
-
-CREDENTIALS = (
-    "BASETEN_API_KEY",
-    "BASETEN_TRUSS_AUTH_REMOTE_URL",
-    "BASETEN_TRUSS_AUTH_API_KEY",
-    "BASETEN_PROFILE",
-)
-"""Credentials in the environment: if one is set, it selects the remote, regardless of the file."""
-
-
-def settings_if_any() -> Loaded | None:
-    """Return the settings in effect; None, without loading, if none are set.
-
-    Raises ConfigurationError with every problem and its line.
-    """
-    if not _has_settings():
-        return None
-    from tui.settings.loading import load  # slow, and most commands have no settings
-
-    return load(os.environ)
-
-
-def _has_settings() -> bool:
-    others = ("BT_TUI_DEBUG", "BT_TUI_LOG_DRAIN_S")  # no settings
-    named = any(name.startswith("BT_TUI_") and name not in others for name in os.environ)
-    return named or config_path(os.environ).exists()
-
-
-def configuration_if_any() -> Configuration | None:
-    loaded = settings_if_any()
-    return None if loaded is None else loaded.configuration
-
-
-def run_settings() -> RunSettings:
-    """Return the settings for runs, or the defaults if none are set."""
-    own = configuration_if_any()
-    return own.runs if own is not None else DEFAULT
-
-
-def dashboard_settings(settings: CommandSettings) -> Loaded:
-    """Return the settings of the dashboard, with the flags; the defaults if they are invalid."""
-    flags = {"remote": settings.remote_name, "readonly": settings.readonly or None}
-    if not any(flags.values()) and not _has_settings():
-        from tui.settings.model import Loaded
-
-        return Loaded()
-    from tui.settings.loading import load_or_defaults
-
-    return load_or_defaults(os.environ, flags)
-
-
-def read_only_by(flag: bool) -> str:
-    """Return what makes the session read-only (flag, variable, or file and line); empty if nothing.
-
-    Raises ConfigurationError for invalid settings: they might forbid changes.
-    """
-    if flag:
-        return "flag --readonly"
-    loaded = settings_if_any()
-    return loaded.origin("readonly") if loaded is not None and loaded.configuration.readonly else ""
-
-
-def remote_name(flag: str | None) -> str | None:
-    """Return the remote named by ``--remote``, ``BT_TUI_REMOTE`` or the file; None if there is none.
-
-    Credentials in the environment take precedence over the file. Raises ConfigurationError for invalid
-    settings, even if they do not name a remote.
-    """
-    configuration = configuration_if_any()
-    return flag if configuration is None else remote_of(configuration.remote, flag, os.environ)
-
-
-def remote_of(configured: str | None, flag: str | None, environ: Mapping[str, str]) -> str | None:
-    """Return the same as ``remote_name``, given the remote from settings that are already loaded."""
-    if flag is not None:
-        return flag
-    if not environ.get("BT_TUI_REMOTE", "").strip() and any(environ.get(name) for name in CREDENTIALS):
-        return None
-    return configured
 
 
 Ending = Coroutine[Any, Any, ExitCode | None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -12,7 +13,6 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.reactive import var
 
-from api_client.models import TrainingJob
 from tui.actions import Scope, actions_of
 from tui.analysis.connection import LISTS, Connection, ConnectionState
 from tui.analysis.cost import price_of
@@ -27,7 +27,6 @@ from tui.analysis.fleet.snapshot import (
     without_snoozed,
     worst_first,
 )
-from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.fleet import FleetFeed
 from tui.screens import messages
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices, PaletteItem
@@ -54,6 +53,10 @@ from tui.widgets.charts.spec import small_curve
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import FACT, StatusLine
 from tui.widgets.text_panel import WrappedText
+
+if TYPE_CHECKING:
+    from api_client.models import TrainingJob
+    from tui.analysis.run.snapshot import RunSnapshot
 
 NO_JOBS = "No training jobs here yet.\n\n{key} submits one, or creates a starter project."
 FILTER_HINT = "words, is:alarmed status:running gpu:h100 user:ada age<2d"
@@ -480,6 +483,8 @@ class HomeScreen(AppScreen):
         row = next((row for row in fleet.jobs if row.id == job.id), None) if fleet is not None else None
         if fleet is None or row is None:
             return None
+        from tui.analysis.run.snapshot import RunSnapshot  # with metrics, of which the first picture has none
+
         price = price_of(job, fleet.prices)
         return RunSnapshot(
             job=job, at=fleet.at, seen_at=fleet.at, findings=row.findings, price_per_minute=price

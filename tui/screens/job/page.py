@@ -8,11 +8,11 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from api_client.models import TrainingJob
 from tui.screens.base import Page, PageServices
 from tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
+    from api_client.models import TrainingJob
     from tui.screens.job.screen import JobScreen
 
 

@@ -1,0 +1,54 @@
+"""``bt-tui watch``: Open the dashboard on one job."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from api_client.client import TrainingClient
+from api_client.errors import NotFound, RequestError
+from api_client.http.retry import RetryPolicy
+from tui.commands.app.dashboard import dashboard_remote, open_dashboard
+from tui.commands.support.options import CommandSettings, examples, job_named, readonly_option, remote_option
+from tui.commands.support.remotes import dashboard_settings
+from tui.commands.support.terminal import opening_notice
+
+
+@examples("bt-tui watch abc1234", "bt-tui watch abc1234 --tab logs")
+@click.command()
+@click.argument("job_id", metavar="JOB_ID")
+@click.option(
+    "--tab",
+    type=click.Choice(("live", "logs", "metrics", "checkpoints", "details")),
+    help="Tab to open (default: the last one used for this job, else Live, or Logs or Details if it failed).",
+)
+@remote_option
+@readonly_option
+@click.pass_obj
+def watch(settings: CommandSettings, job_id: str, tab: str | None) -> None:
+    """Open the dashboard on one job.
+
+    If the server reports that the job does not exist, the exit code is 7 and nothing opens.
+    """
+    with opening_notice():
+        found_id = _id_of(settings, job_id)
+    open_dashboard(settings, job_id=found_id, tab=tab)
+
+
+def _id_of(settings: CommandSettings, job_id: str) -> str:
+    """Return the job's id. Raises NotFound; after 3 s or another error the dashboard opens anyway."""
+    loaded = dashboard_settings(settings)
+    remote = dashboard_remote(settings, loaded)
+
+    async def ask() -> str:
+        async with TrainingClient(remote, retry=RetryPolicy(max_attempts=1)) as client:
+            async with asyncio.timeout(3.0):
+                return (await job_named(client, job_id)).id
+
+    try:
+        return asyncio.run(ask())
+    except NotFound:
+        raise
+    except (RequestError, TimeoutError):
+        return job_id
