@@ -19,8 +19,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import SecretStr
-
 from api_client.addresses import Destinations, is_loopback
 from api_client.errors import ConfigurationError, Unreachable
 from api_client.files import (
@@ -33,6 +31,7 @@ from api_client.files import (
     write_private,
 )
 from api_client.models import SignedSshCertificate
+from api_client.secret import SecretText
 from api_client.words import command_line
 
 SUFFIX = ".ssh.baseten.co"
@@ -79,7 +78,7 @@ class Ticket:
     """The proxy's address (``host:port``), its token, and the addresses that the server may direct us to."""
 
     proxy_address: str
-    token: SecretStr
+    token: SecretText
     destinations: Destinations
 
 
@@ -136,7 +135,7 @@ class SshFolder:
                 content = json.loads(read_small_file(path))
                 path.unlink()
             destinations = Destinations(networks=map(str, content["networks"]))
-            return Ticket(str(content["proxy_address"]), SecretStr(str(content["token"])), destinations)
+            return Ticket(str(content["proxy_address"]), SecretText(str(content["token"])), destinations)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         remote = ("--remote", host.remote_name) if host.remote_name else ()

@@ -16,7 +16,6 @@ from functools import cache
 from http import HTTPStatus
 
 import httpx
-from pydantic import SecretStr
 
 from api_client.addresses import BaseUrl, parse_base_url, proxy_of
 from api_client.clock import Clock, SystemClock
@@ -25,6 +24,7 @@ from api_client.http import failures
 from api_client.http.failures import RequestLine
 from api_client.http.unpacking import ACCEPT_ENCODING, MAX_BYTES, UnpackingTransport
 from api_client.remotes import OAuthLogin, OAuthTokens, Remote, check_key
+from api_client.secret import SecretText
 from api_client.version import __version__
 from api_client.words import command_line
 
@@ -51,7 +51,7 @@ class KeyAuth(httpx.Auth):
             self._sign(request, self._remote.key)
             yield request
             return
-        rejected: SecretStr | None = None
+        rejected: SecretText | None = None
         for _ in range(2):
             async with login.renewing:
                 if self._is_used_up(login.tokens, rejected):
@@ -71,11 +71,11 @@ class KeyAuth(httpx.Auth):
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         raise NotImplementedError("the key is put on by async clients only")
 
-    def _sign(self, request: httpx.Request, key: SecretStr | None) -> None:
+    def _sign(self, request: httpx.Request, key: SecretText | None) -> None:
         if key is not None:
             request.headers["Authorization"] = f"{self._remote.auth_scheme} {key.get_secret_value()}"
 
-    def _is_used_up(self, tokens: OAuthTokens, rejected: SecretStr | None) -> bool:
+    def _is_used_up(self, tokens: OAuthTokens, rejected: SecretText | None) -> bool:
         return tokens.access == rejected or tokens.is_expired(self._clock.now())
 
     def _renewal(self, request: httpx.Request, login: OAuthLogin) -> httpx.Request:
@@ -123,8 +123,8 @@ class KeyAuth(httpx.Auth):
             refresh = fields.get("refresh_token")
             check_key(access, "the renewed login")
             return OAuthTokens(
-                access=SecretStr(access),
-                refresh=SecretStr(str(refresh)) if refresh else login.tokens.refresh,
+                access=SecretText(access),
+                refresh=SecretText(str(refresh)) if refresh else login.tokens.refresh,
                 expires_at=self._clock.now() + timedelta(seconds=lifetime_s),
             )
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, ConfigurationError):

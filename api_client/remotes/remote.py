@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from pydantic import SecretStr
-
 from api_client.addresses import BaseUrl, parse_base_url
 from api_client.errors import ConfigurationError
+from api_client.secret import SecretText
 from api_client.words import READ_ONLY_OPTION, command_line
 
 
@@ -26,8 +25,8 @@ from api_client.words import READ_ONLY_OPTION, command_line
 class OAuthTokens:
     """Pair of tokens. Without ``expires_at`` it is renewed only when the server rejects it."""
 
-    access: SecretStr
-    refresh: SecretStr | None = None
+    access: SecretText
+    refresh: SecretText | None = None
     expires_at: datetime | None = None
 
     def is_expired(self, now: datetime) -> bool:
@@ -151,7 +150,7 @@ class Remote:
     name: str
     app_url: str
     api_url: str
-    key: SecretStr | None
+    key: SecretText | None
     key_origin: str
     auth_scheme: AuthScheme = "Bearer"
     team: str | None = None
@@ -200,7 +199,7 @@ def remote_at(
     url: str,
     source: str,
     *,
-    key: SecretStr | None,
+    key: SecretText | None,
     key_origin: str,
     api: tuple[str, str] | None = None,
     login: OAuthLogin | None = None,
@@ -228,10 +227,10 @@ def remote_at(
     )
 
 
-def secret(value: str, origin: str) -> SecretStr:
+def secret(value: str, origin: str) -> SecretText:
     """Wrap a key as a secret. Raises ConfigurationError if it is not valid in a header."""
     check_key(value, origin)
-    return SecretStr(value)
+    return SecretText(value)
 
 
 def check_key(value: str, origin: str) -> None:
@@ -261,12 +260,12 @@ class Environment:
         self.truss_url = self._value(TRUSS_URL_VARIABLE)
 
     @property
-    def api_key(self) -> SecretStr | None:
+    def api_key(self) -> SecretText | None:
         """``BASETEN_API_KEY``. Raises ConfigurationError if invalid in a header."""
         return self._secret(API_KEY_VARIABLE)
 
     @property
-    def truss_key(self) -> SecretStr | None:
+    def truss_key(self) -> SecretText | None:
         """Key of the truss CLI's pair of variables. Raises ConfigurationError if invalid in a header."""
         return self._secret(TRUSS_KEY_VARIABLE)
 
@@ -328,6 +327,6 @@ class Environment:
     def _value(self, variable: str) -> str | None:
         return self.variables.get(variable, "").strip() or None
 
-    def _secret(self, variable: str) -> SecretStr | None:
+    def _secret(self, variable: str) -> SecretText | None:
         value = self._value(variable)
         return None if value is None else secret(value, variable)

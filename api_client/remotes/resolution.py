@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pydantic import SecretStr
-
 from api_client.errors import ConfigurationError
 from api_client.remotes.profiles import (
     TRUSS_SERVICE,
@@ -38,6 +36,7 @@ from api_client.remotes.remote import (
     secret,
 )
 from api_client.remotes.trussrc import Section, read_sections, readable_by_others, set_section, trussrc_path
+from api_client.secret import SecretText
 from api_client.words import command_line
 
 API_KEY, OAUTH = "api_key", "oauth"
@@ -85,7 +84,7 @@ class _NoOwnKey(Exception):
 
 def _own_key(
     name: str, section: Section, where: str, path: Path, environ: Mapping[str, str]
-) -> tuple[SecretStr, str, OAuthLogin | None]:
+) -> tuple[SecretText, str, OAuthLogin | None]:
     """Return the key, its origin and its login. Raises _NoOwnKey, ConfigurationError."""
     kind = section.get("auth_type", "").strip().lower()
     field = TOKENS.access if kind == OAUTH else API_KEY

@@ -56,7 +56,7 @@ def test_home_starts_without_the_readers_of_logs_and_recordings(clean_environ: d
     loaded = loaded_by("import tui.app, tui.commands.app.dashboard", environ=clean_environ)
     late = {"tui.readers.run", "tui.analysis.progress.announcements", "api_client.recordings.reading"}
     late |= {LOG_PATTERNS, "tui.analysis.health.check", "tui.settings.loading"}
-    late |= {"api_client.client", "api_client.models", "tui.analysis.run.snapshot"}
+    late |= {"pydantic", "httpx", "api_client.client", "api_client.models", "tui.analysis.run.snapshot"}
     assert ("tui.screens.home.screen" in loaded, late & loaded) == (True, set())
 
 

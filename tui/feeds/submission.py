@@ -9,7 +9,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from threading import Event
@@ -59,8 +59,9 @@ class ConfigChoice:
 STARTERS = tuple(ConfigChoice(Path(starter.name), starter=starter) for starter in STARTER_PROJECTS)
 
 
+@dataclass(frozen=True)
 class RecentConfigs(State):
-    paths: list[str] = []
+    paths: list[str] = field(default_factory=list)
     """The newest first."""
 
 

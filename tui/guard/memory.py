@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from tui.alerts.delivery import MAX_WAITING_ALERTS
 from tui.settings.remembered import State, change_state, read_state
 
 
+@dataclass(frozen=True)
 class SeenFinding(State):
     """A finding that is present, with the number of complete looks in a row that had it."""
 
@@ -23,6 +25,7 @@ class SeenFinding(State):
     looks: int = 0
 
 
+@dataclass(frozen=True)
 class Stop(State):
     """A stop that was decided: ``planned`` for the next checkpoint, ``requested``, or ``done``.
 
@@ -38,6 +41,7 @@ class Stop(State):
     stored_s: float = 0.0
 
 
+@dataclass(frozen=True)
 class Resume(State):
     """A resume that was decided: ``requested``, ``done`` (as ``job_id``), or ``given-up``."""
 
@@ -46,21 +50,22 @@ class Resume(State):
     job_id: str = ""
 
 
+@dataclass(frozen=True)
 class RunMemory(State):
     """What is remembered of one run. Times are epoch seconds."""
 
     status: str = ""
     seen_s: float = 0.0
     """Time of the last complete look."""
-    findings: dict[str, SeenFinding] = {}
-    last_seen_s: dict[str, float] = {}
+    findings: dict[str, SeenFinding] = field(default_factory=dict)
+    last_seen_s: dict[str, float] = field(default_factory=dict)
     """When each finding was last seen, so that one that comes and goes is reported once."""
     blind_since_s: float | None = None
     blind_reported: bool = False
     sighted_s: float = 0.0
     """When the run was seen again after its outage was reported."""
     stop: Stop | None = None
-    reported: list[str] = []
+    reported: list[str] = field(default_factory=list)
     """What else is reported only once."""
     resumes: int = 0
     """How many times the work of this run was resumed before, by guards."""
@@ -69,19 +74,21 @@ class RunMemory(State):
     deadline_s: float = 0.0
 
 
+@dataclass(frozen=True)
 class Unsent(State):
     """An alert that a destination has not got yet, and the guard that tried it last, at ``tried_s``."""
 
     way: str = ""
-    record: dict[str, Any] = {}
+    record: dict[str, Any] = field(default_factory=dict)
     guard: str = ""
     tried_s: float = 0.0
 
 
+@dataclass(frozen=True)
 class GuardState(State):
-    runs: dict[str, RunMemory] = {}
+    runs: dict[str, RunMemory] = field(default_factory=dict)
     """By server and job id: different emulators have jobs with the same id."""
-    unsent: list[Unsent] = []
+    unsent: list[Unsent] = field(default_factory=list)
 
 
 Answer = TypeVar("Answer")
@@ -161,4 +168,4 @@ class GuardMemory:
 def _bounded(state: GuardState) -> GuardState:
     # Of more runs, the oldest are forgotten.
     runs = sorted(state.runs.items(), key=lambda item: item[1].seen_s)[-500:]
-    return state.model_copy(update={"runs": dict(runs), "unsent": state.unsent[-MAX_WAITING_ALERTS:]})
+    return replace(state, runs=dict(runs), unsent=state.unsent[-MAX_WAITING_ALERTS:])

@@ -6,9 +6,9 @@ nothing is stopped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from api_client.models.jobs import TrainingJob
 from api_client.vocabulary import JobStatus, short_status
@@ -96,13 +96,13 @@ def stop_answered(memory: RunMemory, run: RunSnapshot, problem: str) -> Decision
     """Note the answer to the request to stop a run; ``problem`` is why it failed."""
     stop = memory.stop or Stop()
     if not problem:
-        done = memory.model_copy(update={"stop": stop.model_copy(update={"state": "done"})})
+        done = replace(memory, stop=replace(stop, state="done"))
         words = f"stopped: {stop.reason}. {stop.loss}"
         return Decision(done, (_alert(run, "stopped", words, "critical"),))
     if "stop" in memory.reported:
         return Decision(memory)
     words = f"could not be stopped: {problem}. It is tried again. Why: {stop.reason}"
-    reported = memory.model_copy(update={"reported": [*memory.reported, "stop"]})
+    reported = replace(memory, reported=[*memory.reported, "stop"])
     return Decision(reported, (_alert(run, "not-stopped", words, "critical"),))
 
 
@@ -110,14 +110,13 @@ def resume_answered(memory: RunMemory, run: RunSnapshot, job: TrainingJob | None
     """Note that a run continues as another ``job``, or why it does not."""
     resume = memory.resume or Resume()
     if job is not None:
-        changes = {"state": "done", "job_id": job.id}
+        after = replace(resume, state="done", job_id=job.id)
         words = f"resumed as {job.name or job.id} ({job.id})"
         alert = _alert(run, "resumed", words, "warning")
     else:
-        changes = {"state": "given-up"}
+        after = replace(resume, state="given-up")
         alert = _alert(run, "not-resumed", f"not resumed: {problem}", "critical")
-    resumed = memory.model_copy(update={"resume": resume.model_copy(update=changes)})
-    return Decision(resumed, (alert,))
+    return Decision(replace(memory, resume=after), (alert,))
 
 
 def note_server(memory: RunMemory, now_s: float, problem: str, since_s: float) -> Decision:
@@ -127,7 +126,7 @@ def note_server(memory: RunMemory, now_s: float, problem: str, since_s: float) -
     """
     now = datetime.fromtimestamp(now_s, UTC)
     since_s = memory.blind_since_s or since_s
-    changes: dict[str, object] = {"blind_since_s": since_s if problem else None}
+    changes: dict[str, Any] = {"blind_since_s": since_s if problem else None}
     alerts: tuple[Alert, ...] = ()
     if not problem and memory.blind_reported:
         changes |= {"blind_reported": False, "sighted_s": now_s}
@@ -137,7 +136,7 @@ def note_server(memory: RunMemory, now_s: float, problem: str, since_s: float) -
         changes |= {"blind_reported": True}
         words = f"can't see any run since {_clock_time(since_s)}: {problem}"
         alerts = (Alert(None, "warning", now, about="blind", message=words),)
-    return Decision(memory.model_copy(update=changes), alerts)
+    return Decision(replace(memory, **changes), alerts)
 
 
 def spent_usd(run: RunSnapshot) -> float | None:
@@ -189,8 +188,8 @@ class _Decider:
         elif self.look.is_complete:
             self._consider_stop()
 
-    def _change(self, **values: object) -> None:
-        self.memory = self.memory.model_copy(update=values)
+    def _change(self, **values: Any) -> None:
+        self.memory = replace(self.memory, **values)
 
     def _report(self, event: Event, message: str, severity: Severity = "warning") -> None:
         self.alerts.append(_alert(self.run, event, message, severity))
@@ -258,7 +257,7 @@ class _Decider:
         for key in seen.keys() - present.keys() if self.look.is_complete else ():
             # Only the second look without it is believed: the first may be at a run that has just ended.
             if seen[key].looks:
-                seen[key] = seen[key].model_copy(update={"looks": 0})
+                seen[key] = replace(seen[key], looks=0)
                 continue
             finding = _finding(key, seen.pop(key))
             if not self.job.is_finished:
@@ -299,7 +298,7 @@ class _Decider:
 
     def _plan_stop(self, cause: _Cause, loss: str) -> None:
         stop = Stop(cause=cause.key, reason=cause.reason, loss=loss, at_s=self.now_s)
-        self._change(stop=stop.model_copy(update={"stored_s": self._newest_stored_s()}))
+        self._change(stop=replace(stop, stored_s=self._newest_stored_s()))
         words = f"will be stopped after its next checkpoint: {cause.reason}. {loss}"
         self._report("stop-planned", words, "critical")
 

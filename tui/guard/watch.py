@@ -299,8 +299,8 @@ class Guard:
         # A guard that starts again this soon after its time of day means the one that has passed.
         if memory.typed_deadline == until.typed and now - stored.at < timedelta(hours=12):
             until = stored
-        changes = {"typed_deadline": until.typed, "deadline_s": until.at.timestamp()}
-        return memory.model_copy(update=changes), replace(self._rules, until=until)
+        kept = replace(memory, typed_deadline=until.typed, deadline_s=until.at.timestamp())
+        return kept, replace(self._rules, until=until)
 
     def knows(self, until: Deadline) -> bool:
         """Return True if a guard before this one had the same deadline."""
@@ -320,10 +320,10 @@ class Guard:
 
         def change(state: GuardState) -> tuple[GuardState, None]:
             runs = {
-                key: run.model_copy(update={"typed_deadline": ""}) if key in keys else run
+                key: replace(run, typed_deadline="") if key in keys else run
                 for key, run in state.runs.items()
             }
-            return state.model_copy(update={"runs": runs}), None
+            return replace(state, runs=runs), None
 
         self._memory.change(change)
 
@@ -336,7 +336,7 @@ class Guard:
             decision = change(before)
             unsent = self._unsent(before, decision.alerts)
             runs = state.runs | {key: decision.memory}
-            after = state.model_copy(update={"runs": runs, "unsent": [*state.unsent, *unsent]})
+            after = replace(state, runs=runs, unsent=[*state.unsent, *unsent])
             return after, (decision, unsent)
 
         decision, unsent = self._memory.change(changed)
@@ -398,7 +398,7 @@ class Guard:
         except Exception as error:  # noqa: BLE001 - the other runs are still watched
             problem = f"{type(error).__name__}: {error}"
         if job is not None:
-            self._transact(job.id, lambda memory: Decision(memory.model_copy(update={"resumes": number})))
+            self._transact(job.id, lambda memory: Decision(replace(memory, resumes=number)))
         self._transact(run.job.id, lambda memory: resume_answered(memory, run, job, problem))
         return True
 
@@ -428,7 +428,7 @@ def _expected(memory: RunMemory, job: TrainingJob) -> RunMemory:
     """Note that a job has not ended: its end is news, even if it comes before the first look."""
     if memory.status or job.is_finished:
         return memory
-    return memory.model_copy(update={"status": job.current_status})
+    return replace(memory, status=job.current_status)
 
 
 @asynccontextmanager
@@ -471,20 +471,20 @@ class RememberedAlerts:
             return state, CLAIM_S - since_s
         claim = Unsent(way=way, record=dict(record), guard=self._guard, tried_s=now_s)
         unsent = [*state.unsent[:index], claim, *state.unsent[index + 1 :]]
-        return state.model_copy(update={"unsent": unsent}), 0.0
+        return replace(state, unsent=unsent), 0.0
 
     def forget(self, way: Way, record: Record) -> None:
         def change(state: GuardState) -> tuple[GuardState, None]:
             index = _index(state.unsent, way, record)
             left = [entry for position, entry in enumerate(state.unsent) if position != index]
-            return state.model_copy(update={"unsent": left}), None
+            return replace(state, unsent=left), None
 
         self._memory.change(change)
 
 
 def _without_heartbeats(state: GuardState) -> tuple[GuardState, None]:
     unsent = [entry for entry in state.unsent if entry.record.get("event") != "heartbeat"]
-    return state.model_copy(update={"unsent": unsent}), None
+    return replace(state, unsent=unsent), None
 
 
 def _index(unsent: Sequence[Unsent], way: Way, record: Record) -> int | None:

@@ -7,8 +7,6 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import SecretStr
-
 from api_client.addresses import parse_base_url
 from api_client.client import TrainingClient
 from api_client.errors import BadRequest, InvalidAnswer, NotFound, Unauthorized
@@ -16,6 +14,7 @@ from api_client.http.retry import RetryPolicy
 from api_client.remotes import DEFAULT_APP_URL, Remote, check_key, rest_url
 from api_client.remotes.profiles import TRUSS_SERVICE, delete_entry
 from api_client.remotes.trussrc import check_section_name, read_sections, set_section, trussrc_path
+from api_client.secret import SecretText
 
 
 def credentials_path() -> Path:
@@ -38,7 +37,7 @@ def remote_without_key(name: str = "baseten", url: str | None = None) -> Remote:
 async def log_in(key: str) -> None:
     """Check the key of the default remote with its server, once, and store it. Raises ApiClientError."""
     check_key(key, "this field")
-    remote = replace(remote_without_key(), key=SecretStr(key))
+    remote = replace(remote_without_key(), key=SecretText(key))
     async with TrainingClient(remote, retry=RetryPolicy(max_attempts=1)) as client:
         await key_owner(client)
     await asyncio.to_thread(store_key, remote)

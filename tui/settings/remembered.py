@@ -11,11 +11,12 @@ import errno
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from api_client.files import (
     MAX_SMALL_FILE_BYTES,
@@ -25,20 +26,39 @@ from api_client.files import (
 )
 
 
-class State(BaseModel):
-    """Values to remember, each with a default, which also replaces a value of another type."""
+@dataclass(frozen=True)
+class State:
+    """Base of frozen dataclasses of values to remember, each with a default.
 
-    model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
-
-    @field_validator("*", mode="wrap")
-    @classmethod
-    def _default_if_invalid(cls, value: Any, validate: Callable[[Any], Any], info: ValidationInfo) -> Any:
-        try:
-            return validate(value)
-        except ValueError:
-            return cls.model_fields[info.field_name or ""].get_default(call_default_factory=True)
+    A default also replaces a stored value of another type. pydantic could do that, too, but Home's first
+    picture needs what is remembered, and does not wait for pydantic.
+    """
 
 
+def restored(kind: Any, stored: Any) -> Any:
+    """Return the stored JSON as a value of the type. Raises ValueError if it is none."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and is_dataclass(kind) and isinstance(stored, dict):
+        values = {}
+        for name, part in get_type_hints(kind).items():
+            with suppress(KeyError, ValueError):
+                values[name] = restored(part, stored[name])
+        return kind(**values)
+    if origin is UnionType:
+        fits = (part for part in parts if isinstance(stored, dict if is_dataclass(part) else part))
+        return restored(next(fits, None), stored)
+    if origin is dict and isinstance(stored, dict):
+        return {key: restored(parts[1], value) for key, value in stored.items()}
+    if origin is list and isinstance(stored, list):
+        return [restored(parts[0], value) for value in stored]
+    if origin is tuple and isinstance(stored, list):
+        return tuple(restored(part, value) for part, value in zip(parts, stored, strict=True))
+    if kind is Any or type(stored) is kind or (kind is float and type(stored) is int):
+        return stored
+    raise ValueError(f"not {kind}")
+
+
+@dataclass(frozen=True)
 class HomeState(State):
     sort: str = ""
     descending: bool = False
@@ -46,6 +66,7 @@ class HomeState(State):
     projects_flipped: bool = False
 
 
+@dataclass(frozen=True)
 class JobState(State):
     """Layout of the job screen; None if the user has not chosen."""
 
@@ -58,27 +79,30 @@ class JobState(State):
     fold_tracebacks: bool | None = None
 
 
+@dataclass(frozen=True)
 class Bookmarks(State):
-    jobs: list[str] = []
+    jobs: list[str] = field(default_factory=list)
     """Ids of jobs, the newest last."""
 
 
+@dataclass(frozen=True)
 class ThemeState(State):
     name: str = ""
 
 
+@dataclass(frozen=True)
 class DashboardState(State):
     """All that the dashboard remembers. Readers ignore values that make no sense to them."""
 
-    home: HomeState = HomeState.model_construct()
-    job: JobState = JobState.model_construct()
-    bookmarks: Bookmarks = Bookmarks.model_construct()
-    theme: ThemeState = ThemeState.model_construct()
-    teams: dict[str, str] = {}
+    home: HomeState = HomeState()
+    job: JobState = JobState()
+    bookmarks: Bookmarks = Bookmarks()
+    theme: ThemeState = ThemeState()
+    teams: dict[str, str] = field(default_factory=dict)
     """The chosen team of each remote; empty for all teams."""
-    pins: dict[str, list[str]] = {}
+    pins: dict[str, list[str]] = field(default_factory=dict)
     """The pinned charts of each project, by their ids."""
-    tips: dict[str, Annotated[int, Field(ge=0, le=1000)]] = {}
+    tips: dict[str, int] = field(default_factory=dict)
     """In how many starts each tip was shown."""
 
 
@@ -107,7 +131,7 @@ def change_state(
     """Replace the state in a file with what ``change`` makes of it. Raises OSError if it cannot be saved."""
 
     def changed(content: bytes) -> bytes:
-        after = json.dumps(change(_parsed(content, kind)).model_dump()).encode("ascii")
+        after = json.dumps(asdict(change(_parsed(content, kind)))).encode("ascii")
         if len(after) > MAX_SMALL_FILE_BYTES:
             raise OSError(errno.EFBIG, f"it would be larger than {MAX_SMALL_FILE_BYTES:,} bytes", str(path))
         return after
@@ -118,9 +142,12 @@ def change_state(
 
 def _parsed(content: bytes, kind: type[StateT]) -> StateT:
     try:
-        return kind.model_validate(json.loads(content))
+        stored = json.loads(content)
+        json.dumps(stored, allow_nan=False, ensure_ascii=False).encode()  # refuse what is no text or number
+        state: StateT = restored(kind, stored)
     except (ValueError, RecursionError):
         return kind()
+    return state
 
 
 class Memory:
@@ -131,25 +158,24 @@ class Memory:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self.state = (
-            read_state(path, DashboardState) if path is not None else DashboardState.model_construct()
-        )
+        self.state = read_state(path, DashboardState) if path is not None else DashboardState()
         self._saved = self.state
 
-    def put(self, **changes: State | dict[str, Any]) -> None:
+    def put(self, **changes: Any) -> None:
         """Replace fields of the state; ``save`` writes them to the file."""
-        self.state = self.state.model_copy(update=changes)
+        self.state = replace(self.state, **changes)
 
     def save(self, *, wait_s: float = 0.0) -> None:
         """Write the changes, if any. What cannot be written now is written by a later call."""
         if self._path is None or self.state is self._saved:
             return
-        before, after = self._saved.model_dump(), self.state.model_dump()
+        before, after = asdict(self._saved), asdict(self.state)
         if before == after:
             return
 
         def merge(stored: DashboardState) -> DashboardState:
-            return DashboardState.model_validate(merged(before, after, stored.model_dump()))
+            state: DashboardState = restored(DashboardState, merged(before, after, asdict(stored)))
+            return state
 
         with suppress(OSError):
             change_state(self._path, DashboardState, merge, wait_s=wait_s)

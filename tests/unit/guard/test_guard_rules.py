@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -27,6 +27,7 @@ from tui.guard.rules import (
     spent_usd,
     stop_answered,
 )
+from tui.settings.remembered import restored
 
 NAN = HealthFinding(KINDS["loss-not-finite"], "critical", "loss is NaN")
 SLOW = HealthFinding(KINDS["straggler"], "warning", "61% of the others", "node-2")
@@ -52,7 +53,7 @@ def ended(minute: float, status: str) -> Look:
 
 def stored(memory: RunMemory) -> RunMemory:
     """Return what a restart reads of a memory."""
-    return RunMemory.model_validate(json.loads(json.dumps(memory.model_dump())))
+    return restored(RunMemory, json.loads(json.dumps(asdict(memory))))
 
 
 @dataclass

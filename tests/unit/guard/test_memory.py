@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +17,7 @@ ALERT = {"event": "finding", "text": "loss is NaN"}
 
 def see(memory: GuardMemory, run: str, status: str = "RUNNING") -> None:
     def change(state: GuardState) -> tuple[GuardState, None]:
-        return state.model_copy(update={"runs": state.runs | {run: RunMemory(status=status)}}), None
+        return replace(state, runs=state.runs | {run: RunMemory(status=status)}), None
 
     memory.change(change)
 
@@ -24,7 +25,7 @@ def see(memory: GuardMemory, run: str, status: str = "RUNNING") -> None:
 def queue(memory: GuardMemory) -> None:
     memory.change(
         lambda state: (
-            state.model_copy(update={"unsent": [*state.unsent, Unsent(way="webhook", record=ALERT)]}),
+            replace(state, unsent=[*state.unsent, Unsent(way="webhook", record=ALERT)]),
             None,
         )
     )

@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Any
 
 import click
-from pydantic import SecretStr
 
 from api_client.client import TrainingClient
 from api_client.errors import ApiClientError, BadRequest, NotFound, Unauthorized
@@ -24,6 +23,7 @@ from api_client.remotes import Environment, Remote, check_key, resolve_remote
 from api_client.remotes.profiles import TRUSS_SERVICE, delete_entry
 from api_client.remotes.resolution import ListedRemote, list_remotes
 from api_client.remotes.trussrc import read_sections, remove_section, trussrc_path
+from api_client.secret import SecretText
 from api_client.words import command_line
 from tui.commands.support.options import (
     JSON,
@@ -175,7 +175,7 @@ def login(
     """
     remote = remote_without_key(settings.remote_name or "baseten", remote_url)
     key = _key_from_stdin() if api_key_stdin else _asked_key(remote.name, remote.app_url)
-    remote = replace(remote, key=SecretStr(key))
+    remote = replace(remote, key=SecretText(key))
 
     async def verify_and_keep(client: TrainingClient, output: Output) -> None:
         owner = await key_owner(client)

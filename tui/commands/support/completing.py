@@ -13,10 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
-from dataclasses import replace
-from typing import Annotated
-
-from pydantic import Field
+from dataclasses import dataclass, field, replace
 
 from api_client import RetryPolicy, TrainingClient
 from api_client.models import TrainingJob
@@ -34,12 +31,13 @@ from tui.text.units import number
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*\Z")
 
 
+@dataclass(frozen=True)
 class CachedWords(State):
     """The server's last answer; ``job_id`` is set for the checkpoints and the metrics of a job."""
 
     asked_s: float = 0.0
     job_id: str | None = None
-    words: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = []
+    words: list[tuple[str, str]] = field(default_factory=list)
 
 
 Words = Sequence[Sequence[str]]
@@ -87,7 +85,7 @@ def _remembered_or_asked(settings: CommandSettings, kind: str, job_id: str | Non
     now_s = time.time()
     # An answer is reused for a while: users press tab several times.
     if not 0 <= now_s - cached.asked_s < 15.0 and (fresh := _asked(remote, kind, job_id)) is not None:
-        pairs = [list(pair) for pair in fresh if len(pair[0]) <= 120]
+        pairs = [(word, about) for word, about in fresh if len(word) <= 120]
         answer = cached = CachedWords(asked_s=now_s, job_id=job_id, words=pairs[:300])
         with suppress(OSError):
             change_state(path, CachedWords, lambda _before: answer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -54,6 +54,6 @@ async def job_by_id(job_id: str, tab: str | None, services: PageServices) -> Job
         services.app.notify(f"No job {sanitize(job_id)} on {services.session.remote_name}.", severity="error")
         return None
     if tab is not None:
-        used_last = services.memory.state.job.model_copy(update={"tab": tab, "job_id": job.id})
+        used_last = replace(services.memory.state.job, tab=tab, job_id=job.id)
         services.memory.put(job=used_last)
     return JobPage(job)
