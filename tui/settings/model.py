@@ -55,14 +55,13 @@ class Rule:
         self._problem = problem
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
-        from pydantic_core import PydanticCustomError, core_schema
-
         def checked(value: Any) -> Any:
             if why := self._problem(value):
-                raise PydanticCustomError("rule", "{why}", {"why": why})
+                raise ValueError(why)
             return value
 
-        return core_schema.no_info_after_validator_function(checked, handler(source))
+        function = {"type": "no-info", "function": checked}
+        return {"type": "function-after", "function": function, "schema": handler(source)}
 
 
 def between(least: float, most: float) -> Rule:

@@ -178,7 +178,7 @@ def advice_on(error: ErrorDetails, model: type) -> str:
     advice = _ADVICE.get(error["type"])
     if advice is not None:
         return advice
-    message = error["msg"]
+    message = error["msg"].removeprefix("Value error, ")
     return message.replace("Input should be", "must be")
 
 

@@ -31,7 +31,6 @@ from tui.feeds.fleet import FleetFeed
 from tui.screens import messages
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices, PaletteItem
 from tui.screens.filter_field import FilterField
-from tui.screens.home.preview import JobPreviewPane
 from tui.screens.job.page import JobPage, import_screen
 from tui.settings.remembered import Bookmarks, HomeState, Memory
 from tui.tables.column import Sort, Span, next_sort, pressed_sort, sortable, sorted_rows
@@ -57,6 +56,7 @@ from tui.widgets.text_panel import WrappedText
 if TYPE_CHECKING:
     from api_client.models import TrainingJob
     from tui.analysis.run.snapshot import RunSnapshot
+    from tui.screens.home.preview import JobPreviewPane
 
 NO_JOBS = "No training jobs here yet.\n\n{key} submits one, or creates a starter project."
 FILTER_HINT = "words, is:alarmed status:running gpu:h100 user:ada age<2d"
@@ -104,6 +104,7 @@ class HomeScreen(AppScreen):
         self._query = Query()
         self._is_outdated = False
         """True if the newest snapshot came while another screen covered this one."""
+        self._preview: JobPreviewPane | None = None
         self._attention_index = -1
         self._columns = job_columns(lambda: self.snapshot, small_curve)
         self._jobs = RowTable(self._columns, lambda row: row.id, id="jobs")
@@ -118,7 +119,6 @@ class HomeScreen(AppScreen):
                 yield WrappedText(id="problem")
                 yield self._jobs
                 yield WrappedText(id="empty")
-                yield JobPreviewPane(id="preview")
 
     @property
     def chosen_job(self) -> TrainingJob | None:
@@ -130,8 +130,18 @@ class HomeScreen(AppScreen):
         self._show_header()
         self._show_emptiness()
         # Connecting imports more, so the picture comes first: Textual shows none before the app is ready.
-        self.app.call_later(self.call_after_refresh, self.run_feed, "fleet feed")
+        self.app.call_later(self.call_after_refresh, self._complete)
         self.set_timer(2.0, partial(run_in_background, self, import_screen, "import"))
+
+    async def _complete(self) -> None:
+        """Read the jobs, and meanwhile add the pane that only shows one of them."""
+        self.run_feed("fleet feed")
+        from tui.screens.home.preview import JobPreviewPane  # with charts
+
+        preview = JobPreviewPane(id="preview")
+        await self.query_one(JobsPane).mount(preview)
+        self._preview = preview
+        self._show_preview()
 
     def _recall(self) -> None:
         kept = self._memory.state.home
@@ -296,7 +306,9 @@ class HomeScreen(AppScreen):
 
     def _show_preview(self) -> None:
         """Show more about the job under the cursor on tall screens, and where the list leaves room."""
-        row, pane = self._jobs.cursor_row, self.query_one(JobPreviewPane)
+        row, pane = self._jobs.cursor_row, self._preview
+        if pane is None:
+            return
         above = [part for part in self.query("#filter, #problem") if part.display]
         room = self.query_one("#jobs-pane").size.height - sum(part.size.height for part in above)
         free = room - self._jobs.virtual_size.height
