@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from api_client.errors import AddressRefused, ApiClientError, ConfigurationError
 
@@ -62,15 +61,6 @@ def _is_own(address: str) -> bool:
             return ip_address(probe.getsockname()[0]) == ip_address(address)
     except OSError:
         return False
-
-
-def proxy_of(scheme: str, host: str) -> str:
-    """Return the environment's proxy for this host; empty if none. This machine is never proxied."""
-    if is_loopback(host) or proxy_bypass(host):
-        return ""
-    proxies = getproxies()
-    proxy = proxies.get(scheme) or proxies.get("all") or ""
-    return proxy if "://" in proxy or not proxy else f"http://{proxy}"
 
 
 class Destinations:

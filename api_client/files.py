@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import secrets
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -148,7 +147,7 @@ class AtomicFile:
             _check_free(path, replace=replace)
             if replace and partial is not None:
                 partial.unlink(missing_ok=True)
-            self._temporary = partial or path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}")
+            self._temporary = partial or path.with_name(f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}")
             descriptor = new_file(self._temporary, mode)
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
 

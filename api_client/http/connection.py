@@ -17,11 +17,12 @@ from http import HTTPStatus
 
 import httpx
 
-from api_client.addresses import BaseUrl, parse_base_url, proxy_of
+from api_client.addresses import BaseUrl, parse_base_url
 from api_client.clock import Clock, SystemClock
 from api_client.errors import ConfigurationError, InvalidAnswer, RedirectRefused, RequestError, Unauthorized
 from api_client.http import failures
 from api_client.http.failures import RequestLine
+from api_client.http.proxies import proxy_of
 from api_client.http.unpacking import ACCEPT_ENCODING, MAX_BYTES, UnpackingTransport
 from api_client.remotes import OAuthLogin, OAuthTokens, Remote, check_key
 from api_client.secret import SecretText

@@ -14,13 +14,14 @@ from importlib import import_module
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from api_client.addresses import DEFAULT_PORTS, BaseUrl, Destinations, parse_base_url, proxy_of
+from api_client.addresses import DEFAULT_PORTS, BaseUrl, Destinations, parse_base_url
 from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, RateLimited, RedirectRefused, RequestError
 from api_client.events import RequestEvent, RequestListener
 from api_client.http import failures
 from api_client.http.decoding import LARGE, USUAL, AnswerLimit, NotDecodable, decode
 from api_client.http.failures import RequestLine
+from api_client.http.proxies import proxy_of
 from api_client.http.retry import RetryPolicy, http_date, retrying
 from api_client.remotes import Remote, check_key
 from api_client.routes import Adapter, Route, Site

@@ -15,19 +15,12 @@ import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from api_client.files import TEMPORARY_PREFIX
+from api_client.transfers.records import ServerName
 
 MAX_COMPONENT_BYTES = 240  # file systems allow 255 bytes, and a suffix must fit
 _HASH_DIGITS = 8
-
-
-class ServerName(NamedTuple):
-    """Identifies a file of a job; the same name may exist once per node."""
-
-    node_rank: int
-    name: str
 
 
 @dataclass(frozen=True, slots=True)

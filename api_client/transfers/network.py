@@ -16,9 +16,10 @@ from functools import cached_property
 import httpcore
 import httpx
 
-from api_client.addresses import BaseUrl, Destinations, proxy_of
+from api_client.addresses import BaseUrl, Destinations
 from api_client.errors import ConfigurationError, RequestError
 from api_client.http.connection import CONNECT_TIMEOUT_S, KEEP_ALIVE_S, trusting_context
+from api_client.http.proxies import proxy_of
 
 BREAKS = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError)
 """All that is raised if a connection fails or breaks; ``http.failures`` translates it."""

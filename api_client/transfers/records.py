@@ -7,10 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from api_client.errors import ApiClientError
-from api_client.transfers.file_names import ServerName
+
+
+class ServerName(NamedTuple):
+    """Identifies a file of a job; the same name may exist once per node."""
+
+    node_rank: int
+    name: str
 
 
 class Existing(StrEnum):

@@ -26,10 +26,11 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from api_client import routes
-from api_client.addresses import BaseUrl, Destinations, parse_base_url, proxy_of
+from api_client.addresses import BaseUrl, Destinations, parse_base_url
 from api_client.errors import AddressRefused, UploadFailed
 from api_client.http.connection import trusting_context, user_agent
 from api_client.http.failures import RequestLine, clean, from_exception
+from api_client.http.proxies import proxy_of
 from api_client.http.transport import Transport
 from api_client.models import BlobCredentials
 from api_client.transfers.network import BREAKS, Network

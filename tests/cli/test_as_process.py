@@ -57,6 +57,7 @@ def test_home_starts_without_the_readers_of_logs_and_recordings(clean_environ: d
     late = {"tui.readers.run", "tui.analysis.progress.announcements", "api_client.recordings.reading"}
     late |= {LOG_PATTERNS, "tui.analysis.health.check", "tui.settings.loading"}
     late |= {"pydantic", "httpx", "api_client.client", "api_client.models", "tui.analysis.run.snapshot"}
+    late |= {"tui.widgets.charts.line_chart", "urllib.request", "hashlib"}
     assert ("tui.screens.home.screen" in loaded, late & loaded) == (True, set())
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from hypothesis import given, settings, strategies as st
 
-from api_client.transfers.file_names import ServerName, TargetPath, resolve_names
+from api_client.transfers.file_names import TargetPath, resolve_names
+from api_client.transfers.records import ServerName
 
 NASTY = st.sampled_from(
     ["..", ".", "/", "\\", "\n", "\0", "C:", "a", "A", "é", "e\u0301", "CON", ".bt-tui-", "x" * 300]
