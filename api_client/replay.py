@@ -14,14 +14,13 @@ from api_client import routes
 from api_client.clock import epoch_ms
 from api_client.errors import NOT_RECORDED, NotFound, UrlExpired
 from api_client.models import CheckpointFile, JobMetrics, LogRecord, LogsPage, TrainingJob, TrainingProject
-from api_client.models.logs import LEVELS, LogLine
+from api_client.models.logs import LEVELS, NS_PER_MS, LogLine
 from api_client.recordings.archive import DamagedMember
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import CHECKPOINTS, Recording, file_member
 from api_client.remotes import Remote
 from api_client.routes import Route
 from api_client.transfers.objects import ObjectAnswer, Objects, RangeNotSatisfiable
-from api_client.vocabulary import NS_PER_MS
 
 URL = "https://recording.invalid"
 """Address of the remote and of the recorded files. It never resolves, and nothing is requested there."""

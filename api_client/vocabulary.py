@@ -1,4 +1,4 @@
-"""Words and units of the API, such as the lifecycle statuses of a job.
+"""Words of the API, above all the lifecycle statuses of a job.
 
 They need none of the models, which take long to import. The schema types ``current_status`` as a plain
 string. Therefore here are the known values, and one rule for all others: a status that is not known to be
@@ -8,10 +8,6 @@ runnable counts as finished (the official Go CLI's rule).
 from __future__ import annotations
 
 from enum import StrEnum
-
-MS_PER_S = 1_000
-NS_PER_MS = 1_000_000  # line timestamps are in nanoseconds, range bounds in milliseconds
-NS_PER_S = NS_PER_MS * MS_PER_S
 
 TRAINING_JOB = "TRAINING_JOB"
 """The ``kind`` of a billed training job."""

@@ -28,13 +28,12 @@ from harness import Report, in_turn
 from one_widget import Stalls
 
 from api_client.clock import epoch_ns
-from api_client.models.logs import LogLine
+from api_client.models.logs import NS_PER_S, LogLine
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import FORMAT, JOB, MANIFEST, VERSION, Recording
 from api_client.recordings.scrub import Scrubber
 from api_client.recordings.writing import RecordingWriter
 from api_client.replay import Replay
-from api_client.vocabulary import NS_PER_S
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.readers.recorded_runs import OpenRecordings

@@ -76,6 +76,9 @@ class LogsPage(TypedDict):
 
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")  # in order of severity
+NS_PER_MS = 1_000_000  # line timestamps are in nanoseconds, range bounds in milliseconds
+MS_PER_S = 1_000
+NS_PER_S = NS_PER_MS * MS_PER_S
 
 FetchPage = Callable[..., Awaitable[LogsPage]]
 """Requests one page of a log: ``fetch(query=…)`` with the query of its route."""

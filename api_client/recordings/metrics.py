@@ -11,6 +11,7 @@ from typing import Any
 
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, TrainingJob
 from api_client.models.base import FIRST_MOMENT, LAST_MOMENT
+from api_client.models.logs import NS_PER_S
 from api_client.models.metrics import (
     GPU_VALUES,
     NODE_VALUES,
@@ -24,7 +25,6 @@ from api_client.models.metrics import (
 from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import METRICS, Blocks
 from api_client.recordings.stamps import clamped_moment, stamp_of
-from api_client.vocabulary import NS_PER_S
 
 MAX_NODES, MAX_GPUS, MAX_SAMPLES = 1_024, 64, 500_000
 """Maximum size of an answer: an hour of 512 nodes with 16 GPUs has fewer samples.

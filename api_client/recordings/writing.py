@@ -14,6 +14,7 @@ from threading import RLock
 from typing import Any
 
 from api_client.models import CheckpointFile
+from api_client.models.logs import NS_PER_S
 from api_client.recordings.archive import (
     LINES_SUFFIX,
     DamagedMember,
@@ -25,7 +26,6 @@ from api_client.recordings.blocks import BLOCK_LINES, LOG, METRICS, Blocks, Kind
 from api_client.recordings.reading import JOB, MANIFEST, Recording, document, file_member
 from api_client.recordings.scrub import Scrubber
 from api_client.recordings.stamps import NS_PER_US, clamped_moment
-from api_client.vocabulary import NS_PER_S
 
 OVERLAP_NS = 300 * NS_PER_S
 """A continued recording reads this much again, because lines and samples may be late."""

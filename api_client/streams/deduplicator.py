@@ -6,8 +6,7 @@ from array import array
 from collections import Counter
 from typing import TypeAlias
 
-from api_client.models.logs import LogLine
-from api_client.vocabulary import MS_PER_S, NS_PER_MS
+from api_client.models.logs import MS_PER_S, NS_PER_MS, LogLine
 
 _Hashes: TypeAlias = "array[int]"
 

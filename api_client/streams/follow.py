@@ -12,13 +12,24 @@ from dataclasses import dataclass, replace
 
 from api_client.clock import Clock, epoch_ms
 from api_client.http.retry import ENDLESS, retrying
-from api_client.models.logs import FetchJob, FetchPage, LogBatch, LogEnd, LogEntry, LogGap, LogLine, stamp_ns
+from api_client.models.logs import (
+    MS_PER_S,
+    NS_PER_MS,
+    NS_PER_S,
+    FetchJob,
+    FetchPage,
+    LogBatch,
+    LogEnd,
+    LogEntry,
+    LogGap,
+    LogLine,
+    stamp_ns,
+)
 from api_client.streams.deduplicator import LineDeduplicator
 from api_client.streams.job_poller import CLOCK_MARGIN_MS, JobPoller, ServerTime
 from api_client.streams.logs import LATENESS_MS, read_logs
 from api_client.streams.pages import PageSource
 from api_client.streams.reader import MAX_WINDOW_MS, RangeReader, Window, window_of
-from api_client.vocabulary import MS_PER_S, NS_PER_MS, NS_PER_S
 
 BUSY_INTERVAL_S = 1.0
 QUIET_INTERVAL_S = 2.2

@@ -8,8 +8,7 @@ from api_client.clock import Clock, epoch_ms
 from api_client.errors import RequestError
 from api_client.http.retry import ENDLESS, InvalidStreak, is_transient, retrying
 from api_client.models import TrainingJob
-from api_client.models.logs import FetchJob
-from api_client.vocabulary import MS_PER_S, NS_PER_MS, NS_PER_S
+from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, FetchJob
 
 CLOCK_MARGIN_MS = 24 * 3600 * MS_PER_S
 

@@ -12,12 +12,21 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
 from api_client.clock import Clock, epoch_ms
-from api_client.models.logs import FetchPage, LogBatch, LogEntry, LogGap, LogLine, gap_with_lines, stamp_ns
+from api_client.models.logs import (
+    MS_PER_S,
+    NS_PER_MS,
+    FetchPage,
+    LogBatch,
+    LogEntry,
+    LogGap,
+    LogLine,
+    gap_with_lines,
+    stamp_ns,
+)
 from api_client.streams.deduplicator import LineDeduplicator
 from api_client.streams.job_poller import CLOCK_MARGIN_MS
 from api_client.streams.pages import PageSource
 from api_client.streams.reader import RangeReader, read_parts, window_of
-from api_client.vocabulary import MS_PER_S, NS_PER_MS
 
 LATENESS_MS = 75 * MS_PER_S  # a line may arrive this long after its timestamp
 

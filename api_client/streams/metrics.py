@@ -12,9 +12,8 @@ from api_client.clock import Clock, epoch_ms
 from api_client.errors import BadRequest
 from api_client.http.retry import ENDLESS, retrying
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
-from api_client.models.logs import FetchJob
+from api_client.models.logs import MS_PER_S, FetchJob
 from api_client.streams.reader import Window, windows
-from api_client.vocabulary import MS_PER_S
 
 _stamp_of = attrgetter("timestamp")
 

@@ -15,8 +15,7 @@ from api_client.clock import Clock
 from api_client.errors import AnswerTooLarge, ErrorAnswer, InvalidAnswer, RequestError, ServerFault, TimedOut
 from api_client.http.retry import ENDLESS, InvalidStreak, retrying
 from api_client.models.base import LAST_MOMENT
-from api_client.models.logs import FetchPage, LogGap, LogLine, LogsPage
-from api_client.vocabulary import NS_PER_MS, NS_PER_S
+from api_client.models.logs import NS_PER_MS, NS_PER_S, FetchPage, LogGap, LogLine, LogsPage
 
 Direction = Literal["asc", "desc"]
 LogQuery = dict[str, str | int | list[str] | None]

@@ -15,9 +15,8 @@ from collections.abc import AsyncGenerator, Iterable
 from operator import attrgetter
 
 from api_client.errors import BadRequest
-from api_client.models.logs import LogEntry, LogGap, LogLine, gap_with_lines, stamp_ns
+from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLine, gap_with_lines, stamp_ns
 from api_client.streams.pages import CheckedPage, PageRefused, PageSource
-from api_client.vocabulary import MS_PER_S, NS_PER_MS
 
 TOO_MANY = "the API can't return more lines of one millisecond"
 MAX_WINDOW_MS = (7 * 24 - 1) * 3600 * MS_PER_S  # of the API's 7 days, as a server may move the end itself

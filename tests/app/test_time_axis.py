@@ -9,8 +9,7 @@ from typing import Any, cast
 import pytest
 from app.log_stories import story
 
-from api_client.models.logs import LogLine, stamp_ns
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S, LogLine, stamp_ns
 from support.dashboard import Dashboard, StubFeed, job_view, opened, screen_view, settle, text_of
 from support.sick_runs import sick_log, sick_run
 from support.waiting import until

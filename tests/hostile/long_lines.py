@@ -13,10 +13,9 @@ from typing import Any
 
 from textual.geometry import Size
 
-from api_client.models.logs import LogLine
+from api_client.models.logs import NS_PER_S, LogLine
 from api_client.recordings.scrub import Scrubber
 from api_client.submission.command_rules import simple_commands
-from api_client.vocabulary import NS_PER_S
 from support.expressions import CHARACTERS, CPU_S, limit_cpu
 from support.worlds import ONE_O_CLOCK, job
 from tui.analysis.fleet.snapshot import short_reason

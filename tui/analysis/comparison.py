@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from api_client.models import TrainingJob
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 from tui.analysis.cost import Cost
 from tui.analysis.export import ExportTable, Value, records
 from tui.analysis.progress.holes import is_read_between, unread_steps

@@ -11,8 +11,7 @@ from api_client.clock import Clock
 from api_client.errors import ConfigurationError, NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import TrainingJob
-from api_client.models.logs import LogEntry, LogGap, stamp_ns
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S, LogEntry, LogGap, stamp_ns
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS, ClockOffset
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from api_client.models import TrainingJob
-from api_client.models.logs import LogEnd, LogEntry, LogGap, stamp_ns
-from api_client.vocabulary import NS_PER_MS
+from api_client.models.logs import NS_PER_MS, LogEnd, LogEntry, LogGap, stamp_ns
 from tui.analysis.logs.not_kept import NotKept, millisecond_of
 from tui.readers.log_reader import fold_in_slices
 from tui.readers.watcher import RunWatcher, together

@@ -13,8 +13,8 @@ from api_client.client import TrainingClient
 from api_client.clock import epoch_ms
 from api_client.models import JobMetrics, TrainingJob
 from api_client.models.jobs import CLOCK_SKEW
+from api_client.models.logs import MS_PER_S
 from api_client.streams.metrics import LONGEST_HISTORY_MS, metric_windows
-from api_client.vocabulary import MS_PER_S
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 
 HEALTH_STEP_S = 60

@@ -14,9 +14,8 @@ from api_client.client import TrainingClient
 from api_client.clock import EPOCH
 from api_client.models import TrainingJob
 from api_client.models.jobs import CLOCK_SKEW
-from api_client.models.logs import LogBatch, LogEntry, LogLine, stamp_ns
+from api_client.models.logs import NS_PER_MS, NS_PER_S, LogBatch, LogEntry, LogLine, stamp_ns
 from api_client.streams.logs import LATENESS_MS, LogIncrements
-from api_client.vocabulary import NS_PER_MS, NS_PER_S
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.progress.fold import ProgressFold
 from tui.text.sanitize import last_carriage_segment, sanitize, strip_ansi

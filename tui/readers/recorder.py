@@ -21,7 +21,7 @@ from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.http.retry import ENDLESS, is_transient, retrying
 from api_client.models import ApiModel, CheckpointFile, TrainingJob
 from api_client.models.jobs import CLOCK_SKEW
-from api_client.models.logs import LogBatch, LogEnd, LogEntry
+from api_client.models.logs import NS_PER_S, LogBatch, LogEnd, LogEntry
 from api_client.recordings.archive import RecordingError
 from api_client.recordings.metrics import rows_of
 from api_client.recordings.reading import (
@@ -39,7 +39,6 @@ from api_client.recordings.reading import (
 )
 from api_client.recordings.scrub import Scrubber, secrets_of_environment
 from api_client.recordings.writing import OVERLAP_NS, RecordingWriter
-from api_client.vocabulary import NS_PER_S
 from tui.readers.health_metrics import LONGEST_HISTORY, has_many_nodes, metrics_in_parts
 from tui.text.log_entries import record_of
 

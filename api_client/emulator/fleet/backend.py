@@ -39,7 +39,7 @@ from api_client.models import (
     User,
     is_finished,
 )
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 
 SYNCING = "SYNCING"
 

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 from api_client.clock import moment_at
 from api_client.emulator.fleet.training import TrainingCurves, mix
 from api_client.models import CachedFile
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 
 ADAM_FACTOR = 4
 """Adam's two float32 moments are four times the size of bf16 weights."""

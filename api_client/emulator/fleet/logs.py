@@ -16,7 +16,7 @@ from typing import Any, Literal
 from api_client.emulator.fleet.plans import LineSource, SimRun
 from api_client.emulator.fleet.training import TrainingCurves, mix, smooth, uniform
 from api_client.models import InstanceType, JobStatus
-from api_client.vocabulary import NS_PER_MS, NS_PER_S
+from api_client.models.logs import NS_PER_MS, NS_PER_S
 
 
 def fixed_lines(

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from api_client.emulator.fleet.training import TrainingCurves
 from api_client.models import WAITING_STATUSES, InstanceType, JobStatus
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)

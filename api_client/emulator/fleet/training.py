@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import cos, inf, nan, pi
 
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 
 _MASK = (1 << 64) - 1
 

@@ -16,7 +16,7 @@ from api_client.emulator.fleet.files import CACHES, CacheTree
 from api_client.emulator.fleet.logs import Lines, RunLog, restarting
 from api_client.emulator.fleet.plans import JobPlan, LineSource, Load, Saves, Scenario, SimRun
 from api_client.emulator.fleet.training import TrainingCurves
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,8 @@ from api_client.emulator.answers import ApiFault, JsonAnswer, first_problem, inv
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.platform import Backend, Platform
 from api_client.models import Team, TrainingJob
-from api_client.models.logs import LEVELS
+from api_client.models.logs import LEVELS, MS_PER_S, NS_PER_MS
 from api_client.routes import Route
-from api_client.vocabulary import MS_PER_S, NS_PER_MS
 
 
 def platform_of(request: Request) -> Platform:

@@ -48,8 +48,8 @@ from api_client.emulator.store.deployments import (
 )
 from api_client.models import Checkpoint, InstanceType
 from api_client.models.account import EMULATOR_USER_EMAIL
+from api_client.models.logs import MS_PER_S, NS_PER_MS
 from api_client.servable import adapter_ranks, check_selection, kind_of, rank_for
-from api_client.vocabulary import MS_PER_S, NS_PER_MS
 
 SERVER_PORT = 8000
 

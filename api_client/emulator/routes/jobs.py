@@ -31,7 +31,7 @@ from api_client.emulator.routes.calls import (
     served,
 )
 from api_client.emulator.routes.files import file_path
-from api_client.vocabulary import MS_PER_S
+from api_client.models.logs import MS_PER_S
 
 
 async def _upsert_project(call: Call) -> Any:

@@ -19,8 +19,8 @@ from pydantic import TypeAdapter
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.data_folder import EmulatorStartError
 from api_client.models import LogRecord, MetricSample, NodeSeries, StorageMetrics
+from api_client.models.logs import MS_PER_S
 from api_client.models.metrics import SeriesPath, node_of, storage_of
-from api_client.vocabulary import MS_PER_S
 
 FORMAT = 7
 """Version of the tables; raise it when they change."""

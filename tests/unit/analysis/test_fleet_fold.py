@@ -7,7 +7,7 @@ from math import nan
 import pytest
 
 from api_client.models import TrainingProject
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 from support.worlds import ONE_O_CLOCK, job
 from tui.analysis.billing import Bill, Billed
 from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview, JobRow, job_row, short_reason

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 from support.log_reading import believed
 from tui.analysis.progress.lines.reader import Reader
 

@@ -132,7 +132,7 @@ TENS = list(range(10, 1001, 10))
 BAR = " {0}%|██  | {0}/4000 [1:02:03<7:10:44,  1.00s/it]"
 SAVING = "Saving model checkpoint to /mnt/ckpts/checkpoint-"
 SAVES = [line(10, f"{SAVING}500"), line(90, f"{SAVING}1000", "node-1")]
-SAVED = {"last_checkpoint": ("checkpoint-1000", (START_S + 90) * SECOND)}
+SAVED = {"last_checkpoint": ("checkpoint-1000", START_S + 90)}
 BAR_AND_SAVE = " 17%|█▋        | 2500/14754 [11:52<58:11,  3.51it/s]" + f"{SAVING}2500"
 TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
     "losses take their step from the bar before them": (
@@ -172,7 +172,7 @@ TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
     "a save without a name": (
         [line(1, "step=500 loss=1"), line(2, "Saving the checkpoint (or staging if async is enabled)."),
          line(3, "step=510 loss=1")],
-        {"last_checkpoint": ("step-500", (START_S + 2) * SECOND)}),
+        {"last_checkpoint": ("step-500", START_S + 2)}),
     "a restart announced and seen counts once": (
         [*steps(range(1, 100)), line(110, "[agent] worker group restarting, restart_count=1"),
          *steps(range(30), first=50, start=300), line(2000, "BT_RETRY_COUNT=2"),

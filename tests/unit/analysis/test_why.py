@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from api_client.models.logs import LogLine
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S, LogLine
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, run
 from tui.analysis.health.registry import KINDS
 from tui.analysis.node_metrics import MetricsSnapshot

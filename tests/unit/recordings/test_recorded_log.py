@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from api_client.clock import epoch_ns
-from api_client.models.logs import LogGap, LogLine, stamp_ns
+from api_client.models.logs import NS_PER_S, LogGap, LogLine, stamp_ns
 from api_client.recordings import log as recorded_log
 from api_client.recordings.archive import Members
 from api_client.recordings.log import RecordedLog
-from api_client.vocabulary import NS_PER_S
 from support.recorded import BEGIN, line, ndjson
 
 NEVER = 2**63

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from model_api import BEGIN_S, ModelApi, at, gaps_of, gather, multiset, read_between, world
 
-from api_client.models.logs import LogLine
+from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, LogLine
 from api_client.streams import follow, pages
 from api_client.streams.deduplicator import LINE_BYTES, LineDeduplicator
 from api_client.streams.follow import Follower
-from api_client.vocabulary import MS_PER_S, NS_PER_MS, NS_PER_S
 from support.log_server import FastClock, ServedLine
 
 LIMIT = 20

@@ -19,7 +19,6 @@ from api_client.models import CachedFile, Checkpoint, CheckpointFile
 from api_client.models.base import moment_of_text
 from api_client.models.cache import ListedPath
 from api_client.models.checkpoints import name_inside
-from api_client.vocabulary import NS_PER_S
 from api_client.words import listed
 from tui.analysis.file_tree.tree import FileEntry
 from tui.analysis.progress.holes import StepRange, is_read_between, unread_steps
@@ -325,8 +324,8 @@ def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
         return LastCheckpoint(newest.checkpoint_id, newest.created_at, where)
     if run.progress is None or run.progress.last_checkpoint is None:
         return None
-    name, stamp_ns = run.progress.last_checkpoint
-    return LastCheckpoint(name, datetime.fromtimestamp(stamp_ns / NS_PER_S, UTC), "log")
+    name, saved_s = run.progress.last_checkpoint
+    return LastCheckpoint(name, datetime.fromtimestamp(saved_s, UTC), "log")
 
 
 def name_within(name: str, cells: int) -> str:

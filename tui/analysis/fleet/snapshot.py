@@ -17,7 +17,7 @@ from math import isfinite
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from api_client.vocabulary import NS_PER_S, WAITING_STATUSES, JobStatus
+from api_client.vocabulary import WAITING_STATUSES, JobStatus
 from tui.analysis.billing import Bill
 from tui.analysis.cost import Charge, TotalCost, charge, price_of, total_cost
 from tui.analysis.fleet.capacity import gpu_allocations
@@ -357,7 +357,7 @@ def _reward(progress: ProgressSnapshot | None) -> float | None:
 def _saved(job: TrainingJob, preview: JobPreview, now: datetime) -> str:
     saved = preview.progress.last_checkpoint if preview.progress is not None else None
     if not job.is_finished:
-        return f"{sanitize(saved[0])} {age(now.timestamp() - saved[1] / NS_PER_S)} ago" if saved else ""
+        return f"{sanitize(saved[0])} {age(now.timestamp() - saved[1])} ago" if saved else ""
     return " · ".join(filter(None, (_best(preview), sanitize(saved[0]) if saved else "")))
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from api_client.models import JobStatus
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.health.windows import first_time, mean_speed, paced, values_between
 from tui.analysis.logs.error_tally import ErrorLine

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from api_client.models.logs import LogGap
-from api_client.vocabulary import NS_PER_MS
+from api_client.models.logs import NS_PER_MS, LogGap
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from api_client.models.logs import LogEntry, LogGap
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S, LogEntry, LogGap
 from tui.analysis.bounded import Bounded
 from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.logs.excerpt import excerpt

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 from tui.analysis.logs.error_tally import ErrorTally
 from tui.analysis.series import EMPTY, Series
 
@@ -148,9 +148,9 @@ class ProgressSnapshot:
     """Number of names without a curve because there are too many."""
 
     @property
-    def last_checkpoint(self) -> tuple[str, int] | None:
-        """The newest save in the log and its time (epoch ns)."""
-        return self.saves[-1] if self.saves else None
+    def last_checkpoint(self) -> tuple[str, float] | None:
+        """The newest save in the log and its time (epoch s)."""
+        return (self.saves[-1][0], self.saves[-1][1] / NS_PER_S) if self.saves else None
 
     @property
     def fraction(self) -> float | None:

@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from api_client.models import Checkpoint, QueueContext, QueueEvent, TrainingJob
-from api_client.vocabulary import NS_PER_S, JobStatus
+from api_client.models.logs import NS_PER_S
+from api_client.vocabulary import JobStatus
 from tui.analysis.billing import Bill, is_all_billed
 from tui.analysis.cost import Cost, RunningTime, cost_of, running_time
 from tui.analysis.node_metrics import MetricsSnapshot

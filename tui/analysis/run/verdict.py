@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 from tui.analysis.connection import LOG, METRICS, STATUS
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.text.units import age, duration

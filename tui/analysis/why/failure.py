@@ -13,8 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from api_client.models.logs import LogLine
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S, LogLine
 from tui.analysis.logs.errors import SAME_ERROR_NS, TEXT_CHARACTERS, TracebackReader, error_text
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.why.explanation import Clue

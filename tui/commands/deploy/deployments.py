@@ -13,8 +13,7 @@ from api_client.deployment import deployment_link, follow, serves_nothing
 from api_client.errors import NotFound, RequestError
 from api_client.models import Model
 from api_client.models.deployments import SERVING_STATUSES
-from api_client.models.logs import stamp_ns
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S, stamp_ns
 from tui.analysis.deployments import (
     VERBS,
     DeploymentChange,

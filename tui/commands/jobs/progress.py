@@ -17,9 +17,8 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.models import TrainingJob
-from api_client.models.logs import LogLine
+from api_client.models.logs import NS_PER_S, LogLine
 from api_client.recordings.reading import Recording, is_recording
-from api_client.vocabulary import NS_PER_S
 from tui.analysis.checkpoints.facts import LastCheckpoint, last_checkpoint
 from tui.analysis.export import csv_lines, json_number
 from tui.analysis.progress.fold import ProgressFold

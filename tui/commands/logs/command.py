@@ -23,8 +23,7 @@ from api_client.models import (
     short_status,
 )
 from api_client.models.jobs import CLOCK_SKEW
-from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap, LogLine, stamp_ns
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S, LogBatch, LogEnd, LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.run.waiting import waited, waiting_text
 from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, open_target
 from tui.commands.logs.printing import JsonArray, LogLineFilter, NodeChooser, OutputLine

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from api_client.models import TrainingJob
-from api_client.models.logs import LogEntry, LogGap, LogLine
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine
 from tui.analysis.logs.levels import RANKS, level_of, level_rank
 from tui.commands.support.output import Output, ascii_json, not_in_job
 from tui.text.log_entries import NO_NODE, record_of

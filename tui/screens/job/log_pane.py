@@ -23,8 +23,7 @@ from textual.reactive import var
 from api_client.errors import RequestError
 from api_client.files import why_not_written
 from api_client.models import TrainingJob
-from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
 from tui.feeds.run_log import LogPart

@@ -19,8 +19,7 @@ from textual.widget import Widget
 
 from api_client.models import JobStatus, TrainingJob
 from api_client.models.checkpoints import checkpoint_address
-from api_client.models.logs import LogGap
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S, LogGap
 from tui.actions import JOB_TABS, Scope
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
 from tui.analysis.export import table_of_series

@@ -9,7 +9,7 @@ from itertools import chain, count
 from typing import Literal
 from zlib import crc32
 
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.times import TIME_OF_DAY, moment_at
 from tui.text.units import age

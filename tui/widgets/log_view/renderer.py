@@ -16,8 +16,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
-from api_client.models.logs import LogGap
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S, LogGap
 from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
 from tui.text.sanitize import clip, sanitize

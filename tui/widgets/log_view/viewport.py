@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from api_client.models.logs import LogGap
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S, LogGap
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.model import LogModel, ScrollPosition
 from tui.widgets.log_view.renderer import LogRenderer

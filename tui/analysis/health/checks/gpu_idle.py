@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
     ASIDE_S,
     LONGER,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from api_client.models import JobStatus
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import HOUR_S, Check, Example, FindingKind, Findings, Watched, limit
 from tui.text.units import counted, duration
 

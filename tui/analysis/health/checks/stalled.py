@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
     ASIDE_S,
     HOUR_S,

@@ -11,7 +11,7 @@ from collections import deque
 from itertools import pairwise
 from typing import NamedTuple
 
-from api_client.vocabulary import NS_PER_S
+from api_client.models.logs import NS_PER_S
 from tui.analysis.bounded import Bounded
 from tui.analysis.progress.lines.reading import ParsedMetrics, Told
 from tui.analysis.progress.lines.template import Form
