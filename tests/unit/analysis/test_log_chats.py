@@ -150,7 +150,6 @@ def test_evaluation_below_a_sample_is_the_training_s_if_it_is_at_its_step() -> N
 
 
 def test_training_is_read_where_nothing_is_said() -> None:
-    assert len(believed(["Let me begin.", *["loading"] * 5, OWN[0]])) == 1
     assert len(believed(["12:00:21.123456: I tensorflow/core/util/port.cc:113] oneDNN is on.", OWN[0]])) == 1
 
 
@@ -161,10 +160,14 @@ def test_log_below_a_remark_is_read_at_once_if_it_takes_its_time() -> None:
     assert [len(each) for each in told] == [0, 2, 1]
 
 
-def test_script_that_says_what_it_does_is_read() -> None:
-    assert len(believed(["This script trains a model on the digits.", "It saves the weights.", *OWN])) == len(
-        OWN
-    )
+def test_log_quoted_again_further_on_reports_nothing() -> None:
+    assert believed(["Let me see.", *OWN[:3], *["Let me see.", OWN[0]] * 20]) == []
+    assert believed(["Let me see.", *OWN[:2], "Is it fine?", OWN[4], "Let me see.", OWN[5]]) == []
+
+
+def test_log_quoted_below_sentences_without_numbers_reports_nothing() -> None:
+    said = "The training log for this run shows the following."
+    assert believed([said, *["", "$ tail train.log", "loading"] * 5, *OWN]) == []
 
 
 def test_values_below_a_heading_are_its_own_whatever_is_said() -> None:

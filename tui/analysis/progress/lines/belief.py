@@ -126,7 +126,7 @@ class Belief:
         if self._trains:
             return [told]
         is_repeated = any(each.reading.checkpoint != told.reading.checkpoint for each in self._saves)
-        is_own = is_repeated and told.replica not in self.quotations.lines_left
+        is_own = is_repeated and not self.quotations.said[told.replica]
         if self._plain or (told.reading.checkpoint and is_own):
             return self._believe(told, self._replicas[told.replica])
         if told.reading.checkpoint:

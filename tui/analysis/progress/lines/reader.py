@@ -52,6 +52,7 @@ _MOVING_TARGET = re2.compile(
 
 _SAID = re2.compile(
     rb"\bI(?:'m|'ll|'ve|'d)? [a-z]+(?:[ ,.;:]|$)|\b[Ll]et(?:'s| me)\b|\b[Mm]y [a-z]|[a-z]\?\W*$|```|<\|\w+\|>"
+    rb"|^(?:\W{0,4}|[\w\]\[]+:? )[A-Z][a-z']*(?: [\w',-]+){3,}[.?!:](?:$| [A-Z])"
     rb"|^\W{0,3}(?i:user|human|assistant)\b|^#{1,6} [A-Z][a-z]|(?:^|[^*])\*\*\w"
 )
 """Signs that a person or a model says something: the first person, questions, roles, Markdown."""
@@ -121,8 +122,8 @@ class Reader:
         return tuple(sorted(filter(math.isfinite, times))[-100:])
 
     def _read_text(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:
-        if shape.is_said or self._belief.quotations.lines_left:
-            self._belief.quotations.hear(replica, is_said=shape.is_said)
+        if shape.is_said:
+            self._belief.quotations.said[replica] += 1
         table = self._tables.get(replica)
         if not (
             shape.can_report
