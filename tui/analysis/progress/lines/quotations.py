@@ -74,7 +74,7 @@ def _is_again(held: list[_Held], line: _Held) -> bool:
 def _goes_on(held: list[_Held]) -> bool:
     """Return True if lines are too many or too slow for a quotation, or go on across what is said."""
     is_slow = any(
-        after.said == before.said and after.told.at_ns - before.told.at_ns > 5 * NS_PER_S
+        after.said == before.said and after.told.at_ns - before.told.at_ns > 10 * NS_PER_S
         for before, after in pairwise(held)
     )
     return len(held) > 16 or is_slow or len({each.said for each in held}) > 2
