@@ -1,8 +1,8 @@
 """The meanings of the names that trainers give their numbers.
 
-A name is split into words. A quantity is one of few words (loss, step, epoch, lr, norm, per second); every
-other word must be one that says whose or which: ``train/loss``, ``reduced_train_loss`` and ``Loss/total`` are
-the loss, while ``kl_loss`` and ``loss_scale`` are something else.
+A name is split into words. Without those that say whose or which it is, a quantity has one of few names:
+``train/loss``, ``reduced_train_loss`` and ``Loss/total`` are the loss, while ``kl_loss`` and ``loss_scale`` are
+something else.
 """
 
 from __future__ import annotations
@@ -43,40 +43,57 @@ LEADS |= TRAINING | EVALUATION
 _WHICH = TRAINING | _words(
     "metrics metric perf ppo optim throughput device stats losses mean avg average avr update batch"
     " minibatch epoch curr current iter iteration reduced last rank global total per gpu actor policy"
-    " group param pg interval system final raw tot all 0 running"
+    " group param pg interval system final raw tot all running adam w decoupled chip core"
 )
 """Words that say whose a value is, or how it was averaged."""
 
-_LOSSES = _WHICH | _words("lm ce cross entropy gpt pg s step c language log")
-"""Words that say which loss is the training's whole one."""
+_NAMES = re.compile(
+    r"(?P<eval_loss>lm loss value)"  # Megatron-LM's
+    r"|(?P<loss>(?:(?:lm|ce|cross entropy|gpt|language|step|s|c|log) )*(?:loss|cross entropy|xent|ce)"
+    r"(?: (?:lm|ce|cross entropy|step))*)"
+    r"|(?P<learning_rate>lr\d*|learning rate|l r)"
+    r"|(?P<grad_norm>(?:g|grad|gradient)(?: l2)? norm|(?:l2 )?norm grad(?:ient)?|gnorm|gradnorm|grdn)"
+    r"|(?P<tokens_per_s>(?:toks?|tokens?|words) (?:s|secs?|seconds?)|tps|wps|tgs)"
+    r"|(?P<samples_per_s>(?:samples?|ex|examples?|seqs?|sequences?|images?|imgs?|sents|sentences|frames|clips)"
+    r" (?:s|secs?|seconds?)|imps)"
+)
+"""The fields of names without the words that say whose they are."""
 
-_STEPS = {
-    name: rank
-    for rank, names in enumerate(
+_STEP_TIME = re.compile(
+    r"dt|(?:(?:train|avg|elapsed|per) )*(?:(?:step|iter|iteration|batch|it) (?:time|timing|duration)"
+    r"|(?:time|timing|duration)(?: s)? (?:per )?(?:step|iter|iteration|batch|it))(?: (?:in )?s| train)?"
+    r"|(?:fwd|forward) (?:and )?(?:bwd|backward) (?:time|timing)"
+)
+
+_COUNTS = {
+    name: Meaning(field, rank)
+    for field, rank, names in (
         (
+            "step",
+            0,
             "global step|global steps|num updates|update step|training step|train step|optimizer step",
-            "step|steps|current steps|current step|update|updates",
-            "iteration|iter|iters|it|itr|iterations|step num",
-            "batch|batch idx|minibatch",
-        )
+        ),
+        ("step", 1, "step|steps|current steps|current step|update|updates"),
+        ("step", 2, "iteration|iter|iters|it|itr|iterations|step num"),
+        ("step", 3, "batch|batch idx|minibatch"),
+        ("epoch", 0, "epoch|epch"),
+        ("epoch", 1, "epochs"),
+        ("epoch", 2, "ep"),
+        ("total_steps", 0, "max steps|num steps|total step|train iters|max iters|num training steps"),
+        ("rank", 0, "rank"),
+        ("grad_norm", 0, "norm"),
     )
     for name in names.split("|")
 }
-_TOTALS = _words("max_steps num_steps total_step train_iters max_iters num_training_steps")
-_EPOCHS = {"epoch": 0, "epochs": 1, "epch": 0, "ep": 2}
-_PER_SECOND = re.compile(r"(?:per|/)?\s?(?:s|sec|second|secs)(?: (?:per )?(?:gpu|device|chip|rank|core))*")
-_TOKENS = _words("tok toks token tokens words tps wps tgs")
-_SAMPLES = _words(
-    "sample samples ex example examples seq seqs sequence sequences image images img imgs imps sents"
-    " sentences frames clips"
-)
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_JOINED = re.compile(r"(?<=[a-z])loss\b")
 _SPLIT = re.compile(r"[^a-z0-9]+")
 _SCALES = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "1e-3": 1e-3}
 
 
 def words_of(name: str) -> list[str]:
-    name = _CAMEL.sub(" ", name).lower().replace("held-out", "heldout").replace("held_out", "heldout")
+    name = _JOINED.sub(" loss", _CAMEL.sub(" ", name).lower())
+    name = name.replace("held-out", "heldout").replace("held_out", "heldout")
     return [word for word in _SPLIT.split(name) if word]
 
 
@@ -104,109 +121,36 @@ def _meaning(words: list[str], unit: str) -> Meaning | None:
         words.pop()
     if not words and unit == "/s":
         return Meaning("samples_per_s", 9)
-    if not 0 < len(words) <= 8:
-        return None
-    if (ending := words[-1].removesuffix("loss")) in ("log", "ce", "nll", "bce", "c") and words[-1] != ending:
-        words[-1:] = [ending, "loss"]
-    return (
-        _loss(words)
-        or _rate(words, unit)
-        or _learning_rate(words, unit)
-        or _norm(words)
-        or _step_time(words, unit)
-        or _count(words)
-    )
+    name = " ".join(words)
+    scale = _SCALES.get(unit, 1.0)
+    if _STEP_TIME.fullmatch(name):
+        return Meaning("step_time_s", 0, scale)
+    if name in ("time", "step") and unit in ("ms", "s"):
+        return Meaning("step_time_s", 5, scale)
+    core = [word for word in words if word.rstrip("0123456789") not in _WHICH | EVALUATION | {""}]
+    match = _NAMES.fullmatch(" ".join(core))
+    if match is None or match.lastgroup is None:
+        return _throughput(words, unit) or _count(words)
+    field = match.lastgroup
+    if not EVALUATION.isdisjoint(words):
+        return Meaning("eval_loss", len(words)) if field == "loss" else None
+    return Meaning(field, len(words), scale if field == "learning_rate" else 1.0)
 
 
-def _loss(words: list[str]) -> Meaning | None:
-    is_entropy = words[-2:] == ["cross", "entropy"] or words in (["xent"], ["ce"])
-    if "loss" not in words and not is_entropy:
-        return None
-    rest = [word for word in words if word != "loss" and word not in EVALUATION]
-    if "entropy" in rest and "cross" not in rest:
-        return None
-    evaluates = not EVALUATION.isdisjoint(words)
-    if rest == ["lm", "value"]:  # Megatron-LM's validation
-        return Meaning("eval_loss", 1)
-    if not set(rest) <= _LOSSES:
-        return None
-    return Meaning("eval_loss" if evaluates else "loss", len(rest))
-
-
-def _learning_rate(words: list[str], unit: str) -> Meaning | None:
-    name = " ".join(words).replace("learning rate", "lr").replace("l r", "lr")
-    rest = [word.rstrip("0123456789") for word in name.split()]  # of each group: optim0_lr0
-    if "lr" not in rest:
-        return None
-    rest.remove("lr")
-    return (
-        Meaning("learning_rate", len(rest), _SCALES.get(unit, 1.0))
-        if set(rest) <= _WHICH | {"decoupled", "adam", "w", ""}
-        else None
-    )
-
-
-def _norm(words: list[str]) -> Meaning | None:
-    if (words[-1] in ("gnorm", "gradnorm", "grdn") and set(words[:-1]) <= _WHICH) or words == ["norm"]:
-        return Meaning("grad_norm")
-    rest = [word for word in words if word not in ("g", "grad", "gradient", "norm", "l2")]
-    return (
-        Meaning("grad_norm", len(rest))
-        if "norm" in words and len(words) - len(rest) >= 2 and set(rest) <= _WHICH
-        else None
-    )
-
-
-def _rate(words: list[str], unit: str) -> Meaning | None:
-    for field, things in (("tokens_per_s", _TOKENS), ("samples_per_s", _SAMPLES)):
-        for position, word in enumerate(words):
-            if word in things:
-                after = " ".join(word for word in words[position + 1 :] if word not in TRAINING)
-                rest = set(words[:position])
-                if rest <= _WHICH and (
-                    _PER_SECOND.fullmatch(after) or (not after and word in ("tps", "wps", "tgs", "imps"))
-                ):
-                    return Meaning(field, len(words))
-    if words[-1] in ("throughput", "speed", "rate", "ips") and set(words[:-1]) <= _WHICH:
+def _throughput(words: list[str], unit: str) -> Meaning | None:
+    """Return the meaning of a speed that is named by its unit."""
+    if words[-1:] and words[-1] in ("throughput", "speed", "rate", "ips") and set(words[:-1]) <= _WHICH:
         told = meaning(unit) if unit else None
         if told is not None or (not unit and words[-1] == "throughput"):
             return Meaning(told.field if told else "tokens_per_s", 9)
     return None
 
 
-_STEP = _words("step iter iteration batch it")
-_TIME = _words("time timing duration")
-_PASSES = _words("fwd forward bwd backward and")
-
-
-def _step_time(words: list[str], unit: str) -> Meaning | None:
-    known = set(words)
-    # Both passes make a step; a time of one of them does not.
-    is_both = known & {"fwd", "forward"} and known & {"bwd", "backward"} and known <= _PASSES | _TIME
-    if (words in (["time"], ["step"]) or (is_both and known & _TIME)) and unit in ("ms", "s"):
-        return Meaning("step_time_s", 5, _SCALES[unit])
-    is_time = (
-        known & _STEP and known & _TIME and known <= _STEP | _TIME | _words("in s train per avg elapsed")
-    )
-    if words != ["dt"] and not is_time:
-        return None
-    return Meaning("step_time_s", 0, 1e-3 if unit == "ms" else 1.0)
-
-
 def _count(words: list[str]) -> Meaning | None:
-    if "in" in words[1:]:
-        words = words[: words.index("in", 1)]  # step_in_epoch
-    name = " ".join(words)
-    is_all = words[0] == "total" and words[-1] in ("steps", "iterations", "updates")
-    if "_".join(words) in _TOTALS or (is_all and EVALUATION.isdisjoint(words)):
+    name = " ".join(words).partition(" in ")[0]  # step_in_epoch
+    is_all = name.startswith("total ") and name.endswith((" steps", " iterations", " updates"))
+    if is_all and EVALUATION.isdisjoint(words):
         return Meaning("total_steps")
-    while words and words[0] in TRAINING | {"training", "system"} and len(words) > 1 and name not in _STEPS:
-        words = words[1:]
-        name = " ".join(words)
-    if name in _STEPS:
-        return Meaning("step", _STEPS[name])
-    if len(words) == 1 and words[0] in _EPOCHS:
-        return Meaning("epoch", _EPOCHS[words[0]])
-    if name == "rank":
-        return Meaning("rank")
-    return None
+    while name not in _COUNTS and name.partition(" ")[0] in TRAINING | {"system"}:
+        name = name.partition(" ")[2]
+    return _COUNTS.get(name)
