@@ -1,8 +1,8 @@
 """Tell a training from a log of one that somebody quotes, by what is printed around it.
 
-A training prints one kind of line again and again, for as long as it runs. Who quotes it says something first,
-shows a few lines at one moment, and says something else. So a kind of line that first appears after something
-was said waits until it takes its time, is long, or counts on, evenly, across what is said twice.
+A training prints one kind of line again and again, for as long as it runs. Who quotes it says something
+first, shows a few lines at one moment, and says something else. So a kind of line that first appears after
+something was said waits until it takes its time, is long, or counts on, evenly, across what is said twice.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from tui.analysis.progress.lines.line import fraction, to_float
@@ -419,21 +419,14 @@ def _name_measures(numbers: Sequence[_Number]) -> None:
         one.meaning = None if one.unit == "%" else told
         if one.is_fraction and name.lower() == "episode":
             one.meaning = Meaning("epoch")
-    if not any(one.field in MEASURES for one in numbers):
-        after = [
-            meaning(_DELIMITER.split(one.after, maxsplit=1)[0].strip() if one.after[:1] == " " else "")
-            for one in numbers
-        ]
-        if any(told is not None and told.field in MEASURES for told in after):
-            for one, told in zip(numbers, after, strict=True):
-                one.meaning = one.meaning if one.name else told
-    for one in numbers:
-        if one.meaning is None and "/" in one.unit:
-            if (told := meaning(one.unit) if one.unit != "/s" else meaning("", one.unit)) and not one.name:
-                one.meaning = told
-            elif (rate := _RATE.match(one.after)) is not None:
-                seconds = {None: -1.0, "m": 1e-3, "": 1.0}[rate["seconds"]]
-                one.meaning = Meaning("step_time_s", 3, seconds)
+    for one, following in zip_longest(numbers, numbers[1:]):
+        name = _DELIMITER.split(one.after)[0].strip()
+        told = meaning(name) or meaning("", one.unit)
+        is_own = not one.name and (following is None or following.name != name or "/" in name)
+        if one.meaning is None and is_own and told is not None and told.field in MEASURES:
+            one.meaning = told
+        elif one.meaning is None and (rate := _RATE.match(one.after)) is not None:
+            one.meaning = Meaning("step_time_s", 3, {None: -1.0, "m": 1e-3, "": 1.0}[rate["seconds"]])
 
 
 def _name_counts(numbers: Sequence[_Number]) -> None:

@@ -1,8 +1,8 @@
 """The meanings of the names that trainers give their numbers.
 
 A name is split into words. Without those that say whose or which it is, a quantity has one of few names:
-``train/loss``, ``reduced_train_loss`` and ``Loss/total`` are the loss, while ``kl_loss`` and ``loss_scale`` are
-something else.
+``train/loss``, ``reduced_train_loss`` and ``Loss/total`` are the loss, while ``kl_loss`` and ``loss_scale``
+are something else.
 """
 
 from __future__ import annotations
@@ -66,22 +66,19 @@ _STEP_TIME = re.compile(
 )
 
 _COUNTS = {
-    name: Meaning(field, rank)
-    for field, rank, names in (
-        (
-            "step",
-            0,
-            "global step|global steps|num updates|update step|training step|train step|optimizer step",
-        ),
-        ("step", 1, "step|steps|current steps|current step|update|updates"),
-        ("step", 2, "iteration|iter|iters|it|itr|iterations|step num"),
-        ("step", 3, "batch|batch idx|minibatch"),
-        ("epoch", 0, "epoch|epch"),
-        ("epoch", 1, "epochs"),
-        ("epoch", 2, "ep"),
-        ("total_steps", 0, "max steps|num steps|total step|train iters|max iters|num training steps"),
-        ("rank", 0, "rank"),
-        ("grad_norm", 0, "norm"),
+    name: meaning
+    for meaning, names in (
+        (Meaning("step", 0), "global step|global steps|num updates|update step|training step|train step"),
+        (Meaning("step", 0), "optimizer step"),
+        (Meaning("step", 1), "step|steps|current steps|current step|update|updates"),
+        (Meaning("step", 2), "iteration|iter|iters|it|itr|iterations|step num"),
+        (Meaning("step", 3), "batch|batch idx|minibatch"),
+        (Meaning("epoch", 0), "epoch|epch"),
+        (Meaning("epoch", 1), "epochs"),
+        (Meaning("epoch", 2), "ep"),
+        (Meaning("total_steps"), "max steps|num steps|total step|train iters|max iters|num training steps"),
+        (Meaning("rank"), "rank"),
+        (Meaning("grad_norm"), "norm"),
     )
     for name in names.split("|")
 }
