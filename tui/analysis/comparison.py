@@ -414,16 +414,9 @@ def _at_common_step(runs: Sequence[ComparedRun]) -> tuple[int | None, dict[str, 
 
 
 def _losses_kept(progress: ProgressSnapshot) -> dict[int, float]:
-    """Return the losses by step, without those of progress that was lost when the run restarted."""
-    losses: dict[int, float] = {}
-    first = math.inf
+    """Return the losses by step, as far as the log around them was read."""
     unread = unread_steps(progress, whole=True)
-    for step, value in reversed(progress.loss_by_step):
-        if step < first:
-            if is_read_between(step, step, unread):
-                losses[step] = value
-            first = step
-    return losses
+    return {step: value for step, value in progress.loss_by_step if is_read_between(step, step, unread)}
 
 
 def _median(series: Series) -> float | None:

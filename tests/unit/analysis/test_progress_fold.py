@@ -2,6 +2,7 @@ import math
 import random
 from collections.abc import Iterable
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -279,7 +280,9 @@ def test_space_is_bounded_and_extremes_are_kept():
     assert len(snapshot.loss_by_step) == len(snapshot.loss_series) <= 200
     assert (max(snapshot.loss_series.values), min(snapshot.loss_series.values)) == (99.0, -99.0)
     assert list(snapshot.loss_series.times) == sorted(snapshot.loss_series.times)
-    assert (snapshot.step, dict(snapshot.loss_by_step)[1333]) == (1999, 99.0)
+    assert snapshot.step == 1999
+    highest = max(snapshot.loss_by_step, key=itemgetter(1))
+    assert 1320 < highest[0] <= 1333, "steps are thinned, too"
 
 
 def test_long_curve_is_as_dense_at_its_beginning_as_later() -> None:

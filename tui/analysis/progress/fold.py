@@ -31,11 +31,11 @@ from tui.analysis.progress.snapshot import (
     RunPhase,
     RunPhaseKind,
     StreamView,
+    over_steps,
 )
 from tui.analysis.progress.steps import (
     RECENT_S,
     eta_s,
-    loss_by_step,
     numbered,
     rates,
     restarts,
@@ -281,6 +281,7 @@ class ProgressFold:
         source = max(streams.values(), key=lambda one: (one.has_steps, one is stream, one.step_readings))
         steps, printed_speed = source.steps, source.printed_speed()
         marks, losses = steps.series if steps else EMPTY, stream.losses.series()
+        over = over_steps(losses, ProgressSnapshot(step_series=marks))
         started = next(iter((marks if steps else losses).times), -math.inf)
         interval_s = usual_interval(marks if steps else numbered(losses))
         last_step_at = steps.newest_at if steps else next(reversed(losses.times), None)
@@ -302,7 +303,7 @@ class ProgressFold:
             line_pause_s=self._active.longest_pause(started),
             last_step_at_ns=None if last_step_at is None else round(last_step_at * NS_PER_S),
             run_phase=self._current_phase(started, last_step_at, interval_s),
-            loss_by_step=loss_by_step(stream.losses, stream.steps),
+            loss_by_step=tuple(zip(map(int, over.times), over.values, strict=True)),
             counts_steps=stream.steps is None or bool(stream.steps.offsets),
             count_starts=tuple(sorted({0.0, *steps.offsets})) if steps else (0.0,),
             rate_series=rates(marks),

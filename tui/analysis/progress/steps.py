@@ -184,25 +184,6 @@ def _total(source: int, step: int, counts: Counts, known: Mapping[str, float]) -
     return None if total is None or total < step else int(total)
 
 
-def loss_by_step(losses: ThinnedPoints, steps: Steps | None) -> tuple[tuple[int, float], ...]:
-    """Return the losses by step. A line without a step takes the last one before it.
-
-    If nothing reports a step, losses are numbered from one in time order.
-    """
-    if steps is None:
-        return tuple(enumerate(losses.values, start=1))
-    pairs: list[tuple[int, float]] = []
-    times, values = steps.series.times, steps.series.values
-    index = newest = 0
-    for time, step, value in zip(losses.times, losses.steps, losses.values, strict=True):
-        while index < len(times) and times[index] <= time:
-            newest = int(values[index])
-            index += 1
-        offset = steps.offsets[index - 1] if index and steps.offsets else 0.0
-        pairs.append((newest if step is None else step + int(offset), value))
-    return tuple(pairs)
-
-
 def slope(marks: Series, first: int, last: int) -> float | None:
     """Return steps per second between two marks; ``None`` if the step did not increase."""
     spent = marks.times[last] - marks.times[first]

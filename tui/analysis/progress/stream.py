@@ -80,7 +80,7 @@ class Stream:
         if step is not None or reading.loss is not None:
             self.active.add(time)
         if reading.loss is not None:
-            self._losses_named(reading.loss_name).add(time, reading.loss, step)
+            self._losses_named(reading.loss_name).add(time, reading.loss)
         for name, value in zip(_FIELDS, _VALUES(reading), strict=True):
             if value is not None:
                 self._field(_OF_BARS.get(name, name) if reading.from_bar else name).add(time, value)
