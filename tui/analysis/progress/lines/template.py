@@ -144,34 +144,31 @@ class Template:
         return ParsedMetrics(**found, from_bar=counter is not None and counter.is_bar, metrics=metrics)
 
 
+def _numbers(text: str) -> tuple[float | None, float | None]:
+    """Return a number and its total, if it has one."""
+    first, total = fraction(text) or (text, "")
+    return to_float(first), to_float(total)
+
+
 def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
-    try:
-        number, total = float(text), None
-    except ValueError:
-        first, total = fraction(text) or (text, None)
-        if (parsed := to_float(first)) is None:
-            return
-        number = parsed
+    number, total = _numbers(text)
     field = slot.field
+    if number is None or (field in WHOLE | COUNTS and not 0 <= number <= MAX_STEP):
+        return
     if field in WHOLE:
-        if not 0 <= number <= MAX_STEP or number != int(number):
-            return
-        found.setdefault(field, int(number))
+        if number == int(number):
+            found.setdefault(field, int(number))
     elif field in LOSSES or field == "grad_norm" or math.isfinite(number):
-        if slot.scale < 0:  # steps per second
-            if number <= 0:
-                return
-            number = 1 / number
-        if field in COUNTS and abs(number) > MAX_STEP:
-            return
-        found[field] = number * slot.scale if slot.scale > 0 else number
-    if total is not None and field in COUNTS and 0 < (last := to_float(total) or 0.0) <= MAX_STEP:
-        found[f"total_{field}s"] = int(last) if field == "step" else last
+        if slot.scale > 0:
+            found[field] = number * slot.scale
+        elif number > 0:  # steps per second
+            found[field] = 1 / number
+    if field in COUNTS and total and total <= MAX_STEP:
+        found[f"total_{field}s"] = int(total) if field == "step" else total
 
 
 def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
-    both = fraction(text)
-    done, total = (to_float(both[0]), to_float(both[1])) if both else (to_float(text), None)
+    done, total = _numbers(text)
     if done is None or not 0 <= done <= MAX_STEP or done != int(done) or total == 0:
         return
     if total is None or not done <= total <= MAX_STEP:
@@ -183,24 +180,18 @@ def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
         return
     found.pop("step", None)
     epoch, epochs = found.get("epoch"), found.get("total_epochs")
-    if epoch is None and counter.is_within:
-        found |= {"epoch_step": int(done), "epoch_steps": int(total)}
-        return
-    if epoch is None or epoch != int(epoch) or not counter.is_within:
+    if not counter.is_within or (epoch is not None and epoch != int(epoch)):
         found |= {"step": int(done), "total_steps": int(total)}
         return
-    if counter.is_lightning:
-        finished_epochs, epochs = int(epoch), epochs and epochs + 1
-    else:
-        finished_epochs = max(0, int(epoch) - 1)
-    found |= {
-        "step": int(finished_epochs * total + done),
-        "total_steps": int(epochs * total) if epochs else None,
-        "epoch": finished_epochs + done / total,
-        "epoch_step": int(done),
-        "epoch_steps": int(total),
-        "whole_epochs": finished_epochs,
-    }
+    found |= {"epoch_step": int(done), "epoch_steps": int(total)}
+    if epoch is not None:
+        finished_epochs = int(epoch) if counter.is_lightning else max(0, int(epoch) - 1)
+        found |= {
+            "step": int(finished_epochs * total + done),
+            "total_steps": int((epochs + counter.is_lightning) * total) if epochs else None,
+            "epoch": finished_epochs + done / total,
+            "whole_epochs": finished_epochs,
+        }
 
 
 @dataclass(slots=True)
