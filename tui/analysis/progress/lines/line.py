@@ -9,7 +9,7 @@ _INTEGER = r"\d++(?:[,_]\d{3}(?!\d))*+"
 _DECIMAL = rf"(?:{_INTEGER}(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+(?:[kKMGB](?=it\b|\b))?"
 _NUMBER = rf"[-+]?(?:{_DECIMAL}|(?:nan|NaN|NAN|[iI]nf|INF|Infinity)(?!\w))"
 _COMPOUND = (
-    r"(?:\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ,_-]{1,2}\d\d?:\d\d(?::\d\d)?)?"  # dates, versions
+    r"(?:\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T :,_-]{1,2}\d\d?:\d\d(?::\d\d)?)?"  # dates, versions
     r"|(?:\d{8}|\d\d-\d\d)[T ]\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?"
     r"|\d+:\d\d(?::\d\d)?(?:[.,]\d+)?"  # times
     r"|\d+(?:\.\d+){2,}"

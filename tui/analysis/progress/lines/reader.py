@@ -52,7 +52,7 @@ _MOVING_TARGET = re2.compile(
 
 _SAID = re2.compile(
     rb"\bI(?:'m|'ll|'ve|'d)? [a-z]+(?:[ ,.;:]|$)|\b[Ll]et(?:'s| me)\b|\b[Mm]y [a-z]|[a-z]\?\W*$|```|<\|\w+\|>"
-    rb"|^(?:\W{0,4}|[\w\]\[]+:? )[A-Z][a-z']*(?: [\w',-]+){3,}[.?!:](?:$| [A-Z])"
+    rb"|^(?:\W{0,4}|[\w\]\[]+[:=]? ?)[A-Z][a-z']*(?: [\w',-]+){3,}[.?!:](?:$| [A-Z])"
     rb"|^\W{0,3}(?i:user|human|assistant)\b|^#{1,6} [A-Z][\w' ]*\w(?:$|[.?!:])|(?:^|[^*])\*\*\w"
 )
 """Signs that a person or a model says something: the first person, questions, roles, Markdown."""
@@ -60,7 +60,7 @@ _SAID = re2.compile(
 _RANK = re.compile(
     r"(?:.{0,60}?[-\s])??\W{0,3}?\[(?:rank|default|local_rank)[ :=]?\s?(\d{1,5})\]:?"
     r"|\W{0,3}(?:rank[ :=]?\s?(\d{1,5})(?=\W)|\d{1,5},(?:mpirank:)?(\d{1,5})(?:,[\w.-]{1,40})?\]<std\w{3}>"
-    r"|(\d{1,5})(?=: \S)|\w{1,60} pid=(\d{1,9})(?:, ip=[\w.:]{1,45})?\)):?\s?",
+    r"|(\d{1,5})(?=: [^\s\d])|\w{1,60} pid=(\d{1,9})(?:, ip=[\w.:]{1,45})?\)):?\s?",
     re.IGNORECASE,
 )
 """A rank before a line: torchrun's ``[rank0]:``, srun's ``0: ``, mpirun's ``[1,0]<stdout>:``, Ray's pid."""

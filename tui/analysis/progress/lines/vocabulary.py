@@ -43,14 +43,14 @@ LEADS |= TRAINING | EVALUATION
 _WHICH = TRAINING | _words(
     "metrics metric perf ppo optim throughput device stats losses mean avg average avr update batch"
     " minibatch epoch curr current iter iteration reduced last rank global total per gpu actor policy"
-    " group param pg interval system final raw tot all running adam w decoupled chip core"
+    " group param pg interval system final raw tot all running adam w decoupled chip core step softmax"
 )
 """Words that say whose a value is, or how it was averaged."""
 
 _NAMES = re.compile(
     r"(?P<eval_loss>lm loss value)"  # Megatron-LM's
-    r"|(?P<loss>(?:(?:lm|ce|cross entropy|gpt|language|step|s|c|log) )*(?:loss|cross entropy|xent|ce)"
-    r"(?: (?:lm|ce|cross entropy|step))*)"
+    r"|(?P<loss>(?:(?:lm|ce|cross entropy|gpt|language|s|c|log) )*(?:loss|cross entropy|xent|ce)"
+    r"(?: (?:lm|ce|cross entropy))*)"
     r"|(?P<learning_rate>lr\d*|learning rate|l r)"
     r"|(?P<grad_norm>(?:g|grad|gradient)(?: l2)? norm|(?:l2 )?norm grad(?:ient)?|gnorm|gradnorm|grdn)"
     r"|(?P<tokens_per_s>(?:toks?|tokens?|words) (?:s|secs?|seconds?)|tps|wps|tgs)"
@@ -101,7 +101,7 @@ def names_evaluation(name: str) -> bool:
 
 def names_loss(name: str) -> bool:
     """Return True for any loss, such as one of several that make up the training's."""
-    return words_of(name)[-1:] == ["loss"]
+    return [word for word in words_of(name) if word not in _WHICH][-1:] == ["loss"]
 
 
 @lru_cache(maxsize=4096)
