@@ -51,8 +51,9 @@ _MOVING_TARGET = re2.compile(
 """Losses beside these may rise while a model improves."""
 
 _SAID = re2.compile(
-    rb"\bI(?:'m|'ll|'ve|'d)? [a-z]+(?:[ ,.;:]|$)|\b[Ll]et(?:'s| me)\b|\b[Mm]y [a-z]|[a-z]\?\W*$|```|<\|\w+\|>"
-    rb"|^(?:\W{0,4}|[\w\]\[]+[:=]? ?)[A-Z][a-z']*(?: [\w',-]+){3,}[.?!:](?:$| [A-Z])"
+    rb"\bI(?:'m|'ll|'ve|'d)? [a-z]+(?:[ ,.;:]|$)|\b[Ll]et(?:'s| me)\b|\b[Mm]y [a-z]|```|<\|\w+\|>"
+    rb"|^(?:\W{0,4}|[\w\]\[]+[:=]? ?)[A-Z]"
+    rb"(?:[a-z']*(?: [\w',-]+){3,}[.?!:](?:$| [A-Z])|[\w', -]*\?\W*$)"
     rb"|^\W{0,3}(?i:user|human|assistant)\b|^#{1,6} [A-Z][\w' ]*\w(?:$|[.?!:])|(?:^|[^*])\*\*\w"
 )
 """Signs that a person or a model says something: the first person, questions, roles, Markdown."""

@@ -180,6 +180,8 @@ def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
         return
     found.pop("step", None)
     epoch, epochs = found.get("epoch"), found.get("total_epochs")
+    if counter.is_bar and total == epochs:
+        return  # it counts epochs
     if not counter.is_within or (epoch is not None and epoch != int(epoch)):
         found |= {"step": int(done), "total_steps": int(total)}
         return
@@ -342,7 +344,7 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
     is_clear = not is_prose and (
         (bool(counts) and shows) or (is_known_object and not is_of_runs and bool(fields & LOSSES))
     )
-    is_heading = not (is_clear or measures or is_prose) and (with_total or not _WORD.search(ending))
+    is_heading = not (is_clear or measures or is_prose) and (with_total or LEADS.issuperset(words_of(ending)))
     if is_heading:
         others = [one for index, one in enumerate(numbers) if index >= first and index != line.counter]
         is_heading = all(map(_heads, others))
@@ -487,7 +489,8 @@ def _counter(
     begun = next((index for index, one in enumerate(numbers) if one.field == "epoch"), None)
     for index, one in enumerate(numbers):
         # Such a name says only what goes on: "Training [110/125000]".
-        is_free = one.is_fraction and one.meaning is None and one.name.lower() in TRAINING | EVALUATION | {""}
+        is_named = one.meaning is not None or one.name.lower() not in TRAINING | EVALUATION | {""}
+        is_free = one.is_fraction and not is_named and meaning(f"{one.unit}/s") is None  # no samples
         if is_free and begun is not None and index > begun:
             is_share = "%" in one.after[:8] or (index + 1 < len(numbers) and numbers[index + 1].unit == "%")
             is_of_samples = is_share and "epoch" in numbers[begun].name.lower()

@@ -84,14 +84,14 @@ _COUNTS = {
 }
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _JOINED = re.compile(r"(?<=[a-z])loss\b")
-_SPLIT = re.compile(r"[^a-z0-9]+")
+_SPLIT = re.compile(r"[\W_]+")
 _SCALES = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "1e-3": 1e-3}
 
 
 def words_of(name: str) -> list[str]:
     name = _JOINED.sub(" loss", _CAMEL.sub(" ", name).lower())
     name = name.replace("held-out", "heldout").replace("held_out", "heldout")
-    return [word for word in _SPLIT.split(name) if word]
+    return [word for word in _SPLIT.split(name) if word and word[0].isascii()]
 
 
 def names_evaluation(name: str) -> bool:
