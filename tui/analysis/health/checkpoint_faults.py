@@ -13,9 +13,10 @@ from dataclasses import replace
 from functools import cache, partial
 
 from api_client.models import Checkpoint
-from tui.analysis.health.checks import loss
+from tui.analysis.health.registry import CHECKS
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.health.watched import Watched
+from tui.analysis.health.worse import NEWEST
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import CheckpointFault, SavedKey, saved_key, step_of
 from tui.analysis.run.finding import HealthFinding
@@ -55,7 +56,7 @@ def checkpoint_faults(
         fault = next(
             (
                 _fault(trouble)
-                for seen in (end, count, min(count + loss.NEWEST, end))
+                for seen in (end, count, min(count + NEWEST, end))
                 if (trouble := troubles(seen)) is not None
                 and trouble.since is not None
                 and trouble.since.timestamp() <= times[count - 1]
@@ -95,7 +96,8 @@ def _trouble(
         restarts=tuple(time for time in progress.restarts if time <= until),
     )
     watched = Watched(replace(run, progress=cut), rules)
-    return next(iter(loss.NOT_FINITE.findings(watched) or loss.DIVERGING.findings(watched)), None)
+    findings = (finding for check in CHECKS if check.kind.loss for finding in check.findings(watched))
+    return next(findings, None)
 
 
 def _first(series: Series, count: int) -> Series:

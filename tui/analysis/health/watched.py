@@ -13,7 +13,7 @@ from itertools import pairwise
 from api_client.models import JobStatus
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.rules import HealthRules
-from tui.analysis.health.windows import first_time, mean_speed, paced, values_between
+from tui.analysis.health.windows import first_time, mean_speed, paced, since_start, values_between
 from tui.analysis.logs.error_tally import ErrorLine
 from tui.analysis.node_metrics import MetricsSnapshot, mean_known
 from tui.analysis.progress.snapshot import ProgressSnapshot
@@ -118,6 +118,10 @@ class Watched:
             if event.created is not None and event.status == JobStatus.RUNNING
         ]
         return max([*times, *self.progress.restarts], default=-math.inf)
+
+    def of_attempt(self, series: Series) -> Series:
+        """Return what a series shows of the current attempt."""
+        return since_start(series, self.attempt_since)
 
     @cached_property
     def training_since(self) -> float | None:

@@ -31,8 +31,9 @@ def since_start(series: Series, start: float) -> Series:
 
 def noise_of(values: Sequence[float]) -> float:
     """Return the standard deviation of single values about their neighbors; a trend and jumps don't count."""
-    # Converts a median absolute deviation to a standard deviation.
-    return 1.4826 * median(abs(b - a) for a, b in pairwise(values)) / math.sqrt(2) if values[1:] else 0.0
+    bends = [abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)]
+    # Half of them are below this many deviations.
+    return median(bends) / 1.65 if bends else 0.0
 
 
 def level_between(values: Sequence[float], parts: int) -> list[float]:
@@ -111,7 +112,7 @@ def fallen(
 ) -> Fall | None:
     """Return how far all of the newest bins lie below a share of the usual level; None if they do not.
 
-    A level that rises again has not fallen, nor has one that was as low before, within its noise, and came
+    A level that rises again has not fallen, nor has one that was nearly as low before and came
     back: that is how the run works. A fall that has been found may waver.
     """
     earlier, last = bins[:-newest], [value for _, value in bins[-newest:]]
@@ -130,7 +131,8 @@ def fallen(
         comes_back = last[-1] > 1.08 * last[0]
         if comes_back or len(before) < EARLIER:
             return None
-        if now > 0.9 * sorted(before)[newest - 1] - 2.0 * noise_of(before):
+        step = median(abs(b - a) for a, b in pairwise(before))
+        if now > 0.9 * sorted(before)[newest - 1] - 2.0 * step:
             return None
     return Fall(now, usual, since)
 

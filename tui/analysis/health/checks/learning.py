@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
-from statistics import median
 
 from tui.analysis.health.check import (
-    ASIDE_S,
     HOUR_S,
     Check,
     Example,
@@ -17,8 +15,8 @@ from tui.analysis.health.check import (
     NoLimits,
     Watched,
 )
-from tui.analysis.health.checks.loss import NEWEST, rise_of
-from tui.analysis.health.windows import best_level, holds_since, level_between, since_start, values_between
+from tui.analysis.health.windows import holds_since, level_between, since_start, values_between
+from tui.analysis.health.worse import grown_gradients, worsened
 from tui.analysis.series import Series
 from tui.text.units import number
 
@@ -136,31 +134,20 @@ NOT_LEARNING = Check(
 
 
 def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
-    norms = since_start(run.progress.grad_norm_series, run.attempt_since)
     for name, rewards in run.progress.metrics.items():
         if not _REWARD.search(name):
             continue
-        series = since_start(rewards, run.attempt_since)
-        fall = rise_of(replace(series, values=tuple(-value for value in series.values)), 1.5)
-        before = values_between(series, end=fall.since) if fall is not None else []
-        if fall is None or not before:
-            continue  # values that come and go may have done so from the first on
-        levels = level_between(before, max(1, len(before) // NEWEST))
-        now, began = -fall.now, min(levels[: levels.index(max(levels)) + 1])
+        series = run.of_attempt(rewards)
+        upside_down = replace(series, values=tuple(-value for value in series.values))
+        worse = worsened(upside_down, 1.5, held=run.is_held())
         # Harder tasks cost a part of what was learned, and gradients stay what they were.
-        if not now < began < max(levels):
+        if worse is None or not (worse.had_learned and worse.has_lost_all):
             continue
-        usual = values_between(norms, end=fall.since)
-        peak = best_level(values_between(norms, fall.since - ASIDE_S))
-        if usual and peak > 3.0 * median(usual):
-            cause = f"gradients grew from {number(median(usual))} to {number(peak)}"
-        elif run.has("loss-exploding"):
-            cause = "the loss diverges"
-        else:
-            continue
-        short = f"{name} fell to {number(now)}, was {number(-fall.best)}"
-        yield run.finding("warning", f"{short}, while {cause}", short=short, since_s=fall.since)
-        return
+        diverges = "the loss diverges" if run.has("loss-exploding") else ""
+        if cause := grown_gradients(run, worse.since) or diverges:
+            short = f"{name} fell to {number(-worse.now)}, was {number(-worse.best)}"
+            yield run.finding("warning", f"{short}, while {cause}", short=short, since_s=worse.since)
+            return
 
 
 COLLAPSED = Check(
@@ -171,9 +158,9 @@ COLLAPSED = Check(
     "warning",
     NoLimits,
     collapsed_reward,
-    needs="a reward, score or return that had grown and is now below all that the run began with, since its"
-    " gradients were three times as large as usual, or its loss diverged.",
-    excused="a reward that falls while gradients and loss stay, as with harder tasks.",
+    needs="a reward, score or return that had grown and is down to what the run began with, since its"
+    " gradients became three times as large as usual, or its loss diverged.",
+    excused="a reward that is coming back, or falls while gradients and loss stay, as with harder tasks.",
     ends="when the reward or the gradients are back",
     costs="all that is computed from then on, unless the reward recovers",
     covered_by=frozenset({"loss-not-finite"}),

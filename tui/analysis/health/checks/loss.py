@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from statistics import median
-from typing import NamedTuple
 
 from tui.analysis.health.check import (
-    LONGER,
     Check,
     Example,
     FindingKind,
@@ -22,9 +20,9 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.health.windows import holds_since, level_between, noise_of, since_start, values_between
+from tui.analysis.health.windows import holds_since, level_between, values_between
+from tui.analysis.health.worse import NEWEST, Worse, grown_gradients, worsened
 from tui.analysis.progress.snapshot import MAX_SKIPPED
-from tui.analysis.series import Series
 from tui.text.units import number
 
 TARGET = re.compile(r"(?i)(?<![a-z])(?:loss|reward|score|return)")
@@ -98,7 +96,7 @@ def metric_not_finite(run: Watched, _limits: NoLimits) -> Findings:
         broken = _broken_at_end(series.values)
         before = series.values[: len(series) - broken]
         # Some metrics are NaN now and then, or for as long as they do not apply.
-        if broken >= 2 * NEWEST and len(before) >= _HISTORY and all(map(math.isfinite, before)):
+        if broken >= 2 * NEWEST and len(before) >= 6 * NEWEST and all(map(math.isfinite, before)):
             text = f"{name} is {number_or_nan(series.values[-1])}, unlike the loss"
             short = f"{name} is {number_or_nan(series.values[-1])}"
             severity: Severity = "warning" if TARGET.search(name) else "info"
@@ -134,13 +132,7 @@ METRIC_NOT_FINITE = Check(
 )
 
 
-NEWEST = 5
-"""Number of losses from which a rise shows."""
-_HISTORY = 30  # Minimum number of earlier losses to compare with.
 _SURE = 3.0  # Harder data or a new learning rate may raise a loss, but not to this many times its level.
-_ERRORS = 6.0  # A level is known to so many standard errors.
-_LEVELS = 100  # Of a whole curve, so many show its rises and falls.
-_RECOVERED = 0.1  # A loss is coming back once this share of its rise is gone.
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,118 +142,51 @@ class DivergenceLimits:
     )
 
 
-class Rise(NamedTuple):
-    """A curve above its best level: all values, of which ``risen`` are those since it rose."""
-
-    now: float
-    best: float
-    since: float
-    values: Sequence[float]
-    risen: Sequence[float]
-
-
 def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
     if run.now_s < run.growth_since:
         return  # a search for the learning rate, or the first steps, whose waste is small
     is_held = run.is_held()
     factor = run.eased(limits.loss_factor, 1.0, held=is_held)
-    norms = rise_of(since_start(run.progress.grad_norm_series, run.attempt_since), _SURE)
-    rise = rise_of(since_start(run.progress.loss_series, run.attempt_since), math.sqrt(factor))
-    if rise is None or _is_by_design(run, rise) or _has_come_back_before(rise):
+    worse = worsened(run.of_attempt(run.progress.loss_series), math.sqrt(factor), held=is_held)
+    # Losses of GRPO and PPO begin at 0 and grow by design.
+    if worse is None or worse.now < worse.best + 0.1 or _is_by_design(run, worse):
         return
-    is_sure = rise.now > rise.best + (_SURE - 1) * abs(rise.best)
-    is_high = rise.now > rise.best + (factor - 1) * abs(rise.best)
-    if is_held or _is_divergence(rise, is_high, is_sure, norms):
-        text = f"loss diverging: {number(rise.now)}, was {number(rise.best)}"
-        yield run.finding("critical" if is_sure else "warning", text, since_s=rise.since)
+    is_sure = worse.exceeds(_SURE)
+    if is_held or _is_divergence(run, worse, factor):
+        yield run.finding(
+            "critical" if is_sure else "warning", f"loss diverging: {worse.words}", since_s=worse.since
+        )
 
 
-def _is_divergence(rise: Rise, high: bool, sure: bool, norms: Rise | None) -> bool:
+def _is_divergence(run: Watched, worse: Worse, factor: float) -> bool:
     """Return True if a rise is more than harder data, which jumps once and is then learned."""
-    count, thirds = len(rise.risen), level_between(rise.risen, 3)
-    comes_back = thirds[-1] < max(thirds) - _RECOVERED * (max(thirds) - rise.best)
-    if comes_back or count < NEWEST:
-        return False
-    if rise.now > _SURE**2 * rise.best > 0:
+    if worse.exceeds(_SURE**2) and worse.best > 0:
         return True
-    error = _ERRORS * noise_of(rise.values) / math.sqrt(count / 3)
-    least = max(error, _RECOVERED * (thirds[-1] - rise.best))
-    # In fewer losses a jump looks like growth: values from before it are among them.
-    grows = count >= 3 * NEWEST and thirds == sorted(thirds) and thirds[-1] > thirds[0] + least
-    first = median(rise.values[: 4 * NEWEST])
-    if not grows:  # This may be harder data, or another objective.
-        return high and ((sure and rise.now > 0.9 * first) or norms is not None) and count >= 10 * NEWEST
-    # What rises ever faster is no change of the data, nor is what takes the gradients along.
-    bend = thirds[0] - 2 * thirds[1] + thirds[2]
-    if norms is not None or bend > least:
-        return True
-    # A rise within this part of the time before is no slow change of the data.
-    is_fast = 5 * count < len(rise.values)
-    # Data that slowly becomes harder raises a loss less than to its double.
-    return high and (sure or rise.now > first or is_fast or rise.now > 2.0 * rise.best > 0)
+    gradients = grown_gradients(run, worse.since)
+    if worse.grows:
+        return worse.exceeds(factor) or bool(gradients)
+    is_long = len(worse.after) >= 10 * NEWEST
+    return is_long and worse.exceeds(factor) and (worse.has_lost_all or bool(gradients))
 
 
-def rise_of(series: Series, factor: float) -> Rise | None:
-    """Return how far the newest values are above the best level of the run; None if that is not clear."""
-    values = values_between(series)
-    # The noise of single values as a factor (its logarithm): losses of diffusion differ by ten.
-    noise = noise_of([math.log(value) for value in values if value > 0])
-    count = max(NEWEST, math.ceil((_ERRORS * noise / math.log(2.5)) ** 2))
-    if len(values) < count + _HISTORY:
-        return None
-    now, before = median(values[-count:]), values[:-count]
-    # Parts of the whole curve; the best of them is what the run has reached, but for one by chance.
-    best = sorted(level_between(before, max(1, min(20, len(before) // count))))[:2][-1]
-    least = max(factor, math.exp(_ERRORS * noise / math.sqrt(count)))
-    # Smaller ones are none: the losses of GRPO and PPO start at 0 and grow by design.
-    if now <= best + max((least - 1) * abs(best), 0.1, _ERRORS * noise_of(before) / math.sqrt(count)):
-        return None
-    # A rise begins where a fifth of it is done, or beyond the noise: else losses before it belong to it.
-    level = best + min(max(0.2 * (now - best), 3.0 * noise_of(before)), 0.5 * (now - best))
-    since = holds_since(series, lambda value: value > level, forgiven=2) or series.times[-1]
-    return Rise(now, best, since, values, values_between(series, since))
-
-
-def _is_by_design(run: Watched, rise: Rise) -> bool:
+def _is_by_design(run: Watched, worse: Worse) -> bool:
     """Return True if nothing tells this rise from what the run does by design.
 
     Rewards and adversaries move the target of a loss: only one far beyond all that the run has seen counts.
     """
     # A count that has begun again may be another training.
-    before = values_between(run.progress.loss_series, run.count_since, rise.since)
-    is_new = rise.since >= run.count_since and len(before) < 3 * NEWEST
+    before = values_between(run.progress.loss_series, run.count_since, worse.since)
+    is_new = worse.since >= run.count_since and len(before) < 3 * NEWEST
     if is_new and not run.is_held():
         return True
     rates = run.progress.learning_rate_series
     stood_since = holds_since(rates, lambda rate: rate == 0)
     # What doesn't learn can't diverge. A rate that has always been 0 may be printed with too few digits.
-    if stood_since is not None and stood_since <= rise.since and max(values_between(rates)) > 0:
+    if stood_since is not None and stood_since <= worse.since and max(values_between(rates)) > 0:
         return True
-    usual = rise.values[: max(_HISTORY, len(rise.values) // 2)]
+    usual = worse.values[: max(6 * NEWEST, len(worse.values) // 2)]
     low, top = min(usual), max(usual)
-    return (run.is_reinforcement or median(usual) <= 0) and rise.now < top + _SURE * (top - low)
-
-
-def _has_come_back_before(rise: Rise) -> bool:
-    """Return True if the loss came back from a rise as high and as long as this one, and a bit more.
-
-    Batches that are sorted by length and data that is mined anew raise a loss again and again.
-    """
-    levels = level_between(rise.values, min(_LEVELS, len(rise.values) // NEWEST))
-    for at, peak in enumerate(levels[:-1]):
-        before, after = min(levels[: at + 1]), min(levels[at:])
-        height, risen = min(peak - before, peak - after), levels[-1] - after
-        if height > (peak - before) / 2 and LONGER * height >= risen > 0:
-            length = _length_above(levels[: at + 1], peak - height / 2)
-            length += _length_above(levels[:at:-1], peak - height / 2)
-            if LONGER * length >= _length_above(levels, after + risen / 2):
-                return True
-    return False
-
-
-def _length_above(levels: Sequence[float], level: float) -> int:
-    """Return how many of the last values are above a level."""
-    return sum(1 for _ in takewhile(lambda value: value > level, reversed(levels)))
+    return (run.is_reinforcement or median(usual) <= 0) and worse.now < top + _SURE * (top - low)
 
 
 DIVERGING = Check(
@@ -280,13 +205,13 @@ DIVERGING = Check(
     diverging,
     needs="the median of the newest losses `loss_factor` times the best level of the run and beyond the"
     " noise of single losses (the more these differ, the more of them must show it), and a sign that it is"
-    " no harder data: it still grows, and does so fast, beyond the first losses, or to twice the best"
-    " level; or it has been three times the best level, and as high as the first losses, for long. The root"
-    " of `loss_factor` is enough if it grows ever faster, or gradients are three times as large as usual.",
+    " no harder data: it grows from third to third since it rose; or it has been as high as the first losses"
+    " for 50 losses, or gradients have become three times as large as usual. The root of `loss_factor` is"
+    " enough if it grows and gradients have, too; nine times the best level is a sign by itself.",
     excused="a loss that is coming back, or came back from a rise as high and as long; a rise of less than"
-    " 0.1, a learning rate that has become 0, a count of steps that begins again, and a"
-    " restart. With rewards, an adversary, or losses below zero, only a loss far outside"
-    " of all that the run has seen counts.",
+    " 0.1, a learning rate that has become 0, a count of steps that begins again, and a restart. With"
+    " rewards, an adversary, or losses below zero, only a loss far outside of all that the run has seen"
+    " counts.",
     ends="when the loss is back near its best level",
     costs="all from then on, unless the loss recovers",
     covered_by=frozenset({"loss-not-finite"}),
@@ -299,16 +224,10 @@ DIVERGING = Check(
             ),
         ),
         Example(
-            "a loss that doubles within an hour",
+            "a loss that rises slowly, and on and on",
             "loss diverging: ",
-            minutes=180,
-            loss=lambda step: 0.9 + 2.6 / (1 + step / 40) + max(0, step - 500) * 0.0032,
-        ),
-        Example(
-            "a loss that rises faster and faster",
-            "loss diverging: ",
-            minutes=240,
-            loss=lambda step: 2.2 + 4 * 0.98**step + 0.9 * (max(0, step - 700) / 740) ** 4,
+            minutes=360,
+            loss=lambda step: 2.2 + 4 * 0.98**step + 1.5 * max(0, step - 700) / 1440,
         ),
         Example(
             "data that slowly become harder",
@@ -373,46 +292,36 @@ class OverfittingLimits:
 
 
 def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
-    series = since_start(run.progress.eval_loss_series, run.attempt_since)
-    points = [
-        (time, value) for time, value in zip(series.times, series.values, strict=True) if math.isfinite(value)
-    ]
-    times, values = [time for time, _ in points], [value for _, value in points]
-    levels = [median(values[first : first + 3]) for first in range(len(values) - 2)]
-    if run.is_reinforcement or len(levels) <= limits.overfit_evaluations:
+    is_held, evaluations = run.is_held(), run.of_attempt(run.progress.eval_loss_series)
+    share = run.eased(limits.overfit_share, 0.0, held=is_held)
+    worse = worsened(evaluations, 1 + share, newest=2, earlier=limits.overfit_evaluations, held=is_held)
+    if worse is None or run.is_reinforcement or len(worse.after) < limits.overfit_evaluations:
         return
-    bends = [abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)]
-    # Their median is this many deviations of the noise.
-    best, noise = min(levels), median(bends) / 1.65
-    since = times[levels.index(best) + 1]
-    newest = levels[-limits.overfit_evaluations :]
-    share = run.eased(limits.overfit_share, 0.0, held=run.is_held())
-    has_risen = newest[-1] > best + max(share * abs(best), 3.0 * noise)
-    # Many go on for some epochs after the best evaluation, but not as it gets worse with each.
-    is_sure = newest == sorted(newest) and newest[-1] > best + max(3 * share * abs(best), 10.0 * noise)
-    before = values_between(run.progress.loss_series, times[levels.index(best)], since + 1)
-    after = values_between(run.progress.loss_series, times[-3])
-    falls = before and after and median(before) - median(after) > 0.01 * abs(median(before))
-    if has_risen and min(newest) > best and falls:
+    losses = run.progress.loss_series
+    after = values_between(losses, worse.since)
+    before = values_between(losses, end=worse.since)[-len(after) :]
+    if before and after and median(before) - level_between(after, 2)[-1] > 0.01 * abs(median(before)):
         steps = run.progress.step_series
-        at = bisect_right(steps.times, since) - 1
+        at = bisect_right(steps.times, worse.since) - 1
         where = f" at step {steps.values[at]:.0f}" if at >= 0 else ""
-        figures = f"{number(newest[-1])}, was {number(best)}{where}"
-        text = f"evaluation loss rises while the training loss falls: {figures}"
+        text = f"evaluation loss rises while the training loss falls: {worse.words}{where}"
+        # Many go on for some epochs after the best evaluation, but not as it gets worse with each.
+        newest = worse.after[-limits.overfit_evaluations :]
+        is_sure = newest == sorted(newest) and worse.exceeds(1 + 3 * share)
         severity = run.lasting("warning" if is_sure else "info")
-        yield run.finding(severity, text, short=f"eval loss rises: {figures}", since_s=since)
+        yield run.finding(severity, text, short=f"eval loss rises: {worse.words}", since_s=worse.since)
 
 
 OVERFITTING = Check(
     FindingKind("overfitting", 160, "overfitting", lines="onset", figures=("loss", "evaluation loss")),
     "Overfitting",
-    "info; warning from three times `overfit_share` and ten times the noise, if each evaluation is worse",
+    "info; warning from three times `overfit_share`, if each evaluation is worse",
     OverfittingLimits,
     overfitting_loss,
-    needs="an evaluation loss that has risen by `overfit_share` and beyond its noise since its lowest level,"
-    " in all of the newest evaluations of this attempt, while the training loss fell by a hundredth or"
-    " more.",
-    excused="a rise that is falling again, several evaluation sets whose losses take turns, and rewards.",
+    needs="an evaluation loss that has been above its lowest level in all of the newest evaluations of this"
+    " attempt, by `overfit_share` and beyond its noise, while the training loss fell by a hundredth or more.",
+    excused="a rise that is falling again or came back before, several evaluation sets whose losses take"
+    " turns, and rewards.",
     ends="when the loss is back within three quarters of the share",
     costs="nothing that is sure: some runs are meant to go on",
     covered_by=frozenset({"loss-not-finite", "loss-exploding"}),

@@ -1,0 +1,119 @@
+"""Detect a curve that got worse: a loss or an evaluation that rises, a reward that falls.
+
+It is compared with the best level that the run has reached. What comes back has not got worse, nor has what
+came back from as much before: batches that are sorted by length raise a loss again and again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from statistics import median
+
+from tui.analysis.health.watched import ASIDE_S, LONGER, Watched
+from tui.analysis.health.windows import best_level, holds_since, level_between, noise_of, values_between
+from tui.analysis.series import Series
+from tui.text.units import number
+
+NEWEST = 5
+"""Number of values from which a change of a noisy curve shows."""
+
+_ERRORS = 6.0  # A level is known to so many standard errors.
+_LEVELS = 100  # Of a whole curve, so many show its rises and falls.
+_PARTS = 20  # The best of so many parts is what the run has reached.
+_PART = 0.1  # A curve comes back once this share of the change is gone, and grows if it adds as much.
+
+
+@dataclass(frozen=True, slots=True)
+class Worse:
+    """A curve that is worse than its best level, as values of which lower ones are better."""
+
+    now: float
+    best: float
+    since: float
+    values: Sequence[float]
+    after: Sequence[float]
+    """The values since it got worse."""
+    grows: bool
+    """True if it has got worse and worse since then."""
+    had_learned: bool
+    """True if its best level was clearly better than the first ones."""
+
+    @property
+    def words(self) -> str:
+        """Both levels, as the log has them if lower ones are better."""
+        return f"{number(self.now)}, was {number(self.best)}"
+
+    @property
+    def has_lost_all(self) -> bool:
+        """True if it is about as bad as at the beginning, or it never was better."""
+        first = median(self.values[: 4 * NEWEST])
+        return self.now > first - _PART * (first - self.best)
+
+    def exceeds(self, factor: float) -> bool:
+        return self.now > self.best + (factor - 1) * abs(self.best)
+
+
+def worsened(
+    series: Series, factor: float, *, newest: int = NEWEST, earlier: int = 6 * NEWEST, held: bool = False
+) -> Worse | None:
+    """Return how a curve is worse than its best level, by a factor and beyond its noise; None if it is not.
+
+    ``newest`` values or more must show it, the more the more they differ; ``earlier`` ones must be known.
+    """
+    values = values_between(series)
+    # The noise of single values as a factor (its logarithm): losses of diffusion differ by ten.
+    noise = noise_of([math.log(value) for value in values if value > 0])
+    count = max(newest, math.ceil((_ERRORS * noise / math.log(2.5)) ** 2))
+    if len(values) < count + earlier:
+        return None
+    now, before = median(values[-count:]), values[:-count]
+    parts = sorted(level_between(before, max(1, min(_PARTS, len(before) // count))))
+    best = parts[len(parts) // 10 and 1]  # of many parts, one is better by chance
+    least = max(factor, math.exp(_ERRORS * noise / math.sqrt(count))) - 1
+    error = _ERRORS * noise_of(before) / math.sqrt(count)
+    if now <= best + max(least * abs(best), error):
+        return None
+    # It begins where a fifth of it is done, or beyond the noise: else what was before belongs to it.
+    level = best + min(max(0.2 * (now - best), 3.0 * noise_of(before)), 0.5 * (now - best))
+    since = holds_since(series, lambda value: value > level, forgiven=2) or series.times[-1]
+    after = values_between(series, since)
+    thirds = level_between(after, 3)
+    comes_back = thirds[-1] < max(thirds) - _PART * (max(thirds) - best)
+    if _has_come_back(values, newest) or (not held and (comes_back or len(after) < newest)):
+        return None
+    growth = max(_ERRORS * noise_of(values) / math.sqrt(len(after) / 3), _PART * (thirds[-1] - best))
+    # In fewer values a jump looks like growth: some from before it are among them.
+    grows = len(after) >= 3 * newest and thirds == sorted(thirds) and thirds[-1] > thirds[0] + growth
+    had_learned = median(values[: 4 * NEWEST]) > best + error
+    return Worse(now, best, since, values, after, grows, had_learned)
+
+
+def _has_come_back(values: Sequence[float], newest: int) -> bool:
+    """Return True if a curve came back from a change as large and long as its last one, or nearly."""
+    levels = level_between(values, min(_LEVELS, len(values) // newest))
+    for at, peak in enumerate(levels[:-1]):
+        before, after = min(levels[: at + 1]), min(levels[at:])
+        height, risen = min(peak - before, peak - after), levels[-1] - after
+        if height > (peak - before) / 2 and LONGER * height >= risen > 0:
+            length = _length_above(levels[: at + 1], peak - height / 2)
+            length += _length_above(levels[:at:-1], peak - height / 2)
+            if LONGER * length >= _length_above(levels, after + risen / 2):
+                return True
+    return False
+
+
+def _length_above(levels: Sequence[float], level: float) -> int:
+    """Return how many of the last values are above a level."""
+    return sum(1 for _ in takewhile(lambda value: value > level, reversed(levels)))
+
+
+def grown_gradients(run: Watched, since: float) -> str:
+    """Return in words how the gradients became three times as large as usual; empty if they did not."""
+    norms = run.of_attempt(run.progress.grad_norm_series)
+    usual = values_between(norms, end=since)
+    peak = best_level(values_between(norms, since - ASIDE_S))
+    grew = bool(usual) and peak > 3.0 * median(usual)
+    return f"gradients grew from {number(median(usual))} to {number(peak)}" if grew else ""
