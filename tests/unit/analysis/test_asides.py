@@ -59,12 +59,6 @@ def test_after_an_error_new_words_announce_no_work() -> None:
     assert stalled.text.endswith("; error: RuntimeError: the server has died")
 
 
-@pytest.mark.parametrize(("level", "stalls"), [(1.0, ["stalled"]), (0.9, [])])
-def test_gpus_that_begin_to_spin_halve_the_time_of_new_work(level: float, stalls: list[str]) -> None:
-    use = metrics(series(range(0, 4080, 60), gpu=lambda at: 0.9 if at < 3000 else level))
-    assert kinds(run([*steps(3000), (3001.0, EVALUATION)], 4080, health_metrics=use)) == stalls
-
-
 ORDINARY = """evaluation_strategy: steps
 Evaluation every 500 steps
 eval_strategy=steps, eval_steps=500

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
@@ -52,19 +53,17 @@ def find(run: Watched, limits: Limits) -> Findings:
         if at - since >= allowed_s and resumed_s <= at - MINUTE_S and not run.has_stalled:
             yield _finding(run, "GPUs idle", since, at, below)
         return
-    # Nodes may take turns within a step, and one without work for GPUs may serve the others.
+    # Nodes may take turns within a step.
     step_s = limits.idle_never_s if run.is_reinforcement else LONGER * (run.progress.step_interval_s or 0.0)
     turn_s = max(run.pause_allowed_s, step_s)
-    busiest_cpu = max(node.cpu_now or 0.0 for node in nodes if node.name not in whole)
     for node in nodes:
         gpus = idle[node.name]
         if node.name in whole and run.has_stalled and 2 * len(whole) > len(nodes):
             continue  # What most nodes do in a stalled run is no news.
         if node.name in whole:
             since = max(gpus.values())
-            is_server = first_time(node.mean_utilization, WORKING) == math.inf
-            if at - since >= turn_s and not (is_server and (node.cpu_now or 0.0) > busiest_cpu):
-                # Nodes with work of their own end at different times, and no other waits for them.
+            if at - since >= turn_s:
+                # Nodes with work of their own end at different times, and some serve the others.
                 line_s = (run.progress.last_line_at_ns or 0) / NS_PER_S
                 is_waited_for = run.has("stalled") or line_s < since + MINUTE_S
                 severity: Severity = "warning" if is_waited_for else "info"
@@ -127,29 +126,16 @@ def _idle_since(run: Watched, limits: Limits, node: NodeSnapshot, at: float) -> 
             worked = run.works_since == math.inf or use.times[0] > run.training_since
             since = max(since, run.training_since)
         allowed_s = limits.idle_after_s if worked else limits.idle_never_s
-        if at - since >= max(allowed_s, LONGER * _longest_rest_s(use, since, run.training_since)):
+        if at - since >= max(allowed_s, LONGER * _longest_rest_s(use, since)):
             idle[gpu] = since
     return idle
 
 
-def _longest_rest_s(use: Series, until: float, training_since: float | None = None) -> float:
-    """Return the longest idle time that ended with work, as when phases alternate.
-
-    The first one begins with the training.
-    """
-    rests: list[float] = []
-    worked_at = training_since
-    rested = False
-    for time, value in zip(use.times, use.values, strict=True):
-        if time > until:
-            break
-        if value < WORKING:
-            rested = worked_at is not None
-        elif value == value:
-            if rested and worked_at is not None:
-                rests.append(time - worked_at)
-            worked_at, rested = time, False
-    return recurring_pause(rests) or 0.0
+def _longest_rest_s(use: Series, until: float) -> float:
+    """Return the longest idle time that ended with work, as when phases alternate."""
+    pairs = zip(use.times, use.values, strict=True)
+    worked = [time for time, value in pairs if value >= WORKING and time <= until]
+    return recurring_pause(later - earlier for earlier, later in pairwise(worked)) or 0.0
 
 
 CHECK = Check(
@@ -171,10 +157,10 @@ CHECK = Check(
     needs="utilization below `idle_below` for `idle_after_s` on all GPUs, on one node's GPUs, or on some"
     " GPUs while others work, once they have worked; or for `idle_never_s` on GPUs that have never worked.",
     excused="a stalled run, most of whose GPUs idle with it; pauses and new work as for stalls; a count of"
-    " other work that moves, and a log that goes on before GPUs have worked; a node whose CPUs serve the"
-    " others; and GPUs that rest in turn: within a step, as long as they have before, or, in reinforcement"
-    " learning, for `idle_never_s`. GPUs beside others that work are excused after the last step, too. To a"
-    " remark (info): a node that is idle while the run goes on, which may have done its share.",
+    " other work that moves, and a log that goes on before GPUs have worked; and GPUs that rest in turn:"
+    " within a step, as long as they have before, or, in reinforcement learning, for `idle_never_s`. GPUs"
+    " beside others that work are excused after the last step, too. To a remark (info): a node that is idle"
+    " while the run goes on, which may have done its share, or serves the others.",
     ends="with work; a single blip is none",
     costs="the idle GPUs: a node's price, by their share of its GPUs",
     examples=(

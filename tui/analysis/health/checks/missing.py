@@ -57,7 +57,6 @@ class Presence:
         # Replicas may have other names in the log than nodes in the metrics.
         is_named = any(name in self.quiet_s for name in names)
         expected = run.run.job.node_count or 0
-        all_log = not is_named and len(self.logging) >= max(expected, len(names)) > 0
         self.silences: list[Silence] = []
         for name in names:
             _, last, step_s = spans.get(name, (at, at, 0.0))
@@ -67,8 +66,7 @@ class Presence:
                     for other, quiet_s in self.quiet_s.items()
                     if other not in self.logging and (other == name or not is_named)
                 )
-                logs = all_log or name in self.logging
-                self.silences.append(Silence(name, at - last, last, step_s, logs, died))
+                self.silences.append(Silence(name, at - last, last, step_s, name in self.logging, died))
         if 0 < expected <= len(names) - len(self.silences):  # They were replaced.
             self.silences = []
         self.first_at = min((first for first, _, _ in spans.values()), default=at)
@@ -76,7 +74,7 @@ class Presence:
         count = max(0, expected - len(names)) if len(names) > 1 and at - self.first_at > 300.0 else 0
         self.only_logging = unseen[:count]
         """Nodes that never sent a sample."""
-        self.absent = 0 if all_log else count - len(self.only_logging)
+        self.absent = count - len(self.only_logging)
         """Number of nodes that never showed."""
 
 
