@@ -1,8 +1,7 @@
 """The first evaluation or save that a run announces may take its time; a hang without one is told soon."""
 
 import pytest
-from metrics_payloads import series
-from test_health_rules import START_S, checkpoint, kinds, metrics, run, steps, told
+from test_health_rules import START_S, checkpoint, kinds, run, steps, told
 
 from tui.analysis.progress.announcements import announced
 
