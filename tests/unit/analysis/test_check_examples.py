@@ -136,7 +136,7 @@ WITHIN_ITS_NOISE = {
     "slowdown": Example(
         "the longest inputs first, a little longer than before",
         minutes=140,
-        step_s=lambda at: (16 - 10 * (at % 5400) / 5400) * (1.0 if at < 5400 else 1.2),
+        step_s=lambda at: (16 - 10 * (at % 5400) / 5400) * (1.0 if at < 5400 else 1.1),
     ),
 }
 

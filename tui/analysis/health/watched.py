@@ -223,14 +223,13 @@ class Watched:
     def keeps_speed(self, since: float, share: float) -> bool:
         """Return True if the run is not slower by that share than in the hour before, as far as is known.
 
-        What was so when the samples begin costs something, except in reinforcement learning, whose nodes vary
-        by design.
+        What was so when the samples begin costs something.
         """
         before, after = self.speeds_around(since)
         nodes = (node.mean_utilization.times for node in self.metrics.nodes)
         samples_since = min((times[0] for times in nodes if times), default=0.0)
-        if self.is_reinforcement or not before or since < samples_since + MINUTE_S:
-            return self.is_reinforcement
+        if not before or since < samples_since + MINUTE_S:
+            return False
         return len(after) < 3 or mean_speed(after) > (1 - share) * mean_speed(before)
 
     def speeds_around(self, since: float) -> tuple[list[float], list[float]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
 
@@ -92,49 +91,15 @@ EARLIER = 4
 """A level is known after so many bins."""
 
 
+def flipped(times: Sequence[float], values: Iterable[float]) -> Series:
+    """Return a curve of which more is better as one of which less is."""
+    return Series("", tuple(times), tuple(-value for value in values))
+
+
 def best_level(values: Sequence[float]) -> float:
     """Return the best level that lasted for ``EARLIER`` values, 0 if there are fewer."""
     starts = range(len(values) - EARLIER + 1)
     return max((median(values[start : start + EARLIER]) for start in starts), default=0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Fall:
-    """A level that has fallen from its usual height: both, and since when (epoch s)."""
-
-    now: float
-    usual: float
-    since: float
-
-
-def fallen(
-    bins: Sequence[tuple[float, float]], share: float, newest: int, *, usual: float, held: bool
-) -> Fall | None:
-    """Return how far all of the newest bins lie below a share of the usual level; None if they do not.
-
-    A level that rises again has not fallen, nor has one that was nearly as low before and came
-    back: that is how the run works. A fall that has been found may waver.
-    """
-    earlier, last = bins[:-newest], [value for _, value in bins[-newest:]]
-    if len(earlier) < EARLIER:
-        return None
-    now = median(last)
-    if (now if held else max(last)) >= share * usual:
-        return None
-    since = bins[-newest][0]
-    for time, value in reversed(earlier):
-        if value >= share * usual:
-            break
-        since = time
-    before = [value for time, value in earlier if time < since]
-    if not held:
-        comes_back = last[-1] > 1.08 * last[0]
-        if comes_back or len(before) < EARLIER:
-            return None
-        step = median(abs(b - a) for a, b in pairwise(before))
-        if now > 0.9 * sorted(before)[newest - 1] - 2.0 * step:
-            return None
-    return Fall(now, usual, since)
 
 
 _NEAR, _PAUSE = 20, 4.0  # A step that takes this many times as long as those around it contains a pause.

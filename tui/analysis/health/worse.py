@@ -49,17 +49,18 @@ class Worse:
     @property
     def has_lost_all(self) -> bool:
         """True if it is about as bad as at the beginning, or it never was better."""
-        first = median(self.values[: 4 * NEWEST])
+        first = median(self.values[:NEWEST])
         return self.now > first - _PART * (first - self.best)
 
-    def exceeds(self, factor: float) -> bool:
-        return self.now > self.best + (factor - 1) * abs(self.best)
+    def is_beyond(self, share: float) -> bool:
+        """Return True if it is worse by that share of its best level."""
+        return self.now > self.best + share * abs(self.best)
 
 
 def worsened(
-    series: Series, factor: float, *, newest: int = NEWEST, earlier: int = 6 * NEWEST, held: bool = False
+    series: Series, by: float, *, newest: int = NEWEST, earlier: int = 6 * NEWEST, held: bool = False
 ) -> Worse | None:
-    """Return how a curve is worse than its best level, by a factor and beyond its noise; None if it is not.
+    """Return how a curve is worse than its best level, by that share of it and beyond its noise, or None.
 
     ``newest`` values or more must show it, the more the more they differ; ``earlier`` ones must be known.
     """
@@ -72,13 +73,13 @@ def worsened(
     now, before = median(values[-count:]), values[:-count]
     parts = sorted(level_between(before, max(1, min(_PARTS, len(before) // count))))
     best = parts[len(parts) // 10 and 1]  # of many parts, one is better by chance
-    least = max(factor, math.exp(_ERRORS * noise / math.sqrt(count))) - 1
+    least = max(by, math.exp(_ERRORS * noise / math.sqrt(count)) - 1)
     error = _ERRORS * noise_of(before) / math.sqrt(count)
     if now <= best + max(least * abs(best), error):
         return None
     # It begins where a fifth of it is done, or beyond the noise: else what was before belongs to it.
     level = best + min(max(0.2 * (now - best), 3.0 * noise_of(before)), 0.5 * (now - best))
-    since = holds_since(series, lambda value: value > level, forgiven=2) or series.times[-1]
+    since = holds_since(series, lambda value: value > level, forgiven=newest // 2) or series.times[-1]
     after = values_between(series, since)
     thirds = level_between(after, 3)
     comes_back = thirds[-1] < max(thirds) - _PART * (max(thirds) - best)
@@ -87,7 +88,7 @@ def worsened(
     growth = max(_ERRORS * noise_of(values) / math.sqrt(len(after) / 3), _PART * (thirds[-1] - best))
     # In fewer values a jump looks like growth: some from before it are among them.
     grows = len(after) >= 3 * newest and thirds == sorted(thirds) and thirds[-1] > thirds[0] + growth
-    had_learned = median(values[: 4 * NEWEST]) > best + error
+    had_learned = median(values[:NEWEST]) > best + error
     return Worse(now, best, since, values, after, grows, had_learned)
 
 

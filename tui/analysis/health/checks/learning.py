@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 
 from tui.analysis.health.check import (
     HOUR_S,
@@ -15,7 +14,7 @@ from tui.analysis.health.check import (
     NoLimits,
     Watched,
 )
-from tui.analysis.health.windows import holds_since, level_between, since_start, values_between
+from tui.analysis.health.windows import flipped, holds_since, level_between, since_start, values_between
 from tui.analysis.health.worse import grown_gradients, worsened
 from tui.analysis.series import Series
 from tui.text.units import number
@@ -138,8 +137,7 @@ def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
         if not _REWARD.search(name):
             continue
         series = run.of_attempt(rewards)
-        upside_down = replace(series, values=tuple(-value for value in series.values))
-        worse = worsened(upside_down, 1.5, held=run.is_held())
+        worse = worsened(flipped(series.times, series.values), 0.5, held=run.is_held())
         # Harder tasks cost a part of what was learned, and gradients stay what they were.
         if worse is None or not (worse.had_learned and worse.has_lost_all):
             continue

@@ -147,11 +147,11 @@ def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
         return  # a search for the learning rate, or the first steps, whose waste is small
     is_held = run.is_held()
     factor = run.eased(limits.loss_factor, 1.0, held=is_held)
-    worse = worsened(run.of_attempt(run.progress.loss_series), math.sqrt(factor), held=is_held)
+    worse = worsened(run.of_attempt(run.progress.loss_series), math.sqrt(factor) - 1, held=is_held)
     # Losses of GRPO and PPO begin at 0 and grow by design.
     if worse is None or worse.now < worse.best + 0.1 or _is_by_design(run, worse):
         return
-    is_sure = worse.exceeds(_SURE)
+    is_sure = worse.is_beyond(_SURE - 1)
     if is_held or _is_divergence(run, worse, factor):
         yield run.finding(
             "critical" if is_sure else "warning", f"loss diverging: {worse.words}", since_s=worse.since
@@ -160,13 +160,13 @@ def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
 
 def _is_divergence(run: Watched, worse: Worse, factor: float) -> bool:
     """Return True if a rise is more than harder data, which jumps once and is then learned."""
-    if worse.exceeds(_SURE**2) and worse.best > 0:
+    if worse.is_beyond(_SURE**2 - 1) and worse.best > 0:
         return True
     gradients = grown_gradients(run, worse.since)
     if worse.grows:
-        return worse.exceeds(factor) or bool(gradients)
+        return worse.is_beyond(factor - 1) or bool(gradients)
     is_long = len(worse.after) >= 10 * NEWEST
-    return is_long and worse.exceeds(factor) and (worse.has_lost_all or bool(gradients))
+    return is_long and worse.is_beyond(factor - 1) and (worse.has_lost_all or bool(gradients))
 
 
 def _is_by_design(run: Watched, worse: Worse) -> bool:
@@ -294,7 +294,7 @@ class OverfittingLimits:
 def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
     is_held, evaluations = run.is_held(), run.of_attempt(run.progress.eval_loss_series)
     share = run.eased(limits.overfit_share, 0.0, held=is_held)
-    worse = worsened(evaluations, 1 + share, newest=2, earlier=limits.overfit_evaluations, held=is_held)
+    worse = worsened(evaluations, share, newest=2, earlier=limits.overfit_evaluations, held=is_held)
     if worse is None or run.is_reinforcement or len(worse.after) < limits.overfit_evaluations:
         return
     losses = run.progress.loss_series
@@ -307,7 +307,7 @@ def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
         text = f"evaluation loss rises while the training loss falls: {worse.words}{where}"
         # Many go on for some epochs after the best evaluation, but not as it gets worse with each.
         newest = worse.after[-limits.overfit_evaluations :]
-        is_sure = newest == sorted(newest) and worse.exceeds(1 + 3 * share)
+        is_sure = newest == sorted(newest) and worse.is_beyond(3 * share)
         severity = run.lasting("warning" if is_sure else "info")
         yield run.finding(severity, text, short=f"eval loss rises: {worse.words}", since_s=worse.since)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
-from tui.analysis.health.windows import binned, fallen, mean_speed, paced
+from tui.analysis.health.check import LONGER, Check, Example, FindingKind, Findings, Watched, limit
+from tui.analysis.health.windows import EARLIER, binned, flipped, mean_speed, paced
+from tui.analysis.health.worse import worsened
 from tui.analysis.node_metrics import mean_known
 from tui.analysis.series import Series, mean_between
 from tui.text.units import number, percent
@@ -34,13 +35,14 @@ def find(run: Watched, limits: Limits) -> Findings:
     speeds = binned(series, run.training_since + bin_s, series.times[-1], bin_s, mean_speed)
     is_held = run.is_held()
     share = run.eased(limits.slowdown_share, 1.0, held=is_held)
-    earlier = sorted([*speeds.values()][:-_BINS])
-    usual = earlier[3 * len(earlier) // 4] if earlier else 0.0
-    bins = [*speeds.items()]
-    fall = fallen(bins, share, _BINS, usual=usual, held=is_held)
+    curve = flipped(speeds, speeds.values())
     # The slower, the sooner it is sure.
-    fall = fall or fallen(bins, share**2, _BINS - 1, usual=usual, held=False)
-    if fall is None:
+    fall = worsened(curve, 1 - share, newest=_BINS, earlier=EARLIER, held=is_held) or worsened(
+        curve, 1 - share**2, newest=_BINS - 1, earlier=EARLIER
+    )
+    before = sorted(speed for at, speed in speeds.items() if fall is not None and at < fall.since)
+    # Batches that are sorted by length are slow at first in each epoch.
+    if fall is None or (not is_held and before[:_BINS] and -fall.now > before[:_BINS][-1] / LONGER):
         return
     # While a run starts, its GPUs hold less.
     begin = run.training_since + bin_s
@@ -50,8 +52,8 @@ def find(run: Watched, limits: Limits) -> Findings:
     is_stage = any(abs(at - fall.since) <= bin_s for at in stages)
     cause = _cause(run, before, fall.since, series if unit == "tok/s" else None, is_stage=is_stage)
     if cause is not None:
-        slowed_by = 1 - fall.now / fall.usual
-        short = f"{percent(slowed_by)} slower: {number(fall.now)} {unit}, was {number(fall.usual)}"
+        slowed_by = 1 - fall.now / fall.best
+        short = f"{percent(slowed_by)} slower: {number(-fall.now)} {unit}, was {number(-fall.best)}"
         yield run.finding(
             "warning", f"{short}; {cause}", short=short, since_s=fall.since, slowed_by=slowed_by
         )

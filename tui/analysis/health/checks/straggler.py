@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from tui.analysis.health.check import IDLE, Check, Example, FindingKind, Findings, Watched, limit
-from tui.analysis.health.windows import EARLIER, best_level, fallen, first_time, values_between
+from tui.analysis.health.windows import EARLIER, first_time, flipped, values_between
+from tui.analysis.health.worse import worsened
 from tui.analysis.series import mean_between
 from tui.text.units import MINUTE_S, duration, percent
 
@@ -51,7 +52,8 @@ class Lag:
 
 
 def find(run: Watched, limits: Limits) -> Findings:
-    slow = _lags(run, limits)
+    # In reinforcement learning, nodes vary by design.
+    slow = {} if run.is_reinforcement else _lags(run, limits)
     for name, lag in slow.items():
         uses = f"GPUs at {percent(lag.own)}, others at {percent(lag.others)}"
         how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
@@ -134,9 +136,9 @@ def _lag(
         fmean(values)
         for values in zip(*((own, median(others)) for _, own, others in beside[-_BINS:]), strict=True)
     )
-    places = [(begin, own / median(others)) for begin, own, others in beside]
-    best = best_level([place for _, place in places[:-_BINS]])
-    fall = fallen(places, share, _BINS, usual=best, held=is_held)
+    begins = [begin for begin, _, _ in beside]
+    places = flipped(begins, (own / median(others) for _, own, others in beside))
+    fall = worsened(places, 1 - share, newest=_BINS, earlier=EARLIER, held=is_held)
     curve = next(node.mean_utilization for node in run.metrics.nodes if node.name == name)
     if fall is not None:
         return Lag(own, usual, fall.since, busier=False)
@@ -145,11 +147,10 @@ def _lag(
     below = max(share, _CLOSE)
     # Each of the others waits, all the time: a node that is only the busiest of several is no reason.
     all_wait = all(len(others) > 2 and others[-1] < below * now for _, now, others in beside[-_BINS:])
-    if run.is_reinforcement or not all_wait or own < _WAITED_FOR:
+    if not all_wait or own < _WAITED_FOR:
         return None
-    rest = [(begin, median(others)) for begin, _, others in beside]
-    best = best_level([use for _, use in rest[:-_BINS]])
-    wait = fallen(rest, below, _BINS, usual=best, held=is_held)
+    rest = flipped(begins, (median(others) for _, _, others in beside))
+    wait = worsened(rest, 1 - below, newest=_BINS, earlier=EARLIER, held=is_held)
     return None if wait is None else Lag(own, usual, wait.since, busier=True)
 
 
@@ -162,7 +163,7 @@ def _is_odd(
     """
     levels = [max(values_between(node.mean_memory), default=0.0) for node in run.metrics.nodes]
     leads = name == run.metrics.nodes[0].name
-    if leads or run.is_reinforcement or min(levels) < _ALIKE * max(levels):
+    if leads or min(levels) < _ALIKE * max(levels):
         return False
     return all(
         len(others) > 1 and others[0] >= _ALIKE * others[-1] and _WAITED_FOR <= own / others[-1] < share
