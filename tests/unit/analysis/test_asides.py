@@ -1,7 +1,8 @@
 """The first evaluation or save that a run announces may take its time; a hang without one is told soon."""
 
 import pytest
-from test_health_rules import START_S, checkpoint, kinds, run, steps, told
+from metrics_payloads import series
+from test_health_rules import START_S, checkpoint, kinds, metrics, run, steps, told
 
 from tui.analysis.progress.announcements import announced
 
@@ -56,6 +57,12 @@ def test_after_an_error_new_words_announce_no_work() -> None:
     (stalled,) = run([*steps(610), failed, (615.0, "Trying to reach it again")], 1290)
     assert str(stalled.kind) == "stalled"
     assert stalled.text.endswith("; error: RuntimeError: the server has died")
+
+
+@pytest.mark.parametrize(("level", "stalls"), [(1.0, ["stalled"]), (0.9, [])])
+def test_gpus_that_begin_to_spin_halve_the_time_of_new_work(level: float, stalls: list[str]) -> None:
+    use = metrics(series(range(0, 4080, 60), gpu=lambda at: 0.9 if at < 3000 else level))
+    assert kinds(run([*steps(3000), (3001.0, EVALUATION)], 4080, health_metrics=use)) == stalls
 
 
 ORDINARY = """evaluation_strategy: steps

@@ -6,11 +6,14 @@ as busy as before.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 
-from tui.analysis.health.check import LONGER, Check, Example, FindingKind, Findings, Watched, limit
+from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
 from tui.analysis.health.windows import EARLIER, binned, flipped, mean_speed, paced
-from tui.analysis.health.worse import worsened
+from tui.analysis.health.worse import Worse, worsened
 from tui.analysis.node_metrics import mean_known
 from tui.analysis.series import Series, mean_between
 from tui.text.units import number, percent
@@ -35,14 +38,12 @@ def find(run: Watched, limits: Limits) -> Findings:
     speeds = binned(series, run.training_since + bin_s, series.times[-1], bin_s, mean_speed)
     is_held = run.is_held()
     share = run.eased(limits.slowdown_share, 1.0, held=is_held)
-    curve = flipped(speeds, speeds.values())
+    curve = flipped([*speeds], speeds.values())
     # The slower, the sooner it is sure.
     fall = worsened(curve, 1 - share, newest=_BINS, earlier=EARLIER, held=is_held) or worsened(
         curve, 1 - share**2, newest=_BINS - 1, earlier=EARLIER
     )
-    before = sorted(speed for at, speed in speeds.items() if fall is not None and at < fall.since)
-    # Batches that are sorted by length are slow at first in each epoch.
-    if fall is None or (not is_held and before[:_BINS] and -fall.now > before[:_BINS][-1] / LONGER):
+    if fall is None or (not is_held and _was_as_slow(speeds, fall)):
         return
     # While a run starts, its GPUs hold less.
     begin = run.training_since + bin_s
@@ -57,6 +58,15 @@ def find(run: Watched, limits: Limits) -> Findings:
         yield run.finding(
             "warning", f"{short}; {cause}", short=short, since_s=fall.since, slowed_by=slowed_by
         )
+
+
+def _was_as_slow(speeds: Mapping[float, float], fall: Worse) -> bool:
+    """Return True if the run was nearly as slow before, as with batches that are sorted by length."""
+    before = [speed for at, speed in speeds.items() if at < fall.since]
+    if len(before) < EARLIER:
+        return True  # It began so, as far as is known.
+    step = median(abs(b - a) for a, b in pairwise(before))
+    return -fall.now > 0.9 * sorted(before)[_BINS - 1] - 2.0 * step
 
 
 def _cause(
@@ -98,8 +108,8 @@ CHECK = Check(
     needs="a speed (tokens, samples or steps a second, by the log) below `slowdown_share` of the usual one"
     " in each third of the window, or below the square of that share in two, after 45 minutes of training."
     " The text says whether the GPUs are as busy as before.",
-    excused="pauses, a speed that is coming back or was as low before for long, but for its noise (batches"
-    " sorted by length), reinforcement learning whose log doesn't say how long the answers are, and larger"
+    excused="pauses, a speed that is coming back or was nearly as low before (batches sorted by length),"
+    " reinforcement learning whose log doesn't say how long the answers are, and larger"
     " inputs: longer sequences or batches by the log, more tokens in each step, or more GPU memory; or, if"
     " the GPUs are as busy, words that are new in the log, or nodes that join or leave, when it began.",
     costs="the missing share of all GPUs",

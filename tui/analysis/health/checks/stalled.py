@@ -24,7 +24,7 @@ from tui.analysis.health.windows import values_between
 from tui.text.sanitize import sanitize
 from tui.text.units import duration, percent
 
-_FULL = 0.97  # Ranks that wait in a collective keep their GPUs busy, without variation.
+_FULL = 0.99  # Ranks that wait in a collective keep their GPUs busy, without variation.
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ def find(run: Watched, limits: Limits) -> Findings:
     silent_since = max(line_s, gap_s, run.attempt_since, step_s or 0.0)
     silent_s = run.now_s - silent_since
     stood_since = max(step_s or 0.0, gap_s)
-    if run.now_s - max(stood_since, run.attempt_since) < limits.stall_after_s:
+    if run.now_s - max(stood_since, run.attempt_since) < limits.stall_after_s / 2:
         return  # by far the most common case
     base_s = ASIDE_S if run.is_aside else limits.stall_after_s
-    after_s = base_s * (2 if _gpus_work(run, silent_since) else 1)
+    after_s = base_s * _patience(run, silent_since)
     what, allowed_s = "no step or log line", max(after_s, 5 * usual_s, run.survived_pause_s)
     if step_s is None:
         what, allowed_s = "no log line", _allowed_without_steps_s(run)
@@ -72,7 +72,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         )
         return
     # A run that logs on is given half as long again.
-    after_s = max(base_s * (2 if _gpus_work(run, stood_since) else 1), 1.5 * limits.stall_after_s)
+    after_s = max(base_s * _patience(run, stood_since), 1.5 * limits.stall_after_s)
     allowed_s = max(after_s, 20 * usual_s, run.survived_pause_s, LONGER * (progress.step_pause_s or 0.0))
     # As long as the log shows progress of an evaluation, the run is busy with that.
     busy_at = max(stood_since, progress.run_phase.newest if progress.run_phase is not None else 0.0)
@@ -93,20 +93,31 @@ def _allowed_without_steps_s(run: Watched) -> float:
     return max(HOUR_S, 3 * pause_s)
 
 
-def _gpus_work(run: Watched, since: float) -> bool:
-    """Return True if some GPUs work, but less than before, or go up and down as before: a hang is flat.
+def _patience(run: Watched, since: float) -> float:
+    """Return how many times the usual patience the GPUs suggest: a hang leaves them at 0% or 100%.
 
-    The mean of a node hides a hang that leaves some of its GPUs at 0% and the others at 100%.
+    Half if all have been fully busy since then, unlike before; twice if some work, but less than before, as
+    in an evaluation, or go up and down as before: a hang is flat.
     """
     begin = max(since - HOUR_S, min(run.works_since, since))
+    compared = [
+        (then, values_between(node.mean_utilization, since + MINUTE_S, run.now_s) or [0.0])
+        for node in run.metrics.nodes
+        if (then := values_between(node.mean_utilization, begin, since))
+    ]
+    if compared and all(
+        fmean(then) < _FULL - 0.02 and min(now[1:] or [0.0]) >= _FULL for then, now in compared
+    ):
+        return 0.5
+    # The mean of a node hides a hang that leaves some of its GPUs at 0% and the others at 100%.
     for gpu in (gpu for node in run.metrics.nodes for gpu in node.gpu_utilization):
         then, now = values_between(gpu, begin, since), values_between(gpu, since + MINUTE_S, run.now_s)
         if not then or not now:
             continue
         varies = pstdev(now) > pstdev(then) / 2
-        if WORKING <= fmean(now) < (_FULL if varies else 0.9 * fmean(then)):
-            return True
-    return False
+        if WORKING <= fmean(now) < (_FULL - 0.02 if varies else 0.9 * fmean(then)):
+            return 2.0
+    return 1.0
 
 
 CHECK = Check(
@@ -126,8 +137,9 @@ CHECK = Check(
     Limits,
     find,
     needs="steps in the log: no step or log line for longer than the run's usual intervals allow, even"
-    " if the GPUs look busy (ranks that wait in a collective spin at 100%). A run that still logs but makes"
-    " no steps is a warning, and so is long silence of a run without steps.",
+    " if the GPUs look busy (ranks that wait in a collective spin at 100%; if they began to, half the time"
+    " is enough). A run that still logs but makes no steps is a warning, and so is long silence of a run"
+    " without steps.",
     excused="pauses that the run has survived before, and a quarter more; for half an hour, work that it has"
     " not done before: start-up, loading, what comes after the last step, and, unless an error came first, a"
     " first evaluation or save that the log announces or that begins at a round step, or whatever else"

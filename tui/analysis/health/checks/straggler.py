@@ -213,9 +213,9 @@ CHECK = Check(
     " beyond the noise of the others, in both halves of their newest 40 steps. A node that was slow from"
     " the beginning is judged if the others are alike and hold as much in memory.",
     excused="nodes that keep their share or have been as low before (roles, turns), half of the nodes or more"
-    " that change together, a leader, a busier trainer in reinforcement learning, idle nodes,"
+    " that change together, a leader, reinforcement learning, idle nodes,"
     " evaluations and saves, and the first half an hour. To a remark (info): a node that"
-    " lags while steps have not slowed by most of its lag, or in reinforcement learning.",
+    " lags while steps have not slowed by most of its lag.",
     costs="what the others wait: a node at 70% of their speed costs 30% of all nodes",
     covered_by=frozenset({"node-missing", "gpu-idle"}),
     examples=(
