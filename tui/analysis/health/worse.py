@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import groupby
 from statistics import median
 
 from tui.analysis.health.watched import ASIDE_S, LONGER, Watched
@@ -83,7 +83,7 @@ def worsened(
     after = values_between(series, since)
     thirds = level_between(after, 3)
     comes_back = thirds[-1] < max(thirds) - _PART * (max(thirds) - best)
-    if _has_come_back(values, newest) or (not held and (comes_back or len(after) < newest)):
+    if _has_come_back(values, newest, best) or (not held and (comes_back or len(after) < newest)):
         return None
     growth = max(_ERRORS * noise_of(values) / math.sqrt(len(after) / 3), _PART * (thirds[-1] - best))
     # In fewer values a jump looks like growth: some from before it are among them.
@@ -92,23 +92,18 @@ def worsened(
     return Worse(now, best, since, values, after, grows, had_learned)
 
 
-def _has_come_back(values: Sequence[float], newest: int) -> bool:
+def _has_come_back(values: Sequence[float], newest: int, best: float) -> bool:
     """Return True if a curve came back from a change as large and long as its last one, or nearly."""
     levels = level_between(values, min(_LEVELS, len(values) // newest))
-    for at, peak in enumerate(levels[:-1]):
-        before, after = min(levels[: at + 1]), min(levels[at:])
-        height, risen = min(peak - before, peak - after), levels[-1] - after
-        if height > (peak - before) / 2 and LONGER * height >= risen > 0:
-            length = _length_above(levels[: at + 1], peak - height / 2)
-            length += _length_above(levels[:at:-1], peak - height / 2)
-            if LONGER * length >= _length_above(levels, after + risen / 2):
-                return True
-    return False
-
-
-def _length_above(levels: Sequence[float], level: float) -> int:
-    """Return how many of the last values are above a level."""
-    return sum(1 for _ in takewhile(lambda value: value > level, reversed(levels)))
+    height = levels[-1] - best
+    hills = [
+        list(hill) for is_hill, hill in groupby(levels, lambda level: level > best + height / 2) if is_hill
+    ]
+    if levels[0] > best + height / 2:
+        del hills[0]  # what it came from at first
+    return any(
+        LONGER * len(hill) >= len(hills[-1]) and LONGER * (max(hill) - best) >= height for hill in hills[:-1]
+    )
 
 
 def grown_gradients(run: Watched, since: float) -> str:
