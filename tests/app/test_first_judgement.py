@@ -64,6 +64,24 @@ async def test_a_sick_run_is_never_called_healthy_before_its_metrics_are_judged(
     assert {verdict(run).state for run in seen} == {"checking", "findings"}
 
 
+async def test_the_first_step_is_shown_without_the_pause_between_snapshots(
+    baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.feeds.run.FIRST_PUBLISH_INTERVAL_S", 1e6)
+    serve_metrics(baseten, metrics_of())
+    session = Session(remote_of(baseten))
+    try:
+        run = await first_snapshot(
+            session,
+            await session.client.jobs.find("slow"),
+            lambda run: run.progress is not None and run.progress.step is not None,
+            span=timedelta(hours=1),
+        )
+    finally:
+        await session.aclose()
+    assert run.metrics is not None and not run.metrics.nodes
+
+
 async def test_what_home_found_is_on_the_job_s_screen_at_once(baseten: FakeBaseten) -> None:
     shown: list[str] = []
     app = BtTuiApp(remote_of(baseten))

@@ -140,6 +140,28 @@ async def test_going_back_and_forth_shows_what_opening_at_that_moment_shows(path
                 await until(pilot, lambda: text_of(app) == shown[tab])  # noqa: B023
 
 
+async def test_another_moment_is_read_at_once_and_shown_when_it_is_complete(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = list[RunSnapshot]()
+    take = JobScreen.take
+
+    def kept(screen: JobScreen, snapshot: RunSnapshot) -> None:
+        shown.append(snapshot)
+        take(screen, snapshot)
+
+    async with dashboard([path], None) as (app, pilot):
+        await until(pilot, lambda: _is_read(app, at(3500)) and _has_marks(app))
+        monkeypatch.setattr(JobScreen, "take", kept)
+        monkeypatch.setattr("tui.feeds.run.FIRST_PUBLISH_INTERVAL_S", 1e6)
+        monkeypatch.setattr("tui.screens.job.time_bar.READ_AFTER_S", 1e6)
+        await pilot.press("ctrl+left")
+        await until(pilot, lambda: any(run.at == at(3440) for run in shown))
+    first = next(run for run in shown if run.at == at(3440))
+    assert first.progress is not None and first.progress.step is not None
+    assert first.metrics_at == first.at
+
+
 async def _seek(app: BtTuiApp, pilot: Pilot[Any], moment: float) -> None:
     await until(pilot, lambda: bool(app.screen.query(TimeBar)))
     bar = app.screen.query_one(TimeBar)

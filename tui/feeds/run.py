@@ -88,6 +88,7 @@ class RunFeed:
         self._read_recorded = recorded_progress
         self._recorded: ProgressSnapshot | None = None
         self._pause = Pause(session.clock)
+        self._published_parts = self._first_parts
 
     async def run(self) -> None:
         try:
@@ -129,7 +130,7 @@ class RunFeed:
 
     async def _publish_often(self) -> None:
         """Publish again and again: ages and elapsed times change even if nothing else does."""
-        is_published = False
+        is_published = self._metrics.snapshot.nodes != ()  # another moment is shown once, when it is complete
         while True:
             if not is_published:
                 async with self._log.folding:
@@ -157,7 +158,13 @@ class RunFeed:
             metrics=self._metrics.snapshot,
             **({"progress": self._recorded} if self._recorded is not None else {}),
         )
+        self._published_parts = self._first_parts
         self._publish_snapshot(run)
+
+    @property
+    def _first_parts(self) -> tuple[bool, bool]:
+        """True for charts and for progress that is known; the first of each is shown without delay."""
+        return bool(self._metrics.snapshot.nodes), self._watcher.progress.lines_read > 0
 
     async def _check_health(self) -> None:
         clock, checked_at = self._session.clock, -math.inf
@@ -178,8 +185,7 @@ class RunFeed:
         if part in failing:
             self._watcher.change(failing=failing - {part})
         self._note_moment()
-        shown = self._watcher.snapshot.metrics
-        if self._metrics.snapshot.nodes and not (shown and shown.nodes):
+        if self._first_parts != self._published_parts:
             self._charts_awaited.end()
 
     def _note_moment(self) -> None:

@@ -111,7 +111,7 @@ class Timeline:
 Kind = Literal["checkpoint", "error", "finding"]
 SAME_ERROR_NS = 60 * NS_PER_S
 """Errors within this time of one another are one moment: a crash logs many lines, on every node."""
-LINES_AT_ONCE = 250
+LINES_AT_ONCE = 1000
 COPIES = 16
 """Copies of a run's fold: up to some 10 MB each if it has 500 ranks."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -28,7 +29,7 @@ STEPS = (timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=10), tim
 STEPS_ACROSS = 50
 """A step is the longest of ``STEPS`` of which the run has at least this many."""
 READ_AFTER_S = 0.15
-"""Time without another seek until the moment is read: a held key or a drag reads once."""
+"""Time without another seek until a held key or a drag reads its last moment; the first is read at once."""
 REPAINT_S = 0.5
 MARKS: dict[Kind, tuple[str, str]] = {
     "checkpoint": ("◆", "good"),
@@ -90,9 +91,16 @@ class TimeBar(Widget):
 
     def _sought(self) -> None:
         self.refresh()
-        if self._read_timer is not None:
+        if self._read_timer is None:
+            self.post_message(self.Sought())
+        else:
             self._read_timer.stop()
-        self._read_timer = self.set_timer(READ_AFTER_S, lambda: self.post_message(self.Sought()))
+        self._read_timer = self.set_timer(READ_AFTER_S, partial(self._rest, self._read_timer is not None))
+
+    def _rest(self, is_unread: bool) -> None:
+        self._read_timer = None
+        if is_unread:
+            self.post_message(self.Sought())
 
     def action_go_to_mark(self, by: int) -> None:
         at = self._run.at
