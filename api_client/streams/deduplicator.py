@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from typing import TypeAlias
+from collections.abc import Iterable
 
 from api_client.models.logs import MS_PER_S, NS_PER_MS, LogLine
-
-_Hashes: TypeAlias = "array[int]"
 
 LINE_BYTES = 100  # size of a line's other fields, roughly
 
@@ -17,20 +15,21 @@ class LineDeduplicator:
     """Finds the lines of repeated reads that were not delivered before.
 
     Lines may be identical, so each millisecond is a multiset of the lines' 64-bit hashes: 8 bytes per
-    line, compared only within a millisecond. Input must be whole milliseconds, as RangeReader returns
+    line, compared only within a millisecond, and kept as bytes: the garbage collector would visit the tens of
+    thousands of arrays of a busy log. Input must be whole milliseconds, as RangeReader returns
     them. ``line_count`` and ``size_bytes`` are what it would take to read all tracked lines again.
     """
 
     def __init__(self) -> None:
         self.line_count = 0
         self.size_bytes = 0
-        self._seconds: dict[int, dict[int, _Hashes]] = {}
+        self._seconds: dict[int, dict[int, bytes]] = {}
         self._sizes_bytes: Counter[int] = Counter()
 
     def new_lines(self, lines: list[LogLine]) -> list[LogLine]:
         """Return the new lines among ``lines`` (ascending, whole milliseconds), and track them."""
         fresh: list[LogLine] = []
-        hashes = array("q", map(hash, lines))
+        hashes = memoryview(array("q", map(hash, lines)))
         times_ms = [line.timestamp_ns // NS_PER_MS for line in lines]
         begin = 0
         while begin < len(lines):
@@ -42,14 +41,14 @@ class LineDeduplicator:
             hashes_by_ms = self._seconds.setdefault(ms // MS_PER_S, {})
             seen = hashes_by_ms.get(ms)
             if seen is None:
-                hashes_by_ms[ms] = new_hashes
-            elif seen == new_hashes:
+                hashes_by_ms[ms] = new_hashes.tobytes()
+            elif seen == new_hashes.tobytes():
                 continue
             else:
                 missing = Counter(new_hashes)
-                missing.subtract(seen)
+                missing.subtract(memoryview(seen).cast("q"))
                 new = _take(new, new_hashes, missing)
-                hashes_by_ms[ms] = seen + array("q", map(hash, new))
+                hashes_by_ms[ms] = seen + array("q", map(hash, new)).tobytes()
             self._count(ms, new)
             fresh += new
         return fresh
@@ -63,11 +62,11 @@ class LineDeduplicator:
     def forget_before(self, ms: int) -> None:
         """Track lines before the second that ``ms`` is in no longer."""
         for second in [key for key in self._seconds if key < ms // MS_PER_S]:
-            self.line_count -= sum(map(len, self._seconds.pop(second).values()))
+            self.line_count -= sum(map(len, self._seconds.pop(second).values())) // 8
             self.size_bytes -= self._sizes_bytes.pop(second, 0)
 
 
-def _take(lines: list[LogLine], line_hashes: _Hashes, missing: Counter[int]) -> list[LogLine]:
+def _take(lines: list[LogLine], line_hashes: Iterable[int], missing: Counter[int]) -> list[LogLine]:
     taken = []
     for line, fingerprint in zip(lines, line_hashes, strict=True):
         if missing[fingerprint] > 0:

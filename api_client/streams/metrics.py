@@ -66,9 +66,10 @@ async def follow_metrics(
     if start_ms is None:
         start_ms = epoch_ms(job.earliest_time(clock.now()))
     metrics, start_ms = await _history(fetch, job, clock=clock, start_ms=start_ms, step_s=step_s)
-    yield metrics
     overlap = _Overlap(clock, new_step_s)
     overlap.saw(metrics)
+    yield metrics
+    del metrics  # whoever reads them may have dropped them, and the next ones come later
     is_last = job.is_finished
     while not is_last:
         await clock.sleep(interval_s)
@@ -77,9 +78,10 @@ async def follow_metrics(
         call = partial(fetch, query=metrics_query(since_ms, None, new_step_s))
         metrics = await retrying(call, ENDLESS, sleep=clock.sleep)
         overlap.saw(metrics)
+        sent = metrics.training_job
         yield metrics
+        del metrics
         if not is_last:
-            sent = metrics.training_job
             job = sent if sent is not None else await retrying(fetch_job, ENDLESS, sleep=clock.sleep)
 
 

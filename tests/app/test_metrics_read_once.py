@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -49,6 +50,24 @@ async def test_checks_know_the_last_hour_by_the_minute_whatever_the_charts_show(
     assert run.health_metrics is not None
     (known,) = run.health_metrics.nodes
     assert len({int(at // MINUTE_S) for at in known.cpu.times}) == len(known.cpu.times) >= 60
+
+
+async def test_an_answer_is_not_kept_until_the_next_one() -> None:
+    with FakeBaseten() as server:
+        now_s = time.time()
+        server.jobs = [job("run", "RUNNING", created_at=iso(now_s - DAY_MIN * MINUTE_S))]
+        serve_metrics(server, metrics_of(node("node-0", [0.9] * 240, end_s=now_s)))
+        session = Session(remote_of(server))
+
+        def is_dropped(run: RunSnapshot) -> bool:
+            is_known = run.metrics_at is not None and run.health_metrics is not None
+            return is_known and not any(isinstance(each, JobMetrics) for each in gc.get_objects())
+
+        try:
+            of = await session.client.jobs.find("run")
+            await first_snapshot(session, of, is_dropped, span=timedelta(hours=1))
+        finally:
+            await session.aclose()
 
 
 async def test_the_newest_metrics_of_many_nodes_are_shown_first_then_all_are_read_in_parts() -> None:

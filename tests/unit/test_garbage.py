@@ -13,7 +13,7 @@ from textual._styles_cache import StylesCache
 from textual.color import Color
 from textual.strip import Strip
 
-from tui.system.garbage import IDLE_S, WORTHWHILE, YOUNG, IdleCollector, collect_only_when_idle
+from tui.system.garbage import IDLE_S, WORTHWHILE, IdleCollector, collect_only_when_idle
 
 
 class Thing:
@@ -68,9 +68,10 @@ def test_shorter_pause_is_enough_the_more_is_new(
 
 
 def test_new_objects_are_too_many_once_they_are_as_many_as_the_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    searches, collected, seen = iter([2 * WORTHWHILE, 99, 100]), list[int](), list[int]()
+    searches, collected, seen = iter([2 * WORTHWHILE, 119, 120]), list[int](), list[int]()
+    times = iter([0.0, 0.4, 1.0, 1.4])
     monkeypatch.setattr(gc, "get_count", lambda: (0, 0, next(searches)))
-    monkeypatch.setattr(gc, "get_objects", lambda: range(100 * YOUNG))
+    monkeypatch.setattr("tui.system.garbage.thread_time", lambda: next(times))
     monkeypatch.setattr(gc, "collect", lambda: collected.append(1))
     monkeypatch.setattr(gc, "freeze", lambda: None)
     collector = IdleCollector()
@@ -86,6 +87,13 @@ def test_new_garbage_is_collected_at_any_time() -> None:
     made = [[] for _ in range(9_000)]
     assert made
     assert alive() is None
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_objects_that_are_gone_a_moment_later_are_not_new() -> None:
+    for _ in range(100):
+        assert [[] for _ in range(3_000)]
+    assert gc.get_count()[1:] == (0, 0)
 
 
 @pytest.mark.usefixtures("by_hand")

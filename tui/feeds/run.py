@@ -352,6 +352,7 @@ class RunMetrics:
         )
         async for answer in stream:
             self.snapshot = await asyncio.to_thread(fold.fold, answer, step_s)
+            del answer  # of many nodes, a hundred thousand objects for the garbage collector until the next
             self._watcher.note_clock(self.snapshot, self.snapshot.step_s)
             self._watcher.change(metrics_at=self._clock.now())
             self._take()

@@ -1,5 +1,6 @@
 """The log model holds what it is given, in order, and keeps the reader's place through everything."""
 
+import gc
 from dataclasses import replace
 
 from hypothesis import settings, strategies as st
@@ -9,6 +10,7 @@ from log_lines import START_NS, line, lines
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.levels import RANKS, level_rank
 from tui.analysis.logs.pattern import LogPattern
+from tui.widgets.log_view.folds import FoldDetector
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.model import LogModel, ScrollPosition
 from tui.widgets.log_view.options import LogOptions
@@ -307,6 +309,19 @@ def test_progress_bar_stays_one_row_between_many_different_lines() -> None:
     model.store.append([line(number, text) for number, text in enumerate(texts)])
     finish(model)
     assert sum("epochs" in str(model.store.entry(model.rows.key(row))) for row in range(len(model))) == 1
+
+
+def test_open_folds_are_remembered_for_the_last_block_only() -> None:
+    def detectors() -> int:
+        return sum(isinstance(each, FoldDetector) for each in gc.get_objects())
+
+    before, model = detectors(), LogModel(LogStore(100_000))
+    page = model.store.block_lines - 1  # two of them are more than a block
+    for first in reversed(range(0, 4 * page, page)):
+        model.store.prepend(lines(first, first + page))
+        finish(model)
+    assert len(model.store.blocks) == 4
+    assert detectors() - before == 1
 
 
 def test_a_text_that_begins_with_a_sign_is_found_on_every_line_that_has_it() -> None:

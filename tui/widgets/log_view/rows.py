@@ -89,9 +89,10 @@ class BlockRows:
             if detector is None or not appended:
                 detector = FoldDetector(view.options, self.folds)
             if appended or self._serials is None:
-                # Nothing is appended to a full block. Kept for all blocks, what detectors remember made the
-                # garbage collector stall the screen for 60 ms at a million lines.
-                self._detector = None if len(block) >= view.store.block_lines else detector
+                # Nothing is appended to a full block, or to one before the last. Kept for all blocks, what
+                # detectors remember made the garbage collector stall the screen for 60 ms at a million lines.
+                is_open = len(block) < view.store.block_lines and block is view.store.blocks[-1]
+                self._detector = detector if is_open else None
             for begin in range(0, len(new), _PIECE_LINES):
                 if begin:
                     yield
