@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from api_client.models import JobStatus
 from api_client.models.logs import NS_PER_S
@@ -133,7 +133,7 @@ class Watched:
         begun = list(losses.times[(first := bisect_left(losses.times, self.attempt_since)) : first + 1])
         first = bisect_left(marks.times, self.attempt_since)
         pairs = zip(marks.times[first:], marks.values[first:], strict=True)
-        begun += [time for time, step in pairs if step != marks.values[first]][:1]
+        begun += islice((time for time, step in pairs if step != marks.values[first]), 1)
         return min(begun, default=None)
 
     @cached_property
