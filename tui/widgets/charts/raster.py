@@ -7,8 +7,9 @@ dotted to tell it from a line on terminals without color.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from statistics import median
 
 from tui.analysis.series import Series, logarithmic, smoothed
@@ -108,14 +109,17 @@ class Canvas:
         Of two lines that coincide, both are seen then; one so short that it never has a turn is on top.
         """
         cells = {role: braille.cells(bits, self.rows) for role, bits in lines.items()}
+        characters, roles = self.characters, self.roles
         sharing: dict[tuple[int, int], list[tuple[str, Role]]] = {}
         for role, drawn in cells.items():
             for row, column, character in drawn:
-                sharing.setdefault((row, column), []).append((character, role))
-        for (row, column), sharers in sharing.items():
+                if (other := roles[row][column]) in lines:
+                    sharers = sharing.setdefault((row, column), [(characters[row][column], other)])
+                    sharers.append((character, role))
+                characters[row][column], roles[row][column] = character, role
+        for (row, column), sharers in sharing.items() if take_turns else ():
             # turns are two cells long, so that the colors are told apart
-            turn = column // 2 % len(sharers) if take_turns else -1
-            self.characters[row][column], self.roles[row][column] = sharers[turn]
+            characters[row][column], roles[row][column] = sharers[column // 2 % len(sharers)]
         for role, bits in lines.items() if take_turns else ():
             if not any(self.roles[row][column] == role for row, column, _ in cells[role]):
                 self.draw(role, bits)
@@ -204,19 +208,15 @@ def _band_and_median(series: Sequence[Sequence[Span]]) -> tuple[list[Span], list
     A column without a sample of a series takes part in the band only through the others; columns without
     any are joined unless all series have a gap there.
     """
-    columns: dict[int, tuple[list[float], list[float], list[float], bool]] = {}
-    for spans in series:
-        for column, low, high, _, _, joined in spans:
-            lows, highs, middles, was_joined = columns.setdefault(column, ([], [], [], False))
-            lows.append(low)
-            highs.append(high)
-            middles.append((low + high) / 2)
-            columns[column] = (lows, highs, middles, was_joined or joined)
+    columns: defaultdict[int, list[Span]] = defaultdict(list)
+    for span in chain.from_iterable(series):
+        columns[span[0]].append(span)
     band: list[Span] = []
     middle: list[Span] = []
     for column in sorted(columns):
-        lows, highs, middles, joined = columns[column]
-        low, high, value = min(lows), max(highs), median(middles)
+        _, lows, highs, _, _, joins = zip(*columns[column], strict=True)
+        low, high, joined = min(lows), max(highs), any(joins)
+        value = median([(low + high) / 2 for low, high in zip(lows, highs, strict=True)])
         band.append((column, low, high, low, high, joined))
         middle.append((column, value, value, value, value, joined))
     return band, middle
