@@ -251,7 +251,6 @@ class HomeScreen(AppScreen):
         snapshot = self.snapshot
         if snapshot is not None:
             project_id = self._projects.cursor_key or ALL_PROJECTS
-            self._jobs.sort_mark = self.sort
             jobs = (
                 [without_snoozed(row, self.snoozed) for row in snapshot.jobs]
                 if self.snoozed
@@ -268,6 +267,8 @@ class HomeScreen(AppScreen):
                 marked = frozenset(self.marked)
                 rows = tuple(replace(row, marked=True) if row.id in marked else row for row in rows)
             self._jobs.stays_on_top = by_need = self.sort == FIRST_SORT
+            # the groups say this order, which no title of a column does
+            self._jobs.sort_mark = None if by_need else self.sort
             self._jobs.headings_of = group_headings if by_need else lambda _rows: ()
             self._jobs.set_rows(rows)
         self._show_header()
