@@ -62,7 +62,7 @@ def _pace(item: Transfer) -> Sequence[Span]:
 
 
 TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
-    Column("title", "download", lambda item: [(item.title, "strong")], width=18, flex=2, keep=10),
+    Column("title", "download", lambda item: [(item.title, "strong")], width=18, flex=2, most=64, keep=10),
     Column("state", "", lambda item: _state(STATE_VIEWS[item.state]), width=11, keep=9),
     Column("progress", "", lambda item: _progress(item.fraction), width=BAR_CELLS + 6, keep=8),
     Column(
@@ -89,7 +89,7 @@ def _remark(file: FileProgress) -> list[Span]:
 
 
 FILE_COLUMNS: tuple[Column[FileProgress], ...] = (
-    Column("name", "file", _file_name, width=20, flex=3, keep=10),
+    Column("name", "file", _file_name, width=20, flex=3, most=64, keep=10),
     Column("state", "", lambda file: _state(FILE_STATE_VIEWS[file.state]), width=11, keep=9),
     Column(
         "progress",
