@@ -18,11 +18,13 @@ from support.dashboard import Dashboard, job_view, opened, pressed, settle, text
 from support.sick_runs import sick_log, sick_run
 from support.waiting import until
 from support.worlds import ONE_O_CLOCK, job_metrics, run
-from tui.screens.charts.builder import reach
+from tui.analysis.series import Series
+from tui.screens.charts.builder import ChartData, is_flat, reach
 from tui.screens.charts.grid import ChartGrid
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.widgets.charts.line_chart import LineChart
+from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.gpu_matrix import GpuMatrix
 from tui.widgets.tones import SERIES
 
@@ -409,3 +411,25 @@ async def test_many_nodes_and_their_chart_have_their_place_at_the_first_layout()
         await settle(pilot)
         text = text_of(app)
         assert "low 58% node-2" in text and "GPU use  ━ node-2 58%" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "flat"),
+    [
+        ((1.0,) * 11, {"y_min": 0.0}, True),
+        ((0.0, 0.5, *(1.0,) * 9), {"y_min": 0.0}, True),
+        ((*(1.0,) * 9, 1.5, 1.0), {"y_min": 0.0}, False),
+        ((*(1.0,) * 10, 1.01), {"least_range": 0.25}, True),
+        ((*(1.0,) * 10, 1.01), {}, False),
+        ((1.0,) * 11, {}, True),
+    ],
+)
+def test_chart_is_flat_if_nothing_moved_since_the_start(
+    values: tuple[float, ...], options: dict[str, float], flat: bool
+) -> None:
+    spec = ChartSpec(start=0.0, end=10.0, **options)  # type: ignore[arg-type]
+    one = Series("node-0", tuple(map(float, range(11))), values)
+    other = replace(one, name="node-1", values=tuple(value / 2 for value in values))
+    assert is_flat(ChartData("id", (one,), spec)) is flat
+    assert not is_flat(ChartData("id", (one, other), spec)), "nodes differ"
+    assert not is_flat(ChartData("id", (one,), spec, keeps_place=True))

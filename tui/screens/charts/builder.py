@@ -32,6 +32,8 @@ class ChartData:
     unit: str = ""
     finish: Callable[[ChartData], ChartData] | None = None
     """The work left before the chart is drawn; too slow for the many charts that are not shown."""
+    keeps_place: bool = False
+    """True for what a run is judged by and for pinned charts, which stay first even if they are flat."""
 
     @property
     def finished(self) -> ChartData:
@@ -62,15 +64,20 @@ METRIC = "metric/"
 
 FLAT_SHARE = 0.02
 """An amount that moves by less than this share of itself is flat."""
+STARTUP_SHARE = 0.2
+"""What moves only in the first part of the time range, as everything does while a run starts, is flat."""
 
 
 def is_flat(chart: ChartData) -> bool:
-    """Return True for memory, disk and the like, drawn from zero, while none of its series moves."""
-    if chart.unit != "bytes":
-        return False
-    start, end = chart.spec.start, chart.spec.end
-    ranges = [extent((one,), start, end) for one in chart.series if one.name not in chart.spec.hidden]
-    return all(found is None or found[1] - found[0] <= FLAT_SHARE * abs(found[1]) for found in ranges)
+    """Return True if its title says all: nothing in it moves, and no node differs from the others.
+
+    Of a curve whose axis fits it, such as a loss, a small move matters; it is flat only if it has one value.
+    """
+    spec = chart.spec
+    begin = spec.start + STARTUP_SHARE * (spec.end - spec.start)
+    found = extent((one for one in chart.series if one.name not in spec.hidden), begin, spec.end)
+    share = FLAT_SHARE if spec.least_range or spec.y_min is not None else 0.0
+    return not chart.keeps_place and (found is None or found[1] - found[0] <= share * abs(found[1]))
 
 
 def visible_part(chart: ChartData) -> ChartData:
@@ -149,6 +156,7 @@ def run_charts(run: RunSnapshot, view: ChartView) -> list[ChartData]:
     machines = [_banded(chart, view) for chart in _machine_charts(run, spec, view.node)]
     charts = [*curves[:1], *machines[:2], *curves[1:], *machines[2:], *metrics]
     firsts = _first_charts(run.progress, view)
+    charts = [replace(chart, keeps_place=chart.id in firsts) for chart in charts]
     return sorted(charts, key=lambda chart: firsts.get(chart.id, len(firsts)))
 
 
