@@ -5,7 +5,7 @@ Parts that do not fit are dropped in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from math import isinf, log10
 
@@ -49,8 +49,8 @@ def _value_formats(values: Sequence[float], spec: ChartSpec) -> Iterable[Label]:
 def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
     """Return the x axis: a rule, with the labels of its ticks and the marks of events on it.
 
-    No label covers a mark, unless checkpoints would leave less than half of the labels; the time at the
-    cursor may.
+    No label covers a mark, but the time at the cursor may. Checkpoints that would leave less than half of
+    the labels are left out, all of them: a few of many would look like all.
     """
     cells = width - margin
     grid = braille.Grid.over(spec.start, spec.end, cells * braille.DOTS_PER_CELL_X)
@@ -59,24 +59,38 @@ def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
     ticks = time_ticks(
         spec.start, spec.end, cells, axis=spec.x_axis, end_label=spec.end_label, origin=spec.origin
     )
-    marks = _marks_by_cell(spec.marks, grid, cells)
-    few = 2 * sum(mark.tone == "good" for mark in marks.values()) <= len(ticks)
-    taken = {margin + column for column, mark in marks.items() if few or mark.tone != "good"}
-    for column, mark in marks.items():
-        canvas.write(0, margin + column, mark.sign, f"mark-{mark.tone}")
+    read, first = "", 0
     if spec.cursor is not None and spec.start <= spec.cursor <= spec.end:
-        text = place_label(spec.cursor, spec.x_axis, origin=spec.origin)
-        begin = _begin(spec.cursor, text, spec, width, margin)
-        taken |= {*range(begin, begin + len(text))}
-        canvas.write(0, begin, text, "cursor")
-    limit = width
-    for moment, text in reversed(ticks):  # right to left, so that the newest label is never crowded out
-        begin = _begin(moment, text, spec, width, margin)
-        end = begin + len(text)
-        if begin > margin and end <= limit and taken.isdisjoint(range(begin - 1, end + 1)):
-            limit = begin - 1
-            canvas.write(0, begin - 1, f" {text} "[: width - begin + 1], "axis")
+        read = place_label(spec.cursor, spec.x_axis, origin=spec.origin)
+        first = _begin(spec.cursor, read, spec, width, margin)
+    covered = {*range(first, first + len(read))}
+    marks = {margin + column: mark for column, mark in _marks_by_cell(spec.marks, grid, cells).items()}
+    centered = [(_begin(moment, text, spec, width, margin), text) for moment, text in ticks]
+    labels = _uncovered(centered, covered | marks.keys(), width, margin)
+    if 2 * len(labels) < len(ticks):
+        marks = {column: mark for column, mark in marks.items() if mark.tone != "good"}
+        labels = _uncovered(centered, covered | marks.keys(), width, margin)
+    for column, mark in marks.items():
+        canvas.write(0, column, mark.sign, f"mark-{mark.tone}")
+    for begin, text in labels:
+        canvas.write(0, begin - 1, f" {text} "[: width - begin + 1], "axis")
+    canvas.write(0, first, read, "cursor")
     return canvas.lines()[0]
+
+
+def _uncovered(
+    labels: Sequence[tuple[int, str]], taken: Set[int], width: int, margin: int
+) -> list[tuple[int, str]]:
+    """Return the labels that have room, at their place or beside the mark there, the newest first."""
+    limit, fitting = width, []
+    for centered, text in reversed(labels):  # the newest label is never crowded out
+        for begin in (centered, centered + len(text) // 2 + 2):
+            end = begin + len(text)
+            if begin > margin and end <= limit and taken.isdisjoint(range(begin - 1, end + 1)):
+                limit = begin - 1
+                fitting.append((begin, text))
+                break
+    return fitting
 
 
 def _begin(at: float, text: str, spec: ChartSpec, width: int, margin: int) -> int:
