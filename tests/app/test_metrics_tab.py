@@ -433,3 +433,10 @@ def test_chart_is_flat_if_nothing_moved_since_the_start(
     assert is_flat(ChartData("id", (one,), spec)) is flat
     assert not is_flat(ChartData("id", (one, other), spec)), "nodes differ"
     assert not is_flat(ChartData("id", (one,), spec, keeps_place=True))
+
+
+def test_chart_that_is_not_on_its_axis_yet_is_judged_by_all_samples() -> None:
+    by_step = ChartSpec(start=500.0, end=900.0)
+    moving, level = (Series("kl", (1.0, 2.0), values) for values in ((0.1, 0.2), (0.1, 0.1)))
+    assert not is_flat(ChartData("kl", (moving,), by_step, finish=replace))
+    assert is_flat(ChartData("kl", (level,), by_step, finish=replace))

@@ -29,7 +29,6 @@ from tui.analysis.comparison import (
     measures,
     throughput_unit,
 )
-from tui.analysis.progress.metrics import headline_metrics
 from tui.analysis.series import Series
 from tui.feeds.comparison import ComparisonFeed, job_before
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
@@ -69,8 +68,7 @@ class ComparedCharts:
         """Return charts of all measures; only the loss is shown if no run reports it."""
         runs, charts = self._runs, []
         start, end = view.window.bounds(*self.reach)
-        headlines = headline_metrics(found := measures(runs))
-        for measure in found:
+        for measure in measures(runs):
             is_metric = measure not in MEASURES
             metrics = [one.progress.metrics[measure] for one in runs if measure in one.progress.metrics]
             lines = tuple(metrics) if is_metric else self.lines(measure)
@@ -96,8 +94,7 @@ class ComparedCharts:
                 cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
             )
             finish = partial(self._finished, measure) if is_metric else None
-            chart_id, leads = METRIC + measure if is_metric else measure, measure in headlines
-            charts.append(ChartData(chart_id, lines, spec, unit, finish, keeps_place=leads))
+            charts.append(ChartData(METRIC + measure if is_metric else measure, lines, spec, unit, finish))
         return charts
 
     def _finished(self, measure: str, chart: ChartData) -> ChartData:

@@ -28,7 +28,6 @@ from tui.widgets.background import run_in_background
 from tui.widgets.row_table import RowTable
 
 NAME_CELLS = 30
-MAX_NAME_CELLS = 64  # the numbers beside a name are read with it
 SHARE_CELLS = 8
 AT_ONCE_S = 0.008
 """How long a change is waited for, so that what is small is done before the next key."""
@@ -230,7 +229,7 @@ class FileTreeView(RowTable[int]):
 
     def _columns(self) -> tuple[Column[int], ...]:
         return (
-            Column("name", "name", self._name_cell, NAME_CELLS, flex=1, most=MAX_NAME_CELLS, keep=10),
+            Column("name", "name", self._name_cell, NAME_CELLS, flex=1, most=64, keep=10),
             Column("size", "size", self._size_cell, 9, align="right", keep=9),
             Column("share", "share", self._share_cell, SHARE_CELLS, keep=7),
             Column("percent", "", self._percent_cell, 4, align="right", keep=4),

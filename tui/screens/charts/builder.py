@@ -64,8 +64,6 @@ METRIC = "metric/"
 
 FLAT_SHARE = 0.02
 """An amount that moves by less than this share of itself is flat."""
-STARTUP_SHARE = 0.2
-"""What moves only in the first part of the time range, as everything does while a run starts, is flat."""
 
 
 def is_flat(chart: ChartData) -> bool:
@@ -74,10 +72,12 @@ def is_flat(chart: ChartData) -> bool:
     Of a curve whose axis fits it, such as a loss, a small move matters; it is flat only if it has one value.
     """
     spec = chart.spec
-    begin = spec.start + STARTUP_SHARE * (spec.end - spec.start)
-    found = extent((one for one in chart.series if one.name not in spec.hidden), begin, spec.end)
+    begin, end = spec.start + (spec.end - spec.start) / 5, spec.end  # while a run starts, everything moves
+    if chart.finish is not None:
+        begin, end = -inf, inf  # its samples have other times than its axis still
+    values = extent((one for one in chart.series if one.name not in spec.hidden), begin, end)
     share = FLAT_SHARE if spec.least_range or spec.y_min is not None else 0.0
-    return not chart.keeps_place and (found is None or found[1] - found[0] <= share * abs(found[1]))
+    return not chart.keeps_place and (values is None or values[1] - values[0] <= share * abs(values[1]))
 
 
 def visible_part(chart: ChartData) -> ChartData:

@@ -81,15 +81,12 @@ def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
 def _uncovered(
     labels: Sequence[tuple[int, str]], taken: Set[int], width: int, margin: int
 ) -> list[tuple[int, str]]:
-    """Return the labels that have room, at their place or beside the mark there, the newest first."""
     limit, fitting = width, []
-    for centered, text in reversed(labels):  # the newest label is never crowded out
-        for begin in (centered, centered + len(text) // 2 + 2):
-            end = begin + len(text)
-            if begin > margin and end <= limit and taken.isdisjoint(range(begin - 1, end + 1)):
-                limit = begin - 1
-                fitting.append((begin, text))
-                break
+    for begin, text in reversed(labels):  # the newest label is never crowded out
+        end = begin + len(text)
+        if begin > margin and end <= limit and taken.isdisjoint(range(begin - 1, end + 1)):
+            limit = begin - 1
+            fitting.append((begin, text))
     return fitting
 
 
