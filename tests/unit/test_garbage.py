@@ -13,7 +13,7 @@ from textual._styles_cache import StylesCache
 from textual.color import Color
 from textual.strip import Strip
 
-from tui.system.garbage import IDLE_S, WORTHWHILE, IdleCollector, collect_only_when_idle
+from tui.system.garbage import IDLE_S, PAINTED_S, WORTHWHILE, IdleCollector, collect_only_when_idle
 
 
 class Thing:
@@ -52,8 +52,9 @@ def test_old_garbage_is_collected_only_while_nobody_types_and_if_much_is_new(
     [
         (IDLE_S / 3, WORTHWHILE, False),
         (IDLE_S / 2, WORTHWHILE + 1, True),
-        (0.0, 2 * WORTHWHILE - 1, False),
-        (0.0, 2 * WORTHWHILE, True),
+        (PAINTED_S, 2 * WORTHWHILE - 1, True),
+        (PAINTED_S / 2, 4 * WORTHWHILE - 1, False),
+        (0.0, 4 * WORTHWHILE, True),
     ],
 )
 def test_shorter_pause_is_enough_the_more_is_new(
@@ -68,7 +69,7 @@ def test_shorter_pause_is_enough_the_more_is_new(
 
 
 def test_new_objects_are_too_many_once_they_are_as_many_as_the_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    searches, collected, seen = iter([2 * WORTHWHILE, 119, 120]), list[int](), list[int]()
+    searches, collected, seen = iter([2 * WORTHWHILE, 80, 120]), list[int](), list[int]()
     times = iter([0.0, 0.4, 1.0, 1.4])
     monkeypatch.setattr(gc, "get_count", lambda: (0, 0, next(searches)))
     monkeypatch.setattr("tui.system.garbage.thread_time", lambda: next(times))
@@ -76,7 +77,7 @@ def test_new_objects_are_too_many_once_they_are_as_many_as_the_old(monkeypatch: 
     monkeypatch.setattr(gc, "freeze", lambda: None)
     collector = IdleCollector()
     for _ in range(3):
-        collector.collect_if_idle(0.0)
+        collector.collect_if_idle(PAINTED_S)
         seen.append(len(collected))
     assert seen == [1, 1, 2]
 

@@ -3,10 +3,11 @@
 With a recording of 64 nodes in memory, a search of all its 1.2 million objects for garbage takes 160 ms:
 longer than a key may. Python makes one whenever many objects were made, which is while the user works: 66
 times while somebody went to 60 moments of that recording. Here all are searched only while nobody types for
-a second, as happens to all who read what they see, or for less the more is new, down to no pause once as
-much is new as was there: where a key comes every 0.7 s, the screens that were left would else fill 60 MiB a
-minute. A search takes as long as what it visits, so waiting longer would make the pause longer, too. What
-the first one leaves is not visited again: Home and what it knows, or a whole recording.
+a second, as happens to all who read what they see, or for less the more is new, down to the time in which a
+key's picture is painted once as much is new as was there: where a key comes every 0.7 s, the screens that
+were left would else fill 60 MiB a minute. A search takes as long as what it visits, so waiting longer would
+make the pause longer, too. What the first one leaves is not visited again: Home and what it knows, or a
+whole recording.
 
 The memory of what is gone goes back to the system then: after an hour of wandering over jobs, 46 of 213 MiB.
 """
@@ -22,9 +23,10 @@ from typing import Any
 import textual.strip
 from textual._styles_cache import StylesCache
 
-LOOK_EVERY_S = 2.0
+LOOK_EVERY_S = 0.5
 """Asking whether it is time takes a microsecond; looking seldom misses most pauses between keys."""
-IDLE_S = 1.0
+IDLE_S, PAINTED_S = 1.0, 0.25
+"""Nobody types, and what a key has changed is painted, once it is so long ago."""
 FIRST, WORTHWHILE = 3, 20
 """Searches of younger objects that make the first search of all and each later one worthwhile."""
 
@@ -79,8 +81,9 @@ class IdleCollector:
     def collect_if_idle(self, unused_s: float) -> None:
         """Search all objects if many are new and the last key is long enough ago (``unused_s``)."""
         searches = gc.get_count()[2]
+        part = searches / self._too_many
         # Nobody types for as long as 20 searches take: three seconds in a large recording.
-        pause_s = max(IDLE_S, 20 * self._took_s) * (1 - searches / self._too_many)
+        pause_s = max(PAINTED_S, max(IDLE_S, 20 * self._took_s) * (1 - part)) if part < 2 else 0.0
         if searches >= self._worthwhile and unused_s >= pause_s:
             began_s = thread_time()
             gc.collect()
