@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextvars import Context
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -36,8 +37,12 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that many seconds without blocking the event loop."""
-        await asyncio.sleep(seconds)
+        """Wait that many seconds without blocking the event loop.
+
+        A task of its own, because asyncio keeps a canceled timer until its time with all that its context
+        refers to, such as the feed and the log of a screen that was left.
+        """
+        await asyncio.create_task(asyncio.sleep(seconds), context=Context())
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
