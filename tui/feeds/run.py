@@ -97,7 +97,7 @@ class RunFeed:
                 tasks.create_task(self._check_health())
                 tasks.create_task(self._retry_forever(self._watch_status, STATUS))
                 tasks.create_task(self._retry_forever(self._log.read, LOG))
-                tasks.create_task(self._follow_metrics())
+                tasks.create_task(self._follow_metrics(tasks))
                 tasks.create_task(self._retry_forever(self._poll_health_metrics))
                 tasks.create_task(self._retry_forever(self._poll_checkpoints, CHECKPOINTS))
                 tasks.create_task(self._retry_forever(self._poll_cost))
@@ -257,15 +257,15 @@ class RunFeed:
             while clock.now() == at:
                 await clock.sleep(RECORDED_INTERVAL_S)
 
-    async def _follow_metrics(self) -> None:
+    async def _follow_metrics(self, tasks: asyncio.TaskGroup) -> None:
         """Follow the metrics; restart for a new time range, keeping the old data until new data arrives."""
         if self._watcher.snapshot.metrics_at is not None:
             await self._moment_read.wait()  # those that are known may have fewer samples
         while True:
-            async with asyncio.TaskGroup() as tasks:
-                following = tasks.create_task(self._retry_forever(self._metrics.follow, METRICS))
-                await self._reread(REREAD_S)
-                following.cancel()
+            # A canceled group within the group would be garbage that only a search finds, with all samples.
+            following = tasks.create_task(self._retry_forever(self._metrics.follow, METRICS))
+            await self._reread(REREAD_S)
+            following.cancel()
 
     async def _poll_health_metrics(self) -> None:
         if self._read_recorded is not None:
