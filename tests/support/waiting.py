@@ -22,7 +22,8 @@ async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
     give_up = loop.time() + PATIENCE_S
     while not condition():
         assert loop.time() < give_up, text_of(pilot.app)  # type: ignore[arg-type]
-        await pilot.pause(POLL_EVERY_S)
+        await asyncio.sleep(POLL_EVERY_S)  # not a pause: it has every widget answer
+        pilot.app.screen._on_timer_update()
 
 
 async def to_screen(pilot: Pilot[Any], screen: type[Screen[Any]], *keys: str) -> None:
