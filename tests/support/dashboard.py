@@ -133,15 +133,14 @@ class Pictures:
     """Counts what dashboards draw: a picture that would not be drawn again need not be compared."""
 
     drawn = 0
-    seen_by_tests_only = False
-    """A test sees what ``text_of`` draws, and no terminal shows the rest: a quarter of the tests' time."""
 
 
 render_update = Compositor.render_update
 
 
 def noted(compositor: Compositor, full: bool = False, **options: Any) -> Any:
-    if full or not Pictures.seen_by_tests_only:
+    """Draw nothing but whole pictures: no terminal shows a change, and ``text_of`` draws what a test sees."""
+    if full:
         picture = render_update(compositor, full, **options)
         Pictures.drawn += picture is not None
         return picture
@@ -183,13 +182,9 @@ async def settle(pilot: Pilot[Any]) -> None:
 async def opened(
     app: Dashboard, size: tuple[int, int] = (80, 24), **options: Any
 ) -> AsyncIterator[Pilot[Any]]:
-    Pictures.seen_by_tests_only = True
-    try:
-        async with app.run_test(size=size, **options) as pilot:
-            await settle(pilot)
-            yield pilot
-    finally:
-        Pictures.seen_by_tests_only = False
+    async with app.run_test(size=size, **options) as pilot:
+        await settle(pilot)
+        yield pilot
 
 
 async def pressed(pilot: Pilot[Any], *keys: str) -> str:
