@@ -28,7 +28,6 @@ def by_hand() -> Iterator[None]:
     collect_only_when_idle()
     yield
     gc.set_threshold(*threshold)
-    gc.unfreeze()
 
 
 @pytest.mark.usefixtures("by_hand")
