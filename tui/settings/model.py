@@ -48,6 +48,16 @@ TimeMode = Literal["clock", "utc", "relative", "elapsed", "off"]
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
+class Limits:
+    """Bounds of a value by pydantic's names: ``Limits(ge=1)`` is its ``Field(ge=1)`` without an import."""
+
+    def __init__(self, **bounds: float) -> None:
+        self._bounds = bounds
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        return handler(source) | self._bounds
+
+
 class Rule:
     """What a value of the right type must be, too: ``problem`` returns why it is not, empty if it is."""
 
@@ -64,16 +74,7 @@ class Rule:
         return {"type": "function-after", "function": function, "schema": handler(source)}
 
 
-def between(least: float, most: float) -> Rule:
-    return Rule(lambda value: "" if least <= value <= most else f"must be {least:,g} to {most:,g}")
-
-
-def sized(least: int, most: int, what: str) -> Rule:
-    return Rule(lambda value: "" if least <= len(value) <= most else f"must have {least} to {most:,} {what}")
-
-
-Seconds = Annotated[float, between(1, 3600)]
-Price = Annotated[float, Rule(lambda usd: "" if usd >= 0 else "must be 0 or greater")]
+Seconds = Annotated[float, Limits(ge=1.0, le=3600.0)]
 
 
 def _command_problem(command: list[str]) -> str:
@@ -154,7 +155,7 @@ class NotificationSettings:
     job_end: bool = True
     """Notify when a job completes, fails or is stopped, regardless of `min_severity`."""
 
-    snooze_minutes: Annotated[float, between(0.1, 10_080)] = 30.0
+    snooze_minutes: Annotated[float, Limits(gt=0, le=10_080)] = 30.0
     """How long `z` snoozes alerts."""
 
     command: Annotated[list[str], Rule(_command_problem)] = field(default_factory=list)
@@ -186,7 +187,7 @@ class LogSettings:
     min_level: Level | None = None
     """Minimum level of lines to show; if unset, all."""
 
-    max_lines_in_memory: Annotated[int, between(1_000, 5_000_000)] = 1_000_000
+    max_lines_in_memory: Annotated[int, Limits(ge=1_000, le=5_000_000)] = 1_000_000
     """Lines of a log to keep in memory, about 150 bytes each. Beyond, a mark replaces the oldest."""
 
     collapse_progress: bool = True
@@ -200,10 +201,10 @@ class LogSettings:
 class PatternSettings:
     """A pattern that reads the progress of an unknown trainer; one `[[patterns]]` table each."""
 
-    name: Annotated[str, sized(1, 80, "characters")]
+    name: Annotated[str, Limits(min_length=1, max_length=80)]
     """Name of the pattern."""
 
-    regex: Annotated[str, sized(1, 2_000, "characters"), Rule(_regex_problem)]
+    regex: Annotated[str, Limits(min_length=1, max_length=2_000), Rule(_regex_problem)]
     """Regular expression to search for in every line. Its named groups are the values: `(?P<step>\\d+)`, and
     `total`, `epoch`, `epochs`, `loss`, `eval_loss`, `lr`, `grad_norm`, `tokens_per_s`, `samples_per_s`,
     `step_time_s`, `step_time_ms`, `rank`, `checkpoint`."""
@@ -213,7 +214,7 @@ class PatternSettings:
 class DemoSettings:
     """Defaults of `bt-tui demo`."""
 
-    speed: Annotated[float, between(0.1, 1000)] = 1.0
+    speed: Annotated[float, Limits(ge=0.1, le=1000.0)] = 1.0
     """Speed of the simulated jobs, as a multiple of real time."""
 
 
@@ -237,11 +238,11 @@ class Configuration:
     """Custom keys by action id, as in `job.stop_job = "ctrl+k"`. Separate several keys with commas.
     docs/keys.md lists the ids."""
 
-    prices: dict[str, Price] = field(default_factory=dict)
+    prices: dict[str, Annotated[float, Limits(ge=0)]] = field(default_factory=dict)
     """Your price of a node in US dollars per minute, by instance type id or name, as in `"H100:8x80" = 0.65`.
     It overrides the list price."""
 
-    patterns: Annotated[list[PatternSettings], sized(0, 50, "patterns")] = field(default_factory=list)
+    patterns: Annotated[list[PatternSettings], Limits(max_length=50)] = field(default_factory=list)
     """Custom patterns that read progress from log lines."""
 
     demo: DemoSettings = DemoSettings()

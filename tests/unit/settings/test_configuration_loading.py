@@ -83,7 +83,7 @@ PATTERN = "[[patterns]]\nname = 'a'\nregex = '(?P<loss>x)'\n"
         ("# hello\n\nredonly = true\n", 3, "did you mean readonly?"),
         ("[theme]\nname = 'bt-drak'\n", 2, "did you mean bt-dark?"),
         ("[refresh]\nfleet_s = 'often'\n", 2, "refresh.fleet_s: must be a number"),
-        ("[refresh]\n\n\nfleet_s = 0\n", 4, "must be 1 to 3,600"),
+        ("[refresh]\n\n\nfleet_s = 0\n", 4, "greater than or equal to 1"),
         ("readonly = 1\n", 1, "readonly: must be true or false"),
         ("[logs]\nwrap = true\nfleet_s = 3\n", 3, "it belongs in [refresh]"),
         ("[health]\nstall_after_s = 0\n", 2, "must be greater than 0"),
