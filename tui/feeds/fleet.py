@@ -96,7 +96,7 @@ class FleetFeed:
     async def run(self) -> None:
         if self._session.connection.recorded is not None:
             await self._watched.wait()  # nothing alerts of what is over
-        await self._session.connect()
+        await self._session.import_client()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._throttle.run())
             tasks.create_task(self._poll_job_list())

@@ -71,7 +71,7 @@ class Session:
 
     @cached_property
     def client(self) -> TrainingClient:
-        """The client. Before the first use, ``connect`` imports it without blocking the screen."""
+        """The client. ``import_client`` imports it before, without blocking the screen."""
         from api_client.client import TrainingClient
 
         return TrainingClient(
@@ -83,7 +83,7 @@ class Session:
             read_only_by=self._read_only_by,
         )
 
-    async def connect(self) -> None:
+    async def import_client(self) -> None:
         await asyncio.to_thread(import_module, "api_client.client")
 
     @property

@@ -37,6 +37,8 @@ class State:
 
 def restored(kind: Any, stored: Any) -> Any:
     """Return the stored JSON as a value of the type. Raises ValueError if it is none."""
+    if kind is Any:
+        return stored
     origin, parts = get_origin(kind), get_args(kind)
     if isinstance(kind, type) and is_dataclass(kind) and isinstance(stored, dict):
         values = {}
@@ -45,17 +47,19 @@ def restored(kind: Any, stored: Any) -> Any:
                 values[name] = restored(part, stored[name])
         return kind(**values)
     if origin is UnionType:
-        fits = (part for part in parts if isinstance(stored, dict if is_dataclass(part) else part))
-        return restored(next(fits, None), stored)
+        for part in parts:
+            with suppress(ValueError):
+                return restored(part, stored)
     if origin is dict and isinstance(stored, dict):
-        return {key: restored(parts[1], value) for key, value in stored.items()}
+        return {restored(parts[0], key): restored(parts[1], value) for key, value in stored.items()}
     if origin is list and isinstance(stored, list):
         return [restored(parts[0], value) for value in stored]
     if origin is tuple and isinstance(stored, list):
         return tuple(restored(part, value) for part, value in zip(parts, stored, strict=True))
-    if kind is Any or type(stored) is kind or (kind is float and type(stored) is int):
-        return stored
-    raise ValueError(f"not {kind}")
+    if type(stored) is not kind and (kind, type(stored)) != (float, int):
+        raise ValueError(f"not {kind}")
+    json.dumps(stored, allow_nan=False, ensure_ascii=False).encode()  # neither NaN nor half a character
+    return stored
 
 
 @dataclass(frozen=True)
@@ -142,9 +146,7 @@ def change_state(
 
 def _parsed(content: bytes, kind: type[StateT]) -> StateT:
     try:
-        stored = json.loads(content)
-        json.dumps(stored, allow_nan=False, ensure_ascii=False).encode()  # refuse what is no text or number
-        state: StateT = restored(kind, stored)
+        state: StateT = restored(kind, json.loads(content))
     except (ValueError, RecursionError):
         return kind()
     return state

@@ -108,7 +108,8 @@ def test_absurd_file_is_replaced_at_the_next_save(file: Path, spoil: Callable[[P
 
 def test_wrong_field_leaves_the_others_in_force(file: Path) -> None:
     file.parent.mkdir()
-    file.write_text('{"home": {"sort": [1], "filter": "llama"}, "tips": {"home.filter": "1"}, "job": 3}')
+    tables = '"tips": {"home.filter": NaN}, "job": 3, "theme": {"name": "\\ud800"}, "teams": {"\\ud800": ""}'
+    file.write_text(f'{{"home": {{"sort": [1], "filter": "llama"}}, {tables}}}')
     assert Memory(file).state == DashboardState(home=HomeState(filter="llama"))
 
 
