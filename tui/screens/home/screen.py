@@ -48,7 +48,7 @@ from tui.tables.fleet import (
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
 from tui.widgets.background import run_in_background
-from tui.widgets.charts.spec import small_curve
+from tui.widgets.charts.braille import small_curve
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import FACT, StatusLine
 from tui.widgets.text_panel import WrappedText

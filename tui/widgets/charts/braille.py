@@ -10,7 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import floor
+from functools import lru_cache
+from math import floor, isfinite
 
 from tui.analysis.series import Series
 
@@ -202,3 +203,20 @@ def cells(bits: dict[int, int], cell_rows: int) -> list[Cell]:
             if code:
                 append((bottom_row - row, cell_column, table[code]))
     return cells_drawn
+
+
+@lru_cache(maxsize=256)
+def small_curve(values: tuple[float | None, ...], width: int) -> str:
+    """Return the values as a line of braille dots in one row of ``width`` cells, scaled to their range."""
+    # The first eighth may leave the range: losses fall steeply at first.
+    settled = values[len(values) // 8 :] or values
+    known = [value for value in settled if value is not None and isfinite(value)]
+    points = [(float(place), value) for place, value in enumerate(values) if value is not None]
+    series = Series("", tuple(place for place, _ in points), tuple(value for _, value in points))
+    columns = width * DOTS_PER_CELL_X
+    spans = reduce_to_spans(series, Grid(0, columns, columns / max(1, len(values))))
+    bits = dot_columns(spans, columns, DOTS_PER_CELL_Y, min(known, default=0.0), max(known, default=0.0))
+    row = [" "] * width
+    for _, column, character in cells(bits, 1):
+        row[column] = character
+    return "".join(row)

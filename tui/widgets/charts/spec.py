@@ -1,42 +1,15 @@
-"""Description of a chart: lines, marks, axes and cursor. Also small curves of one row."""
+"""Description of a chart: lines, marks, axes and cursor."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from math import isfinite
 from typing import Literal
 
 from tui.analysis.series import Series, extent, latest
 from tui.text.units import number
-from tui.widgets.charts.braille import (
-    DOTS_PER_CELL_X,
-    DOTS_PER_CELL_Y,
-    Grid,
-    cells as braille_cells,
-    dot_columns,
-    reduce_to_spans,
-)
 from tui.widgets.charts.ticks import XAxis
-
-
-@lru_cache(maxsize=256)
-def small_curve(values: tuple[float | None, ...], cells: int) -> str:
-    """Return the values as a line of braille dots in one row of ``cells``, scaled to their range."""
-    # The first eighth may leave the range: losses fall steeply at first.
-    settled = values[len(values) // 8 :] or values
-    known = [value for value in settled if value is not None and isfinite(value)]
-    points = [(float(place), value) for place, value in enumerate(values) if value is not None]
-    series = Series("", tuple(place for place, _ in points), tuple(value for _, value in points))
-    columns = cells * DOTS_PER_CELL_X
-    spans = reduce_to_spans(series, Grid(0, columns, columns / max(1, len(values))))
-    bits = dot_columns(spans, columns, DOTS_PER_CELL_Y, min(known, default=0.0), max(known, default=0.0))
-    row = [" "] * cells
-    for _, column, character in braille_cells(bits, 1):
-        row[column] = character
-    return "".join(row)
 
 
 @dataclass(frozen=True, slots=True)
