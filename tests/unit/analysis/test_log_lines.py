@@ -118,10 +118,6 @@ TOGETHER = {
         [line for n in (1, 2) for line in (f"Epoch {n} finished.", f"Train: Accuracy: 0.9, loss: 0.{n}")],
         [{"epoch": 1.0}, {"loss": 0.1}, {"epoch": 2.0}, {"loss": 0.2}],
     ),
-    "a save without a name before a training": (
-        ["Saving the latest model (epoch 12)", CLEAR],
-        [{"checkpoint": ""}, {"step": 1}],
-    ),
     "sentences of named numbers": (
         [f"[INFO] Ball. Step: {n}000. Time Elapsed: 3.1 s. Mean Reward: 0.{n}. Training." for n in (1, 2, 3)],
         [{"step": 1000}, {"step": 2000}, {"step": 3000}],

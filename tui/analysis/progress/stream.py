@@ -98,8 +98,8 @@ class Stream:
 
     def is_ordered(self) -> bool:
         """Return False if what the lines count comes in no order, so that no trainer printed them."""
-        counted = self.counts.get(NAMED), self.fields.get("epoch without step")
-        return all(points is None or is_ordered(points) for points in counted)
+        points = self.counts.get(NAMED) if self.counts else self.fields.get("epoch without step")
+        return points is None or is_ordered(points)
 
     def printed_speed(self) -> float | None:
         """Return the speed (steps/s) of the newest step time that a line or a bar gives."""

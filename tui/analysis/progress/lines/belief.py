@@ -125,13 +125,12 @@ class Belief:
         """Return a save beside a training's lines, or beside another: databases write checkpoints, too."""
         if self._trains:
             return [told]
-        is_repeated = any(
-            each.reading.checkpoint not in ("", told.reading.checkpoint) for each in self._saves
-        )
+        is_repeated = any(each.reading.checkpoint != told.reading.checkpoint for each in self._saves)
         is_own = is_repeated and not self.quotations.said[told.replica]
         if self._plain or (told.reading.checkpoint and is_own):
             return self._believe(told, self._replicas[told.replica])
-        _hold(self._saves, told)
+        if told.reading.checkpoint:
+            _hold(self._saves, told)
         return []
 
     def is_in_block(self, replica: str) -> bool:

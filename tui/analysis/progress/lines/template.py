@@ -32,7 +32,7 @@ _EDGE = " :=>([{~'\"→.…\t/*`#≈@"
 _UNIT_BEFORE = re.compile(r"\(([^()]{0,24})\)$")
 _UNIT_AFTER = re.compile(r" ?([A-Za-z%/]+(?:\.?/[A-Za-z]+)*)?")
 _ATTACHED = re.compile(r"^[A-Za-z%/]+(?!\w)")
-_DELIMITER = re.compile(r"[,;|()\[\]{}<>=:\"!?█•]|'(?!s )|  | [-–—] |\. |>>")
+_DELIMITER = re.compile(r"[,;|()\[\]{}<>=:\"!?█•]|'(?!s )|  | [-–—] |\. |>>|\b(?:INFO|DEBUG|WARNING|ERROR)\b")
 _WORD = re.compile(r"[A-Za-z][\w'./-]*")
 _RATE = re.compile(
     r"\s?(?:(?P<seconds>m?)s(?:ec)?/(?:it|step|batch|iter|update)|(?:it|step|batch|ba|iter|update)s?/s(?:ec)?)\b"
@@ -297,7 +297,7 @@ def _metrics(line: _Line, slots: Sequence[Slot]) -> Metrics:
 def _has_own_name(one: _Number) -> bool:
     """Return True for ``reward: 0.4`` and ``| reward 0.4 |``, but not for a share or a line of code."""
     before = one.before.rstrip(" \"'")
-    is_next = before.endswith((":", "=", "[", "(")) or (one.is_numeral and len(_DELIMITER.split(before)) > 1)
+    is_next = before.endswith((":", "=", "[", "(")) or (one.is_numeral and len(_DELIMITER.split(before)) > 1 and one.name.count(" ") < 2)
     is_code = one.name.endswith(".py") or one.after.startswith("%|")
     is_name = len(one.name) <= 100 and 0 < len(_WORD.findall(one.name)) <= 4
     return is_next and is_name and not is_code
@@ -495,7 +495,7 @@ def _counter(
             is_share = "%" in one.after[:8] or (index + 1 < len(numbers) and numbers[index + 1].unit == "%")
             is_of_samples = is_share and "epoch" in numbers[begun].name.lower()
             return (None if is_of_samples else index), False
-        if is_free and begun is None and "step" not in fields and fields & LOSSES:
+        if is_free and begun is None and "step" not in fields and (fields & LOSSES or one.name):
             return index, False
     compares = _compares(numbers)
     if not fields & COUNTS and (compares or fields & {"loss", "eval_loss", "learning_rate"}):
