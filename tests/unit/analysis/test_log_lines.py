@@ -110,6 +110,14 @@ def test_belief_comes_from_form_or_from_a_rising_count(lines: list[str], losses:
 
 
 TOGETHER = {
+    "a date before a time": (
+        [CLEAR, "[2026-03-01:12:01:40:INFO:training:fit] Checkpoint [1]\tValidation-perplexity=24.2"],
+        [{"step": 1}],
+    ),
+    "values of an evaluation alone": (
+        [f"[{n}0]\tvalid_0's l2: 6.{n}" for n in range(2, 8)],
+        [{"step": n, "loss": None} for n in range(20, 80, 10)],
+    ),
     "a count of samples": (
         [f"[Train Epoch: {n}/20] [12000/50000 images] loss=0.8, lr=0.1" for n in (2, 3)],
         [{"step": None, "epoch": 2.0, "loss": 0.8}, {"step": None, "epoch": 3.0}],

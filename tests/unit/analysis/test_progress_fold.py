@@ -272,6 +272,23 @@ def test_history_that_comes_later_changes_nothing_about_the_result(name, size, r
     assert folding.snapshot() == fold(ordered)
 
 
+def test_epochs_that_an_evaluator_ends_leave_those_of_the_trainer_in_order() -> None:
+    lines = [
+        text
+        for epoch in range(1, 5)
+        for text in (
+            *(
+                f"Epoch[{epoch}] Iteration[{n}/100] Loss: 8.64"
+                for n in range(100 * epoch - 80, 100 * epoch, 20)
+            ),
+            "Engine:Epoch[1] Complete. Time taken: 00:00:00.009",
+            f"Validation Results - Epoch: {epoch}  Avg loss: 0.33",
+            f"Engine:Epoch[{epoch}] Complete. Time taken: 00:00:00.032",
+        )
+    ]
+    assert fold([line(at, text) for at, text in enumerate(lines)]).loss == 8.64
+
+
 def test_space_is_bounded_and_extremes_are_kept():
     values = [1.0 + step * 7 % 11 / 11 for step in range(2000)]
     values[1333], values[1444] = 99.0, -99.0

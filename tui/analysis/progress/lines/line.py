@@ -16,7 +16,7 @@ _COMPOUND = (
 )
 _SPLIT = re.compile(
     r"(?=[\d.+nNiI-])(?<![\w.$@])(?<!\w[-/(])"  # not within a word, a path or a call
-    rf"((?:{_COMPOUND})(?![\w:])"
+    rf"((?:{_COMPOUND})(?!\w|:\d)"
     rf"|{_DECIMAL}(?:it)?+ ?(?:/|\bof\b) {{0,6}}{_DECIMAL}(?:it\b)?+(?![\w/]|:\d)"
     rf"|{_NUMBER}(?!_|[A-Za-z]*\d)(?!:\d))"
 )

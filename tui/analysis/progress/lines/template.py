@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from typing import Any
@@ -297,7 +297,9 @@ def _metrics(line: _Line, slots: Sequence[Slot]) -> Metrics:
 def _has_own_name(one: _Number) -> bool:
     """Return True for ``reward: 0.4`` and ``| reward 0.4 |``, but not for a share or a line of code."""
     before = one.before.rstrip(" \"'")
-    is_next = before.endswith((":", "=", "[", "(")) or (one.is_numeral and len(_DELIMITER.split(before)) > 1 and one.name.count(" ") < 2)
+    is_next = before.endswith((":", "=", "[", "(")) or (
+        one.is_numeral and len(_DELIMITER.split(before)) > 1 and one.name.count(" ") < 2
+    )
     is_code = one.name.endswith(".py") or one.after.startswith("%|")
     is_name = len(one.name) <= 100 and 0 < len(_WORD.findall(one.name)) <= 4
     return is_next and is_name and not is_code
@@ -352,7 +354,7 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
     is_setting = fields & MEASURES == {"learning_rate"} and (  # epochs=20 lr=0.001
         any(map(_is_amount, counts)) or not any(one.name for one in counts)
     )
-    is_bare = is_prose or is_setting or not (measures or is_heading or _compares(numbers))
+    is_bare = is_prose or is_setting or not (measures or is_heading or _compares(numbers, all))
     is_bare |= measures > 0 and len(numbers) == 1
     is_exact = with_total or any("_" in one.name for one in counts)
     min_rises = 1 if is_exact else 2 if (len(metrics) > 1 and not is_prose) or not is_bare else 4
@@ -495,9 +497,9 @@ def _counter(
             is_share = "%" in one.after[:8] or (index + 1 < len(numbers) and numbers[index + 1].unit == "%")
             is_of_samples = is_share and "epoch" in numbers[begun].name.lower()
             return (None if is_of_samples else index), False
-        if is_free and begun is None and "step" not in fields and (fields & LOSSES or one.name):
+        if is_free and begun is None and "step" not in fields and fields & LOSSES:
             return index, False
-    compares = _compares(numbers)
+    compares = fields <= {""} and _compares(numbers, any)
     if not fields & COUNTS and (compares or fields & {"loss", "eval_loss", "learning_rate"}):
         begun = next(index for index, one in enumerate(numbers) if one.meaning or (compares and one.name))
         for index in reversed(range(begun)):
@@ -507,10 +509,10 @@ def _counter(
     return None, False
 
 
-def _compares(numbers: Sequence[_Number]) -> bool:
-    """Return True if a line has values of the training and the evaluation: ``train-auc:0.9 eval-auc:0.8``."""
+def _compares(numbers: Sequence[_Number], of: Callable[[Iterable[bool]], bool]) -> bool:
+    """Return True if a line has values of training or evaluation, or all: ``train-auc:0.9 eval-auc:0.8``."""
     words = [set(re.findall("[a-z]+", one.before.lower())) for one in numbers if one.name]
-    return all(any(known & each for each in words) for known in (TRAINING, EVALUATION))
+    return of(any(known & each for each in words) for known in (TRAINING, EVALUATION))
 
 
 def _evaluates(texts: Sequence[str], numbers: Sequence[_Number]) -> bool:
