@@ -110,6 +110,10 @@ def test_belief_comes_from_form_or_from_a_rising_count(lines: list[str], losses:
 
 
 TOGETHER = {
+    "a share of the work": (
+        ["Progress:  42.1% words/sec/thread:  996275 lr:  0.28 avg.loss:  0.41 ETA:   0h 0m37s"],
+        [{"learning_rate": 0.28, "loss": 0.41}],
+    ),
     "a date before a time": (
         [CLEAR, "[2026-03-01:12:01:40:INFO:training:fit] Checkpoint [1]\tValidation-perplexity=24.2"],
         [{"step": 1}],

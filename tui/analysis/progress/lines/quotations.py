@@ -41,6 +41,8 @@ class Quotations:
     def take(self, form: Form, told: Told) -> list[_Held]:
         """Return what is not quoted: this line, with those of its kind that were held before; or none."""
         line = _Held(self.said[told.replica], form, told)
+        if not line.said and form.key not in self._own:
+            self._own[form.key] = True
         if form.key in self._own:
             self._newest.append(told.reading)
             return [line]
@@ -51,7 +53,7 @@ class Quotations:
         if not _follows([each.told.reading for each in held], told.reading) or _is_again(held, line):
             held.clear()
         held.append(line)
-        if line.said and not _goes_on(held):
+        if not _goes_on(held):
             return []
         self._own[form.key] = True
         self._newest.append(told.reading)

@@ -27,6 +27,7 @@ MEASURES = frozenset(
 )
 LOSSES = frozenset({"loss", "eval_loss"})
 COUNTS = frozenset({"step", "epoch"})
+_COUNTED = WHOLE | COUNTS
 
 _EDGE = " :=>([{~'\"→.…\t/*`#≈@"
 _UNIT_BEFORE = re.compile(r"\(([^()]{0,24})\)$")
@@ -146,14 +147,17 @@ class Template:
 
 def _numbers(text: str) -> tuple[float | None, float | None]:
     """Return a number and its total, if it has one."""
-    first, total = fraction(text) or (text, "")
+    try:
+        return float(text), None
+    except ValueError:
+        first, total = fraction(text) or (text, "")
     return to_float(first), to_float(total)
 
 
 def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
     number, total = _numbers(text)
     field = slot.field
-    if number is None or (field in WHOLE | COUNTS and not 0 <= number <= MAX_STEP):
+    if number is None or (field in _COUNTED and not 0 <= number <= MAX_STEP):
         return
     if field in WHOLE:
         if number == int(number):
@@ -343,8 +347,11 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
         or (is_object and {"step", "total_steps"} <= fields)
         or (is_of_total and measures > 0)
     )
+    is_share = any(one.unit == "%" and one.name.lower() in _BAR_TITLE for one in numbers)
     is_clear = not is_prose and (
-        (bool(counts) and shows) or (is_known_object and not is_of_runs and bool(fields & LOSSES))
+        (bool(counts) and shows)
+        or (is_share and measures > 1)
+        or (is_known_object and not is_of_runs and bool(fields & LOSSES))
     )
     is_heading = not (is_clear or measures or is_prose) and (with_total or LEADS.issuperset(words_of(ending)))
     if is_heading:
