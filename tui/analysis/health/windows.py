@@ -96,12 +96,6 @@ def flipped(times: Sequence[float], values: Iterable[float]) -> Series:
     return Series("", tuple(times), tuple(-value for value in values))
 
 
-def best_level(values: Sequence[float]) -> float:
-    """Return the best level that lasted for ``EARLIER`` values, 0 if there are fewer."""
-    starts = range(len(values) - EARLIER + 1)
-    return max((median(values[start : start + EARLIER]) for start in starts), default=0.0)
-
-
 _NEAR, _PAUSE = 20, 4.0  # A step that takes this many times as long as those around it contains a pause.
 
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from statistics import median
 
 from tui.analysis.health.watched import ASIDE_S, LONGER, Watched
-from tui.analysis.health.windows import best_level, holds_since, level_between, noise_of, values_between
+from tui.analysis.health.windows import holds_since, level_between, noise_of, values_between
 from tui.analysis.series import Series
 from tui.text.units import number
 
@@ -58,11 +58,18 @@ class Worse:
 
 
 def worsened(
-    series: Series, by: float, *, newest: int = NEWEST, earlier: int = 6 * NEWEST, held: bool = False
+    series: Series,
+    by: float,
+    *,
+    newest: int = NEWEST,
+    earlier: int = 6 * NEWEST,
+    descends: bool = True,
+    held: bool = False,
 ) -> Worse | None:
     """Return how a curve is worse than its best level, by that share of it and beyond its noise, or None.
 
     ``newest`` values or more must show it, the more the more they differ; ``earlier`` ones must be known.
+    What it began with is no change that it came back from if it ``descends`` by design, as a loss does.
     """
     values = values_between(series)
     # The noise of single values as a factor (its logarithm): losses of diffusion differ by ten.
@@ -83,7 +90,7 @@ def worsened(
     after = values_between(series, since)
     thirds = level_between(after, 3)
     comes_back = thirds[-1] < max(thirds) - _PART * (max(thirds) - best)
-    if _has_come_back(values, newest, best) or (not held and (comes_back or len(after) < newest)):
+    if _has_come_back(values, newest, best, descends) or (not held and (comes_back or len(after) < newest)):
         return None
     growth = max(_ERRORS * noise_of(values) / math.sqrt(len(after) / 3), _PART * (thirds[-1] - best))
     # In fewer values a jump looks like growth: some from before it are among them.
@@ -92,24 +99,24 @@ def worsened(
     return Worse(now, best, since, values, after, grows, had_learned)
 
 
-def _has_come_back(values: Sequence[float], newest: int, best: float) -> bool:
+def _has_come_back(values: Sequence[float], newest: int, best: float, descends: bool) -> bool:
     """Return True if a curve came back from a change as large and long as its last one, or nearly."""
-    levels = level_between(values, min(_LEVELS, len(values) // newest))
+    levels = level_between(values, min(_LEVELS, len(values) // newest)) if descends else values
     height = levels[-1] - best
-    hills = [
-        list(hill) for is_hill, hill in groupby(levels, lambda level: level > best + height / 2) if is_hill
-    ]
-    if levels[0] > best + height / 2:
-        del hills[0]  # what it came from at first
-    return any(
-        LONGER * len(hill) >= len(hills[-1]) and LONGER * (max(hill) - best) >= height for hill in hills[:-1]
-    )
+    parts = groupby(levels, lambda level: level > best + height / 2)
+    hills = [list(part) for is_hill, part in parts if is_hill]
+    if descends and hills and levels[0] == hills[0][0]:
+        del hills[0]
+    # A spike is no rise that lasts, but a speed that was as low for a while shows how the run works.
+    least = len(hills[-1]) / LONGER if descends and hills else newest
+    return any(len(hill) >= least and LONGER * (max(hill) - best) >= height for hill in hills[:-1])
 
 
 def grown_gradients(run: Watched, since: float) -> str:
     """Return in words how the gradients became three times as large as usual; empty if they did not."""
     norms = run.of_attempt(run.progress.grad_norm_series)
     usual = values_between(norms, end=since)
-    peak = best_level(values_between(norms, since - ASIDE_S))
+    later = values_between(norms, since - ASIDE_S)
+    peak = max(level_between(later, max(1, len(later) // NEWEST)), default=0.0)
     grew = bool(usual) and peak > 3.0 * median(usual)
     return f"gradients grew from {number(median(usual))} to {number(peak)}" if grew else ""

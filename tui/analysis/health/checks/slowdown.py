@@ -6,14 +6,12 @@ as busy as before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
+from functools import partial
 
 from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
 from tui.analysis.health.windows import EARLIER, binned, flipped, mean_speed, paced
-from tui.analysis.health.worse import Worse, worsened
+from tui.analysis.health.worse import worsened
 from tui.analysis.node_metrics import mean_known
 from tui.analysis.series import Series, mean_between
 from tui.text.units import number, percent
@@ -39,11 +37,10 @@ def find(run: Watched, limits: Limits) -> Findings:
     is_held = run.is_held()
     share = run.eased(limits.slowdown_share, 1.0, held=is_held)
     curve = flipped([*speeds], speeds.values())
+    find_fall = partial(worsened, curve, earlier=EARLIER, descends=False)
     # The slower, the sooner it is sure.
-    fall = worsened(curve, 1 - share, newest=_BINS, earlier=EARLIER, held=is_held) or worsened(
-        curve, 1 - share**2, newest=_BINS - 1, earlier=EARLIER
-    )
-    if fall is None or (not is_held and _was_as_slow(speeds, fall)):
+    fall = find_fall(1 - share, newest=_BINS, held=is_held) or find_fall(1 - share**2, newest=_BINS - 1)
+    if fall is None:
         return
     # While a run starts, its GPUs hold less.
     begin = run.training_since + bin_s
@@ -58,15 +55,6 @@ def find(run: Watched, limits: Limits) -> Findings:
         yield run.finding(
             "warning", f"{short}; {cause}", short=short, since_s=fall.since, slowed_by=slowed_by
         )
-
-
-def _was_as_slow(speeds: Mapping[float, float], fall: Worse) -> bool:
-    """Return True if the run was nearly as slow before, as with batches that are sorted by length."""
-    before = [speed for at, speed in speeds.items() if at < fall.since]
-    if len(before) < EARLIER:
-        return True  # It began so, as far as is known.
-    step = median(abs(b - a) for a, b in pairwise(before))
-    return -fall.now > 0.9 * sorted(before)[_BINS - 1] - 2.0 * step
 
 
 def _cause(

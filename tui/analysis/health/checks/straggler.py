@@ -138,7 +138,7 @@ def _lag(
     )
     begins = [begin for begin, _, _ in beside]
     places = flipped(begins, (own / median(others) for _, own, others in beside))
-    fall = worsened(places, 1 - share, newest=_BINS, earlier=EARLIER, held=is_held)
+    fall = worsened(places, 1 - share, newest=_BINS, earlier=EARLIER, descends=False, held=is_held)
     curve = next(node.mean_utilization for node in run.metrics.nodes if node.name == name)
     if fall is not None:
         return Lag(own, usual, fall.since, busier=False)
@@ -150,7 +150,7 @@ def _lag(
     if not all_wait or own < _WAITED_FOR:
         return None
     rest = flipped(begins, (median(others) for _, _, others in beside))
-    wait = worsened(rest, 1 - below, newest=_BINS, earlier=EARLIER, held=is_held)
+    wait = worsened(rest, 1 - below, newest=_BINS, earlier=EARLIER, descends=False, held=is_held)
     return None if wait is None else Lag(own, usual, wait.since, busier=True)
 
 
