@@ -39,7 +39,7 @@ class ChartGrid(Container, can_focus=True):
     """Lays out charts in the available space; ``next`` brings another one to the front."""
 
     DEFAULT_CSS = """
-    ChartGrid { layout: grid; grid-gutter: 0 1; height: 1fr; width: 1fr; }
+    ChartGrid { layout: grid; grid-gutter: 0 2; height: 1fr; width: 1fr; }
     """
 
     front: var[str] = var("", init=False)

@@ -80,7 +80,7 @@ class Canvas:
         self._line: Role = 0
 
     def shade(self, line: Role, bits: Dots, band: Dots) -> None:
-        """Shade what is below the middle of a line, up to the edge of a cell that is nearest to it.
+        """Shade what is below the middle of a line, up to the nearest edge of a cell above the axis.
 
         A flat line is not shaded: a filled rectangle is the largest thing on the screen, and shows nothing.
         Nor is noise, a line that moves less than the samples in its ``band`` differ: it is read with that.
@@ -96,7 +96,7 @@ class Canvas:
         heights = [dots.bit_length() - (dots & -dots).bit_length() for dots in band.values()]
         if sum(covered) < FLAT * rectangle and covered[-1] - covered[0] >= median(heights or [0]):
             self._line = line
-            self._heights = [(level + 1) // braille.DOTS_PER_CELL_Y for level in levels]
+            self._heights = [max(min(level, 1), (level + 1) // braille.DOTS_PER_CELL_Y) for level in levels]
 
     def draw(self, role: Role, bits: Dots) -> None:
         """Draw dots over what is there: two colors cannot share a cell."""
