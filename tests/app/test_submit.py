@@ -100,7 +100,9 @@ async def test_starter_project_is_written_and_its_config_reviewed(here: Path) ->
             await pilot.resize_terminal(80, 24)
             notes = [choice.note for choice in STARTERS]
             await until(pilot, lambda: all(note in text_of(app) for note in notes))
-            await pilot.press(*"quickstart", "enter")
+            await pilot.press(*"quickstart")
+            await until(pilot, lambda: "from truss_train import" in text_of(app))
+            await pilot.press("enter")
             await until(pilot, lambda: isinstance(app.screen, StarterScreen))
             app.screen.query_one("#folder", Input).value = "lab"
             await pilot.press("enter")
@@ -138,8 +140,10 @@ async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_r
             await until(pilot, lambda: "[red]no such luck[/red]" in text_of(app))
             assert "line 2" in text_of(app) or ":2" in text_of(app)
             app.screen.query_one("#path", Input).value = ""
-            await pilot.press("down", "enter")  # the first of the list
-            await until(pilot, lambda: "from-the-path" in text_of(app))
+            await pilot.press("down")  # to the first of the list, which is shown before it is run
+            await until(pilot, lambda: '"from-the-path"' in text_of(app))
+            await pilot.press("enter")
+            await until(pilot, lambda: "Overrides" in text_of(app))
             await pilot.press("escape")
             await pilot.press(*"ENDLESS", "enter")  # narrows the list
             await until(pilot, lambda: told.exists() and told.read_text() != "")

@@ -55,6 +55,12 @@ class ConfigChoice:
             return f"{self.starter.machine} · {self.starter.summary}"
         return "recent" if self.recent else ""
 
+    def read(self) -> str:
+        """Return the config's text without values of environment variables; "" if it cannot be read."""
+        with suppress(OSError):
+            return _shown_source(self.path if self.starter is None else self.starter.config)
+        return ""
+
 
 STARTERS = tuple(ConfigChoice(Path(starter.name), starter=starter) for starter in STARTER_PROJECTS)
 

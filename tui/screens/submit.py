@@ -194,6 +194,8 @@ class SubmitScreen(Recolored, AppScreen):
         self.show_text("#error", f"✗ {sanitize(snapshot.error)}" if snapshot.error else "")
         if snapshot.choices is not None:
             self._narrow_choices()
+        if stage == "choosing":
+            self._preview()
         if snapshot.project is not None and stage == "reviewing":
             self._show_review(snapshot)
             if before != stage:
@@ -202,6 +204,19 @@ class SubmitScreen(Recolored, AppScreen):
             self._show_progress(snapshot)
         if snapshot.job is not None:
             self.post_message(OpenPage(JobPage(snapshot.job), replaces=self))
+
+    @on(RowTable.Highlighted, "#choices")
+    @work(group="preview", exclusive=True, exit_on_error=False)
+    async def _preview(self) -> None:
+        """Show the config that enter would run, or write."""
+        choice = self._choices.cursor_row
+        source = "" if choice is None else await asyncio.to_thread(choice.read)
+        if self.has_class("-choosing"):
+            self.query_one("#job", TextPanel).set_lines(self._source_lines(source))
+
+    def _source_lines(self, source: str) -> list[Line]:
+        heading: Line = [("config", "key"), (" without values of variables", "muted")]
+        return [heading, *text_lines(source, "config.py", tone_styles(self.app))] if source else []
 
     @on(Input.Changed, "#path")
     def _narrow_choices(self) -> None:
@@ -223,10 +238,8 @@ class SubmitScreen(Recolored, AppScreen):
 
     def _show_review(self, snapshot: SubmissionSnapshot) -> None:
         assert snapshot.project is not None
-        lines = [*_fact_lines(summary(snapshot.project, snapshot.plan)), "", *_finding_lines(snapshot)]
-        if snapshot.source:
-            heading: Line = [("config", "key"), (" without values of variables", "muted")]
-            lines += ["", heading, *text_lines(snapshot.source, "config.py", tone_styles(self.app))]
+        facts, source = summary(snapshot.project, snapshot.plan), self._source_lines(snapshot.source)
+        lines: list[Line] = [*_fact_lines(facts), "", *_finding_lines(snapshot), "", *source]
         self.query_one("#job", TextPanel).set_lines(lines, keep_place=True)
         self.query_one(OverrideInputs).show(snapshot.project)
 
