@@ -29,7 +29,7 @@ from tui.feeds.throttle import SnapshotFeed
 from tui.readers.session import Session
 from tui.settings.remembered import State, change_state, read_state, state_path
 from tui.system.saved_files import own_path
-from tui.system.starters import STARTER_PROJECTS, StarterProject
+from tui.system.starters import STARTER_PROJECTS, TEMPLATES, StarterProject
 from tui.text.failures import creation_doubt
 
 SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
@@ -58,7 +58,7 @@ class ConfigChoice:
     def read(self) -> str:
         """Return the config's text without values of environment variables; "" if it cannot be read."""
         with suppress(OSError):
-            return _shown_source(self.path if self.starter is None else self.starter.config)
+            return _shown_source(self.path if self.starter is None else TEMPLATES / self.name / "config.py")
         return ""
 
 

@@ -66,20 +66,11 @@ class OverrideInputs(Vertical):
         return overrides_of({field.name: self.query_one(f"#{field.name}", Input).value for field in FIELDS})
 
 
-STARTER_CELLS = 20
+def _name_and_note(row: ConfigChoice) -> list[Span]:
+    return [(f"{sanitize(row.name):<20}", "plain"), (row.note, "muted")]
 
 
-def _name(row: ConfigChoice) -> list[Span]:
-    """Return the path, or the name of a starter and what it is, for which there is room beside it."""
-    if row.starter is None:
-        return [(sanitize(row.name), "plain")]
-    return [(f"{row.name:<{STARTER_CELLS}}", "plain"), (row.note, "muted")]
-
-
-CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (
-    Column("name", "", _name, width=24, flex=1, most=48),
-    Column("note", "", lambda row: [("" if row.starter else row.note, "muted")], width=6, flex=2, keep=1),
-)
+CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (Column("name", "", _name_and_note, width=24, flex=1),)
 
 
 def _choice_headings(rows: Sequence[ConfigChoice]) -> list[Heading]:

@@ -19,10 +19,6 @@ class StarterProject:
     machine: str
     summary: str
 
-    @property
-    def config(self) -> Path:
-        return TEMPLATES / self.name / "config.py"
-
 
 STARTER_PROJECTS = (
     StarterProject(

@@ -45,12 +45,6 @@ class ChartData:
         return all(word in name for word in text.lower().split())
 
     @property
-    def without_checkpoints(self) -> ChartData:
-        """The chart without the marks that the first one has, and the row of the time axis."""
-        marks = tuple(mark for mark in self.spec.marks if mark.tone != "good")
-        return replace(self, spec=replace(self.spec, marks=marks))
-
-    @property
     def has_data(self) -> bool:
         return any(series.values for series in self.series)
 

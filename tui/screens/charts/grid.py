@@ -39,7 +39,7 @@ class ChartGrid(Container, can_focus=True):
     """Lays out charts in the available space; ``next`` brings another one to the front."""
 
     DEFAULT_CSS = """
-    ChartGrid { layout: grid; grid-gutter: 0 2; height: 1fr; width: 1fr; }
+    ChartGrid { layout: grid; grid-gutter: 0 1; height: 1fr; width: 1fr; }
     """
 
     front: var[str] = var("", init=False)
@@ -179,8 +179,7 @@ class ChartGrid(Container, can_focus=True):
         order, columns, rows = self._fitting()
         if self.arrangement != "lines":
             self.counts = len(order), sum(data.has_data and data.matches(self.text) for data in self._data)
-        first, *others = [data.finished for data in order]
-        order = [first, *(data.without_checkpoints for data in others)]
+        order = [data.finished for data in order]
         tallest = max(rows)
         self._shown = tuple(order)
         shown = {data.id for data in order}

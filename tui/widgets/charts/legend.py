@@ -35,7 +35,7 @@ def header(
 ) -> Line:
     """Return the line above a chart: title, the longest legend that fits, and a remark on the right."""
     note, role = clip(sanitize(remark[0]), width // 2), remark[1]
-    room = max(0, width - (cell_len(note) + len(_BETWEEN) if note else 0))
+    room = max(0, width - (cell_len(note) + len(_BETWEEN) if note else 1))  # not close to the next title
     title = clip(sanitize(title), room)
     pieces: list[Line] = [[(title, "title")]] if title else []
     legend_room = room - (cell_len(title) + len(_BETWEEN) if title else 0)
