@@ -282,9 +282,6 @@ class SubmitScreen(Recolored, AppScreen):
 
     @on(Input.Submitted, "#fields Input")
     @on(Input.Blurred, "#fields Input")
-    def _field_left(self) -> None:
-        self._review_again()
-
     def _review_again(self) -> None:
         if self._feed.snapshot.stage == "reviewing" and not self._is_submitting:  # a submission reviews first
             self._review()

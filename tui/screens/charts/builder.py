@@ -56,12 +56,9 @@ class ChartData:
 METRIC = "metric/"
 """What the ids of a trainer's metrics begin with, followed by the name."""
 
-FLAT_SHARE = 0.02
-"""An amount that moves by less than this share of itself is flat."""
-
 
 def is_flat(chart: ChartData) -> bool:
-    """Return True if its title says all: nothing in it moves, and no node differs from the others.
+    """Return True if its title says all: nothing in it moves, and no node differs, by more than a 50th.
 
     Of a curve whose axis fits it, such as a loss, a small move matters; it is flat only if it has one value.
     """
@@ -70,7 +67,7 @@ def is_flat(chart: ChartData) -> bool:
     if chart.finish is not None:
         begin, end = -inf, inf  # its samples have other times than its axis still
     values = extent((one for one in chart.series if one.name not in spec.hidden), begin, end)
-    share = FLAT_SHARE if spec.least_range or spec.y_min is not None else 0.0
+    share = 0.02 if spec.least_range or spec.y_min is not None else 0.0
     return not chart.keeps_place and (values is None or values[1] - values[0] <= share * abs(values[1]))
 
 
