@@ -82,6 +82,19 @@ async def test_variables_are_read_a_line_each_and_the_review_copies_the_config_i
     assert [one.what for one in copied.messages] == ["json", "command", "python"]
 
 
+async def test_each_step_shows_the_config_of_the_answers_where_there_is_room() -> None:
+    app = deploy_view(to(form_of(lora("checkpoint-1")), "gpu"))
+    async with opened(app, (120, 36)) as pilot:
+        assert "checkpoint_name='checkpoint-1'" in text_of(app)
+        await pilot.resize_terminal(*SIZE)
+        await settle(pilot)
+        assert "checkpoint_name" not in text_of(app)
+        app.screen.post_message(DeployScreen.Published(DeploySnapshot(stage="asking", form=form_of())))
+        await pilot.resize_terminal(120, 36)
+        await settle(pilot)
+        assert "deploy_config" not in text_of(app), "nothing can be deployed"
+
+
 async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_no_further() -> None:
     app = deploy_view(deploying("a", of=(lora("a"), lora("b"))))
     async with opened(app, SIZE) as pilot:

@@ -200,7 +200,7 @@ class DeployScreen(Recolored, AppScreen):
         return self.config_form or ("python" if self.size.height >= TALL else "")
 
     def _show_review(self, form: DeployForm) -> None:
-        review = form.review if form.current == REVIEW else None
+        review = None if form.problems else form.review
         made = review.forms[self._shown_form] if review and self._shown_form else ""
         panel = self.query_one("#made-pane", TextPanel)
         panel.display = bool(made)
@@ -208,8 +208,9 @@ class DeployScreen(Recolored, AppScreen):
         name = FILE_NAMES.get(self._shown_form, "config.yaml")
         panel.set_lines(text_lines(made, name, tone_styles(self.app)), keep_place=True)
         findings = self.query_one("#findings", WrappedText)
-        findings.display = review is not None and bool(review.findings)
-        findings.update(Text("\n").join(map(self._finding_line, review.findings if review else ())))
+        shown = review.findings if review and form.current == REVIEW else ()
+        findings.display = bool(shown)
+        findings.update(Text("\n").join(map(self._finding_line, shown)))
 
     def _finding_line(self, finding: Finding) -> Text:
         signs = {"error": ("✗", "bad"), "warning": ("▲", "warn")}
