@@ -241,6 +241,11 @@ def test_title_keeps_its_values_beside_a_table() -> None:
     assert title == "loss  ━ loss 0.510  ━ eval loss 0.260"
 
 
+@pytest.mark.parametrize("width", range(20, 60))
+def test_legend_leaves_a_cell_to_the_next_chart(width: int) -> None:
+    assert text(BANDED, spec("use"), width, 8)[0].endswith(" ")
+
+
 def test_series_drawn_in_gray_are_gray_in_the_legend_and_can_be_clicked() -> None:
     crowd = [level(f"node-{rank}", rank / 20) for rank in range(12)]
     lines = draw(crowd, spec("use", emphasis=frozenset({"node-7"})), 120, 20)
@@ -258,6 +263,7 @@ def test_all_below_a_line_that_is_alone_or_leads_is_shaded_in_its_color() -> Non
         if drawn:
             below, above = {*column[max(drawn) + 1 :]}, {*column[: min(drawn)]}
             assert below <= {"area:0:blank", "area:0:band:0"} and above <= {"blank", "band:0"}
+            assert column[-1].startswith("area")
     assert sum(row.count("area:0:blank") for row in cells) > 100
 
     def shades(lines: Sequence[Series], **options: Any) -> set[str]:
