@@ -192,10 +192,12 @@ def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
     found |= {"epoch_step": int(done), "epoch_steps": int(total)}
     if epoch is not None:
         finished_epochs = int(epoch) if counter.is_lightning else max(0, int(epoch) - 1)
+        all_epochs = epochs + counter.is_lightning if epochs else None
         found |= {
             "step": int(finished_epochs * total + done),
-            "total_steps": int((epochs + counter.is_lightning) * total) if epochs else None,
+            "total_steps": int(all_epochs * total) if all_epochs else None,
             "epoch": finished_epochs + done / total,
+            "total_epochs": all_epochs,
             "whole_epochs": finished_epochs,
         }
 
