@@ -185,6 +185,9 @@ TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
         {"step": 169}),
     "a single count out of line is no restart": (
         [*steps(range(1, 90)), line(110, "step=0 loss=1"), line(140, "step=100 loss=1")], {"restarts": ()}),
+    "a single higher count is no restart": (
+        [*steps(range(1, 90)), line(910, "iter 360: val loss 1.0"), line(940, "step=91 loss=1"),
+         line(970, "step=92 loss=1")], {"restarts": ()}),
     "ranks that tell their steps out of turn are no restart": (
         [line(n * 10 + rank / 10, f"step={n - rank % 2 * 3} loss=1") for n in range(60) for rank in range(4)],
         {"restarts": ()}),

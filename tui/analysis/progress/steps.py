@@ -314,8 +314,9 @@ def _falls(marks: Series) -> list[tuple[float, float]]:
     falls = [
         place
         for place in range(1, len(times))
-        # Without a pause, ranks printed out of order.
-        if steps[place] <= steps[place - 1] - 2 and times[place] - times[place - 1] >= 15.0
+        # Without a pause, ranks printed out of order. A single higher count is that of another line.
+        if steps[place] <= min(steps[max(0, place - 2) : place]) - 2
+        and times[place] - times[place - 1] >= 15.0
     ]
     usual = median(abs(later - before) for before, later in pairwise(steps)) if falls else 0.0
     # A single count that is out of line (0/900 between 850 and 900) is none: no run makes up for twice its
