@@ -71,6 +71,11 @@ def evaluations(rise: float) -> tuple[tuple[float, str], ...]:
 
 
 CRASHES = tuple((3600.0 + 300 * n, "RuntimeError: engine 3 is dead") for n in range(6))
+START = tuple(
+    (at, "ValueError: no memory for the cache" if at % 240 == 0 else f"Loading shard {at // 60}")
+    for at in (240, 300, 900, *range(960, 1500, 60))
+)
+IDLES = lambda at: 0.95 if at < 3600 else 0.0  # noqa: E731
 SEVERITIES = (
     ("evaluations that get worse with each", "overfitting", "warning", Example("", others=evaluations(0.1))),
     ("those that get a bit worse", "overfitting", "info", Example("", minutes=132, others=evaluations(0.05))),
@@ -80,6 +85,20 @@ SEVERITIES = (
         "errors",
         "warning",
         Example("", minutes=90, others=CRASHES, step_s=lambda at: 10.0 if at < 3590 else 15.0),
+    ),
+    (
+        "an error before the first step",
+        "errors",
+        "info",
+        Example("", minutes=25, stops_s=0, others=START[:3]),
+    ),
+    ("one that comes again and again", "errors", "warning", Example("", minutes=25, stops_s=0, others=START)),
+    ("a node that idles while steps stay", "gpu-idle", "info", Example("", gpu=(0.95, IDLES))),
+    (
+        "one that idles since they are slower",
+        "gpu-idle",
+        "warning",
+        Example("", gpu=(0.95, IDLES), step_s=lambda at: 10.0 if at < 3600 else 14.0),
     ),
 )
 

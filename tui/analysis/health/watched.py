@@ -232,6 +232,11 @@ class Watched:
             return False
         return len(after) < 3 or mean_speed(after) > (1 - share) * mean_speed(before)
 
+    def is_slower_since(self, since: float) -> bool:
+        """Return True if the run is known to be slower than in the hour before, by a tenth."""
+        before, after = self.speeds_around(since)
+        return min(len(before), len(after)) > 3 and mean_speed(after) < 0.9 * mean_speed(before)
+
     def speeds_around(self, since: float) -> tuple[list[float], list[float]]:
         """Return the speeds in the hour before a time, and those since then."""
         series, _ = self.speed

@@ -90,7 +90,8 @@ def worsened(
     after = values_between(series, since)
     thirds = level_between(after, 3)
     comes_back = thirds[-1] < max(thirds) - _PART * (max(thirds) - best)
-    if _has_come_back(values, newest, best, descends) or (not held and (comes_back or len(after) < newest)):
+    is_back = comes_back or len(after) < newest or _has_come_back(values, newest, best, descends)
+    if is_back and not held:
         return None
     growth = max(_ERRORS * noise_of(values) / math.sqrt(len(after) / 3), _PART * (thirds[-1] - best))
     # In fewer values a jump looks like growth: some from before it are among them.

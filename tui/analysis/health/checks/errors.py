@@ -41,7 +41,9 @@ def find(run: Watched, limits: Limits) -> Findings:
     else:
         patience_s = 5 * MINUTE_S
         # Before the first step, lines that go on show as much, unless the run had to start again.
-        if errors.newest is not None and errors.newest.at_ns / NS_PER_S >= run.attempt_since:
+        alike = [] if errors.newest is None else _alike(run, errors.newest)
+        # What comes again and again stops it each time.
+        if alike and alike[-1] >= run.attempt_since and alike[-1] - alike[0] < 5 * MINUTE_S:
             survived_s = max(survived_s, (run.progress.last_line_at_ns or 0) / NS_PER_S - MINUTE_S)
     # What comes next may not have had the time since.
     decided_s = max(run.now_s - patience_s, run.attempt_since)
@@ -80,13 +82,18 @@ def find(run: Watched, limits: Limits) -> Findings:
     yield run.finding(severity, text, short=short, since_s=first_s)
 
 
+def _alike(run: Watched, error: ErrorLine) -> list[float]:
+    """Return the times of the errors that differ from one only in numbers."""
+    text = without_digits(error.text)
+    return [each.at_ns / NS_PER_S for each in run.progress.errors.kept if without_digits(each.text) == text]
+
+
 def _slows(run: Watched, newest: ErrorLine) -> bool:
     """Return True if an error comes again and again, and the run has been slower since it came first.
 
     What fails and is started again, such as an inference engine, costs what the others wait for it.
     """
-    text = without_digits(newest.text)
-    alike = [each.at_ns / NS_PER_S for each in run.progress.errors.kept if without_digits(each.text) == text]
+    alike = _alike(run, newest)
     before, after = run.speeds_around(alike[0])
     # Steps that take longer by and by do so for another reason.
     parts = (after[: len(after) // 2], after[len(after) // 2 :])
@@ -104,8 +111,9 @@ CHECK = Check(
     " quoted.",
     excused="errors that the run may still survive, and those of a stalled run, which quotes the first. To a"
     " remark (info): those after which it made steps, another count moved, or, before the first step, the"
-    " log went on; and those that differ from such ones only in numbers; but not what the driver reports of a"
-    " GPU (Xid), nor what comes again and again while the run has been slower since it came first.",
+    " log went on without them; and those that differ from such ones only in numbers; but not what the driver"
+    " reports of a GPU (Xid), nor what comes again and again while the run has been slower since it came"
+    " first.",
     ends="`errors_within_s` after the newest",
     costs="unknown",
     examples=(

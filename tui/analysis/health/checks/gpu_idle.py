@@ -65,7 +65,7 @@ def find(run: Watched, limits: Limits) -> Findings:
             if at - since >= turn_s:
                 # Nodes with work of their own end at different times, and some serve the others.
                 line_s = (run.progress.last_line_at_ns or 0) / NS_PER_S
-                is_waited_for = run.has("stalled") or line_s < since + MINUTE_S
+                is_waited_for = run.has("stalled") or line_s < since + MINUTE_S or run.is_slower_since(since)
                 severity: Severity = "warning" if is_waited_for else "info"
                 yield _finding(run, "GPUs idle", since, at, below, node.name, severity)
             continue
@@ -160,7 +160,7 @@ CHECK = Check(
     " other work that moves, and a log that goes on before GPUs have worked; and GPUs that rest in turn:"
     " within a step, as long as they have before, or, in reinforcement learning, for `idle_never_s`. GPUs"
     " beside others that work are excused after the last step, too. To a remark (info): a node that is idle"
-    " while the run goes on, which may have done its share, or serves the others.",
+    " while the run goes on as fast, which may have done its share, or serves the others.",
     ends="with work; a single blip is none",
     costs="the idle GPUs: a node's price, by their share of its GPUs",
     examples=(

@@ -139,13 +139,22 @@ def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
         series = run.of_attempt(rewards)
         worse = worsened(flipped(series.times, series.values), 0.5, held=run.is_held())
         # Harder tasks cost a part of what was learned, and gradients stay what they were.
-        if worse is None or not (worse.had_learned and worse.has_lost_all):
+        is_lost = worse is not None and worse.had_learned and worse.has_lost_all
+        if worse is None or not (is_lost or run.is_held()):
             continue
-        diverges = "the loss diverges" if run.has("loss-exploding") else ""
-        if cause := grown_gradients(run, worse.since) or diverges:
+        if cause := grown_gradients(run, worse.since) or _diverging_loss(run):
             short = f"{name} fell to {number(-worse.now)}, was {number(-worse.best)}"
             yield run.finding("warning", f"{short}, while {cause}", short=short, since_s=worse.since)
             return
+
+
+def _diverging_loss(run: Watched) -> str:
+    """Return in words which loss diverges: the run's, or one of a critic; empty if none does."""
+    if run.has("loss-exploding"):
+        return "the loss diverges"
+    losses = {name: series for name, series in run.progress.metrics.items() if "loss" in name.casefold()}
+    grown = (name for name, series in losses.items() if worsened(run.of_attempt(series), 8.0))
+    return next((f"{name} diverges" for name in grown), "")
 
 
 COLLAPSED = Check(
@@ -157,7 +166,7 @@ COLLAPSED = Check(
     NoLimits,
     collapsed_reward,
     needs="a reward, score or return that had grown and is down to what the run began with, since its"
-    " gradients became three times as large as usual, or its loss diverged.",
+    " gradients became three times as large as usual, or a loss diverged.",
     excused="a reward that is coming back, or falls while gradients and loss stay, as with harder tasks.",
     ends="when the reward or the gradients are back",
     costs="all that is computed from then on, unless the reward recovers",
@@ -184,6 +193,19 @@ COLLAPSED = Check(
                     60 * step,
                     f"step {step}/9000 reward={0.2 + step / 225 if step < 90 else 0.03:.3f}"
                     f" loss={0.012 + 0.2 * max(0, step - 89):.4f}",
+                )
+                for step in range(1, 120)
+            ),
+        ),
+        Example(
+            "a policy whose critic diverges",
+            "reward fell to 0.0300, was 0.564",
+            stops_s=0,
+            others=tuple(
+                (
+                    60 * step,
+                    f"step {step}/9000 reward={0.2 + step / 225 if step < 90 else 0.03:.3f}"
+                    f" loss=0.01 value_loss={0.05 if step < 90 else 900:.2f}",
                 )
                 for step in range(1, 120)
             ),

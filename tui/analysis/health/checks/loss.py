@@ -165,8 +165,9 @@ def _is_divergence(run: Watched, worse: Worse, factor: float) -> bool:
     gradients = grown_gradients(run, worse.since)
     if worse.grows:
         return worse.is_beyond(factor - 1) or bool(gradients)
+    # Of harder data, a part is learned in so many steps.
     is_long = len(worse.after) >= 10 * NEWEST
-    return is_long and worse.is_beyond(factor - 1) and (worse.has_lost_all or bool(gradients))
+    return is_long and worse.is_beyond(factor - 1 if gradients else 1.0)
 
 
 def _is_by_design(run: Watched, worse: Worse) -> bool:
@@ -205,9 +206,9 @@ DIVERGING = Check(
     diverging,
     needs="the median of the newest losses `loss_factor` times the best level of the run and beyond the"
     " noise of single losses (the more these differ, the more of them must show it), and a sign that it is"
-    " no harder data: it grows from third to third since it rose; or it has been as high as the first losses"
-    " for 50 losses, or gradients have become three times as large as usual. The root of `loss_factor` is"
-    " enough if it grows and gradients have, too; nine times the best level is a sign by itself.",
+    " no harder data: it grows from third to third since it rose; or it has been twice its best level, or"
+    " gradients three times as large as usual, for 50 losses that don't fall. The root of `loss_factor` is"
+    " enough if it grows and gradients do, too; nine times the best level is a sign by itself.",
     excused="a loss that is coming back, or came back from a rise as high and as long; a rise of less than"
     " 0.1, a learning rate that has become 0, a count of steps that begins again, and a restart. With"
     " rewards, an adversary, or losses below zero, only a loss far outside of all that the run has seen"
@@ -228,6 +229,11 @@ DIVERGING = Check(
             "loss diverging: ",
             minutes=360,
             loss=lambda step: 2.2 + 4 * 0.98**step + 1.5 * max(0, step - 700) / 1440,
+        ),
+        Example(
+            "a loss that jumps, and does not fall",
+            "loss diverging: ",
+            loss=lambda step: 2.8 + 8 * 0.98**step if step < 500 else 6.8,
         ),
         Example(
             "data that slowly become harder",

@@ -81,7 +81,7 @@ CHECK = Check(
     " start over after an error.",
     excused="a single restart, those of more than six hours ago, those after which steps continue where"
     " they were, those for which nodes join or leave by the log, without an error, steps that start over with"
-    " each epoch, round, or training of a sweep, and ranks that print out of turn.",
+    " each epoch, round, or training of a sweep, and ranks out of turn.",
     costs="the steps between the last checkpoint and each restart, and the time to load it",
     examples=(
         Example(

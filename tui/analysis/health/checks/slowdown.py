@@ -39,7 +39,9 @@ def find(run: Watched, limits: Limits) -> Findings:
     curve = flipped([*speeds], speeds.values())
     find_fall = partial(worsened, curve, earlier=EARLIER, descends=False)
     # The slower, the sooner it is sure.
-    fall = find_fall(1 - share, newest=_BINS, held=is_held) or find_fall(1 - share**2, newest=_BINS - 1)
+    fall = find_fall(1 - share, newest=_BINS - is_held, held=is_held) or find_fall(
+        1 - share**2, newest=_BINS - 1
+    )
     if fall is None:
         return
     # While a run starts, its GPUs hold less.
@@ -70,10 +72,12 @@ def _cause(
     sizes = [change(series) for series in (*run.work_per_step, run.progress.loss_series)]
     sizes += [change(node.mean_memory) for node in nodes]
     if counted is not None:
-        # Tokens a second by steps a second: tokens a step.
-        pairs = zip(change(counted), change(paced(run.progress.step_series)), strict=True)
-        old_size, new_size = (tokens / steps if tokens and steps else None for tokens, steps in pairs)
-        sizes.append((old_size, new_size))
+        old_tokens, new_tokens = change(counted)
+        old_steps, new_steps = change(paced(run.progress.step_series))
+        if old_steps and new_steps and new_steps > 0.9 * old_steps:
+            return None  # fewer tokens in each step, as with shorter answers
+        if old_tokens and new_tokens and old_steps and new_steps:
+            sizes.append((old_tokens / old_steps, new_tokens / new_steps))
     if any(old and new is not None and new > 1.1 * old for old, new in sizes):
         return None
     uses = [change(node.mean_utilization) for node in nodes]
@@ -97,9 +101,9 @@ CHECK = Check(
     " in each third of the window, or below the square of that share in two, after 45 minutes of training."
     " The text says whether the GPUs are as busy as before.",
     excused="pauses, a speed that is coming back or was nearly as low before (batches sorted by length),"
-    " reinforcement learning whose log doesn't say how long the answers are, and larger"
-    " inputs: longer sequences or batches by the log, more tokens in each step, or more GPU memory; or, if"
-    " the GPUs are as busy, words that are new in the log, or nodes that join or leave, when it began.",
+    " reinforcement learning whose log doesn't say how long the answers are, and other"
+    " inputs: longer sequences or batches by the log, more or fewer tokens in each step, or more GPU memory;"
+    " or, if the GPUs are as busy, words that are new in the log, or nodes that join or leave, as it began.",
     costs="the missing share of all GPUs",
     covered_by=frozenset({"stalled"}),
     examples=(
@@ -137,6 +141,12 @@ CHECK = Check(
             "3",
             minutes=240,
             step_s=lambda at: 10 if at < 7200 else 15,
+            line="step {step}/90000 loss=2.0 tokens/s={loss:.0f}",
+            loss=lambda step: 40_000 if step < 720 else 26_000,
+        ),
+        Example(
+            "shorter inputs, of which fewer tokens a second are read",
+            minutes=240,
             line="step {step}/90000 loss=2.0 tokens/s={loss:.0f}",
             loss=lambda step: 40_000 if step < 720 else 26_000,
         ),
