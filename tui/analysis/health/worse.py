@@ -38,19 +38,13 @@ class Worse:
     """The values since it got worse."""
     grows: bool
     """True if it has got worse and worse since then."""
-    had_learned: bool
-    """True if its best level was clearly better than the first ones."""
+    has_lost_all: bool
+    """True if it had clearly become better than its first values, and is about as bad as these again."""
 
     @property
     def words(self) -> str:
         """Both levels, as the log has them if lower ones are better."""
         return f"{number(self.now)}, was {number(self.best)}"
-
-    @property
-    def has_lost_all(self) -> bool:
-        """True if it is about as bad as at the beginning, or it never was better."""
-        first = median(self.values[:NEWEST])
-        return self.now > first - _PART * (first - self.best)
 
     def is_beyond(self, share: float) -> bool:
         """Return True if it is worse by that share of its best level."""
@@ -96,8 +90,9 @@ def worsened(
     growth = max(_ERRORS * noise_of(values) / math.sqrt(len(after) / 3), _PART * (thirds[-1] - best))
     # In fewer values a jump looks like growth: some from before it are among them.
     grows = len(after) >= 3 * newest and thirds == sorted(thirds) and thirds[-1] > thirds[0] + growth
-    had_learned = median(values[:NEWEST]) > best + error
-    return Worse(now, best, since, values, after, grows, had_learned)
+    first = median(values[:NEWEST])
+    has_lost_all = first > best + error and now > first - _PART * (first - best)
+    return Worse(now, best, since, values, after, grows, has_lost_all)
 
 
 def _has_come_back(values: Sequence[float], newest: int, best: float, descends: bool) -> bool:

@@ -139,8 +139,7 @@ def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
         series = run.of_attempt(rewards)
         worse = worsened(flipped(series.times, series.values), 0.5, held=run.is_held())
         # Harder tasks cost a part of what was learned, and gradients stay what they were.
-        is_lost = worse is not None and worse.had_learned and worse.has_lost_all
-        if worse is None or not (is_lost or run.is_held()):
+        if worse is None or not (worse.has_lost_all or run.is_held()):
             continue
         if cause := grown_gradients(run, worse.since) or _diverging_loss(run):
             short = f"{name} fell to {number(-worse.now)}, was {number(-worse.best)}"
