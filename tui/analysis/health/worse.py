@@ -113,6 +113,7 @@ def grown_gradients(run: Watched, since: float) -> str:
     norms = run.of_attempt(run.progress.grad_norm_series)
     usual = values_between(norms, end=since)
     later = values_between(norms, since - ASIDE_S)
-    peak = max(level_between(later, max(1, len(later) // NEWEST)), default=0.0)
+    lasting = (median(later[first : first + NEWEST]) for first in range(len(later) - NEWEST + 1))
+    peak = max(lasting, default=0.0)
     grew = bool(usual) and peak > 3.0 * median(usual)
     return f"gradients grew from {number(median(usual))} to {number(peak)}" if grew else ""
