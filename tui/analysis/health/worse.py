@@ -74,8 +74,9 @@ def worsened(
     now, before = median(values[-count:]), values[:-count]
     parts = sorted(level_between(before, max(1, min(_PARTS, len(before) // count))))
     best = parts[len(parts) // 10 and 1]  # of many parts, one is better by chance
-    least = max(by, math.exp(_ERRORS * noise / math.sqrt(count)) - 1)
-    error = _ERRORS * noise_of(before) / math.sqrt(count)
+    errors = _ERRORS / 2 if held else _ERRORS
+    least = max(by, math.exp(errors * noise / math.sqrt(count)) - 1)
+    error = errors * noise_of(before) / math.sqrt(count)
     if now <= best + max(least * abs(best), error):
         return None
     # It begins where a fifth of it is done, or beyond the noise: else what was before belongs to it.
