@@ -155,7 +155,7 @@ class Turn(Message, no_dispatch=None):
 
 
 async def messages_taken(pilot: Pilot[Any], timeout: float = 60.0) -> bool:
-    """Wait as Textual's own pilot does, until every widget has handled its messages, in half of its time."""
+    """Wait as Textual's own pilot does, until every widget has handled its messages; ask only busy ones."""
     left, all_taken = 0, asyncio.Event()
 
     def taken() -> None:
@@ -167,10 +167,13 @@ async def messages_taken(pilot: Pilot[Any], timeout: float = 60.0) -> bool:
     if not pilot.app.screen_stack:
         return False
     for widget in (pilot.app, *pilot.app.screen.walk_children(with_self=True)):
-        left += widget.post_message(Turn(taken))
+        ready: Any = widget._message_queue.ready_event
+        if ready.is_set() or not ready._waiters:  # else it has none and waits for the next
+            left += widget.post_message(Turn(taken))
+    if not left:
+        return True
     ends = [asyncio.ensure_future(event.wait()) for event in (all_taken, pilot.app._exception_event)]
-    if left:
-        await asyncio.wait(ends, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(ends, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
     for end in ends:
         end.cancel()
     assert left == 0 or pilot.app._exception_event.is_set(), "widgets are still busy"
