@@ -105,8 +105,9 @@ def _has_come_back(values: Sequence[float], newest: int, best: float, descends: 
     if descends and hills and levels[0] == hills[0][0]:
         del hills[0]
     # A spike is no rise that lasts, but a speed that was as low for a while shows how the run works.
-    least = len(hills[-1]) / LONGER if descends and hills else newest
-    return any(len(hill) >= least and LONGER * (max(hill) - best) >= height for hill in hills[:-1])
+    least_long = len(hills[-1]) / LONGER if descends and hills else newest
+    least_high = best + (height - 2.0 * noise_of(levels)) / LONGER
+    return any(len(hill) >= least_long and max(hill) >= least_high for hill in hills[:-1])
 
 
 def grown_gradients(run: Watched, since: float) -> str:
