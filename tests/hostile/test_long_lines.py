@@ -90,7 +90,7 @@ async def test_new_job_shows_a_config_with_long_texts(
             await to_screen(pilot, SubmitScreen, "n")
             await until(pilot, lambda: "config.py" in text_of(app))
             await pilot.press("enter")
-            await until(pilot, lambda: "print(1)" in text_of(app))
+            await until(pilot, lambda: "Overrides" in text_of(app))
             job = app.screen.query_one("#job", TextPanel).focus()
             await until(pilot, lambda: job.has_focus and job.allow_vertical_scroll)
             await pilot.press("G")
