@@ -21,11 +21,13 @@ from tui.analysis.health.check import Example, Level
 from tui.analysis.health.judge import health, judged, with_earlier
 from tui.analysis.health.registry import KINDS
 from tui.analysis.health.rules import HealthRules
+from tui.analysis.health.worse import worsened
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import SHORT_CHARACTERS, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.series import Series
 
 
 def moment(seconds: float) -> datetime:
@@ -382,6 +384,12 @@ def test_a_loss_that_rose_slowly_stays_diverged() -> None:
     lines = steps(4900, every_s=10, loss=lambda step: 2.4 + 7 * 0.98**step + max(0, step - 400) * 0.05)
     found = run(lines, 4900)
     assert kinds(found) == kinds(run(lines, 4900, previous=found)) == ["loss-exploding"]
+
+
+def test_noisy_loss_that_is_low_for_a_moment_before_it_is_nan_is_judged() -> None:
+    noise = random.Random(1)
+    values = [*(noise.lognormvariate(0, 0.6) for _ in range(80)), *[30.0] * 12, *[1.0] * 3, math.nan]
+    assert worsened(Series("loss", tuple(map(float, range(len(values)))), tuple(values)), 0.2) is None
 
 
 def test_one_gpu_that_does_nothing_beside_others_that_work() -> None:

@@ -73,7 +73,7 @@ def worsened(
         return None
     now, before = median(values[-count:]), values[:-count]
     parts = sorted(level_between(before, max(1, min(_PARTS, len(before) // count))))
-    best = parts[len(parts) // 10 and 1]  # of many parts, one is better by chance
+    best = parts[1 if len(parts) >= 10 else 0]  # of many parts, one is better by chance
     errors = _ERRORS / 2 if held else _ERRORS
     least = max(by, math.exp(errors * noise / math.sqrt(count)) - 1)
     error = errors * noise_of(before) / math.sqrt(count)
@@ -82,7 +82,7 @@ def worsened(
     # It begins where a fifth of it is done, or beyond the noise: else what was before belongs to it.
     level = best + min(max(0.2 * (now - best), 3.0 * noise_of(before)), 0.5 * (now - best))
     since = holds_since(series, lambda value: value > level, forgiven=newest // 2) or series.times[-1]
-    after = values_between(series, since)
+    after = values_between(series, since) or values[-1:]  # the newest may be NaN
     thirds = level_between(after, 3)
     comes_back = thirds[-1] < max(thirds) - _PART * (max(thirds) - best)
     is_back = comes_back or len(after) < newest or _has_come_back(values, newest, best, descends)
