@@ -12,6 +12,8 @@ from hypothesis import example, given, strategies as st
 from textual.theme import BUILTIN_THEMES
 
 from tui.app.theme import THEMES
+from tui.commands.support.options import CommandSettings
+from tui.commands.support.remotes import dashboard_settings
 from tui.settings.loading import ConfigurationBroken, Settings, check_file, lines_of, load, load_or_defaults
 from tui.settings.model import Configuration, ThemeName, TimeMode
 from tui.settings.problems import fields_of
@@ -223,6 +225,12 @@ def test_unusable_file_is_a_problem_and_keeps_the_dashboard_read_only(file: Path
     [problem] = loaded.problems
     assert (problem.where, "cannot be read" in problem.why) == (str(file), True)
     assert (loaded.configuration.readonly, loaded.origin("readonly")) == (True, f"unreadable {file}")
+
+
+def test_file_that_cannot_even_be_looked_for_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/" + "x" * 300)
+    [problem] = dashboard_settings(CommandSettings()).problems
+    assert problem.why.startswith("cannot be read: ")
 
 
 VALUES = st.recursive(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -141,7 +142,9 @@ def settings_if_any() -> Loaded | None:
 def _has_settings() -> bool:
     others = ("BT_TUI_DEBUG", "BT_TUI_LOG_DRAIN_S")  # no settings
     named = any(name.startswith("BT_TUI_") and name not in others for name in os.environ)
-    return named or config_path(os.environ).exists()
+    with suppress(OSError):
+        return named or config_path(os.environ).exists()
+    return True  # loading says why it cannot be read
 
 
 def configuration_if_any() -> Configuration | None:
