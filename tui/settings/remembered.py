@@ -56,9 +56,11 @@ def restored(kind: Any, stored: Any) -> Any:
         return [restored(parts[0], value) for value in stored]
     if origin is tuple and isinstance(stored, list):
         return tuple(restored(part, value) for part, value in zip(parts, stored, strict=True))
-    if type(stored) is not kind and (kind, type(stored)) != (float, int):
+    if kind is float and type(stored) is int:
+        stored = float(str(stored))  # infinite if it is too large
+    if type(stored) is not kind:
         raise ValueError(f"not {kind}")
-    json.dumps(stored, allow_nan=False, ensure_ascii=False).encode()  # neither NaN nor half a character
+    json.dumps(stored, allow_nan=False, ensure_ascii=False).encode()  # no NaN, infinity or half a character
     return stored
 
 

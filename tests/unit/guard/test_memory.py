@@ -66,6 +66,13 @@ def test_file_that_was_deleted_meanwhile_is_written_again(tmp_path: Path) -> Non
     assert len(read_state(path, GuardState).unsent) == 1
 
 
+def test_time_that_no_clock_has_is_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "guard.json"
+    path.write_text(f'{{"runs": {{"a": {{"seen_s": 7, "sighted_s": 1{"0" * 400}}}}}}}')
+    seen = read_state(path, GuardState).runs["a"]
+    assert (repr(seen.seen_s), seen.sighted_s) == ("7.0", 0.0)
+
+
 async def test_alert_is_tried_by_one_guard_at_a_time_and_by_none_once_delivered(tmp_path: Path) -> None:
     path, clock = tmp_path / "guard.json", FastClock(begin_s=datetime(2026, 3, 1, tzinfo=UTC).timestamp())
     first = GuardMemory(path)
