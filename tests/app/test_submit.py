@@ -15,11 +15,11 @@ from support.fake_baseten import FakeBaseten
 from support.remotes import remote_of
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
-from tui.feeds.submission import STARTERS, find_configs, remember_config
+from tui.feeds.submission import STARTERS, ConfigChoice, find_configs, remember_config
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
-from tui.screens.submit import StarterScreen, SubmitScreen, completed_path
+from tui.screens.submit import CHOICE_COLUMNS, StarterScreen, SubmitScreen, completed_path
 
 CONFIG = """
 '''A first job.'''
@@ -186,6 +186,12 @@ def test_typed_path_is_completed_by_folders_and_python_files(here: Path) -> None
         completed_path(path)
         for path in ("", "~nobody-here/x", "runs/n", "runs/b", "runs/", "nowhere/c", "a\0/b")
     } == {None}
+
+
+def test_note_is_apart_from_a_long_path() -> None:
+    choice = ConfigChoice(Path("/jobs/multinode-with-fsdp/config.py"), recent=True)
+    (column,) = CHOICE_COLUMNS
+    assert "".join(text for text, _ in column.cell(choice)) == f"{choice.path} recent"
 
 
 def test_recent_configs_come_first_then_only_those_that_name_a_project(tmp_path: Path) -> None:

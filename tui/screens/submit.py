@@ -67,7 +67,7 @@ class OverrideInputs(Vertical):
 
 
 def _name_and_note(row: ConfigChoice) -> list[Span]:
-    return [(f"{sanitize(row.name):<20}", "plain"), (row.note, "muted")]
+    return [(f"{sanitize(row.name):<19} ", "plain"), (row.note, "muted")]
 
 
 CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (Column("name", "", _name_and_note, width=24, flex=1),)
