@@ -173,6 +173,13 @@ def test_x_axis_marks_all_checkpoints_beside_half_of_its_labels_or_none(
     assert axis.count("◆") == shown and all(part in axis for part in ("▲", "-20m", "-10m", "now"))
 
 
+@pytest.mark.parametrize("minute", range(30))
+def test_time_at_the_cursor_hides_only_the_checkpoints_that_it_covers(minute: int) -> None:
+    marks = tuple(Mark(END - 60.0 * minute, "◆", "good") for minute in (10, 20))
+    shown = use(marks=marks, cursor=END - 60.0 * minute)
+    assert "◆" in text([line("s", [0.5] * 9)], shown, 60, 6)[-1]
+
+
 def test_values_are_read_at_the_nearest_sample_and_not_in_gaps() -> None:
     series = Series("s", (0.0, 10.0, 20.0, 30.0), (1.0, 2.0, math.nan, 4.0))
     assert [value_at(series, x) for x in (0, 4, 6, 14, 16, 29, 39, 45)] == [1, 1, 2, 2, None, 4, 4, None]

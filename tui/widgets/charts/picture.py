@@ -66,13 +66,11 @@ def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
     covered = {*range(first, first + len(read))}
     marks = {margin + column: mark for column, mark in _marks_by_cell(spec.marks, grid, cells).items()}
     centered = [(_begin(moment, text, spec, width, margin), text) for moment, text in ticks]
-    labels = _uncovered(centered, covered | marks.keys(), width, margin)
-    if 2 * len(labels) < len(ticks):
+    if 2 * len(_uncovered(centered, marks.keys(), width, margin)) < len(ticks):
         marks = {column: mark for column, mark in marks.items() if mark.tone != "good"}
-        labels = _uncovered(centered, covered | marks.keys(), width, margin)
     for column, mark in marks.items():
         canvas.write(0, column, mark.sign, f"mark-{mark.tone}")
-    for begin, text in labels:
+    for begin, text in _uncovered(centered, covered | marks.keys(), width, margin):
         canvas.write(0, begin - 1, f" {text} "[: width - begin + 1], "axis")
     canvas.write(0, first, read, "cursor")
     return canvas.lines()[0]
