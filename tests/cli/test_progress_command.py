@@ -67,6 +67,13 @@ def test_curve_of_a_metric_has_one_record_a_reading(cli: RunCli, baseten: FakeBa
     assert "job run1 has no metric 'rewards' (it has: kl, learning_rate, loss, reward" in missing.err
 
 
+def test_loss_of_a_log_without_steps_has_none(cli: RunCli, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("{'loss': 0.9, 'learning_rate': 1e-4}\n{'loss': 0.8, 'learning_rate': 1e-4}\n")
+    rows = cli("progress", "--file", str(path), "--metric", "loss", "-o", "csv").csv
+    assert [(row["value"], row["step"]) for row in rows] == [("0.9", ""), ("0.8", "")]
+
+
 def test_curve_of_a_metric_in_a_saved_log_is_printed(cli: RunCli, tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(SAVED)

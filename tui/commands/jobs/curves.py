@@ -81,14 +81,8 @@ def print_curves(
 
 
 def _points(series: Series, progress: ProgressSnapshot) -> list[tuple[float, int | None, float]]:
-    """Return time, step and value of each reading.
-
-    The step is the one logged with it, if every loss has one; else the last one logged at or before its time.
-    """
-    losses = progress.loss_by_step if series is progress.loss_series else ()
-    steps: list[int | None] = [step for step, _ in losses]
-    if [repr(value) for _, value in losses] != list(map(repr, series.values)):  # NaN is equal to itself so
-        marks = progress.step_series
-        counts = [bisect_right(marks.times, time) for time in series.times]
-        steps = [int(marks.values[count - 1]) if count else None for count in counts]
+    """Return time, step and value of each reading; the step is the last one logged at or before its time."""
+    marks = progress.step_series
+    counts = [bisect_right(marks.times, time) for time in series.times]
+    steps = [int(marks.values[count - 1]) if count else None for count in counts]
     return list(zip(series.times, steps, series.values, strict=True))
