@@ -66,7 +66,7 @@ BtTuiApp(dashboard_remote(settings, loaded), settings=loaded, memory=memory).fir
 assert memory.state.home.sort == "age"
 """
 NOT_IN_THE_FIRST_PICTURE = {
-    *("pydantic", "httpx", "hashlib", "urllib.request"),
+    *("pydantic", "httpx", "hashlib", "urllib.request", "ctypes"),
     *("api_client.client", "api_client.models", "api_client.recordings.reading"),
     *("tui.analysis.health.check", "tui.analysis.progress.announcements", "tui.analysis.run.snapshot"),
     *("tui.readers.run", "tui.settings.loading", "tui.widgets.charts.spec", LOG_PATTERNS),

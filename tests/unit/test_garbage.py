@@ -3,6 +3,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import sys
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,6 +133,17 @@ def test_memory_between_what_is_left_goes_back_to_the_system() -> None:
     assert before - resident_bytes() > 20_000_000
     assert left
     assert new
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_garbage_is_collected_by_a_python_without_ctypes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ctypes", None)
+    monkeypatch.setattr(gc, "get_count", lambda: (0, 0, WORTHWHILE))
+    thing = Thing()
+    alive = weakref.ref(thing)
+    del thing
+    IdleCollector().collect_if_idle(IDLE_S)
+    assert alive() is None
 
 
 def resident_bytes() -> int:

@@ -14,8 +14,8 @@ The memory of what is gone goes back to the system then: after an hour of wander
 
 from __future__ import annotations
 
-import ctypes
 import gc
+from contextlib import suppress
 from functools import cache, lru_cache, partial
 from time import thread_time
 from typing import Any
@@ -98,6 +98,7 @@ class IdleCollector:
 
 def _return_memory() -> None:
     """Return free memory to the system, in a millisecond; glibc keeps what is free between used parts."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
+    with suppress(ImportError, AttributeError):  # Pythons without ctypes, and other libraries
+        from ctypes import CDLL
+
+        CDLL(None).malloc_trim(0)
