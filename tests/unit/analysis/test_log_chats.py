@@ -153,11 +153,12 @@ def test_training_is_read_where_nothing_is_said() -> None:
     assert len(believed(["12:00:21.123456: I tensorflow/core/util/port.cc:113] oneDNN is on.", OWN[0]])) == 1
 
 
-def test_log_below_a_remark_is_read_at_once_if_it_takes_its_time() -> None:
+@pytest.mark.parametrize(("every_s", "read"), [(11, [0, 2, 1, 1]), (4, [0, 0, 0, 4]), (2, [0, 0, 0, 0])])
+def test_log_below_a_remark_is_read_at_once_if_it_takes_its_time(every_s: int, read: list[int]) -> None:
     reader = Reader()
     reader.read("Let me begin.")
-    told = [reader.read(line, at_ns=11 * NS_PER_S * index) for index, line in enumerate(OWN[:3])]
-    assert [len(each) for each in told] == [0, 2, 1]
+    told = [reader.read(line, at_ns=every_s * NS_PER_S * index) for index, line in enumerate(OWN[:4])]
+    assert [len(each) for each in told] == read
 
 
 def test_log_quoted_again_further_on_reports_nothing() -> None:

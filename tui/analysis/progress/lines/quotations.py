@@ -75,8 +75,6 @@ def _is_again(held: list[_Held], line: _Held) -> bool:
 
 def _goes_on(held: list[_Held]) -> bool:
     """Return True if lines are too many or too slow for a quotation, or go on across what is said."""
-    is_slow = any(
-        after.said == before.said and after.told.at_ns - before.told.at_ns > 10 * NS_PER_S
-        for before, after in pairwise(held)
-    )
+    begun_ns = next(each.told.at_ns for each in held if each.said == held[-1].said)
+    is_slow = held[-1].told.at_ns - begun_ns > 10 * NS_PER_S
     return len(held) > 16 or is_slow or len({each.said for each in held}) > 2
