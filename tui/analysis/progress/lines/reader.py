@@ -56,7 +56,7 @@ _SAID = re2.compile(
     rb"(?:[a-z']*(?: [\w',-]+){3,}[.?!:](?:$| [A-Z])|[\w', -]*\?\W*$)"
     rb"|^\W{0,3}(?i:user|human|assistant)\b|^#{1,6} [A-Z][\w' ]*\w(?:$|[.?!:])|(?:^|[^*])\*\*\w"
 )
-"""Signs that a person or a model says something: the first person, questions, roles, Markdown."""
+"""Signs that a person or a model says something: sentences, the first person, questions, roles, Markdown."""
 
 _RANK = re.compile(
     r"(?:.{0,60}?[-\s])??\W{0,3}?\[(?:rank|default|local_rank)[ :=]?\s?(\d{1,5})\]:?"
