@@ -19,7 +19,7 @@ from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import brief
 from tui.analysis.health.check import Example, Level
 from tui.analysis.health.judge import health, judged, with_earlier
-from tui.analysis.health.registry import KINDS
+from tui.analysis.health.registry import KINDS, Thresholds
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.health.worse import worsened
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
@@ -390,6 +390,11 @@ def test_noisy_loss_that_is_low_for_a_moment_before_it_is_nan_is_judged() -> Non
     noise = random.Random(1)
     values = [*(noise.lognormvariate(0, 0.6) for _ in range(80)), *[30.0] * 12, *[1.0] * 3, math.nan]
     assert worsened(Series("loss", tuple(map(float, range(len(values)))), tuple(values)), 0.2) is None
+
+
+def test_first_evaluations_are_judged_if_one_is_enough() -> None:
+    lines = [(1.0, "step 50: eval_loss=1.0"), (500.0, "step 100: eval_loss=2.0")]
+    assert run(lines, 500, rules=Thresholds(overfit_evaluations=0)) == ()
 
 
 def test_one_gpu_that_does_nothing_beside_others_that_work() -> None:

@@ -69,7 +69,7 @@ def worsened(
     # The noise of single values as a factor (its logarithm): losses of diffusion differ by ten.
     noise = noise_of([math.log(value) for value in values if value > 0])
     count = max(newest, math.ceil((_ERRORS * noise / math.log(2.5)) ** 2))
-    if len(values) < count + earlier:
+    if len(values) < count + max(1, earlier):
         return None
     now, before = median(values[-count:]), values[:-count]
     parts = sorted(level_between(before, max(1, min(_PARTS, len(before) // count))))
