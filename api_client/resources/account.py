@@ -21,6 +21,7 @@ from api_client.models import (
     UsageSummary,
     UserInfo,
 )
+from api_client.secret import SecretText
 
 
 class Account:
@@ -63,9 +64,11 @@ class Account:
         """Return the names of secrets, by default of the default team; the API never returns their values."""
         return await self._transport.request(routes.SECRETS, team_id=team_id)
 
-    async def upsert_secret(self, name: str, value: str | SecretStr, team_id: str | None = None) -> Secret:
+    async def upsert_secret(
+        self, name: str, value: str | SecretText | SecretStr, team_id: str | None = None
+    ) -> Secret:
         """Set a secret, creating it if it does not exist."""
-        plain = value.get_secret_value() if isinstance(value, SecretStr) else value
+        plain = value if isinstance(value, str) else value.get_secret_value()
         body = {"name": name, "value": plain}
         return await self._transport.request(routes.SET_SECRET, team_id=team_id, body=body)
 

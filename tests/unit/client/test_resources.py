@@ -6,6 +6,7 @@ from client_support import APP_URL, JOB, World, json_reply
 from pydantic import SecretStr
 
 from api_client import NotFound, RequestError, ServerFault
+from api_client.secret import SecretText
 
 
 def without_search(status: int) -> World:
@@ -65,8 +66,9 @@ async def test_nothing_to_change_is_a_mistake() -> None:
 
 async def test_secrets_are_sent_and_received_but_never_shown() -> None:
     wrapped = World(json_reply({"name": "n"}))
-    await wrapped.client.account.upsert_secret("n", SecretStr("hunter2"))
-    assert b"hunter2" in wrapped.server.requests[0].content
+    for value in ("hunter2", SecretStr("hunter2"), SecretText("hunter2")):
+        await wrapped.client.account.upsert_secret("n", value)
+        assert b"hunter2" in wrapped.server.requests[-1].content
     creds = {"aws_access_key_id": "id", "aws_secret_access_key": "hunter2", "aws_session_token": "hunter3"}
     storing = World(json_reply({"s3_bucket": "b", "s3_key": "k", "creds": creds}))
     credentials = await storing.client.blobs.training_credentials()
