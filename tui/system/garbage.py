@@ -6,8 +6,7 @@ times while somebody went to 60 moments of that recording. Here all are searched
 a second, as happens to all who read what they see, or for less the more is new, down to the time in which a
 key's picture is painted once as much is new as was there: where a key comes every 0.7 s, the screens that
 were left would else fill 60 MiB a minute. A search takes as long as what it visits, so waiting longer would
-make the pause longer, too. What the first one leaves is not visited again: Home and what it knows, or a
-whole recording.
+make the pause longer, too.
 
 The memory of what is gone goes back to the system then: after an hour of wandering over jobs, 46 of 213 MiB.
 """
@@ -27,8 +26,8 @@ LOOK_EVERY_S = 0.5
 """Asking whether it is time takes a microsecond; looking seldom misses most pauses between keys."""
 IDLE_S, PAINTED_S = 1.0, 0.25
 """Nobody types, and what a key has changed is painted, once it is so long ago."""
-FIRST, WORTHWHILE = 3, 20
-"""Searches of younger objects that make the first search of all and each later one worthwhile."""
+WORTHWHILE = 20
+"""Searches of younger objects that make a search of all worthwhile."""
 
 
 def collect_only_when_idle() -> None:
@@ -76,7 +75,6 @@ class IdleCollector:
     def __init__(self) -> None:
         self._took_s = 0.0
         self._too_many = 2 * WORTHWHILE
-        self._worthwhile = FIRST
 
     def collect_if_idle(self, unused_s: float) -> None:
         """Search all objects if many are new and the last key is long enough ago (``unused_s``)."""
@@ -84,13 +82,10 @@ class IdleCollector:
         part = searches / self._too_many
         # Nobody types for as long as 20 searches take: three seconds in a large recording.
         pause_s = max(PAINTED_S, max(IDLE_S, 20 * self._took_s) * (1 - part)) if part < 2 else 0.0
-        if searches >= self._worthwhile and unused_s >= pause_s:
+        if searches >= WORTHWHILE and unused_s >= pause_s:
             began_s = thread_time()
             gc.collect()
             _return_memory()
-            if self._worthwhile == FIRST:
-                gc.freeze()
-                self._worthwhile = WORTHWHILE
             self._took_s = thread_time() - began_s
             # It visits 2.4 million objects a second; counting them would take a sixth of the time once more.
             self._too_many = max(2 * WORTHWHILE, int(300 * self._took_s))
