@@ -63,6 +63,10 @@ def drifting(level: float, to: float, at_s: float) -> dict[str, Level]:
     return {"gpu": lambda at: level if at < at_s else to}
 
 
+def joining(level: float, at_s: float) -> dict[str, Level]:
+    return {"gpu": lambda at: math.nan if at < at_s else level}
+
+
 def named(*nodes: Mapping[str, Level]) -> dict[str, Mapping[str, Level]]:
     return {f"node-{number}": node for number, node in enumerate(nodes)}
 
@@ -86,6 +90,10 @@ ROLES: dict[str, tuple[dict[str, Mapping[str, Level]], set[str]]] = {
     "nobody works": (named(steady(0.02), steady(0.001)), set()),
     "one drifts off": (named(*[TRAINER] * 3, OFF), {"node-3"}),
     "the leader drifts off": (named(OFF, *[TRAINER] * 3), {"node-0"}),
+    "two join the busier of two": (
+        named(TRAINER, steady(0.5) | MEMORY[2], *[joining(0.95, 3600)] * 2),
+        set(),
+    ),
     "two change their work together": (named(*[TRAINER] * 2, *[OFF] * 2), set()),
     "two drift off, one after the other": (
         named(*[TRAINER] * 3, drifting(0.95, 0.6, 2700), OFF),

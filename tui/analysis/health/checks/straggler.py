@@ -121,11 +121,13 @@ def _lags(run: Watched, limits: Limits) -> dict[str, Lag]:
 def _lag(
     run: Watched, rows: Sequence[tuple[float, Mapping[str, float]]], name: str, limits: Limits
 ) -> Lag | None:
-    # What does nothing is no slow node, nor do others that do nothing wait for one.
+    # What does nothing is no slow node, nor do others that do nothing wait for one. Beside nodes that joined
+    # since then, a node has another place without any change of its own.
+    names = rows[-1][1].keys()
     beside = [
-        (begin, uses[name], sorted(use for other, use in uses.items() if other != name))
+        (begin, uses[name], sorted(uses[other] for other in names - {name}))
         for begin, uses in rows
-        if uses.get(name, 0.0) >= IDLE and len(uses) > 1
+        if len(names) > 1 and names <= uses.keys() and uses[name] >= IDLE
     ]
     beside = [(begin, own, others) for begin, own, others in beside if median(others) >= IDLE]
     if len(beside) < _BINS or beside[-1][0] < rows[-1][0]:
