@@ -79,8 +79,9 @@ def worsened(
     error = errors * noise_of(before) / math.sqrt(count)
     if now <= best + max(least * abs(best), error):
         return None
-    # It begins where a fifth of it is done, or beyond the noise: else what was before belongs to it.
-    level = best + min(max(0.2 * (now - best), 3.0 * noise_of(before)), 0.5 * (now - best))
+    # A loss gets worse little by little: from a fifth of it on, or beyond the noise.
+    begun = max(0.2 * (now - best), 3.0 * noise_of(before)) if descends else by * abs(best)
+    level = best + min(begun, 0.5 * (now - best))
     since = holds_since(series, lambda value: value > level, forgiven=newest // 2) or series.times[-1]
     after = values_between(series, since) or values[-1:]  # the newest may be NaN
     thirds = level_between(after, 3)
