@@ -350,3 +350,10 @@ def test_values_at_the_cursor_do_not_cover_each_other() -> None:
     raster = [line[8:] for line in text(lines, reading, 60, 6)[1:5]]
     found = [number for line in raster for number in re.findall(r"[0-9.]+", line)]
     assert found and set(found) <= {"0.99900", "1.0246"}
+
+
+def test_the_greater_value_at_the_cursor_is_above_and_letters_name_both() -> None:
+    reading = spec("loss", leads=True, letters=True, cursor=END)
+    lines = [ramp("loss", 2.0, 0.999), ramp("eval loss", 2.0, 1.0246)]
+    shown = "\n".join(text(lines, reading, 60, 12)[1:])
+    assert 0 < shown.find("B 1.0246") < shown.find("A 0.99900")

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain, groupby
+from operator import itemgetter
 from statistics import median
 
 from tui.analysis.series import Series, logarithmic, smoothed
@@ -196,9 +197,14 @@ def draw_raster(
     if spec.letters and named and len(cells) > 1:
         _mark(named, canvas)
     if 0 <= cursor < width and spec.cursor is not None and len(named) <= 3:
-        for index, line_cells in named:
-            value = value_at(series[index], spec.cursor)
-            _label(canvas, cursor, line_cells, "" if value is None else spec.exact(value), index)
+        at = spec.cursor
+        values = ((value_at(series[index], at), index, line_cells) for index, line_cells in named)
+        known = [(value, index, line_cells) for value, index, line_cells in values if value is not None]
+        read = sorted(known, key=itemgetter(0), reverse=True)
+        for value, index, line_cells in read:
+            name = f"{letter(index)} " if spec.letters and len(named) > 1 else ""
+            sides = [side for side, end in ((-1, read[0]), (1, read[-1])) if end[1] == index]
+            _label(canvas, cursor, line_cells, f"{name}{spec.exact(value)}", index, sides)
     return canvas.lines()
 
 
@@ -231,17 +237,25 @@ def _mark(drawn: Sequence[tuple[int, Sequence[braille.Cell]]], canvas: Canvas) -
             canvas.write(best[0], best[1], letter(index), index)
 
 
-def _label(canvas: Canvas, cursor: int, line_cells: Sequence[braille.Cell], text: str, role: Role) -> None:
+def _label(
+    canvas: Canvas,
+    cursor: int,
+    line_cells: Sequence[braille.Cell],
+    text: str,
+    role: Role,
+    sides: Sequence[int],
+) -> None:
     """Write a value beside the cursor, next to where its line crosses it: over nothing else if possible.
 
-    It is left out if it would cover another value; the legend has both.
+    ``sides`` are where it may be, -1 for above: the values are in the order of their lines. It is left out if
+    it would cover another value; the legend has both.
     """
     crossing = next((row for row, column, _ in line_cells if column == cursor), None)
     fits_right = cursor + 1 + len(text) <= canvas.width
-    if not text or crossing is None or not (fits_right or len(text) <= cursor):
+    if crossing is None or not (fits_right or len(text) <= cursor):
         return
     begin = cursor + 1 if fits_right else cursor - len(text)
-    rows = [row for row in (crossing - 1, crossing + 1) if 0 <= row < canvas.rows]
+    rows = [crossing + side for side in sides if 0 <= crossing + side < canvas.rows]
     cells = slice(begin, begin + len(text))
     row = next((row for row in rows if {*canvas.roles[row][cells]} == {_BLANK}), crossing)
     if not any(map(str.isdigit, canvas.characters[row][cells])):
