@@ -22,7 +22,7 @@ from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, saved_key
 from tui.analysis.run.finding import SEVERITIES, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
-from tui.analysis.summary.rendering import LIMIT_BYTES, NOTICE, Document, as_markdown, as_text
+from tui.analysis.summary.rendering import LIMIT_BYTES, NOTICE, Document, as_markdown, as_text, size_bytes
 from tui.analysis.summary.value import bounded, state_of, summarize
 from tui.analysis.why.explanation import Clue, Explanation, Section
 
@@ -132,6 +132,11 @@ def test_any_run_fits_into_four_kilobytes_in_every_format(
     summary = summary_of(run, *why, lines=lines, unread=["the metrics"], gap_count=10**9)
     assert all(size <= LIMIT_BYTES for size in sizes(summary).values()), sizes(summary)
     assert summary["notice"] == NOTICE
+
+
+def test_size_is_that_of_the_json_that_is_printed() -> None:
+    summary = summary_of(run_of()) | {"loss": 1e16, "best": -2.5e-7}
+    assert size_bytes(summary) == max(sizes(summary).values())
 
 
 @given(texts, st.integers(12, 300))

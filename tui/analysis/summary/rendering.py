@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
-
-from pydantic_core import to_json
 
 from tui.analysis.run.finding import SIGNS
 from tui.text.markdown import code
@@ -53,7 +52,7 @@ def fitted(summary: Document) -> Document:
 
 def size_bytes(summary: Document) -> int:
     """Return the size in the longest format."""
-    as_json = to_json(summary, indent=2, ensure_ascii=True)
+    as_json = json.dumps(summary, indent=2)
     return max(len(as_markdown(summary).encode()), len(as_json) + 1)
 
 
