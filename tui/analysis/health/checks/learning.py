@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 from tui.analysis.health.check import (
     HOUR_S,
@@ -156,6 +157,15 @@ def _diverging_loss(run: Watched) -> str:
     return next((f"{name} diverges" for name in grown), "")
 
 
+def _falling(rest: Callable[[int], str], to: float = 0.03) -> tuple[tuple[float, str], ...]:
+    """Return the lines of an example whose reward grows, falls at step 90, and stays there."""
+    rewards = {step: 0.2 + step / 225 if step < 90 else to for step in range(1, 120)}
+    return tuple(
+        (60.0 * step, f"step {step}/9000 reward={reward:.3f} {rest(step)}")
+        for step, reward in rewards.items()
+    )
+
+
 COLLAPSED = Check(
     FindingKind(
         "reward-collapsed", 36, "reward fell{since}", lines="onset", figures=("metric", "gradient norm")
@@ -175,50 +185,24 @@ COLLAPSED = Check(
             "a policy that collapses",
             "reward fell to 0.0300, was 0.564",
             stops_s=0,
-            others=tuple(
-                (
-                    60 * step,
-                    f"step {step}/9000 reward={0.2 + step / 225 if step < 90 else 0.03:.3f} grad_norm={norm}",
-                )
-                for step, norm in ((step, 0.4 if step < 90 else 9.0) for step in range(1, 120))
-            ),
+            others=_falling(lambda step: f"grad_norm={0.4 if step < 90 else 9.0}"),
         ),
         Example(
             "a policy whose loss diverges",
             "reward fell to 0.0300, was 0.564",
             stops_s=0,
-            others=tuple(
-                (
-                    60 * step,
-                    f"step {step}/9000 reward={0.2 + step / 225 if step < 90 else 0.03:.3f}"
-                    f" loss={0.012 + 0.2 * max(0, step - 89):.4f}",
-                )
-                for step in range(1, 120)
-            ),
+            others=_falling(lambda step: f"loss={0.012 + 0.2 * max(0, step - 89):.4f}"),
         ),
         Example(
             "a policy whose critic diverges",
             "reward fell to 0.0300, was 0.564",
             stops_s=0,
-            others=tuple(
-                (
-                    60 * step,
-                    f"step {step}/9000 reward={0.2 + step / 225 if step < 90 else 0.03:.3f}"
-                    f" loss=0.01 value_loss={0.05 if step < 90 else 900:.2f}",
-                )
-                for step in range(1, 120)
-            ),
+            others=_falling(lambda step: f"loss=0.01 value_loss={0.05 if step < 90 else 900:.2f}"),
         ),
         Example(
             "harder tasks",
             stops_s=0,
-            others=tuple(
-                (
-                    60 * step,
-                    f"step {step}/9000 reward={0.2 + step / 225 if step < 90 else 0.1:.3f} grad_norm=0.4",
-                )
-                for step in range(1, 120)
-            ),
+            others=_falling(lambda _step: "grad_norm=0.4", to=0.1),
         ),
     ),
 )
