@@ -40,7 +40,10 @@ QueryValue = str | int | list[str] | None
 
 @dataclass
 class _Call:
-    """A request and its current attempt: its number, if it may have arrived, its answer's status and date."""
+    """A request and its current attempt: its number, if it may have arrived, its answer's status and date.
+
+    It is not repeated once the time for an answer is over: the next one would come as slowly.
+    """
 
     route: Route[Any]
     path: str
@@ -49,6 +52,7 @@ class _Call:
     body: Any
     attempt: int = 0
     arrived: bool = False
+    is_over: bool = False
     status: int | None = None
     date: str = ""
 
@@ -137,7 +141,9 @@ class Transport:
                 policy,
                 sleep=self._clock.sleep,
                 # A change is repeated only if it never arrived, or was rejected with 429.
-                may_repeat=lambda error: repeatable or not call.arrived or isinstance(error, RateLimited),
+                may_repeat=lambda error: (
+                    not call.is_over and (repeatable or not call.arrived or isinstance(error, RateLimited))
+                ),
                 random=self._random,
                 on_wait=lambda error, delay_s: self._emit_event("waiting", call, error, delay_s=delay_s),
             )
@@ -207,6 +213,7 @@ class Transport:
         if self._closed:
             call.arrived = True
             return _closed(call.line)
+        call.is_over = isinstance(problem, TimeoutError)  # httpx's own timeouts are of another type
         host = self._sites[call.route.site].netloc
         failure = failures.from_exception(problem, self._remote, host, call.line)
         call.arrived = failure.arrived

@@ -252,6 +252,13 @@ async def test_an_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyP
             await client.projects.list()
 
 
+async def test_answer_that_takes_longer_than_it_may_is_not_requested_again() -> None:
+    world = World(TimeoutError(), PROJECTS)
+    with pytest.raises(TimedOut):
+        await world.client.projects.list()
+    assert world.kinds == ["sent", "failed"]
+
+
 @pytest.mark.parametrize("field", ["app_url", "api_url"])
 def test_plain_http_is_for_this_machine_only(field: str) -> None:
     with pytest.raises(ConfigurationError, match="https"):
