@@ -103,8 +103,8 @@ SAMPLES = [
     "form", ["step {}/900 | loss: 2.5 | lr: 3e-4", "{{'loss': 2.5, 'lr': 3e-4, 'epoch': 0.{}}}"]
 )
 def test_training_that_prints_answers_is_read_from_its_first_step(form: str) -> None:
-    own = [form.format(number) for number in range(1, 5)]
-    assert len(believed([*SAMPLES, own[0], *SAMPLES, own[1], own[2], *SAMPLES, own[3], *SAMPLES])) == 4
+    own = [form.format(number) for number in range(1, 6)]
+    assert len(believed([*SAMPLES, *own[:2], *SAMPLES, *own[2:4], *SAMPLES, own[4], *SAMPLES])) == 5
 
 
 QUOTED = (
@@ -128,10 +128,15 @@ QUOTED = (
         "### How to read a log",
         "<|im_start|>assistant",
         "This **step** is slow.",
+        "Sure! Here it is as of now.",
+        "From out/train.log:",
+        "Maria said:",
+        "$ cat train.log",
+        "const LOG = [",
     ],
 )
 def test_log_quoted_below_what_is_said_reports_nothing(said: str, quoted: list[str]) -> None:
-    assert believed([said, "$ tail train.log", *quoted, "The loss goes down.", said, *quoted]) == []
+    assert believed([said, "tail train.log", *quoted, "The loss goes down.", said, *quoted]) == []
 
 
 OWN = [f"step {n}/900 | loss: 2.5 | lr: 3e-4" for n in range(100, 900, 100)]
@@ -159,6 +164,12 @@ def test_log_below_a_remark_is_read_at_once_if_it_takes_its_time(every_s: int, r
     reader.read("Let me begin.")
     told = [reader.read(line, at_ns=every_s * NS_PER_S * index) for index, line in enumerate(OWN[:4])]
     assert [len(each) for each in told] == read
+
+
+def test_log_quoted_in_parts_of_other_lengths_reports_nothing() -> None:
+    said = "Let me see."
+    assert believed([said, OWN[0], said, *OWN[1:4], said, *OWN[4:6], said, OWN[6]]) == []
+    assert len(believed([said, *OWN[:2], said, *OWN[2:4], said, OWN[4]])) == 5
 
 
 def test_log_quoted_again_further_on_reports_nothing() -> None:

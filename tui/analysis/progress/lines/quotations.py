@@ -2,13 +2,14 @@
 
 A training prints one kind of line again and again, for as long as it runs. Who quotes it says something
 first, shows a few lines at one moment, and says something else. So a kind of line that first appears after
-something was said waits until it takes its time, is long, or counts on, evenly, across what is said twice.
+something was said waits until it takes its time, is long, or counts on across what is said, in parts of the
+same length, as a training that prints samples every so many steps.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
@@ -74,7 +75,8 @@ def _is_again(held: list[_Held], line: _Held) -> bool:
 
 
 def _goes_on(held: list[_Held]) -> bool:
-    """Return True if lines are too many or too slow for a quotation, or go on across what is said."""
+    """Return True if lines are too many or too slow for a quotation, or go on in parts of the same length."""
     begun_ns = next(each.told.at_ns for each in held if each.said == held[-1].said)
     is_slow = held[-1].told.at_ns - begun_ns > 10 * NS_PER_S
-    return len(held) > 16 or is_slow or len({each.said for each in held}) > 2
+    *complete, _ = Counter(each.said for each in held).values()
+    return len(held) > 16 or is_slow or (len(complete) > 1 and len({*complete}) == 1)

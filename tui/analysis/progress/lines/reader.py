@@ -51,12 +51,14 @@ _MOVING_TARGET = re2.compile(
 """Losses beside these may rise while a model improves."""
 
 _SAID = re2.compile(
-    rb"\bI(?:'m|'ll|'ve|'d)? [a-z]+(?:[ ,.;:]|$)|\b[Ll]et(?:'s| me)\b|\b[Mm]y [a-z]|```|<\|\w+\|>"
+    rb"\bI(?:'m|'ll|'ve|'d)? [a-z]+(?:[ ,.;:]|$)|\b[Ll]et(?:'s| me)\b|\b[Mm]y [a-z]|```|~~~|<\|\w+\|>"
     rb"|^(?:\W{0,4}|[\w\]\[]+[:=]? ?)[A-Z]"
-    rb"(?:[a-z']*(?: [\w',-]+){3,}[.?!:](?:$| [A-Z])|[\w', -]*\?\W*$)"
-    rb"|^\W{0,3}(?i:user|human|assistant)\b|^#{1,6} [A-Z][\w' ]*\w(?:$|[.?!:])|(?:^|[^*])\*\*\w"
+    rb"(?:[a-z']*[,!]?(?: [\w',-]+){3,}[.?!:](?:$| [A-Z])|[\w', -]*\?\W*$|[a-z']* [\w' .,/-]*:$)"
+    rb"|^\W{0,3}(?i:user|human|assistant)\b|\b(?:said|wrote):$|^#{1,6} [A-Z][\w' ]*\w(?:$|[.?!:])"
+    rb"|(?:^|[^*])\*\*\w|^\W{0,4}\$ [a-z]|^\W*(?:const|def|function) \w"
 )
-"""Signs that a person or a model says something: sentences, the first person, questions, roles, Markdown."""
+"""Signs that a person or a model says or shows something: a sentence, an introduction that ends with a colon,
+the first person, questions, roles, Markdown, a command, code."""
 
 _RANK = re.compile(
     r"(?:.{0,60}?[-\s])??\W{0,3}?\[(?:rank|default|local_rank)[ :=]?\s?(\d{1,5})\]:?"
