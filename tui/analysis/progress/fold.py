@@ -115,8 +115,8 @@ class ProgressFold:
         self.lines_read = 0
         """Number of lines that report progress."""
         self._streams: _Streams = {}
-        self._metric_names: dict[str, bool] = {}
-        """The names of metrics, the first ones and some that are refused; True for those with a curve."""
+        self._metric_names: dict[str, int] = {}
+        """The names of metrics in the order in which they came: the first ones have a curve."""
         self._metric_count = 0
         self._saves = LoggedCheckpoints()
         self._moving_target = False
@@ -219,17 +219,15 @@ class ProgressFold:
 
     def _begin_metric(self, stream: Stream, name: str) -> ThinnedPoints | None:
         """Return a new curve; None if there are too many."""
-        has_room = self._metric_names.get(name)
-        if has_room is None:
-            has_room = len(self._metric_names) < MAX_METRICS
-            if len(self._metric_names) < MAX_METRICS + MAX_CURVES:
-                self._metric_names[name] = has_room
-        if not has_room or self._metric_count >= MAX_CURVES:
+        names = self._metric_names
+        if len(names) < MAX_METRICS + MAX_CURVES:
+            names.setdefault(name, len(names))
+        if names.get(name, MAX_METRICS) >= MAX_METRICS or self._metric_count >= MAX_CURVES:
             return None
         self._metric_count += 1
-        stream.metrics[name] = ThinnedPoints(name)
+        points = stream.metrics[name] = ThinnedPoints(name)
         self._share_space()
-        return stream.metrics[name]
+        return points
 
     def _share_space(self) -> None:
         """Limit the points of each curve: all metrics together have as many as ten full curves."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -212,17 +213,13 @@ def over_steps(series: Series, snapshot: ProgressSnapshot, *, whole: bool = True
         return Series(series.name, tuple(float(n + 1) for n in range(len(series))), series.values)
     steps: list[float] = []
     values: list[float] = []
-    place, last = 0, len(marks.times) - 1
     for time, value in zip(series.times, series.values, strict=True):
-        while place < last and marks.times[place + 1] <= time:
-            place += 1
-        if marks.times[place] > time and not whole:
+        position = bisect_right(marks.times, time) - 1
+        if position < 0 and not whole:
             continue
-        step = marks.values[place] if marks.times[place] <= time else 0.0
-        if steps and steps[-1] > step:
-            while steps and steps[-1] >= step:
-                steps.pop()
-                values.pop()
+        step = marks.values[position] if position >= 0 else 0.0
+        kept = bisect_left(steps, step) if steps and step < steps[-1] else len(steps)
+        del steps[kept:], values[kept:]
         steps.append(step)
         values.append(value)
     return Series(series.name, tuple(steps), tuple(values))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from statistics import fmean, median, stdev
+from statistics import fmean, median, median_high, stdev
 
 from tui.analysis.progress.points import ThinnedPoints
 from tui.analysis.series import Series
@@ -51,11 +51,7 @@ class Steps:
     @property
     def newest_at(self) -> float:
         """Time of the first line with the newest step."""
-        times, steps = self.series.times, self.series.values
-        position = len(steps) - 1
-        while position and steps[position - 1] == steps[-1]:
-            position -= 1
-        return times[position]
+        return first_marks(self.series).times[-1]
 
 
 def steps_of(counts: Counts, losses: ThinnedPoints, fields: Mapping[str, ThinnedPoints]) -> Steps | None:
@@ -228,16 +224,21 @@ def numbered(series: Series) -> Series:
     return Series(series.name, series.times, tuple(map(float, range(len(series)))))
 
 
+def first_marks(marks: ThinnedPoints | Series) -> Series:
+    """Return the first mark of each step: every rank may print each."""
+    times: list[float] = []
+    steps: list[float] = []
+    for time, step in zip(marks.times, marks.values, strict=True):
+        if not steps or step > steps[-1] or step <= steps[-1] - 2:
+            times.append(time)
+            steps.append(step)
+    return Series(marks.name, tuple(times), tuple(steps))
+
+
 def usual_interval(marks: ThinnedPoints | Series) -> float | None:
-    """Return the median time between increasing steps among the newest marks."""
-    times, steps = marks.times, marks.values
-    start = max(1, len(times) - 50)
-    intervals = sorted(
-        times[position] - times[position - 1]
-        for position in range(start, len(times))
-        if steps[position] > steps[position - 1]
-    )
-    return intervals[len(intervals) // 2] if intervals else None
+    """Return the median time between the newest steps."""
+    intervals = [later - earlier for earlier, later in pairwise(first_marks(marks).times[-50:])]
+    return median_high(intervals) if intervals else None
 
 
 def rates(marks: Series, count: int = 240) -> Series:
@@ -245,7 +246,10 @@ def rates(marks: Series, count: int = 240) -> Series:
 
     A chart has no more than 240 columns.
     """
-    times, steps = _first_of_each_step(marks)
+    first = first_marks(marks)
+    # The oldest line that was read may be any of its step.
+    is_cut = len(first) < len(marks)
+    times, steps = first.times[is_cut:], first.values[is_cut:]
     if len(times) < 2:
         return Series("steps/s")
     width = (times[-1] - times[0]) / min(count, len(times) - 1)
@@ -257,19 +261,6 @@ def rates(marks: Series, count: int = 240) -> Series:
     ]
     speeds = ((steps[end] - steps[start]) / (times[end] - times[start]) for start, end in pairs)
     return Series("steps/s", tuple(times[end] for _, end in pairs), tuple(speeds))
-
-
-def _first_of_each_step(marks: Series) -> tuple[list[float], list[float]]:
-    """Return the times and steps of the first line of each step: every rank may print each."""
-    times: list[float] = []
-    steps: list[float] = []
-    for time, step in zip(marks.times, marks.values, strict=True):
-        if not steps or step > steps[-1] or step <= steps[-1] - 2:
-            times.append(time)
-            steps.append(step)
-    # The oldest line that was read may be any of its step.
-    is_cut = len(times) < len(marks.times)
-    return times[is_cut:], steps[is_cut:]
 
 
 def eta_s(steps: Steps, printed_speed: float | None) -> tuple[float | None, float | None, float | None]:
