@@ -147,9 +147,24 @@ TOGETHER = {
         [{"step": 1}],
     ),
     "a bar without a title on its way": (
-        [CLEAR, "100%|███| 80/80 [01:01<00:00, 1.3it/s]", " 99%|██ | 79/80 [01:00<00:01, 1.3it/s]"],
-        [{"step": 1}, {"step": 80}, {"step": 79}],
+        [" 40%|██ | 32/80 [01:00<01:30, 1.9s/it]", "{'loss': 2.5, 'lr': 0.1, 'epoch': 0.4}", "100%|███| 80/80 [02:31<00:00, 1.9s/it]"],
+        [{"step": 32}, {"loss": 2.5}, {"step": 80}],
     ),
+    "a bar without a title and with another total": (
+        [CLEAR, " 40%|██ | 32/80 [01:00<01:30, 1.9s/it]"],
+        [{"step": 1}],
+    ),
+    "a bar of epochs": (
+        ["Train epoch:  50%|█████ | 1/2 [3:24:10<3:24:10, 12250.11s/it]"], [{"step": None, "epoch": 1, "total_epochs": 2}],
+    ),
+    "a bar below the name of a container": (
+        ["rm-1     |   3%|▎ | 25/795 [00:41<21:09, 1.65s/it]"], [{"step": 25, "rank": 1}],
+    ),
+    "a count beside a part of the loss": (
+        [f"[proc 0][Train]({n}00/900) average pos_loss: 2.{n}" for n in (1, 2)], [{"step": 100}, {"step": 200}],
+    ),
+    "a save that names the metric": ([CLEAR, "saved new best metric model"], [{"step": 1}, {"checkpoint": ""}]),
+    "a save with a label": ([CLEAR, "Save checkpoint: 3, rank: 0"], [{"step": 1}, {"checkpoint": ""}]),
     "a short bar without a title before a training": (
         [" 40%|██ | 4/10 [00:01<00:02, 4.1it/s]", CLEAR],
         [{"step": 4}, {"step": 1}],
@@ -387,7 +402,7 @@ def test_line_is_read_alike_whether_or_not_its_text_is_known(line: str, data: st
 
 @pytest.mark.parametrize(
     ("printed", "value"),
-    [("1,234.5", 1234.5), ("1.2e+03", 1200.0), (".5", 0.5), ("1.2k", 1200.0), ("nan", math.nan), ("-inf", -math.inf),
+    [("1,234.5", 1234.5), ("1.2e+03", 1200.0), (".5", 0.5), ("1.2k", 1200.0), ("1.61 M", 1.61e6), ("nan", math.nan), ("-inf", -math.inf),
      ("tensor(2.5)", 2.5), ("'2.5'", 2.5), ("np.float64(2.5)", 2.5)],
 )  # fmt: skip
 def test_numbers_are_read_in_all_notations(printed: str, value: float) -> None:

@@ -2,7 +2,7 @@
 
 A line whose form says so begins a training, and so does a count that rises in two lines. From then on, every
 line with a measure counts, also those before: they were held. Nothing depends on the order in which lines
-arrive, except which lines are below a heading, or below something that is said.
+arrive, except which lines are below a heading, below something that is said, or before a total.
 """
 
 from __future__ import annotations
@@ -86,6 +86,8 @@ class Belief:
         self._saves: list[Told] = []
         self._bars: Bounded[int | None, bool] = Bounded(64)
         """Totals of short bars that were seen on their way."""
+        self._total: int | None = None
+        """The newest total beside a loss: bars of other totals count something else."""
         self._replicas: Bounded[str, Replica] = Bounded(MAX_KINDS, Replica)
 
     def take(self, form: Form, told: Told) -> list[Told]:
@@ -97,11 +99,13 @@ class Belief:
         return [each for held in own for each in self._take(held.form, held.told, block)]
 
     def _take(self, form: Form, told: Told, block: Replica) -> list[Told]:
+        total = told.reading.total_steps
+        if form.is_lone_bar and self._total not in (None, total):
+            return []
         if form.is_lone_bar and _duration_s(told.reading) < MIN_LONE_BAR_S:
-            is_over = told.reading.step == told.reading.total_steps
-            if is_over and told.reading.total_steps not in self._bars:
+            if told.reading.step == total and total not in self._bars:
                 return []
-            self._bars[told.reading.total_steps] = True
+            self._bars[total] = True
             if not self._trains:
                 _hold(self._plain[form.key], told)
                 return []
@@ -141,6 +145,8 @@ class Belief:
         """Return a reading, and those that were held until a training shows itself."""
         self._trains = True
         block.lines_left = 0
+        if told.reading.loss is not None:
+            self._total = told.reading.total_steps or self._total
         if not (self._saves or self._plain or block.held):
             return [told]
         plain = (before for kind in self._plain.values() for before in kind)

@@ -12,7 +12,8 @@ from pathlib import PurePosixPath
 from tui.analysis.progress.lines.reading import ParsedMetrics
 
 _VERB = re.compile(
-    r"\b(?:sav(?:ed|ing)|wrote|writ(?:ing|ten)|stor(?:ed|ing)|dump(?:ed|ing)|snapshotting)\b|\bsave "
+    r"\b(?:sav(?:ed|ing)|wrote|writ(?:ing|ten)|stor(?:ed|ing)|dump(?:ed|ing)|snapshotting)\b"
+    r"|\bsave [\w ]{1,24}:|\bsave "
 )
 _MODEL = re.compile(
     r"\b(?:checkpoint|ckpt|model|models|weights|adapters?|param(?:eter)?s|policy|agent|network|snapshot|lora|ema"
@@ -44,7 +45,7 @@ _OTHER_TIME = re.compile(
     r"|def\b|assert|(?:sav|writ)ing [^|]*%\|)|\(f?[\"']|^\s*(?:#|//)"
 )
 _OTHER_THING = re.compile(
-    r"\b(?:\w*results?\b|samples?\b|predictions?|images?|figure|plot|video|metrics?|logs?\b|data|feature|embed|shards"
+    r"\b(?:\w*results?\b|samples?\b|predictions?|images?|figure|plot|video|metrics\b|logs?\b|data|feature|embed|shards"
     r"|tokenizer|settings|config|summary|inputs?|outputs?\b(?! dir)"
     r"|gradient|memory|activation)|\.(?:onnx|json|ya?ml|txt|csv|png|log)\b"
 )

@@ -20,7 +20,7 @@ MAX_LAYOUTS = 16
 """Layouts of a shape: lines with digits in a name (``layer3``) have one for each name."""
 
 _RUN = re.compile("[0-9]+")
-_DECIMAL = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?[kKMGB]?"
+_DECIMAL = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?: ?[kKMGB])?"
 _ANY_LENGTH = re.compile(rf"[-+]?{_DECIMAL}|{_DECIMAL} ?(?:/|of) *{_DECIMAL}")
 """Numbers that are split from their texts alike, however many digits they have; dates and times are not."""
 

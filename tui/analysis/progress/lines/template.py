@@ -262,7 +262,7 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     title = _title(texts, index) if is_bar and index is not None else []
     if is_bar and index is not None and not _trains(line, index, title, evaluates):
         return Template()
-    if title in (["epoch"], ["epochs"]) and index is not None and "epoch" not in line.fields:
+    if title[-1:] in (["epoch"], ["epochs"]) and index is not None and "epoch" not in line.fields:
         numbers[index].meaning, line.counter = Meaning("epoch"), None
     slots = _slots(line)
     is_sentence = _LANGUAGE.search("\0".join(texts)) is not None
@@ -377,7 +377,7 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
         min_rises=min_rises,
         is_clear=is_clear,
         is_heading=is_heading,
-        is_lone_bar=is_bar and not title and not fields & LOSSES,
+        is_lone_bar=is_bar and not title and not fields & (LOSSES | {"epoch"}),
         key=(
             numbers[first].name.lower().rpartition(" ")[2],
             *(re.sub(r"\s+|\d+", " ", text) for text in line.texts[first + 1 : until]),
@@ -440,7 +440,7 @@ def _name_counts(numbers: Sequence[_Number]) -> None:
             one.meaning = Meaning("step", 3)
         elif one.after.startswith(("it [", "epoch:", "epoch ")):
             one.meaning = Meaning("step" if one.unit == "it" else "epoch", 1)
-        elif " " in one.name:
+        elif " " in one.name and one.unit != "%":
             *lead, last = one.name.split()
             told = meaning(last)
             if told is None or told.field not in COUNTS or told.field in counted:
@@ -497,6 +497,7 @@ def _counter(
     if counts:
         return min(counts)[1], False
     fields = {one.field for one in numbers}
+    has_loss = bool(fields & LOSSES) or any(names_loss(one.name) for one in numbers)
     begun = next((index for index, one in enumerate(numbers) if one.field == "epoch"), None)
     for index, one in enumerate(numbers):
         # Such a name says only what goes on: "Training [110/125000]".
@@ -506,7 +507,7 @@ def _counter(
             is_share = "%" in one.after[:8] or (index + 1 < len(numbers) and numbers[index + 1].unit == "%")
             is_of_samples = is_share and "epoch" in numbers[begun].name.lower()
             return (None if is_of_samples else index), False
-        if is_free and begun is None and "step" not in fields and fields & LOSSES:
+        if is_free and begun is None and "step" not in fields and has_loss:
             return index, False
     compares = fields <= {""} and _compares(numbers, any)
     if not fields & COUNTS and (compares or fields & {"loss", "eval_loss", "learning_rate"}):
