@@ -273,6 +273,12 @@ def even_means(series: Series, count: int) -> tuple[float | None, ...]:
     return tuple(mean_between(series, *part) for part in pairwise(edges))
 
 
+def values_between(series: Series, start: float = -math.inf, end: float = math.inf) -> list[float]:
+    """Return the finite values from one time up to, but not including, another."""
+    values = series.values[bisect_left(series.times, start) : bisect_left(series.times, end)]
+    return list(filter(isfinite, values))
+
+
 def mean_between(series: Series, start: float, end: float) -> float | None:
     """Return the mean of the values after one time and up to another, ignoring gaps."""
     values = series.values[bisect_right(series.times, start) : bisect_right(series.times, end)]

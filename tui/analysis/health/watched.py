@@ -13,14 +13,14 @@ from itertools import islice, pairwise
 from api_client.models import JobStatus
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.rules import HealthRules
-from tui.analysis.health.windows import first_time, mean_speed, paced, since_start, values_between
+from tui.analysis.health.windows import first_time, mean_speed, paced, since_start
 from tui.analysis.logs.error_tally import ErrorLine
 from tui.analysis.node_metrics import MetricsSnapshot, mean_known
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.progress.steps import numbered
 from tui.analysis.run.finding import SEVERITIES, FindingKind, HealthFinding, Severity
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left_range
-from tui.analysis.series import Series
+from tui.analysis.series import Series, values_between
 from tui.text.units import HOUR_S, MINUTE_S
 
 IDLE, WORKING = 0.05, 0.2

@@ -16,12 +16,6 @@ from tui.analysis.node_metrics import mean_known
 from tui.analysis.series import Series, mean_between
 
 
-def values_between(series: Series, start: float = -math.inf, end: float = math.inf) -> list[float]:
-    """Return the finite values from one time up to, but not including, another."""
-    times = series.times
-    return list(filter(math.isfinite, series.values[bisect_left(times, start) : bisect_left(times, end)]))
-
-
 def since_start(series: Series, start: float) -> Series:
     """Return what a series shows from a time on."""
     first = bisect_left(series.times, start)

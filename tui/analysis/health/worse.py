@@ -13,8 +13,8 @@ from itertools import groupby
 from statistics import median
 
 from tui.analysis.health.watched import ASIDE_S, LONGER, Watched
-from tui.analysis.health.windows import holds_since, level_between, noise_of, values_between
-from tui.analysis.series import Series
+from tui.analysis.health.windows import holds_since, level_between, noise_of
+from tui.analysis.series import Series, values_between
 from tui.text.units import number
 
 NEWEST = 5

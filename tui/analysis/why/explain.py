@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from statistics import median
 
@@ -21,7 +21,7 @@ from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import step_of
 from tui.analysis.run.finding import HealthFinding, lost_usd
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.series import Series
+from tui.analysis.series import EMPTY, Series, latest, values_between
 from tui.analysis.why.explanation import Clue, Explanation, Figure, Section
 from tui.analysis.why.failure import exit_words, failure_of
 from tui.analysis.why.lines import last_lines, only_on, shape, shown, warnings
@@ -176,19 +176,15 @@ def late_ranks(lines: Sequence[LogLine]) -> list[int]:
 
 def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
     """Yield what was last reported before a loss broke."""
-    progress, since = run.progress or ProgressSnapshot(), finding.since
-    if not finding.kind.loss or since is None:
+    progress = run.progress or ProgressSnapshot()
+    if not finding.kind.loss or finding.since is None:
         return
-    step = _value_before(progress.step_series, since.timestamp() + 1.0)
-    if step is not None:
+    since = finding.since.timestamp()
+    if (step := latest(progress.step_series, since + 1.0)) is not None:
         yield f"began at step {count(step)}"
-    before = _value_before(progress.loss_series, since.timestamp())
-    if before is not None:
-        yield f"last loss before: {number(before)}"
-    norms_before = progress.grad_norm_series
-    end = bisect_left(norms_before.times, since.timestamp())
-    norms = list(filter(math.isfinite, norms_before.values[:end]))
-    if norms:
+    if before := values_between(progress.loss_series, end=since):
+        yield f"last loss before: {number(before[-1])}"
+    if norms := values_between(progress.grad_norm_series, end=since):
         newest = ", ".join(map(number, norms[-_NORMS:]))
         usual = f" (median before: {number(median(norms[:-_NORMS]))})" if len(norms) > 2 * _NORMS else ""
         yield f"last gradient norms before: {newest}{usual}"
@@ -220,28 +216,14 @@ def _money(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
         yield f"the run costs {money(run.usd_per_hour)} an hour (estimate)"
 
 
-def _value_before(series: Series, at_s: float) -> float | None:
-    """Return the newest finite value before a time."""
-    values = series.values[: bisect_left(series.times, at_s)]
-    return next(filter(math.isfinite, reversed(values)), None)
-
-
-_OF_NODES: dict[str, Callable[[NodeSnapshot], Series]] = {
-    "GPU use": lambda node: node.mean_utilization,
-    "CPU": lambda node: node.cpu,
-    "GPU memory": lambda node: node.mean_memory,
-    "memory": lambda node: node.cpu_memory,
-    "disk": lambda node: node.disk_utilization,
+_OF_NODES: Mapping[str, tuple[str, Callable[[NodeSnapshot], Series]]] = {
+    "GPU use": ("%", lambda node: node.mean_utilization),
+    "CPU": ("cores", lambda node: node.cpu),
+    "GPU memory": ("B", lambda node: node.mean_memory),
+    "memory": ("B", lambda node: node.cpu_memory),
+    "disk": ("%", lambda node: node.disk_utilization),
 }
-_UNITS = {"GPU use": "%", "CPU": "cores", "GPU memory": "B", "memory": "B", "disk": "%", "cache": "%"}
-_OF_LOG: dict[str, Callable[[ProgressSnapshot], Series]] = {
-    "loss": lambda progress: progress.loss_series,
-    "evaluation loss": lambda progress: progress.eval_loss_series,
-    "gradient norm": lambda progress: progress.grad_norm_series,
-    "learning rate": lambda progress: progress.learning_rate_series,
-    "speed": lambda progress: progress.throughput_series[0],
-    "step": lambda progress: progress.step_series,
-}
+"""What is measured on each node: its unit, and its curve."""
 
 
 def _figures(run: RunSnapshot, titles: Sequence[str], name: str | None, text: str = "") -> tuple[Figure, ...]:
@@ -249,35 +231,35 @@ def _figures(run: RunSnapshot, titles: Sequence[str], name: str | None, text: st
 
     ``metric`` stands for the one with whose name the text begins.
     """
-    metrics = run.progress.metrics if run.progress is not None else {}
-    named = [title for title in metrics if text.startswith(f"{title} ")]
-    titles = [each for title in titles for each in (named if title == "metric" else (title,))]
-    curves = ((title, [curve for curve in _curves(run, title, name) if len(curve)]) for title in titles)
-    return tuple(Figure(title, _UNITS.get(title, ""), tuple(filled)) for title, filled in curves if filled)
-
-
-def _curves(run: RunSnapshot, title: str, name: str | None) -> Sequence[Series]:
+    progress = run.progress or ProgressSnapshot()
     metrics = run.health_metrics or run.metrics or MetricsSnapshot()
-    if title in _OF_LOG:
-        return [_OF_LOG[title](run.progress or ProgressSnapshot())]
-    if run.progress is not None and title in run.progress.metrics:
-        return [run.progress.metrics[title]]
-    if title not in _OF_NODES:
-        return [metrics.cache_utilization]
-    series = {node.name: _OF_NODES[title](node) for node in metrics.nodes}
-    curves = [Series(node, curve.times, curve.values) for node, curve in series.items()]
+    named = max((each for each in progress.metrics if text.startswith(f"{each} ")), key=len, default="")
+    of_run = {
+        **progress.metrics,
+        "loss": progress.loss_series,
+        "evaluation loss": progress.eval_loss_series,
+        "gradient norm": progress.grad_norm_series,
+        "learning rate": progress.learning_rate_series,
+        "speed": progress.throughput_series[0],
+        "step": progress.step_series,
+        "cache": metrics.cache_utilization,
+    }
+    figures = []
+    for title in (named if title == "metric" else title for title in titles):
+        unit, curves = "%" if title == "cache" else "", [of_run.get(title, EMPTY)]
+        if title in _OF_NODES:
+            unit, curve_of = _OF_NODES[title]
+            curves = _beside_others([replace(curve_of(node), name=node.name) for node in metrics.nodes], name)
+        figures.append(Figure(title, unit, tuple(filter(len, curves))))
+    return tuple(figure for figure in figures if figure.series)
+
+
+def _beside_others(curves: list[Series], name: str | None) -> list[Series]:
+    """Return the curve of one node behind the median of the others; all curves if it has none."""
     own = [curve for curve in curves if curve.name == name and len(curve)]
-    others = median_series("others", [curve for node, curve in series.items() if node != name])
-    return [others, *own] if own and len(others) else own or curves
-
-
-def median_series(name: str, series: Sequence[Series]) -> Series:
-    """Return the median at each time of the longest series; others contribute their last value before it."""
-    filled = [curve for curve in series if len(curve)]
-    if not filled:
-        return Series(name, (), ())
-    times = max(filled, key=len).times
-    values_at = [
-        [value for curve in filled if (value := _value_before(curve, at + 1e-6)) is not None] for at in times
-    ]
-    return Series(name, times, tuple(median(values) if values else math.nan for values in values_at))
+    rest = [curve for curve in curves if curve.name != name and len(curve)]
+    if not own or not rest:
+        return own or curves
+    times = max(rest, key=len).times
+    values_at = ([value for curve in rest if (value := latest(curve, at)) is not None] for at in times)
+    return [Series("others", times, tuple(median(values or [math.nan]) for values in values_at)), *own]

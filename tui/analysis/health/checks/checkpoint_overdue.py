@@ -21,7 +21,7 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.health.windows import values_between
+from tui.analysis.series import values_between
 from tui.text.units import counted, duration
 
 _LISTED_AFTER_S = 15 * MINUTE_S  # A large checkpoint may take this long to be written and listed.

@@ -27,9 +27,8 @@ from tui.analysis.health.windows import (
     holds_since,
     means_of_parts,
     since_start,
-    values_between,
 )
-from tui.analysis.series import Series, latest
+from tui.analysis.series import Series, latest, values_between
 from tui.text.units import BYTES_PER_MIB, bytes_iec, duration, percent
 
 _PARTS, _STEADY = 4, 0.4

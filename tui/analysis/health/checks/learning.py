@@ -15,9 +15,9 @@ from tui.analysis.health.check import (
     NoLimits,
     Watched,
 )
-from tui.analysis.health.windows import flipped, holds_since, level_between, since_start, values_between
+from tui.analysis.health.windows import flipped, holds_since, level_between, since_start
 from tui.analysis.health.worse import grown_gradients, worsened
-from tui.analysis.series import Series
+from tui.analysis.series import Series, values_between
 from tui.text.units import number
 
 _REWARD = re.compile(r"(?i)^(?!.*(?:std|var))(?:.*[^a-z])?(?:reward|score|return)s?(?![a-z])")

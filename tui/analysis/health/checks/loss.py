@@ -20,9 +20,10 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.health.windows import holds_since, level_between, values_between
+from tui.analysis.health.windows import holds_since, level_between
 from tui.analysis.health.worse import NEWEST, Worse, grown_gradients, worsened
 from tui.analysis.progress.snapshot import MAX_SKIPPED
+from tui.analysis.series import values_between
 from tui.text.units import number
 
 TARGET = re.compile(r"(?i)(?<![a-z])(?:loss|reward|score|return)")

@@ -20,7 +20,7 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.health.windows import values_between
+from tui.analysis.series import values_between
 from tui.text.sanitize import sanitize
 from tui.text.units import duration, percent
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from tui.analysis.health.check import IDLE, Check, Example, FindingKind, Findings, Watched, limit
-from tui.analysis.health.windows import EARLIER, first_time, flipped, values_between
+from tui.analysis.health.windows import EARLIER, first_time, flipped
 from tui.analysis.health.worse import worsened
-from tui.analysis.series import mean_between
+from tui.analysis.series import mean_between, values_between
 from tui.text.units import MINUTE_S, duration, percent
 
 _BINS = 2
