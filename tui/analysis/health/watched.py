@@ -152,6 +152,12 @@ class Watched:
             (first_time(series, WORKING, self.attempt_since) for series in utilizations), default=math.inf
         )
 
+    @cached_property
+    def samples_since(self) -> float:
+        """Time of the first sample (epoch s); infinite if there is none."""
+        times = (node.mean_utilization.times for node in self.metrics.nodes)
+        return min((first for first, *_ in filter(None, times)), default=math.inf)
+
     @property
     def is_loading(self) -> bool:
         """True if something loads after the last step, as when the run starts again, announced or not.
@@ -170,11 +176,8 @@ class Watched:
             return self.training_since + _WARM_UP_S
         if self.progress.loss is not None or self.progress.step is not None:
             return math.inf
-        starts = [
-            node.mean_utilization.times[0] for node in self.metrics.nodes if node.mean_utilization.values
-        ]
-        has_seen_start = self.works_since > min(starts, default=math.inf)
-        return self.works_since + _WARM_UP_S if starts and has_seen_start else self.attempt_since
+        has_seen_start = self.works_since > self.samples_since
+        return self.works_since + _WARM_UP_S if has_seen_start else self.attempt_since
 
     @property
     def has_seen_its_data(self) -> bool:
@@ -220,38 +223,30 @@ class Watched:
         then, now = (mean_speed(values_between(speeds, at, at + _WARM_UP_S)) for at in (since, newest))
         return now < 0.95 * then
 
-    def keeps_speed(self, since: float, share: float) -> bool:
-        """Return True if the run is not slower by that share than in the hour before, as far as is known.
+    def lost_speed(self, since: float) -> float | None:
+        """Return the share of its speed that the run has lost since then, against the hour before.
 
-        What was so when the samples begin costs something.
+        None if that is not known, as of what was so when the samples begin.
         """
-        before, after = self.speeds_around(since)
-        nodes = (node.mean_utilization.times for node in self.metrics.nodes)
-        samples_since = min((times[0] for times in nodes if times), default=0.0)
-        if not before or since < samples_since + MINUTE_S:
-            return False
-        return len(after) < 3 or mean_speed(after) > (1 - share) * mean_speed(before)
-
-    def is_slower_since(self, since: float) -> bool:
-        """Return True if the run is known to be slower than in the hour before, by a tenth."""
-        before, after = self.speeds_around(since)
-        return min(len(before), len(after)) > 3 and mean_speed(after) < 0.9 * mean_speed(before)
-
-    def speeds_around(self, since: float) -> tuple[list[float], list[float]]:
-        """Return the speeds in the hour before a time, and those since then."""
-        series, _ = self.speed
-        return values_between(series, since - HOUR_S, since), values_between(series, since)
+        begin, (series, _) = max(since - HOUR_S, self.samples_since), self.speed
+        usual, after = mean_speed(values_between(series, begin, since)), values_between(series, since)
+        return 1 - mean_speed(after) / usual if usual and after else None
 
     @property
     def makes_progress(self) -> bool:
         """True if something is logged and the run has not stalled."""
-        return self.progress.last_line_at_ns is not None and not self.has("stalled")
+        return self.last_line_s > 0 and not self.has("stalled")
 
     @property
     def unsurvived_error(self) -> ErrorLine | None:
         """The first error that no step has followed."""
         since = (self.last_step_s or 0.0) - max(10.0, self.progress.step_interval_s or 0.0)
-        return next((error for error in self.progress.errors.kept if error.at_ns / NS_PER_S > since), None)
+        return next((error for error in self.progress.errors.kept if error.at_s > since), None)
+
+    @property
+    def last_line_s(self) -> float:
+        """Time of the newest log line (epoch s), 0 without any."""
+        return (self.progress.last_line_at_ns or 0) / NS_PER_S
 
     @property
     def last_step_s(self) -> float | None:
@@ -303,7 +298,7 @@ class Watched:
         # The timestamp of a listed checkpoint may precede its step's log line by this much.
         saves_first = min(self.stored, default=(0.0, ""))[0] >= last_step_s - 60.0
         error = progress.errors.newest
-        if self.is_loading or (error is not None and error.at_ns / NS_PER_S > last_step_s):
+        if self.is_loading or (error is not None and error.at_s > last_step_s):
             return self.is_loading
         phase = progress.run_phase
         # What is new right after a known activity was announced is a part of it.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from api_client.models.logs import NS_PER_S
+
 KEPT_ERRORS = 50
 """Number of newest errors to keep, in addition to the first."""
 DRIVER_REPORT = "NVRM: Xid"
@@ -17,6 +19,10 @@ class ErrorLine:
     at_ns: int
     text: str
     replica: str | None = None
+
+    @property
+    def at_s(self) -> float:
+        return self.at_ns / NS_PER_S
 
     def __lt__(self, other: ErrorLine) -> bool:
         mine, its = ((error.at_ns, error.text, error.replica or "") for error in (self, other))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
     LONGER,
     MINUTE_S,
@@ -17,7 +16,6 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.health.windows import mean_speed
 from tui.analysis.logs.error_tally import DRIVER_REPORT, KEPT_ERRORS, ErrorLine
 from tui.analysis.logs.excerpt import without_digits
 from tui.text.sanitize import sanitize
@@ -44,23 +42,21 @@ def find(run: Watched, limits: Limits) -> Findings:
         alike = [] if errors.newest is None else _alike(run, errors.newest)
         # What comes again and again stops it each time.
         if alike and alike[-1] >= run.attempt_since and alike[-1] - alike[0] < 5 * MINUTE_S:
-            survived_s = max(survived_s, (run.progress.last_line_at_ns or 0) / NS_PER_S - MINUTE_S)
+            survived_s = max(survived_s, run.last_line_s - MINUTE_S)
     # What comes next may not have had the time since.
     decided_s = max(run.now_s - patience_s, run.attempt_since)
     recent = [
         error
         for error in errors.kept
-        if run.now_s - (at_s := error.at_ns / NS_PER_S) <= limits.errors_within_s
-        and at_s <= max(survived_s, decided_s)
+        if run.now_s - error.at_s <= limits.errors_within_s and error.at_s <= max(survived_s, decided_s)
     ]
     if not recent or run.has_stalled:
         return
     # Steps show that the code goes on, but not that a GPU is well.
     of_gpus = [error for error in recent if DRIVER_REPORT in error.text]
     recent = of_gpus or recent
-    first_s, newest_s = (error.at_ns / NS_PER_S for error in (recent[0], recent[-1]))
     quote = sanitize(recent[0].text)
-    ago = duration(max(0.0, run.now_s - first_s))
+    ago = duration(max(0.0, run.now_s - recent[0].at_s))
     text, short = f"an error in the log, {ago} ago: {quote}", _LEVEL.sub("", quote)
     if recent[0] == errors.first and run.run.log_read:
         count, when = counted(errors.count, "error"), f", first {ago} ago"
@@ -71,21 +67,21 @@ def find(run: Watched, limits: Limits) -> Findings:
     if len(recent) > 1:
         text, short = f"{count} in the log{when}: {quote}", f"{count}: {short}"
     severity: Severity = "warning"
-    survived = {without_digits(each.text) for each in errors.kept if each.at_ns / NS_PER_S < survived_s}
-    if newest_s < survived_s:
+    survived = {without_digits(each.text) for each in errors.kept if each.at_s < survived_s}
+    if recent[-1].at_s < survived_s:
         is_slower = _slows(run, recent[-1])
         how = ", but slower" if is_slower else ""
         severity = "warning" if of_gpus or is_slower else "info"
         text = f"{text} (training continued{how})"
     elif not of_gpus and all(without_digits(each.text) in survived for each in recent):
         severity, text = "info", f"{text} (survived before)"
-    yield run.finding(severity, text, short=short, since_s=first_s)
+    yield run.finding(severity, text, short=short, since_s=recent[0].at_s)
 
 
 def _alike(run: Watched, error: ErrorLine) -> list[float]:
     """Return the times of the errors that differ from one only in numbers."""
     text = without_digits(error.text)
-    return [each.at_ns / NS_PER_S for each in run.progress.errors.kept if without_digits(each.text) == text]
+    return [each.at_s for each in run.progress.errors.kept if without_digits(each.text) == text]
 
 
 def _slows(run: Watched, newest: ErrorLine) -> bool:
@@ -94,11 +90,7 @@ def _slows(run: Watched, newest: ErrorLine) -> bool:
     What fails and is started again, such as an inference engine, costs what the others wait for it.
     """
     alike = _alike(run, newest)
-    before, after = run.speeds_around(alike[0])
-    # Steps that take longer by and by do so for another reason.
-    parts = (after[: len(after) // 2], after[len(after) // 2 :])
-    is_known = len(alike) > 3 and len(before) > 3 and len(after) > 3
-    return is_known and all(LONGER * mean_speed(part) < mean_speed(before[-len(part) :]) for part in parts)
+    return len(alike) > 3 and LONGER * (1 - (run.lost_speed(alike[0]) or 0.0)) < 1
 
 
 CHECK = Check(

@@ -81,11 +81,12 @@ def forecast(
 
     While a model loads or is downloaded, memory and disks fill without meaning anything.
     """
-    used, at = latest(series), run.metrics.at
+    now, at = latest(series), run.metrics.at
     grown = since_start(series, run.growth_since)
-    if used is None or at is None or used < 0.5 * size or not grown.times:
+    if now is None or at is None or not grown.times or max(grown.values) < 0.5 * size:
         return None
     highest = Series("", grown.times, tuple(accumulate(grown.values, _higher)))
+    used = highest.values[-1]  # does not waver, as what is in use now does
     known_s = min(8 * limits.growth_window_s, at - grown.times[0])
     quarters = means_of_parts([highest], at, known_s / _PARTS, _PARTS)
     slows = len(quarters) == _PARTS and quarters[3] - quarters[2] < 0.75 * (quarters[1] - quarters[0])
@@ -96,7 +97,7 @@ def forecast(
         part_s = window_s / _PARTS
         begin, means = at - window_s, means_of_parts([highest], at, part_s, _PARTS)
         is_known = len(means) == _PARTS and grown.times[0] <= begin + part_s / 2
-        if not is_known or used < _level(highest, begin):
+        if not is_known or now < _level(highest, begin):
             continue
         rate = (_level(highest, at) - _level(highest, begin)) / window_s
         if rate * window_s <= run.eased(0.02, 0.0, held=held) * size:

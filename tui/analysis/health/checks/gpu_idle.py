@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from itertools import pairwise
 
-from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
     ASIDE_S,
     LONGER,
@@ -64,8 +63,8 @@ def find(run: Watched, limits: Limits) -> Findings:
             since = max(gpus.values())
             if at - since >= turn_s:
                 # Nodes with work of their own end at different times, and some serve the others.
-                line_s = (run.progress.last_line_at_ns or 0) / NS_PER_S
-                is_waited_for = run.has("stalled") or line_s < since + MINUTE_S or run.is_slower_since(since)
+                is_slower = (run.lost_speed(since) or 0.0) > 0.1
+                is_waited_for = run.has("stalled") or run.last_line_s < since + MINUTE_S or is_slower
                 severity: Severity = "warning" if is_waited_for else "info"
                 yield _finding(run, "GPUs idle", since, at, below, node.name, severity)
             continue
@@ -102,8 +101,7 @@ def _prepares(run: Watched, limits: Limits) -> bool:
     """Return True if a count other than the steps moves, or, before GPUs work, if anything is logged."""
     progress = run.progress
     has_begun = run.last_step_s is not None or run.works_since < math.inf
-    at_ns = None if has_begun else progress.last_line_at_ns
-    newest_s = max(progress.moved_at or 0.0, (at_ns or 0) / NS_PER_S)
+    newest_s = max(progress.moved_at or 0.0, 0.0 if has_begun else run.last_line_s)
     return newest_s > max(run.last_step_s or 0.0, run.now_s - ASIDE_S)
 
 

@@ -47,7 +47,7 @@ class Presence:
         # A server may report only the leader: that is no problem.
         names = [node.name for node in run.metrics.nodes if node.name != LEADER]
         spans = {node.name: span for node in run.metrics.nodes if (span := _span(node)) is not None}
-        log_at = max(at, (run.progress.last_line_at_ns or 0) / NS_PER_S)
+        log_at = max(at, run.last_line_s)
         self.last_line_s = {each.name: each.last_at_ns / NS_PER_S for each in run.progress.replicas}
         self.quiet_s = {name: log_at - last_s for name, last_s in self.last_line_s.items()}
         patience = {each.name: STEPS * each.interval_s for each in run.progress.replicas}
@@ -178,12 +178,11 @@ class MetricsLimits:
 
 def missing_metrics(run: Watched, limits: MetricsLimits) -> Findings:
     at, after_s = run.metrics.at, limits.metrics_after_s
-    log_at = (run.progress.last_line_at_ns or 0) / NS_PER_S
     if at is None or not run.metrics.nodes:
         return
     asked_at = run.run.health_metrics_at if run.run.health_metrics is not None else run.run.metrics_at
     silent_s = run.now_s - at
-    still_logs = run.now_s - log_at < after_s
+    still_logs = run.now_s - run.last_line_s < after_s
     # Metrics last requested longer ago than this are old only because nothing polls them.
     is_polled = asked_at is not None and (run.run.at - asked_at).total_seconds() <= 90.0
     if is_polled and silent_s > max(after_s, STEPS * run.metrics.step_s):

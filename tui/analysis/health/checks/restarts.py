@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from api_client.models import JobStatus
-from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import HOUR_S, Check, Example, FindingKind, Findings, Watched, limit
 from tui.text.units import counted, duration
 
@@ -58,7 +57,7 @@ def _is_new_training(run: Watched, at: float) -> bool:
 
 
 def _errors(run: Watched) -> list[float]:
-    return [error.at_ns / NS_PER_S for error in run.progress.errors.kept]
+    return [error.at_s for error in run.progress.errors.kept]
 
 
 def _precedes(run: Watched, at: float, times: Iterable[float]) -> bool:

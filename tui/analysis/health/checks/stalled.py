@@ -36,12 +36,11 @@ class Limits:
 
 def find(run: Watched, limits: Limits) -> Findings:
     progress, step_s, usual_s = run.progress, run.last_step_s, run.progress.step_interval_s or 0.0
-    if progress.last_line_at_ns is None:
+    if not run.last_line_s:
         return
-    line_s = progress.last_line_at_ns / NS_PER_S
     gap_s = max((end_s for _, end_s in progress.gaps), default=0.0)
     # A restart is a start, also when the log does not mention it. A gap may hide lines and steps.
-    silent_since = max(line_s, gap_s, run.attempt_since, step_s or 0.0)
+    silent_since = max(run.last_line_s, gap_s, run.attempt_since, step_s or 0.0)
     silent_s = run.now_s - silent_since
     stood_since = max(step_s or 0.0, gap_s)
     if run.now_s - max(stood_since, run.attempt_since) < limits.stall_after_s / 2:

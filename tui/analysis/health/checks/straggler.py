@@ -60,7 +60,8 @@ def find(run: Watched, limits: Limits) -> Findings:
         short = f"{name} slow: GPU {percent(lag.own)} vs {percent(lag.others)}"
         slowed_by = 1 - min(lag.own, lag.others) / max(lag.own, lag.others)
         # What costs nothing is an oddity: most of the time that the others wait must show in the steps.
-        costs = not run.keeps_speed(lag.since, slowed_by * 2 / 3)
+        lost = run.lost_speed(lag.since)
+        costs = lost is None or lost >= slowed_by * 2 / 3
         yield run.finding(
             "warning" if costs else "info",
             f"{name} {how}: {uses}{'' if costs else '; steps have not slowed as much'}",
