@@ -39,6 +39,8 @@ _REINFORCEMENT = re.compile(r"(?i)reward|advantage|rollout|\bkl\b|approx_kl|epis
 
 _TOKENS = re.compile(r"(?i)(?:^|[/_])tokens(?:_seen|_consumed|_total)?$")
 """Counts of tokens: ``num_tokens``, ``total_tokens``, ``tokens_seen``."""
+_FLOPS = re.compile(r"(?i)tflop|(?<![a-z])mfu(?![a-z])")
+"""What the GPUs compute in a second, or their share of what they could."""
 _WORK = re.compile(r"(?i)^(?!.*time).*(?:seq|len(?:gth)?(?![a-z])|batch|resolution|frames|size)")
 
 
@@ -207,7 +209,11 @@ class Watched:
 
     @cached_property
     def speed(self) -> tuple[Series, str]:
-        """The speed between pauses, and its unit: tokens, samples, steps or lines a second."""
+        """The speed between pauses, and its unit: operations, tokens, samples, steps or lines a second."""
+        for name, series in self.progress.metrics.items():
+            # Long documents cost more for each token. A device's peak is a constant.
+            if _FLOPS.search(name) and len(set(series.values)) > 1:
+                return series, name
         series, unit = self.progress.throughput_series
         if unit != "it/s":
             return series, unit
@@ -215,6 +221,11 @@ class Watched:
             if _TOKENS.search(name) and all(earlier < later for earlier, later in pairwise(tokens.values)):
                 return paced(tokens), "tok/s"
         return paced(self.steps), unit if self.progress.step_series.times else "lines/s"
+
+    def steps_between(self, start: float, end: float = math.inf) -> float:
+        """Return the steps made from one time to another; 0 if unknown."""
+        steps = values_between(self.steps, start, end)
+        return max(0.0, steps[-1] - steps[0]) if steps else 0.0
 
     def steps_take_longer(self, since: float) -> bool:
         """Return True if steps take longer than at that time: larger inputs also take more memory."""

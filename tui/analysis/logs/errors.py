@@ -38,11 +38,12 @@ _RAISED = re.compile(
 )
 _HARMLESS = re.compile(
     r"Unable to register cu\w{1,40} (?:plugin )?factory|computation placer already registered"
-    r"|fatal: not a git repository|\bslow_operation_alarm\.cc|Very slow compile\?"
+    r"|pip's dependency resolver does not|fatal: not a git repository|\bslow_operation_alarm\.cc"
+    r"|Very slow compile\?"
 )
-"""Errors of runs that are well: TensorFlow prints some when imported, XLA while it compiles, trackers ask
-git for a commit."""
-_VAGUE = re.compile(r"^.{0,60}?Traceback \(most recent|Root Cause|ChildFailedError")
+"""Errors of runs that are well: pip prints one after it has installed all, TensorFlow when imported, XLA
+while it compiles, trackers ask git for a commit."""
+_VAGUE = re.compile(r"^.{0,60}?Traceback \(most recent|Root Cause|ChildFailedError|Error executing job with")
 
 
 def error_text(message: str, level: str | None) -> str | None:

@@ -79,13 +79,13 @@ def _late(run: Watched, limits: Limits, saved: Sequence[Saved]) -> Findings:
     if len(intervals) < 2:
         return
     factor = run.eased(limits.checkpoint_factor, 1.0, held=run.is_held())
-    steps = [_steps_between(run, *interval) for interval in pairwise(times)]
+    steps = [run.steps_between(*interval) for interval in pairwise(times)]
     growth = max((after / before for before, after in pairwise(steps) if before), default=1.0)
     begin_s = max(times[-1], run.attempt_since)
     since_s = run.now_s - begin_s
     allowed_s = max(factor * max(intervals), max(intervals) + 5 * MINUTE_S)
     allowed_steps = factor * max(growth, 1.0) * max(steps)
-    steps_since = _steps_between(run, begin_s, run.now_s)
+    steps_since = run.steps_between(begin_s)
     # If only the newest steps are known, they are those of another training; until the log is read, none are.
     knows_steps = any(steps) or (run.run.log_read and not steps_since)
     if since_s > allowed_s and steps_since >= allowed_steps and knows_steps:
@@ -96,12 +96,6 @@ def _late(run: Watched, limits: Limits, saved: Sequence[Saved]) -> Findings:
         severity: Severity = "info" if before and after and min(after) >= min(before) else "warning"
         text = f"no checkpoint for {duration(since_s)}, usually every {duration(usual_s)}"
         yield run.finding(severity, text, since_s=times[-1] + usual_s)
-
-
-def _steps_between(run: Watched, start: float, end: float) -> float:
-    """Return the steps made from one time to another; 0 if unknown."""
-    steps = values_between(run.steps, start, end)
-    return max(0.0, steps[-1] - steps[0]) if steps else 0.0
 
 
 CHECK = Check(

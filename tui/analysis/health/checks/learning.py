@@ -15,13 +15,16 @@ from tui.analysis.health.check import (
     NoLimits,
     Watched,
 )
-from tui.analysis.health.windows import flipped, holds_since, level_between, since_start
+from tui.analysis.health.windows import flipped, holds_since, level_between, noise_of, since_start
 from tui.analysis.health.worse import grown_gradients, worsened
 from tui.analysis.series import Series, values_between
 from tui.text.units import number
 
 _REWARD = re.compile(r"(?i)^(?!.*(?:std|var))(?:.*[^a-z])?(?:reward|score|return)s?(?![a-z])")
 """Rewards, but not how much they differ."""
+
+
+_CLUELESS = 6.0  # A perplexity of 400: no language model that has been trained is so far off.
 
 
 def not_learning(run: Watched, _limits: NoLimits) -> Findings:
@@ -31,13 +34,21 @@ def not_learning(run: Watched, _limits: NoLimits) -> Findings:
     # A rate that is printed with few digits passes the smallest of them on its way to 0.
     is_sudden = bool(finer) and finer[-1] > 10 * min(finer)
     if _stands_still(run, rate_since_s, 1 / 3 if is_sudden else 1.0):
-        what, since_s = "learning rate", rate_since_s
+        cause, since_s = "learning rate is 0", rate_since_s
     elif _stands_still(run, norm_since_s, 1 / 3 if any(norms.values) else 1.0):
-        what, since_s = "gradient norm", norm_since_s
+        cause, since_s = "gradient norm is 0", norm_since_s
+    elif _stands_still(run, -math.inf, 2.0) and _guesses(run):
+        cause, since_s = "model only guesses", run.training_since or 0.0
     else:
         return
-    text = f"the {what} is 0, and the loss has not moved from {number(run.progress.loss or 0.0)}"
-    yield run.finding("warning", text, short=f"{what} is 0", since_s=max(since_s, run.attempt_since))
+    text = f"the {cause}, and the loss has not moved from {number(run.progress.loss or 0.0)}"
+    yield run.finding("warning", text, short=cause, since_s=max(since_s, run.attempt_since))
+
+
+def _guesses(run: Watched) -> bool:
+    """Return True if all batches cost nearly the same, and as much as of one that knows nothing of them."""
+    losses = values_between(run.of_attempt(run.progress.loss_series))
+    return min(losses) > _CLUELESS and noise_of(losses) < 0.01 * min(losses)
 
 
 def _zero_since(series: Series) -> float:
@@ -66,7 +77,8 @@ NOT_LEARNING = Check(
     NoLimits,
     not_learning,
     needs="a learning rate or a gradient norm that is 0, and a loss that moves by less than a hundredth in"
-    " half an hour and 50 lines; in a third of both after finer rates, or other norms.",
+    " half an hour and 50 lines; in a third of both after finer rates, or other norms. Or a loss above 6 that"
+    " moves as little in the first hour and 100 lines, and is nearly the same for all batches.",
     excused="the last half hour of a run, and reinforcement learning, whose losses stay near 0.",
     ends="when that or the loss moves",
     costs="everything so far: nothing is learned",
@@ -77,6 +89,15 @@ NOT_LEARNING = Check(
             "learning rate is 0",
             line="step {step}/90000 loss={loss:.4f} lr=0.0",
             loss=lambda step: 10.82,
+        ),
+        Example(
+            "a model that guesses among 50,000 tokens",
+            "model only guesses",
+            loss=lambda step: 10.82 + 0.03 * math.sin(step),
+        ),
+        Example(
+            "a loss that is a sum, of a model that has been trained before",
+            loss=lambda step: 48.0 + 4.0 * math.sin(step),
         ),
         Example(
             "a network that has died",

@@ -167,7 +167,7 @@ def _is_divergence(run: Watched, worse: Worse, factor: float) -> bool:
     if worse.grows:
         return worse.is_beyond(factor - 1) or bool(gradients)
     # Of harder data, a part is learned in so many steps.
-    is_long = len(worse.after) >= 10 * NEWEST
+    is_long = len(worse.after) >= 3 * NEWEST and run.steps_between(worse.since) >= 9 * NEWEST
     return is_long and worse.is_beyond(factor - 1 if gradients else 1.0)
 
 
