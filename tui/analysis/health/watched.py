@@ -39,7 +39,7 @@ _REINFORCEMENT = re.compile(r"(?i)reward|advantage|rollout|\bkl\b|approx_kl|epis
 
 _TOKENS = re.compile(r"(?i)(?:^|[/_])tokens(?:_seen|_consumed|_total)?$")
 """Counts of tokens: ``num_tokens``, ``total_tokens``, ``tokens_seen``."""
-_FLOPS = re.compile(r"(?i)tflop|(?<![a-z])mfu(?![a-z])")
+_FLOPS = re.compile(r"(?i)tflop|(?<![a-z])mfu(?![a-z])|^throughput per gpu$")
 """What the GPUs compute in a second, or their share of what they could."""
 _WORK = re.compile(r"(?i)^(?!.*time).*(?:seq|len(?:gth)?(?![a-z])|batch|resolution|frames|size)")
 
@@ -119,6 +119,10 @@ class Watched:
             for event in self.run.status_history
             if event.created is not None and event.status == JobStatus.RUNNING
         ]
+        if not self.progress.step_series.times:  # each training of a sweep begins with the first epoch
+            epochs = self.progress.epoch_series
+            moves = pairwise(zip(epochs.times, epochs.values, strict=True))
+            times += [at for (_, before), (at, epoch) in moves if epoch < before / 2]
         return max([*times, *self.progress.restarts], default=-math.inf)
 
     def of_attempt(self, series: Series) -> Series:

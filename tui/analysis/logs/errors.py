@@ -43,7 +43,9 @@ _HARMLESS = re.compile(
 )
 """Errors of runs that are well: pip prints one after it has installed all, TensorFlow when imported, XLA
 while it compiles, trackers ask git for a commit."""
-_VAGUE = re.compile(r"^.{0,60}?Traceback \(most recent|Root Cause|ChildFailedError|Error executing job with")
+_VAGUE = re.compile(
+    r"^.{0,60}?(?:Traceback \(most recent|File \")|Root Cause|ChildFailedError|Error executing job with"
+)
 
 
 def error_text(message: str, level: str | None) -> str | None:
@@ -59,6 +61,11 @@ def error_text(message: str, level: str | None) -> str | None:
         return None
     raised = [line for line in lines if _RAISED.match(line)]
     return shortened((raised[-1] if raised else lines[0]).strip(), TEXT_CHARACTERS)
+
+
+def _says(text: str) -> int:
+    """Return how much an error's text says: 0 for a heading or a place in the code, 2 for an exception."""
+    return 0 if _VAGUE.match(text) else 2 if _RAISED.match(text) else 1
 
 
 class ErrorLines:
@@ -81,7 +88,7 @@ class ErrorLines:
             if other.at_ns < at_ns - SAME_ERROR_NS:
                 break
             if abs(other.at_ns - at_ns) <= SAME_ERROR_NS:
-                if _VAGUE.match(other.text) and not _VAGUE.match(text):
+                if _says(text) > _says(other.text):
                     self._kept[index] = ErrorLine(other.at_ns, text, other.replica)
                     if self._first == other:
                         self._first = self._kept[index]

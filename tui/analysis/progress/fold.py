@@ -361,7 +361,7 @@ def _measured(shown: Stream, streams: _Streams) -> dict[str, Any]:
     newest = {
         name: fields[name].values[-1] for name in (*CURVES, "epoch", "total_epochs") if fields.get(name)
     }
-    curves = {f"{name}_series": fields[name].series() for name in CURVES if name in fields}
+    curves = {f"{name}_series": fields[name].series() for name in (*CURVES, "epoch") if name in fields}
     return {**newest, **curves, "metrics": {name: metrics[name].series() for name in sorted(metrics)}}
 
 

@@ -117,6 +117,7 @@ class ProgressSnapshot:
     """True if steps are counted from the first line: they are wrong if lines before have not been read."""
     count_starts: tuple[float, ...] = (0.0,)
     """The steps at which the count starts over, as in each epoch or each training of a sweep."""
+    epoch_series: Series = EMPTY
     eval_loss_series: Series = EMPTY
     learning_rate_series: Series = EMPTY
     grad_norm_series: Series = EMPTY

@@ -116,8 +116,8 @@ def forecast(
         ):
             since -= part_s
         since = max(since, grown.times[0])
-        within_s = run.eased(limits.full_within_s, 2 * limits.full_within_s, held=held)
-        if full_in_s <= min(within_s, run.left_s):
+        matters_s = min(limits.full_within_s, run.left_s)
+        if full_in_s <= run.eased(matters_s, 2 * matters_s, held=held):
             is_sure = not slows and at - since >= sure_s
             if is_sure or used >= 0.7 * size:
                 is_early, is_near = since < grown.times[0] + HOUR_S / 2, used >= _NEARLY_FULL * size

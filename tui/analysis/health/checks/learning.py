@@ -48,7 +48,9 @@ def not_learning(run: Watched, _limits: NoLimits) -> Findings:
 def _guesses(run: Watched) -> bool:
     """Return True if all batches cost nearly the same, and as much as of one that knows nothing of them."""
     losses = values_between(run.of_attempt(run.progress.loss_series))
-    return min(losses) > _CLUELESS and noise_of(losses) < 0.01 * min(losses)
+    levels = level_between(losses, 20)
+    spread = max(noise_of(losses), max(levels) - min(levels))
+    return min(losses) > _CLUELESS and spread < 0.01 * min(losses)
 
 
 def _zero_since(series: Series) -> float:

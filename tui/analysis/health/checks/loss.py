@@ -148,7 +148,7 @@ def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
         return  # a search for the learning rate, or the first steps, whose waste is small
     is_held = run.is_held()
     factor = run.eased(limits.loss_factor, 1.0, held=is_held)
-    worse = worsened(run.of_attempt(run.progress.loss_series), math.sqrt(factor) - 1, held=is_held)
+    worse = worsened(run.of_attempt(run.progress.loss_series), factor**0.25 - 1, held=is_held)
     # Losses of GRPO and PPO begin at 0 and grow by design.
     if worse is None or worse.now < worse.best + 0.1 or _is_by_design(run, worse):
         return
@@ -302,7 +302,10 @@ def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
     is_held, evaluations = run.is_held(), run.of_attempt(run.progress.eval_loss_series)
     share = run.eased(limits.overfit_share, 0.0, held=is_held)
     worse = worsened(evaluations, share, newest=2, earlier=limits.overfit_evaluations, held=is_held)
-    if worse is None or run.is_reinforcement or len(worse.after) < limits.overfit_evaluations:
+    if worse is None or run.is_reinforcement:
+        return
+    since_best = worse.values[worse.values.index(min(worse.values)) + 1 :]
+    if len(since_best) < limits.overfit_evaluations:
         return
     losses = run.progress.loss_series
     after = values_between(losses, worse.since)
@@ -313,7 +316,7 @@ def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
         where = f" at step {steps.values[at]:.0f}" if at >= 0 else ""
         text = f"evaluation loss rises while the training loss falls: {worse.words}{where}"
         # Many go on for some epochs after the best evaluation, but not as it gets worse with each.
-        newest = worse.after[-limits.overfit_evaluations :]
+        newest = since_best[-limits.overfit_evaluations :]
         is_sure = newest == sorted(newest) and worse.is_beyond(3 * share)
         severity = run.lasting("warning" if is_sure else "info")
         yield run.finding(severity, text, short=f"eval loss rises: {worse.words}", since_s=worse.since)

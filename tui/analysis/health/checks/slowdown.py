@@ -13,7 +13,7 @@ from tui.analysis.health.check import Check, Example, FindingKind, Findings, Wat
 from tui.analysis.health.windows import EARLIER, binned, flipped, mean_speed, paced
 from tui.analysis.health.worse import worsened
 from tui.analysis.node_metrics import mean_known
-from tui.analysis.series import Series, mean_between
+from tui.analysis.series import Series, mean_between, values_between
 from tui.text.units import number, percent
 
 _BINS = 3
@@ -45,13 +45,25 @@ def find(run: Watched, limits: Limits) -> Findings:
     if fall is None:
         return
     # While a run starts, its GPUs hold less.
-    begin = run.training_since + bin_s
-    before = (max(begin, fall.since - 4 * limits.slowdown_window_s), fall.since)
-    # Words that the log has never had before announce another stage, in which a step is other work.
-    stages = (*run.progress.new_words, *run.progress.resizes)
-    is_stage = any(abs(at - fall.since) <= bin_s for at in stages)
-    cause = _cause(run, before, fall.since, series if unit == "tok/s" else None, is_stage=is_stage)
-    if cause is not None:
+    begin = max(run.training_since + bin_s, fall.since - 4 * limits.slowdown_window_s)
+    times = ((begin, fall.since), (fall.since, run.metrics.at or fall.since))
+    old, new = (
+        mean_known(mean_between(node.mean_utilization, *time) for node in run.metrics.nodes) for time in times
+    )
+    # GPUs busier than this share of before are as busy as before.
+    is_busy = old is not None and new is not None and new >= 0.85 * old
+    cause = f"GPUs {percent(new or 0.0)} busy as before: throttled, or larger inputs"
+    if old is None or new is None:
+        # Nobody knows any more what the GPUs held before a fall that is older than their metrics.
+        cause = "see what has changed" if is_held or not run.metrics.nodes else ""
+    elif not is_busy:
+        cause = f"GPUs {percent(new)} busy, were {percent(old)}: waiting for data or the network"
+    # Of other work, GPUs compute as much in a second.
+    if unit not in run.progress.metrics and (
+        _is_more_work(run, series, unit, *times) or (is_busy and _is_other_work(run, series, bin_s, *times))
+    ):
+        cause = ""
+    if cause:
         slowed_by = 1 - fall.now / fall.best
         short = f"{percent(slowed_by)} slower: {number(-fall.now)} {unit}, was {number(-fall.best)}"
         yield run.finding(
@@ -59,36 +71,37 @@ def find(run: Watched, limits: Limits) -> Findings:
         )
 
 
-def _cause(
-    run: Watched, before: tuple[float, float], began: float, counted: Series | None, *, is_stage: bool
-) -> str | None:
-    """Return what the metrics say of a slow time since then; None if it is more work, not less speed."""
-    nodes, at = run.metrics.nodes, run.metrics.at or began
+Time = tuple[float, float]
+
+
+def _is_more_work(run: Watched, speeds: Series, unit: str, before: Time, after: Time) -> bool:
+    """Return True if steps have become more work, by the log or the memory of the GPUs."""
 
     def change(series: Series) -> tuple[float | None, float | None]:
-        return mean_between(series, *before), mean_between(series, began, at)
+        return mean_between(series, *before), mean_between(series, *after)
 
     # Larger inputs are a tenth longer, or use a tenth more GPU memory; other data has another loss.
     sizes = [change(series) for series in (*run.work_per_step, run.progress.loss_series)]
-    sizes += [change(node.mean_memory) for node in nodes]
-    if counted is not None:
-        old_tokens, new_tokens = change(counted)
+    sizes += [change(node.mean_memory) for node in run.metrics.nodes]
+    if unit == "tok/s":
+        old_tokens, new_tokens = change(speeds)
         old_steps, new_steps = change(paced(run.progress.step_series))
         if old_steps and new_steps and new_steps > 0.9 * old_steps:
-            return None  # fewer tokens in each step, as with shorter answers
+            return True  # fewer tokens in each step, as with shorter answers
         if old_tokens and new_tokens and old_steps and new_steps:
             sizes.append((old_tokens / old_steps, new_tokens / new_steps))
-    if any(old and new is not None and new > 1.1 * old for old, new in sizes):
-        return None
-    uses = [change(node.mean_utilization) for node in nodes]
-    old, new = mean_known(old for old, _ in uses), mean_known(new for _, new in uses)
-    if old is None or new is None:
-        # Nobody knows any more what the GPUs held before a fall that is older than their metrics.
-        return "see what has changed" if run.is_held() or not nodes else None
-    # GPUs busier than this share of before are as busy as before.
-    if new >= 0.85 * old:
-        return None if is_stage else f"GPUs {percent(new)} busy as before: throttled, or larger inputs"
-    return f"GPUs {percent(new)} busy, were {percent(old)}: waiting for data or the network"
+    return any(old and new is not None and new > 1.1 * old for old, new in sizes)
+
+
+def _is_other_work(run: Watched, speeds: Series, near_s: float, before: Time, after: Time) -> bool:
+    """Return True for words that the log has never had before, which announce another stage, or for a mix.
+
+    Of a mix, there are more of the large inputs now, but the fastest steps are as fast as before.
+    """
+    stages = (*run.progress.new_words, *run.progress.resizes)
+    then, now = (sorted(values_between(speeds, *time)) for time in (before, after))
+    is_mix = bool(then and now) and now[-1 - len(now) // 10] > 0.9 * then[-1 - len(then) // 10]
+    return is_mix or any(abs(at - after[0]) <= near_s for at in stages)
 
 
 CHECK = Check(
