@@ -21,13 +21,8 @@ from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import CheckpointFault, SavedKey, saved_key, step_of
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.series import Series
 from tui.text.times import time_key
-
-MAX_CHECKED = 200
-"""Check only the newest checkpoints, because each may take a few milliseconds."""
-SAME_MOMENT_S = 60.0
-"""A loss printed this many seconds after its checkpoint was created may belong to its step."""
+from tui.text.units import MINUTE_S
 
 
 def checkpoint_faults(
@@ -45,7 +40,8 @@ def checkpoint_faults(
     troubles = cache(partial(_trouble, run, progress, rules))
     faults: dict[SavedKey, CheckpointFault | None] = {}
     before = 0
-    for checkpoint in sorted(run.checkpoints, key=lambda each: time_key(each.created_at))[-MAX_CHECKED:]:
+    # Each may take a few milliseconds.
+    for checkpoint in sorted(run.checkpoints, key=lambda each: time_key(each.created_at))[-200:]:
         written_s = _written_s(progress, checkpoint)
         count = 0 if written_s is None else bisect_right(times, written_s)
         if not count or written_s is None:
@@ -57,7 +53,7 @@ def checkpoint_faults(
             (
                 _fault(trouble)
                 for seen in (end, count, min(count + NEWEST, end))
-                if (trouble := troubles(seen)) is not None
+                if (trouble := troubles(times[seen - 1])) is not None
                 and trouble.since is not None
                 and trouble.since.timestamp() <= times[count - 1]
             ),
@@ -76,32 +72,28 @@ def _written_s(progress: ProgressSnapshot, checkpoint: Checkpoint) -> float | No
         return None
     if step is None or not marks.times:
         return created.timestamp()
-    index = bisect_right(marks.times, created.timestamp() + SAME_MOMENT_S) - 1
+    # A loss that is printed a minute after its checkpoint was created may belong to its step.
+    index = bisect_right(marks.times, created.timestamp() + MINUTE_S) - 1
     while index >= 0 and marks.values[index] > step:
         index -= 1
     return marks.times[index] if index >= 0 else None
 
 
 def _trouble(
-    run: RunSnapshot, progress: ProgressSnapshot, rules: HealthRules, count: int
+    run: RunSnapshot, progress: ProgressSnapshot, rules: HealthRules, until: float
 ) -> HealthFinding | None:
-    """Return what was wrong with the loss when so many losses had been logged."""
-    losses, norms = progress.loss_series, progress.grad_norm_series
-    until = losses.times[count - 1] if count else 0.0
+    """Return what was wrong with the loss at the time of one that was logged."""
+    losses = progress.loss_series.until(until)
     cut = replace(
         progress,
-        loss=losses.values[count - 1] if count else None,
-        loss_series=_first(losses, count),
-        grad_norm_series=_first(norms, bisect_right(norms.times, until)),
+        loss=losses.values[-1],
+        loss_series=losses,
+        grad_norm_series=progress.grad_norm_series.until(until),
         restarts=tuple(time for time in progress.restarts if time <= until),
     )
     watched = Watched(replace(run, progress=cut), rules)
     findings = (finding for check in CHECKS if check.kind.loss for finding in check.findings(watched))
     return next(findings, None)
-
-
-def _first(series: Series, count: int) -> Series:
-    return Series(series.name, series.times[:count], series.values[:count])
 
 
 def _fault(trouble: HealthFinding) -> CheckpointFault:

@@ -15,7 +15,7 @@ from api_client.models.logs import NS_PER_S
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.health.windows import first_time, mean_speed, paced, since_start
 from tui.analysis.logs.error_tally import ErrorLine
-from tui.analysis.node_metrics import MetricsSnapshot, mean_known
+from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.progress.steps import numbered
 from tui.analysis.run.finding import SEVERITIES, FindingKind, HealthFinding, Severity
@@ -185,11 +185,6 @@ class Watched:
         has_seen_start = self.works_since > self.samples_since
         return self.works_since + _WARM_UP_S if has_seen_start else self.attempt_since
 
-    @property
-    def has_seen_its_data(self) -> bool:
-        """True in the third epoch or later: what caches the data has all of it."""
-        return (self.progress.epoch or 0) >= 2
-
     # Kind of run
 
     @cached_property
@@ -339,10 +334,3 @@ class Watched:
         """The checkpoints that the platform lists, oldest first: their times (epoch s) and names."""
         listed = self.run.checkpoints or ()
         return sorted((c.created_at.timestamp(), c.checkpoint_id) for c in listed if c.created_at is not None)
-
-    # GPUs
-
-    @cached_property
-    def gpu_use(self) -> float | None:
-        """Current mean utilization of all GPUs; None if unknown."""
-        return mean_known(node.mean_utilization_now for node in self.metrics.nodes)

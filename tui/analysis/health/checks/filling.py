@@ -85,7 +85,7 @@ def forecast(
     grown = since_start(series, run.growth_since)
     if now is None or at is None or not grown.times or max(grown.values) < 0.5 * size:
         return None
-    highest = Series("", grown.times, tuple(accumulate(grown.values, _higher)))
+    highest = Series("", grown.times, tuple(accumulate(grown.values, max, initial=0.0))[1:])
     used = highest.values[-1]  # does not waver, as what is in use now does
     known_s = min(8 * limits.growth_window_s, at - grown.times[0])
     quarters = means_of_parts([highest], at, known_s / _PARTS, _PARTS)
@@ -123,10 +123,6 @@ def forecast(
                 is_early, is_near = since < grown.times[0] + HOUR_S / 2, used >= _NEARLY_FULL * size
                 return Forecast(rate, full_in_s, since, is_sure, is_early, is_near)
     return None
-
-
-def _higher(highest: float, value: float) -> float:
-    return value if value > highest or highest != highest else highest
 
 
 def _has_grown(run: Watched, series: Series, level: float) -> bool:
@@ -238,7 +234,7 @@ def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
     # Memory that has room for the data fills with it, from the start and on all nodes alike, up to a level.
     lasts_s = run.now_s - worst.since
     is_cache = not part.startswith("GPU") and (
-        len(names) == len(nodes) and worst.is_early and lasts_s < _TOOTH_S and not run.has_seen_its_data
+        len(names) == len(nodes) and worst.is_early and lasts_s < _TOOTH_S and (run.progress.epoch or 0) < 2
     )
     # What has grown for as long as it will take to be full will be.
     is_proven = worst.is_sure or lasts_s >= max(_LEAK_S, worst.full_in_s)

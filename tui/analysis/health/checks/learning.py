@@ -24,9 +24,6 @@ _REWARD = re.compile(r"(?i)^(?!.*(?:std|var))(?:.*[^a-z])?(?:reward|score|return
 """Rewards, but not how much they differ."""
 
 
-_CLUELESS = 6.0  # A perplexity of 400: no language model that has been trained is so far off.
-
-
 def not_learning(run: Watched, _limits: NoLimits) -> Findings:
     rates, norms = run.progress.learning_rate_series, run.progress.grad_norm_series
     rate_since_s, norm_since_s = _zero_since(rates), _zero_since(norms)
@@ -50,7 +47,8 @@ def _guesses(run: Watched) -> bool:
     losses = values_between(run.of_attempt(run.progress.loss_series))
     levels = level_between(losses, 20)
     spread = max(noise_of(losses), max(levels) - min(levels))
-    return min(losses) > _CLUELESS and spread < 0.01 * min(losses)
+    # From 6, a perplexity of 400, on: no language model that has been trained is so far off.
+    return min(losses) > 6 and spread < 0.01 * min(losses)
 
 
 def _zero_since(series: Series) -> float:

@@ -20,6 +20,7 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
+from tui.analysis.node_metrics import mean_known
 from tui.analysis.series import values_between
 from tui.text.sanitize import sanitize
 from tui.text.units import duration, percent
@@ -55,7 +56,8 @@ def find(run: Watched, limits: Limits) -> Findings:
     is_running = step_s is not None and not progress.is_done
     usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s and is_running else ""
     # Ranks that hang in a collective look fully busy.
-    details = f"; GPUs {percent(run.gpu_use)} busy" if run.gpu_use is not None else ""
+    use = mean_known(node.mean_utilization_now for node in run.metrics.nodes)
+    details = f"; GPUs {percent(use)} busy" if use is not None else ""
     reason = ""
     if run.unsurvived_error is not None:  # explains more than how busy the GPUs are
         details = reason = f"; error: {sanitize(run.unsurvived_error.text)}"
@@ -85,11 +87,9 @@ def find(run: Watched, limits: Limits) -> Findings:
 
 def _allowed_without_steps_s(run: Watched) -> float:
     """Return how long a run without steps may be silent; for as long as it wants unless it logs regularly."""
-    first_ns, last_ns = run.progress.first_line_at_ns, run.progress.last_line_at_ns
-    pause_s = run.progress.line_pause_s
-    if first_ns is None or last_ns is None or pause_s is None or (last_ns - first_ns) / NS_PER_S < ASIDE_S:
-        return math.inf
-    return max(HOUR_S, 3 * pause_s)
+    first_s, pause_s = (run.progress.first_line_at_ns or 0) / NS_PER_S, run.progress.line_pause_s
+    is_regular = pause_s is not None and run.last_line_s - first_s >= ASIDE_S
+    return max(HOUR_S, 3 * (pause_s or 0.0)) if is_regular else math.inf
 
 
 def _patience(run: Watched, since: float) -> float:

@@ -20,7 +20,7 @@ from tui.analysis.health.check import IDLE, Check, Example, FindingKind, Finding
 from tui.analysis.health.windows import EARLIER, first_time, flipped
 from tui.analysis.health.worse import worsened
 from tui.analysis.series import mean_between, values_between
-from tui.text.units import MINUTE_S, duration, percent
+from tui.text.units import MINUTE_S, percent, step_time
 
 _BINS = 2
 """The window consists of so many bins: a lag must show in each, otherwise it is a passing dip."""
@@ -190,12 +190,8 @@ def _by_step_time(run: Watched, limits: Limits, slow: Mapping[str, Lag]) -> Find
         least = run.eased(least, 1.0, held=run.is_held(replica))
         # Ranks whose steps take this many times as long count other steps.
         if replica not in slow and least * usual < min(halves) and max(halves) < 3.0 * usual:
-            text = f"{replica} slow: {_seconds(sum(halves) / 2)}/step vs {_seconds(usual)}"
+            text = f"{replica} slow: {step_time(sum(halves) / 2)} vs {step_time(usual)}"
             yield run.finding("warning", text, node=replica)
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.2f}s" if value < 10 else duration(value)
 
 
 CHECK = Check(
