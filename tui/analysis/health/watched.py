@@ -212,7 +212,7 @@ class Watched:
         for name, series in self.progress.metrics.items():
             # Long documents cost more for each token. A device's peak is a constant.
             if _FLOPS.search(name) and len(set(series.values)) > 1:
-                return series, name
+                return series, "MFU" if "mfu" in name.lower() else "TFLOP/s"
         series, unit = self.progress.throughput_series
         if unit != "it/s":
             return series, unit

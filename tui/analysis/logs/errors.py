@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import re2
 
-from tui.analysis.logs.error_tally import KEPT_ERRORS, ErrorLine, ErrorTally
+from tui.analysis.logs.error_tally import DRIVER_REPORT, KEPT_ERRORS, ErrorLine, ErrorTally
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.logs.levels import RANKS, level_of
 from tui.text.names import shortened
@@ -64,8 +64,10 @@ def error_text(message: str, level: str | None) -> str | None:
 
 
 def _says(text: str) -> int:
-    """Return how much an error's text says: 0 for a heading or a place in the code, 2 for an exception."""
-    return 0 if _VAGUE.match(text) else 2 if _RAISED.match(text) else 1
+    """Return how much an error's text says: nothing if it is a heading, most if it names an exception."""
+    if _VAGUE.match(text):
+        return 0
+    return 2 if DRIVER_REPORT in text or _RAISED.match(text) else 1
 
 
 class ErrorLines:

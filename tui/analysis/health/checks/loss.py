@@ -148,7 +148,7 @@ def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
         return  # a search for the learning rate, or the first steps, whose waste is small
     is_held = run.is_held()
     factor = run.eased(limits.loss_factor, 1.0, held=is_held)
-    worse = worsened(run.of_attempt(run.progress.loss_series), factor**0.25 - 1, held=is_held)
+    worse = worsened(run.of_attempt(run.progress.loss_series), min(0.1, factor - 1), held=is_held)
     # Losses of GRPO and PPO begin at 0 and grow by design.
     if worse is None or worse.now < worse.best + 0.1 or _is_by_design(run, worse):
         return
@@ -208,10 +208,10 @@ DIVERGING = Check(
     needs="the median of the newest losses `loss_factor` times the best level of the run and beyond the"
     " noise of single losses (the more these differ, the more of them must show it), and a sign that it is"
     " no harder data: it grows from third to third since it rose; or it has been twice its best level, or"
-    " gradients three times as large as usual, for 50 losses that don't fall. The root of `loss_factor` is"
-    " enough if it grows and gradients do, too; nine times the best level is a sign by itself.",
+    " gradients three times as large as usual, for 45 steps, and 15 losses that don't fall. A rise by a tenth"
+    " is enough if it grows and gradients do, too; nine times the best level is a sign by itself.",
     excused="a loss that is coming back, or came back from a rise as high and as long; a rise of less than"
-    " 0.1, a learning rate that has become 0, a count of steps that begins again, and a restart. With"
+    " 0.1, a learning rate that has become 0, a count that begins again, and a restart. With"
     " rewards, an adversary, or losses below zero, only a loss far outside of all that the run has seen"
     " counts.",
     ends="when the loss is back near its best level",
@@ -269,6 +269,18 @@ DIVERGING = Check(
                 (1800.0 * trial + 20 * step, f"step {step}/80 loss={max(1, step - 5) if trial == 3 else 1.1}")
                 for trial in range(4)
                 for step in range(1, 81 if trial < 3 else 30)
+            ),
+        ),
+        Example(
+            "trainings of a sweep that count only epochs",
+            stops_s=0,
+            others=tuple(
+                (
+                    1500.0 * trial + 15 * n,
+                    f"{{'loss': {0.69 if n < 40 else 0.05}, 'epoch': {n / 20:.2f}}}",
+                )
+                for trial in range(4)
+                for n in range(1, 90)
             ),
         ),
         Example(
@@ -343,6 +355,14 @@ OVERFITTING = Check(
             others=tuple(
                 (600.0 * n, f"step {60 * n} eval_loss: {1 + 0.8**n + max(0, n - 7) * 0.03:.4f}")
                 for n in range(1, 18)
+            ),
+        ),
+        Example(
+            "one that rises with each of four epochs, after the second",
+            "eval loss rises: ",
+            others=tuple(
+                (1150.0 * n, f"step {115 * n} eval_loss: {loss}")
+                for n, loss in enumerate((1.09, 1.022, 1.05, 1.13, 1.25, 1.39), start=1)
             ),
         ),
         Example(

@@ -59,8 +59,9 @@ def find(run: Watched, limits: Limits) -> Findings:
     elif not is_busy:
         cause = f"GPUs {percent(new)} busy, were {percent(old)}: waiting for data or the network"
     # Of other work, GPUs compute as much in a second.
-    if unit not in run.progress.metrics and (
-        _is_more_work(run, series, unit, *times) or (is_busy and _is_other_work(run, series, bin_s, *times))
+    if unit not in ("MFU", "TFLOP/s") and (
+        _is_more_work(run, series, unit, *times)
+        or (is_busy and not is_held and _is_other_work(run, series, bin_s, *times))
     ):
         cause = ""
     if cause:
@@ -110,13 +111,14 @@ CHECK = Check(
     "warning",
     Limits,
     find,
-    needs="a speed (tokens, samples or steps a second, by the log) below `slowdown_share` of the usual one"
-    " in each third of the window, or below the square of that share in two, after 45 minutes of training."
-    " The text says whether the GPUs are as busy as before.",
+    needs="a speed (operations, tokens, samples or steps a second, by the log) below `slowdown_share` of the"
+    " usual one in each third of the window, or below the square of that share in two, after 45 minutes of"
+    " training. The text says whether the GPUs are as busy as before.",
     excused="pauses, a speed that is coming back or was nearly as low before (batches sorted by length),"
-    " reinforcement learning whose log doesn't say how long the answers are, and other"
-    " inputs: longer sequences or batches by the log, more or fewer tokens in each step, or more GPU memory;"
-    " or, if the GPUs are as busy, words that are new in the log, or nodes that join or leave, as it began.",
+    " reinforcement learning whose log doesn't say how long the answers are, and, unless the log says what"
+    " the GPUs compute, other inputs: longer sequences or batches by the log, more or fewer tokens in each"
+    " step, or more GPU memory; or, if the GPUs are as busy, fastest steps that are as fast as before, and"
+    " words that are new in the log, or nodes that join or leave, as it began.",
     costs="the missing share of all GPUs",
     covered_by=frozenset({"stalled"}),
     examples=(
@@ -148,6 +150,18 @@ CHECK = Check(
             step_s=lambda at: 10 if at < 7200 else 40,
             line="step {step}/90000 loss=2.0 tokens/s={loss:.0f}",
             loss=lambda step: 40_000 if step < 720 else 26_000,
+        ),
+        Example(
+            "longer sequences, of which as much is computed in a second",
+            minutes=240,
+            step_s=lambda at: 10 if at < 7200 else 15,
+            line="step {step}/90000 loss=2.0 tflops=430.{step} tokens/s={loss:.0f}",
+            loss=lambda step: 40_000 if step < 720 else 26_000,
+        ),
+        Example(
+            "large inputs in a mix, of which there are more",
+            minutes=240,
+            step_s=lambda at: 20 if at % 400 < (80 if at < 7200 else 320) else 8,
         ),
         Example(
             "fewer tokens a second at the same length",
