@@ -97,11 +97,15 @@ def _is_more_work(run: Watched, speeds: Series, unit: str, before: Time, after: 
 def _is_other_work(run: Watched, speeds: Series, near_s: float, before: Time, after: Time) -> bool:
     """Return True for words that the log has never had before, which announce another stage, or for a mix.
 
-    Of a mix, there are more of the large inputs now, but the fastest steps are as fast as before.
+    Of a mix, there are more of the large inputs now, but the fastest and the slowest steps are as before.
     """
     stages = (*run.progress.new_words, *run.progress.resizes)
-    then, now = (sorted(values_between(speeds, *time)) for time in (before, after))
-    is_mix = bool(then and now) and now[-1 - len(now) // 10] > 0.9 * then[-1 - len(then) // 10]
+    ends = [
+        (values[len(values) // 10], values[-1 - len(values) // 10])
+        for time in (before, after)
+        if (values := sorted(values_between(speeds, *time)))
+    ]
+    is_mix = len(ends) == 2 and all(new > 0.9 * old for old, new in zip(*ends, strict=True))
     return is_mix or any(abs(at - after[0]) <= near_s for at in stages)
 
 
@@ -117,7 +121,7 @@ CHECK = Check(
     excused="pauses, a speed that is coming back or was nearly as low before (batches sorted by length),"
     " reinforcement learning whose log doesn't say how long the answers are, and, unless the log says what"
     " the GPUs compute, other inputs: longer sequences or batches by the log, more or fewer tokens in each"
-    " step, or more GPU memory; or, if the GPUs are as busy, fastest steps that are as fast as before, and"
+    " step, or more GPU memory; or, if the GPUs are as busy, a mix of the same steps as before, and"
     " words that are new in the log, or nodes that join or leave, as it began.",
     costs="the missing share of all GPUs",
     covered_by=frozenset({"stalled"}),
