@@ -96,14 +96,14 @@ async def test_home_and_the_job_tell_what_is_billed_from_what_is_estimated() -> 
         app = BtTuiApp(remote_of(server))
         async with app.run_test(size=SIZE) as pilot:
             # Of the 90 minutes 60 are billed, at a discount; 30 at $0.50 are not.
-            await until(pilot, lambda: "≤ $39." in text_of(app))
+            await until(pilot, lambda: "≈ $39." in text_of(app))
             await to_screen(pilot, JobScreen, "enter")
-            await until(pilot, lambda: "12.0 GPU·h ≤ $39." in text_of(app))
+            await until(pilot, lambda: "12.0 GPU·h ≈ $39." in text_of(app))
             await pilot.press(str(1 + TAB_IDS.index("details")))
             await until(pilot, lambda: "$24.00 for 60 min" in text_of(app))
             shown = text_of(app)
-            assert re.search(r"so far +12.0 GPU·h  ≤ \$39\.", shown)
-            assert re.search(r"not billed yet +≤ \$15\.\d\d for 3\d min", shown)
+            assert re.search(r"so far +12.0 GPU·h  ≈ \$39\.", shown)
+            assert re.search(r"not billed yet +≈ \$15\.\d\d for 3\d min", shown)
 
 
 async def test_an_unknown_job_asked_for_by_id_is_told() -> None:

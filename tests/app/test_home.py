@@ -20,7 +20,7 @@ from support.dashboard import (
 )
 from support.worlds import JOB_PREVIEWS, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet, job
 from tui.analysis.connection import Connection, ConnectionState
-from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
+from tui.analysis.fleet.snapshot import UNREAD, FleetFold, FleetSnapshot, JobPreview
 from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import HealthFinding
@@ -287,7 +287,7 @@ async def test_a_finding_leaves_progress_and_time_left_in_place_and_says_what_it
 
 
 async def test_cursor_stays_on_the_costliest_job_until_it_is_moved() -> None:
-    app = home(FleetFold().fold(PROJECTS, JOBS, {}, ONE_O_CLOCK))
+    app = home(FleetFold().fold(PROJECTS, JOBS, {"whisper": UNREAD}, ONE_O_CLOCK))
     async with opened(app, SIZE) as pilot:
         assert table_of(app).cursor_key == "whisper"
         assert "⋯" in text_of(app), "what is still being read looks so"

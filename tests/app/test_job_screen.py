@@ -78,7 +78,7 @@ async def test_header_nodes_tabs_time_range_and_stop() -> None:
     async with opened(app, message_hook=heard) as pilot:
         screen, text = app.screen, text_of(app)
         assert isinstance(screen, JobScreen)
-        assert "● llama-70b-sft-v3  RUNNING 6h 12m  4×8 H100  198 GPU·h ≤ $967" in text
+        assert "● llama-70b-sft-v3  RUNNING 6h 12m  4×8 H100  198 GPU·h ≈ $967" in text
         for number, tab in enumerate(TAB_IDS, start=1):
             await pilot.press(str(number))
             assert screen.tab == tab
@@ -93,7 +93,7 @@ async def test_header_nodes_tabs_time_range_and_stop() -> None:
         hours = (6, 1, 6)
         assert screen._feed.spans == [None, *(timedelta(hours=each) for each in hours)]  # type: ignore[attr-defined]
         await pilot.resize_terminal(60, 24)
-        assert "4×8 H100  ≤ $967" in await pressed(pilot)
+        assert "4×8 H100  ≈ $967" in await pressed(pilot)
         assert "Stop llama-70b-sft-v3 (llama70)?" in await pressed(pilot, "s")
     assert [job.id for message in heard.messages for job in message.jobs] == ["llama70"]
 

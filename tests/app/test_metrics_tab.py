@@ -268,7 +268,7 @@ async def test_each_sickness_is_read_at_80_by_24_without_any_colour(monkeypatch:
         for sickness, words in WORDS.items():
             app.screen.post_message(JobScreen.Published(sick_run(sickness)))
             state, health, progress, *_ = (await pressed(pilot)).splitlines()
-            assert "● llama-70b-sft-v3" in state and "RUNNING 6h 12m" in state and "GPU·h ≤ $" in state
+            assert "● llama-70b-sft-v3" in state and "RUNNING 6h 12m" in state and "GPU·h ≈ $" in state
             assert words in health
             saved = "checkpoint-2700 2h ago" if sickness == "overdue" else "checkpoint-4000 12m ago"
             assert saved in health

@@ -38,7 +38,7 @@ async def test_home_copies_the_status_of_the_marked_jobs() -> None:
     assert [one.text for one in copied.messages] == [GRPO, f"{GRPO}\n{WHISPER}"]
 
 
-LLAMA = """● **`llama-70b-sft-v3`** `running 6h 12m · 4×8 H100 · 198 GPU·h ≤ $967 · llama-sft`
+LLAMA = """● **`llama-70b-sft-v3`** `running 6h 12m · 4×8 H100 · 198 GPU·h ≈ $967 · llama-sft`
 - `step 4,117/9,000 46% · ETA 6h 46m`
 - `loss 1.10 ↓ · 0.20 it/s · lr 1.90e-05`
 - `▲ node-2 lags behind the other nodes: GPUs at 56%, others at 92% · ≈$61 lost · checkpoint-4000 12m ago`

@@ -58,7 +58,7 @@ async def test_a_job_is_stopped_after_its_next_checkpoint_or_not_or_now(
             await until(pilot, lambda: "since checkpoint-6, ≈ $" in text_of(app))
             await to_screen(pilot, HomeScreen, "escape")
             await to_screen(pilot, JobScreen, "enter")
-            await until(pilot, lambda: "checkpoint-6" in text_of(app) and "≤ $" in text_of(app))
+            await until(pilot, lambda: "checkpoint-6" in text_of(app) and "≈ $" in text_of(app))
             await to_screen(pilot, StopScreen, "s")
             await until(pilot, lambda: "since checkpoint-6, ≈ $" in text_of(app))
             assert "due in about" in text_of(app)

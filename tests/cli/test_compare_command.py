@@ -40,7 +40,7 @@ def test_the_table_marks_what_differs_and_the_best(cli: RunCli, two: FakeBaseten
     assert lines["status"].startswith("≠") and "✗ failed" in lines["status"]
     assert lines["nodes"].startswith(" ")
     assert "★ 1.00 −33%" in lines["best loss"]
-    assert "≤ $60.00 −50%" in lines["cost, est."]
+    assert "≈ $60.00 −50%" in lines["cost, est."]
 
 
 def test_runs_with_a_reward_are_ranked_by_it(cli: RunCli, baseten: FakeBaseten) -> None:

@@ -14,7 +14,6 @@ from api_client.models import TrainingJob
 from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
 from tui.analysis.cost import charge, running_time
-from tui.analysis.fleet.snapshot import NO_PREVIEW
 from tui.analysis.health.judge import health
 from tui.analysis.health.registry import KINDS
 from tui.analysis.health.rules import DEFAULT_RULES
@@ -118,12 +117,11 @@ async def times_on_home_and_by_history(session: Session) -> dict[str, tuple[floa
         is_read = asyncio.Event()
 
         def note() -> None:
-            if all(feed.previews.get(job.id, NO_PREVIEW) is not NO_PREVIEW for job in chosen):
+            if feed.is_read:
                 is_read.set()
 
         feed = PreviewFeed(session, is_shown=is_shown, on_change=note)
-        feed.watch(chosen)
-        feed.watch_all({job.id: job for job in chosen})
+        feed.watch(chosen[:1], chosen[1:])
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
             reading = tasks.create_task(feed.run())
             await is_read.wait()

@@ -51,7 +51,7 @@ def sick(screen: str) -> int:
 async def fleet(app: BtTuiApp, pilot: Pilot[Any]) -> None:
     """All jobs, once each that is sick has been looked at."""
     await until(pilot, lambda: sick(text_of(app)) == SICK_RUNS and "step" in text_of(app))
-    await until(pilot, lambda: "≤" not in text_of(app))
+    await until(pilot, lambda: "⋯" not in text_of(app))
     await pilot.press("down")
     await until(pilot, lambda: app.screen.query_one("#jobs", RowTable).cursor_row.preview.log_read)
     await settle(pilot)

@@ -119,7 +119,6 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     is_at_same_step = len({progress.step for progress in with_loss}) < 2
     last: Change = "less" if is_ranked and is_at_same_step else "shown"
     common_step, common_losses = _at_common_step(runs)
-    cost_sign = "≈" if all(run.cost.measured for run in runs) else "≤"
 
     rows = [
         row("status", "status", lambda run: run.job.current_status, _status),
@@ -160,7 +159,7 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
             "cost_usd",
             "cost, est.",
             lambda run: run.cost.usd,
-            _numeric(lambda usd: f"{cost_sign} {money(usd)}"),
+            _numeric(lambda usd: f"≈ {money(usd)}"),
             "shown",
         ),
         row("checkpoints", "checkpoints", _checkpoint_count, _count),

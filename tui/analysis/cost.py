@@ -61,11 +61,6 @@ class Cost:
     measured: bool = True
 
     @property
-    def sign(self) -> str:
-        """``≤`` for money computed from an upper bound of the running time."""
-        return "≈" if self.measured else "≤"
-
-    @property
     def spent_usd(self) -> float | None:
         """The bill and an estimate of the rest; without a bill, the estimate of the whole run."""
         if self.billed is None:
@@ -204,11 +199,14 @@ class TotalCost:
     @property
     def sign(self) -> str:
         """The sign before the money: none if all of it is billed."""
-        return "" if not self.usd else "≈" if self.measured else "≤"
+        return "≈" if self.usd else ""
 
 
 class Charge(NamedTuple):
-    """A job's usage: its machine by id and name, its running seconds over all nodes, if they are measured."""
+    """A job's usage: its machine by id and name, and its running seconds over all nodes.
+
+    ``measured`` if its status history was read, as far as there is one.
+    """
 
     machine: tuple[str, str]
     seconds: float

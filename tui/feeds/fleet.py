@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from api_client.errors import InvalidAnswer, NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
-from api_client.vocabulary import RUNNABLE_STATUSES
+from api_client.vocabulary import RUNNABLE_STATUSES, JobStatus
 from tui.analysis.billing import Bill
 from tui.analysis.connection import LISTS
-from tui.analysis.fleet.snapshot import NO_PREVIEW, FleetFold, FleetSnapshot, JobPreview
+from tui.analysis.fleet.snapshot import UNREAD, FleetFold, FleetSnapshot, JobPreview, to_preview
 from tui.feeds.throttle import Pause, Throttle
 from tui.readers.billing import BILL_INTERVAL_S, read_bill
 from tui.readers.session import listed_prices
@@ -66,6 +66,9 @@ class FleetFeed:
         # Unfinished jobs, and those that have ended since the last full list.
         self._live: dict[str, TrainingJob] = {}
         self._unfinished: list[TrainingJob] = []
+        self._running: list[TrainingJob] = []
+        self._ended: list[TrainingJob] = []
+        """The jobs that are previewed."""
         self._fold = FleetFold()
         self._folded: set[str] = set()
         """Jobs whose previews the fold has in its rows of ended jobs."""
@@ -116,17 +119,16 @@ class FleetFeed:
             self._settings,
             is_shown=self._watched,
             on_change=self._throttle.request,
-            only=self._only,
         )
         await self._listed.wait()
-        feed.watch(self._unfinished)
-        feed.watch_all(self._jobs)
+        feed.watch(self._running, self._ended)
         self._preview_feed = feed
         await feed.run()
 
     @property
     def _previews(self) -> Mapping[str, JobPreview]:
-        return {} if self._preview_feed is None else self._preview_feed.previews
+        unread = {job.id: UNREAD for job in (*self._running, *self._ended)}
+        return unread if self._preview_feed is None else unread | self._preview_feed.previews
 
     async def _poll_cost(self) -> None:
         """Read the prices, without which GPU-hours are shown, and the bill of the last month."""
@@ -167,7 +169,7 @@ class FleetFeed:
             jobs = await asyncio.to_thread(reuse_unchanged, await self._all_jobs(), self._jobs)
             previews = dict(self._previews)
             await asyncio.to_thread(self._fold.warm, jobs, previews, self._session.clock.now())
-            self._folded = {job_id for job_id, preview in previews.items() if preview is not NO_PREVIEW}
+            self._folded = {job_id for job_id, preview in previews.items() if not preview.reading}
             self._jobs = {job.id: job for job in jobs}
             self._live = {job.id: job for job in jobs if not job.is_finished}
             interval_s = min(len(jobs) / JOBS_PER_SECOND, 10.0)
@@ -191,16 +193,25 @@ class FleetFeed:
         if any(job.project_id not in project_ids for job in self._live.values()):
             await self._read_projects()
         self._unfinished = [job for job in self._live.values() if job.current_status in RUNNABLE_STATUSES]
+        self._running = to_preview(filter(self._is_running, self._unfinished))
+        if everything:
+            self._ended = to_preview(filter(self._has_run, self._jobs.values()))
         if self._preview_feed is not None:
-            self._preview_feed.watch(self._unfinished)
-            if everything:
-                self._preview_feed.watch_all(self._jobs)
+            self._preview_feed.watch(self._running, self._ended)
+            self._preview_feed.drop_deleted(self._jobs.keys())
         self._listed.set()
         if is_manual:
             # After a manual refresh, publish at once, whatever the interval for large accounts.
             self._publish()
         else:
             self._throttle.request()
+
+    def _is_running(self, job: TrainingJob) -> bool:
+        return job.current_status == JobStatus.RUNNING and (self._only is None or job.id in self._only)
+
+    def _has_run(self, job: TrainingJob) -> bool:
+        is_wanted = self._only is None or job.id in self._only
+        return job.is_finished and job.current_status != JobStatus.DEPLOY_FAILED and is_wanted
 
     async def _read_projects(self) -> None:
         unreadable: list[str] = []
@@ -222,15 +233,16 @@ class FleetFeed:
         return all_jobs
 
     def _publish(self) -> None:
+        previews = self._previews
         read_since = {
             job_id: job
-            for job_id in self._previews.keys() - self._folded
+            for job_id in previews.keys() - self._folded
             if (job := self._jobs.get(job_id)) is not None and job.is_finished
         }
         snapshot = self._fold.fold(
             self._projects,
             (read_since | self._live).values(),
-            self._previews,
+            previews,
             self._session.clock.now(),
             self._prices,
             self._bill,

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from heapq import nlargest
 from typing import TypeAlias
 
 from api_client.errors import RequestError
-from api_client.models import JobStatus, TrainingJob
+from api_client.models import TrainingJob
 from tui.analysis.billing import is_all_billed
 from tui.analysis.connection import ClockOffset
-from tui.analysis.fleet.snapshot import NO_PREVIEW, JobPreview
+from tui.analysis.fleet.snapshot import NO_PREVIEW, UNREAD, JobPreview
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.metrics import headline_series
 from tui.analysis.run.snapshot import RunSnapshot
@@ -21,10 +20,6 @@ from tui.analysis.series import even_means
 from tui.readers.session import Session
 from tui.readers.watcher import CHECKPOINTS_AGE_S, POLL_EVERY_S, RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
-from tui.text.times import time_key
-
-MAX_PREVIEWED_JOBS = 24
-"""Maximum number of running jobs to poll, and of ended ones to read once, the newest first."""
 
 Read: TypeAlias = Callable[[TrainingJob], Awaitable[None]]
 
@@ -32,8 +27,8 @@ Read: TypeAlias = Callable[[TrainingJob], Awaitable[None]]
 class PreviewFeed:
     """Polls the running jobs of a list in turn, then reads their older logs and the ends of ended jobs once.
 
-    Nothing is read unless ``is_shown`` is set, and with ``only`` no job with another id. ``on_change`` is
-    called after a read of a job whose log is not read yet; what later polls find is shown when the list is.
+    Nothing is read unless ``is_shown`` is set. ``on_change`` is called after a read of a job whose log is not
+    read yet; what later polls find is shown when the list is.
     """
 
     def __init__(
@@ -43,13 +38,11 @@ class PreviewFeed:
         *,
         is_shown: asyncio.Event,
         on_change: Callable[[], object] = lambda: None,
-        only: Collection[str] | None = None,
     ) -> None:
         self._session = session
         self._settings = settings
         self._is_shown = is_shown
         self._on_change = on_change
-        self._only = only
         self._clock_offset = ClockOffset()
         self._runs: dict[str, RunWatcher] = {}
         self._due_s: dict[str, float] = {}
@@ -62,34 +55,23 @@ class PreviewFeed:
         self.previews: dict[str, JobPreview] = {}
         """The previews by job id."""
 
-    def watch(self, jobs: Iterable[TrainingJob]) -> None:
-        """Poll the running jobs among these from now on, and drop the logs of all others."""
-        running = [job for job in jobs if job.current_status == JobStatus.RUNNING and self._is_wanted(job)]
-        running.sort(key=lambda job: time_key(job.created_at), reverse=True)
-        self._running = running[:MAX_PREVIEWED_JOBS]
+    def watch(self, running: list[TrainingJob], ended: list[TrainingJob]) -> None:
+        """Poll these running jobs and read the ends of these ended ones, and drop the logs of all others."""
+        self._running, self._ended = running, ended
         running_ids = {job.id for job in running}
         self._runs = {job_id: run for job_id, run in self._runs.items() if job_id in running_ids}
 
-    def watch_all(self, jobs: Mapping[str, TrainingJob]) -> None:
-        """Read the ends of the newest ended jobs among all jobs, and drop the previews of deleted ones."""
-        ended = (
-            job
-            for job in jobs.values()
-            if job.is_finished and job.current_status != JobStatus.DEPLOY_FAILED and self._is_wanted(job)
-        )
-        self._ended = nlargest(MAX_PREVIEWED_JOBS, ended, key=lambda job: time_key(job.created_at))
-        for gone in self.previews.keys() - jobs.keys():
+    def drop_deleted(self, known_ids: Collection[str]) -> None:
+        for gone in self.previews.keys() - known_ids:
             del self.previews[gone]
-
-    def _is_wanted(self, job: TrainingJob) -> bool:
-        return self._only is None or job.id in self._only
 
     @property
     def is_read(self) -> bool:
         """True once the whole log of each job that is polled has been read, and the end of each ended one."""
-        running = (self.previews.get(job.id, NO_PREVIEW).log_read for job in self._running)
-        ended = (job.id in self.previews and job.id not in self._busy for job in self._ended)
-        return all(running) and all(ended)
+        return not any(map(self._is_reading, (*self._running, *self._ended)))
+
+    def _is_reading(self, job: TrainingJob) -> bool:
+        return self.previews.get(job.id, UNREAD).reading
 
     async def run(self) -> None:
         """Read what is most urgent, again and again, until cancelled."""
@@ -106,7 +88,7 @@ class PreviewFeed:
                     await self._is_shown.wait()
                 job, read = upcoming
                 self._busy.add(job.id)
-            was_read = self.previews.get(job.id, NO_PREVIEW).log_read
+            was_read = not self._is_reading(job)
             pause_s = 1.0  # after an error
             with suppress(RequestError):
                 await read(job)
@@ -125,8 +107,8 @@ class PreviewFeed:
             return min(due, key=self._due_at), self.poll
         if unread := [job for job in free if job.id in self._runs and not self._runs[job.id].log.is_read]:
             return min(unread, key=self._last_line_ns), self.read_older
-        unknown = (job for job in self._ended if job.id not in self.previews)
-        return next(((job, self._read_end) for job in unknown), None)
+        awaited = (job for job in self._ended if self._is_reading(job) and job.id not in self._busy)
+        return next(((job, self._read_end) for job in awaited), None)
 
     def _due_at(self, job: TrainingJob) -> float:
         return self._due_s[job.id] if job.id in self._runs else -math.inf
@@ -175,29 +157,31 @@ class PreviewFeed:
             log.last_lines,
             log_read=log.is_read,
             idle_s=_idle_s(run),
+            reading=not log.is_read,
         )
 
     async def _read_end(self, job: TrainingJob) -> None:
         """Read the newest page of an ended job's log: its last step and loss. Raises RequestError."""
-        self.previews[job.id] = NO_PREVIEW  # also if it cannot be read
-        watcher = self._watcher(job)
-        await watcher.log.read_newest()
-        if not is_all_billed(job, watcher.snapshot.at):
-            await watcher.read_history()
-        self.previews[job.id] = JobPreview(
-            watcher.progress.snapshot(),
-            last_lines=watcher.log.last_lines,
-            idle_s=_idle_s(watcher.snapshot),
-        )
+        watcher, preview = self._watcher(job), NO_PREVIEW  # also if it cannot be read
+        try:
+            await watcher.log.read_newest()
+            if not is_all_billed(job, watcher.snapshot.at):
+                await watcher.read_history()
+            preview = JobPreview(
+                watcher.progress.snapshot(),
+                last_lines=watcher.log.last_lines,
+                idle_s=_idle_s(watcher.snapshot),
+            )
+        finally:
+            self.previews[job.id] = preview
 
 
 def _idle_s(run: RunSnapshot) -> float | None:
-    """Return how long a job has not run since its creation; None without its status history."""
-    ran, created = run.running_time, run.job.created_at
-    if created is None or not ran.measured:
+    """Return how long a job has not run since its creation, as far as its status history shows."""
+    if (created := run.job.created_at) is None:
         return None
     end = (run.job.updated_at if run.job.is_finished else None) or run.at
-    return (end - created).total_seconds() - ran.seconds
+    return (end - created).total_seconds() - run.running_time.seconds
 
 
 def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:

@@ -72,7 +72,8 @@ def header_facts(
         if cost.spent_usd:
             unpriced = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
             spent = f"{cost.sign} {money(cost.spent_usd)}".strip()
-            facts.append([(f"{spent} spent{unpriced}", "muted")])
+            is_known = cost.measured or snapshot.is_read
+            facts.append([(f"{spent if is_known else READING[0][0]} spent{unpriced}", "muted")])
             if snapshot.bill is not None and snapshot.bill.why_not:
                 facts.append([(f"estimate: {sanitize(snapshot.bill.why_not)}", "muted")])
     return facts, priority_count
@@ -109,8 +110,8 @@ READING = [("⋯", "muted")]
 
 
 def _unless_unread(row: JobRow, spans: list[Span]) -> list[Span]:
-    """Return the cell of a job without a value; while a running job is still being read, it looks so."""
-    return READING if row.running and not row.judged else spans
+    """Return the cell of a job without a value; while the job is still being read, it looks so."""
+    return READING if row.preview.reading else spans
 
 
 def _sign(row: JobRow) -> list[Span]:
@@ -128,7 +129,8 @@ _WEIGHTS = {Need.ATTENTION: "strong", Need.RUNNING: "plain", Need.WAITING: "plai
 
 
 def _note(row: JobRow) -> list[Span]:
-    note = [(row.note, row.tone) if row.alarmed else (row.note or row.saved, "muted")]
+    text = row.note if row.alarmed else row.note or row.saved
+    note = [(text, row.tone if row.alarmed else "muted")] if text else _unless_unread(row, [])
     return [*note, (f" ■ {row.stopping}", "caution")] if row.stopping else note
 
 
@@ -138,7 +140,9 @@ def _note_or_loss(draw: Drawer, row: JobRow) -> list[Span]:
 
 
 def _lost(row: JobRow) -> list[Span]:
-    return [(f"−${row.lost_usd:,.0f}", "plain")] if row.lost_usd >= 1 else []
+    if row.lost_usd >= 1:
+        return [(f"−${row.lost_usd:,.0f}", "plain")]
+    return _unless_unread(row, []) if row.alarmed else []
 
 
 def _note_and_lost(draw: Drawer, row: JobRow) -> list[Span]:
@@ -151,7 +155,8 @@ def _health(row: JobRow) -> list[Span]:
     """Return the worst finding; of a job without one, why it ended or waits, or that it has been checked."""
     if row.alarmed or row.note:
         return [(f"{row.sign} {row.note}", row.tone)] if row.alarmed else [(row.note, "muted")]
-    return [("no problems" if row.preview.log_read else READING[0][0], "muted")] if row.running else []
+    is_healthy = row.running and row.preview.log_read
+    return [("no problems", "muted")] if is_healthy else _unless_unread(row, [])
 
 
 def _verdict(row: JobRow) -> str | None:
@@ -211,7 +216,7 @@ def _use_now(row: JobRow) -> float | None:
 def _gpu_use(row: JobRow) -> list[Span]:
     use = _use_now(row) if row.running else None
     if use is None:
-        return _unless_unread(row, []) if row.gpu_count else []
+        return _unless_unread(row, []) if row.running and row.gpu_count else []
     return [(percent(use), "plain" if row.alarmed else "muted")]
 
 
@@ -346,9 +351,10 @@ def job_columns(
 
     def cost(row: JobRow) -> list[Span]:
         known, snapshot = cost_of(row), fleet()
-        if known is not None:
-            return [("" if known.measured else "≤", "muted"), (money(known.spent_usd), "muted")]
-        return READING if row.charge and snapshot is not None and snapshot.bill is None else []
+        if known is not None and (known.measured or not row.preview.reading):
+            return [(money(known.spent_usd), "muted")]
+        has_bill = snapshot is None or snapshot.bill is not None
+        return READING if row.charge and (row.preview.reading or not has_bill) else []
 
     own: dict[str, dict[str, Any]] = {
         "note": {"without": {"lost": partial(_note_and_lost, draw), "loss": partial(_note_or_loss, draw)}},

@@ -10,8 +10,19 @@ from api_client.models import TrainingProject
 from api_client.models.logs import NS_PER_S
 from support.worlds import ONE_O_CLOCK, job
 from tui.analysis.billing import Bill, Billed
-from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview, JobRow, job_row, short_reason
+from tui.analysis.fleet.snapshot import (
+    NO_PREVIEW,
+    UNREAD,
+    FleetFold,
+    FleetSnapshot,
+    JobPreview,
+    JobRow,
+    job_row,
+    short_reason,
+)
+from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.series import Series
 from tui.tables.fleet import header_facts, job_columns
 
@@ -46,22 +57,23 @@ def test_a_job_that_ended_since_is_shown_once_and_takes_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of_jobs", "why_not", "idle_s", "shown", "of_row"),
+    ("of_jobs", "why_not", "preview", "shown", "of_row"),
     [
-        ({}, "", None, "$120/h · ≤ $240 spent", "≤$240"),
-        ({}, "", 1800.0, "$120/h · ≈ $180 spent", "$180"),
-        ({"runs": Billed(150.0, 300)}, "", None, "$120/h · ≤ $240 spent", "≤$240"),
-        ({"runs": Billed(150.0, 300)}, "", 1800.0, "$120/h · ≈ $180 spent", "$180"),
-        ({}, "no right\x1b[31m", None, "≤ $240 spent · estimate: no right", "≤$240"),
+        ({}, "", UNREAD, "$120/h · ⋯ spent", "⋯"),
+        ({}, "", NO_PREVIEW, "$120/h · ≈ $240 spent", "$240"),
+        ({}, "", JobPreview(idle_s=1800.0, reading=True), "$120/h · ≈ $180 spent", "$180"),
+        ({"runs": Billed(150.0, 300)}, "", UNREAD, "$120/h · ⋯ spent", "⋯"),
+        ({"runs": Billed(150.0, 300)}, "", JobPreview(idle_s=1800.0), "$120/h · ≈ $180 spent", "$180"),
+        ({}, "no right\x1b[31m", NO_PREVIEW, "≈ $240 spent · estimate: no right", "$240"),
     ],
 )
-def test_home_shows_an_upper_bound_only_until_the_start_of_a_run_is_known(
-    of_jobs: dict[str, Billed], why_not: str, idle_s: float | None, shown: str, of_row: str
+def test_cost_has_one_sign_and_is_awaited_until_the_start_of_the_run_is_known(
+    of_jobs: dict[str, Billed], why_not: str, preview: JobPreview, shown: str, of_row: str
 ) -> None:
     bill = Bill(ONE_O_CLOCK - timedelta(days=30), of_jobs, why_not=why_not)
     jobs = [job("runs", hours_ago=2.0), job("never-ran", "DEPLOY_FAILED", hours_ago=9.0, took_hours=8.0)]
-    previews = {"runs": JobPreview(idle_s=idle_s)}
-    snapshot = FleetFold().fold([], jobs, previews, ONE_O_CLOCK, {"H100:8": 0.5}, bill)
+    folded = FleetFold().fold([], jobs, {"runs": preview}, ONE_O_CLOCK, {"H100:8": 0.5}, bill)
+    snapshot = replace(folded, is_read=not preview.reading)
     facts, _ = header_facts(
         "acme", snapshot, snapshot.jobs, marked=0, compare_key="c", filter_key="/", query="", project=""
     )
@@ -69,14 +81,34 @@ def test_home_shows_an_upper_bound_only_until_the_start_of_a_run_is_known(
     assert cell("cost", snapshot.jobs[0], snapshot) == of_row and not cell("cost", snapshot.jobs[1], snapshot)
 
 
-def test_cells_of_a_running_job_show_that_they_are_still_being_read() -> None:
-    jobs = [job("runs"), job("waits", "PENDING")]
-    fresh = FleetFold().fold([], jobs, {}, ONE_O_CLOCK)
-    read = FleetFold().fold([], jobs, {"runs": JobPreview()}, ONE_O_CLOCK, bill=Bill(ONE_O_CLOCK))
-    for snapshot, shown in ((fresh, "⋯"), (read, "")):
-        runs, waits = snapshot.jobs
-        assert [cell(name, runs, snapshot) for name in ("loss", "use", "cost")] == [shown] * 3
+@pytest.mark.parametrize("status", ["RUNNING", "COMPLETED"])
+def test_no_cell_of_a_job_that_is_still_being_read_looks_empty(status: str) -> None:
+    jobs = [job("reads", status), job("waits", "PENDING")]
+    unread = FleetFold().fold([], jobs, {"reads": UNREAD}, ONE_O_CLOCK)
+    half = FleetFold().fold(
+        [], jobs, {"reads": JobPreview(ProgressSnapshot(loss=2.0), reading=True)}, ONE_O_CLOCK
+    )
+    read = FleetFold().fold(
+        [], jobs, {"reads": JobPreview(log_read=True)}, ONE_O_CLOCK, bill=Bill(ONE_O_CLOCK)
+    )
+    for snapshot, loss, others in ((unread, "⋯", "⋯"), (half, "2.00", "⋯"), (read, "", "")):
+        reads, waits = sorted(snapshot.jobs, key=lambda row: row.name)
+        assert [cell(name, reads, snapshot) for name in ("loss", "note", "cost")] == [loss, others, others]
         assert not any(cell(name, waits, snapshot) for name in ("loss", "use", "cost"))
+
+
+def test_what_a_problem_has_lost_is_awaited_until_its_log_is_read() -> None:
+    since = ONE_O_CLOCK - timedelta(hours=1)
+    idle = HealthFinding(KINDS["stalled"], "critical", "no step")
+    rows = [
+        FleetFold().fold([], [job("runs")], {"runs": preview}, ONE_O_CLOCK, {"H100:8": 0.5}).jobs[0]
+        for preview in (
+            JobPreview(findings=(idle,), reading=True),
+            JobPreview(findings=(replace(idle, since=since),)),
+            JobPreview(findings=(idle,)),
+        )
+    ]
+    assert [cell("lost", row) for row in rows] == ["⋯", "−$120", ""]
 
 
 def cell(column_id: str, row: JobRow, snapshot: FleetSnapshot | None = None) -> str:

@@ -219,5 +219,5 @@ def test_explanation_says_what_a_problem_has_cost_so_far() -> None:
 def test_explanation_of_a_failure_says_what_it_cost_and_what_is_left() -> None:
     failed = run(JOBS[6], findings=())
     facts = explain(failed, None, ()).facts
-    assert "ran 42m for ≤ $54.60" in facts and "newest checkpoint: checkpoint-4000" in facts
+    assert "ran 42m for ≈ $54.60" in facts and "newest checkpoint: checkpoint-4000" in facts
     assert "no checkpoint" in explain(replace(failed, checkpoints=()), None, ()).facts

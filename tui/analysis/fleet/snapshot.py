@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import IntEnum
+from heapq import nlargest
 from itertools import takewhile
 from math import isfinite
 from operator import attrgetter
@@ -100,11 +101,20 @@ class JobPreview:
     log_read: bool = False
     """True once the whole log has been read."""
     idle_s: float | None = None
-    """Seconds since its creation in which the job did not run; None while they are not known."""
+    """Seconds since its creation in which the job did not run; None while its history is not read."""
+    reading: bool = False
+    """True while more is to be read, so that what is missing is not known to be missing."""
 
 
-NO_PREVIEW = JobPreview()
-"""The preview of a job that has not been polled yet."""
+NO_PREVIEW, UNREAD = JobPreview(), JobPreview(reading=True)
+"""The preview of a job of which nothing is read, and of one of which nothing has been read yet."""
+MAX_PREVIEWED_JOBS = 24
+"""Maximum number of running jobs to poll, and of ended ones to read once, the newest first."""
+
+
+def to_preview(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
+    """Return those of these jobs that are previewed."""
+    return nlargest(MAX_PREVIEWED_JOBS, jobs, key=lambda job: time_key(job.created_at))
 
 
 class Need(IntEnum):
@@ -283,7 +293,7 @@ def job_row(
         lost_usd=lost_usd(worst, usd_per_hour, now),
         reward=_reward(preview.progress),
         findings=findings,
-        judged=preview is not NO_PREVIEW,
+        judged=preview is not NO_PREVIEW and preview is not UNREAD,
     )
     if not alarms:
         return row

@@ -161,7 +161,7 @@ def _cost_text(cost: Document) -> str:
     parts = []
     spent, billed = cost.get("usd_so_far"), cost.get("billed_usd")
     if spent is not None and spent != billed:
-        parts.append(f"{'≤' if 'is_upper_bound' in cost else '≈'} {_of(money, spent)}")
+        parts.append(f"≈ {_of(money, spent)}")
     if billed is not None:
         parts.append(f"{_of(money, billed)} billed")
     if "gpu_hours" in cost:

@@ -124,8 +124,7 @@ async def _costs(
 def _total(rows: Sequence[JobCost], bill: Bill) -> str:
     billed = total_billed(row.cost.billed for row in rows if row.cost.billed is not None)
     estimates = [row.estimated_usd for row in rows if row.estimated_usd is not None]
-    signs = {row.cost.sign for row in rows if row.estimated_usd}
-    estimate = f"{'≤' if '≤' in signs else '≈'} {money(sum(estimates))}"
+    estimate = f"≈ {money(sum(estimates))}"
     if bill.why_not:
         return f"total: {estimate}, an estimate: {bill.why_not}"
     return f"total: {billed_text(billed)} billed, and {estimate} estimated for what is not billed yet"
@@ -134,7 +133,7 @@ def _total(rows: Sequence[JobCost], bill: Bill) -> str:
 def _estimate(row: JobCost) -> str:
     if row.estimated_usd is None:
         return UNKNOWN
-    return f"{row.cost.sign} {money(row.estimated_usd)}" if row.estimated_usd else ""
+    return f"≈ {money(row.estimated_usd)}" if row.estimated_usd else ""
 
 
 def _billed(row: JobCost, shown: Callable[[Billed], str]) -> str:

@@ -121,9 +121,9 @@ def _costs(cost: Cost) -> list[tuple[str, str]]:
     if cost.gpu_hours is None and cost.usd is None and cost.billed is None:
         return []
     rows = [
-        ("so far", _amount(cost.gpu_hours, cost.spent_usd, cost.sign)),
-        ("projected total", _amount(cost.gpu_hours_to_end, cost.usd_to_end, "≈")),
-        ("per checkpoint", _amount(cost.gpu_hours_per_checkpoint, cost.usd_per_checkpoint, cost.sign)),
+        ("so far", _amount(cost.gpu_hours, cost.spent_usd)),
+        ("projected total", _amount(cost.gpu_hours_to_end, cost.usd_to_end)),
+        ("per checkpoint", _amount(cost.gpu_hours_per_checkpoint, cost.usd_per_checkpoint)),
     ]
     low, high = cost.usd_to_end_low, cost.usd_to_end_high
     if low is not None and high is not None and money(low) != money(high):
@@ -136,10 +136,10 @@ def _billed(cost: Cost) -> list[tuple[str, str]]:
         return []
     left = ""
     if cost.unbilled_usd:
-        left = f"{cost.sign} {money(cost.unbilled_usd)} for {count(cost.unbilled_minutes)} min"
+        left = f"≈ {money(cost.unbilled_usd)} for {count(cost.unbilled_minutes)} min"
     return [("billed", billed_text(cost.billed)), ("not billed yet", left)]
 
 
-def _amount(gpu_hours: float | None, usd: float | None, sign: str) -> str:
+def _amount(gpu_hours: float | None, usd: float | None) -> str:
     parts = [] if gpu_hours is None else [f"{significant(gpu_hours)} GPU·h"]
-    return "  ".join([*parts, *([] if usd is None else [f"{sign} {money(usd)}"])])
+    return "  ".join([*parts, *([] if usd is None else [f"≈ {money(usd)}"])])

@@ -344,7 +344,7 @@ def cost(run: RunSnapshot) -> Fact:
         hours = significant(gpu_hours) if gpu_hours < 1000 else count(gpu_hours)
         facts.append((f"{hours} GPU·h ", "muted"))
     if usd is not None and usd >= CENT:
-        facts.append((f"{run.cost.sign} {money(usd)}", "plain"))
+        facts.append((f"≈ {money(usd)}", "plain"))
     return facts
 
 
