@@ -147,20 +147,36 @@ async def test_a_search_counts_goes_around_is_recalled_completed_and_forgotten()
 
 
 @pytest.mark.proves("docs/logs.md", "The log viewer")
-async def test_search_counts_while_typing_shows_its_old_text_again_and_names_the_missing_switch() -> None:
+async def test_search_counts_while_typing_and_shows_its_old_text_again() -> None:
     async with reading() as reader:
         await reader.press("slash", *"worker 3")
         assert "/worker 3 12 found" in reader.bar and "following" in reader.bar
         await reader.press("escape")
         assert "worker 3" not in reader.bar and "following" in reader.bar
-        await reader.press("slash", *"worker [0-9]", "enter")
-        assert "not found; for a regular expression ^r while typing" in flowing(reader.screen)
-        await reader.press("slash")
-        assert reader.pane.field.text == "worker [0-9]"
-        await reader.press("ctrl+r", "enter")
-        assert "12 of 12" in reader.bar
-        await reader.press("slash", *"waiting", "enter")  # typing replaces the old text
+        await reader.press("slash", *"worker", "enter", "slash")
+        assert reader.pane.field.text == "worker"
+        await reader.press(*"waiting", "enter")  # typing replaces the old text
         assert "/waiting 1 of 30" in reader.bar
+
+
+@pytest.mark.proves("docs/logs.md", "The log viewer")
+async def test_text_that_no_line_has_is_tried_as_a_regular_expression() -> None:
+    async with reading((line(1, "worker 3"), line(2, "[rank3] up"), line(3, "rank 4 (slow)"))) as reader:
+        for typed, found in (
+            ("worker [0-9]", "/worker [0-9] regex 1 of 1"),
+            ("[rank3]", "/[rank3] 1 of 1"),
+            ("(slow)", "/(slow) 1 of 1"),
+            ("(gone", "/(gone: not found"),
+            ("gone|lost", "/gone|lost regex: not found"),
+        ):
+            await reader.press("slash", *typed, "enter")
+            await until(reader.pilot, lambda found=found: found in reader.bar)
+        await reader.press("escape", "ampersand", *"[0-9] .slow", "enter")
+        await until(reader.pilot, lambda: "only /[0-9] .slow/" in reader.bar and len(reader.rows) == 1)
+        await reader.press("ampersand")
+        assert "regex if no text matches" in reader.screen
+        await reader.press("ctrl+r", "ctrl+r")
+        await until(reader.pilot, lambda: "only [0-9] .slow · 0 of 3" in reader.bar)
 
 
 @pytest.mark.proves("docs/logs.md", "The log viewer")

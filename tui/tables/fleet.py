@@ -147,7 +147,7 @@ def _lost(row: JobRow) -> list[Span]:
 
 def _note_and_lost(draw: Drawer, row: JobRow) -> list[Span]:
     """Return what the problem has cost, which no long note cuts, and the note, where neither has a column."""
-    lost = [*_lost(row), (" ", "plain")] if _lost(row) else []
+    lost = [*_lost(row), (" ", "plain")] if row.lost_usd >= 1 else []
     return [*lost, *_note_or_loss(draw, row)]
 
 

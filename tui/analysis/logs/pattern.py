@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,8 @@ Span = tuple[int, int]
 """Start and end (exclusive) of a match, in characters."""
 
 _ESCAPE = "\x1b"
+_SYNTAX = frozenset("\\^$|?*+()[]{}")
+"""Characters by which a text looks like a regular expression; a dot is too frequent in texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,13 @@ class LogPattern:
             return ""
         compiled = _compiled(self.text, self.minds_case)
         return compiled if isinstance(compiled, str) else ""
+
+    @property
+    def as_expression(self) -> LogPattern | None:
+        """The text as the regular expression that it looks like; None if it does not, or is none."""
+        expression = replace(self, regex=True)
+        looks_like_one = not (self.regex or _SYNTAX.isdisjoint(self.text))
+        return expression if looks_like_one and not expression.problem else None
 
     def matcher(self) -> Callable[[str], bool]:
         """Return a function that tests whether a message matches as shown, without escape sequences.

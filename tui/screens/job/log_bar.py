@@ -28,8 +28,6 @@ from tui.widgets.status_line import StatusLine
 LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
 
 _PATTERN_CELLS = 120
-SYNTAX = frozenset("\\^$|?*+()[]{}")
-"""Characters by which a text that was not found looks like a regular expression."""
 
 
 def with_next_level(options: LogOptions) -> LogOptions:
@@ -231,6 +229,8 @@ def _follows(options: LogOptions, view: LogView, state: LogState) -> list[Span]:
 
 def match_spans(pattern: LogPattern, match: MatchChanged | None) -> list[Span]:
     spans: list[Span] = [(f"/{pattern_text(pattern).strip('/')}", "accent")]
+    if pattern.regex:
+        spans.append((" regex", "muted"))
     if match is None:
         return spans
     if match.entry is not None:
@@ -238,9 +238,7 @@ def match_spans(pattern: LogPattern, match: MatchChanged | None) -> list[Span]:
     elif match.total:
         spans.append((f" {count(match.total)} found", "plain"))
     else:
-        is_expression = not pattern.regex and not SYNTAX.isdisjoint(pattern.text)
-        hint = "; for a regular expression ^r while typing" if is_expression else ""
-        spans.append((f": not found{hint}", "warn"))
+        spans.append((": not found", "warn"))
     if match.entry is not None and match.wrapped:
         spans.append((" wrapped around", "warn"))
     return spans

@@ -39,7 +39,8 @@ PLACEHOLDERS: dict[FieldPurpose, str] = {
 class FieldSwitches:
     """Options for interpreting the typed text."""
 
-    regex: bool = False
+    regex: bool | None = None
+    """None: only a text that no line has is tried as a regular expression."""
     case: bool | None = None
     invert: bool = False
     everything: bool = False
@@ -57,7 +58,7 @@ class Switch:
 
 ON_OFF = {False: "off", True: "on"}
 SWITCHES = {
-    "regex": Switch("^r", "regex ", ("find", "filter"), ON_OFF),
+    "regex": Switch("^r", "regex ", ("find", "filter"), {None: "if no text matches", True: "on", False: "off"}),
     "case": Switch("^t", "case ", ("find", "filter"), {None: "smart", True: "Aa", False: "aa"}),
     "invert": Switch("^n", "invert ", ("filter",), ON_OFF),
     "everything": Switch("^l", "", ("save",), {False: "shown lines only", True: "whole log"}),
@@ -130,16 +131,15 @@ class LogField(Vertical):
     @property
     def pattern(self) -> LogPattern | None:
         """The typed text as a pattern; None if it is empty."""
-        return LogPattern(self.text, self.switches.regex, self.switches.case) if self.text else None
+        return LogPattern(self.text, bool(self.switches.regex), self.switches.case) if self.text else None
 
     def open_filter(self, options: LogOptions) -> None:
         pattern, switches = options.pattern, self.switches
         if pattern:
-            switches = replace(switches, regex=pattern.regex, case=pattern.case)
+            switches = replace(switches, case=pattern.case)
         self.open("filter", pattern.text if pattern else "", replace(switches, invert=options.invert))
 
-    def filtered(self, options: LogOptions) -> LogOptions:
-        pattern = self.pattern or None
+    def filtered(self, options: LogOptions, pattern: LogPattern | None) -> LogOptions:
         return replace(options, pattern=pattern, invert=pattern is not None and self.switches.invert)
 
     def open(

@@ -53,7 +53,7 @@ from tui.text.units import counted
 from tui.widgets.background import run_in_background
 from tui.widgets.log_view.gutter import TIME_MODES
 from tui.widgets.log_view.options import LogOptions
-from tui.widgets.log_view.search import MatchChanged
+from tui.widgets.log_view.search import MatchChanged, has_match
 from tui.widgets.log_view.view import GapRetryRequested, LogView, StatusChanged
 from tui.widgets.opening import OpenedWhole
 from tui.widgets.text_panel import WrappedText
@@ -88,6 +88,7 @@ def log_options(settings: Loaded, kept: JobState) -> LogOptions:
     )
 
 
+_TYPED = "typed pattern"
 MANY_LINES = 50_000
 """Notify the user before writing more lines than this, which takes a moment."""
 
@@ -233,6 +234,7 @@ class LogPane(OpenedWhole, Vertical):
         """Undo one step: field, selection, search, filter, columns; return False if there was none."""
         if self.field.is_open:
             self._close_field()
+            self._forget_typed()
             if self.field.purpose == "filter":
                 self.choose(self._before_field)
             elif self.field.purpose == "find":
@@ -355,9 +357,9 @@ class LogPane(OpenedWhole, Vertical):
         if message.purpose in ("find", "filter"):
             field.problem = field.pattern.problem if field.pattern else ""
         if message.purpose == "filter" and not field.problem:
-            self.choose(field.filtered(self.options))
+            self._read_pattern(lambda pattern: self.choose(field.filtered(self.options, pattern)))
         elif message.purpose == "find" and not field.problem:
-            self._find(field.pattern, moves=False)
+            self._read_pattern(partial(self._find, moves=False))
 
     @on(LogField.Given)
     def _given(self, message: LogField.Given) -> None:
@@ -371,7 +373,23 @@ class LogPane(OpenedWhole, Vertical):
         else:
             self._close_field()
             if message.purpose == "find" and field.pattern:
-                self._find(field.pattern)
+                self._read_pattern(self._find)
+
+    def _read_pattern(self, use: Callable[[LogPattern | None], object]) -> None:
+        """Use the typed pattern: as an expression if it looks like one, unless a line has it as a text."""
+        pattern, store = self.field.pattern, self.view.store
+        self._forget_typed()
+        if pattern is None or self.field.switches.regex is False or pattern.as_expression is None:
+            use(pattern)
+            return
+
+        async def work() -> None:
+            use(pattern if await has_match(store, pattern) else pattern.as_expression)
+
+        self._begin(work, _TYPED)
+
+    def _forget_typed(self) -> None:
+        self.workers.cancel_group(self, _TYPED)
 
     # Searching
 

@@ -24,6 +24,7 @@ from tui.widgets.log_view.filter import PatternScanner
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.rows import BlockRows, LogRows
+from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.viewport import Viewport
 
 SLICE_S = 0.008
@@ -42,6 +43,17 @@ class TimeBudget:
     async def renew(self) -> None:
         await asyncio.sleep(0)
         self._deadline_s = time.monotonic() + SLICE_S
+
+
+async def has_match(store: LogStore, pattern: LogPattern) -> bool:
+    """Return True if any line matches, whatever the filter."""
+    scanner, time_left = PatternScanner(pattern), TimeBudget()
+    for block in reversed(store.blocks):
+        if scanner.hits(block):
+            return True
+        if not time_left():
+            await time_left.renew()
+    return False
 
 
 class LogSearch:
