@@ -1,5 +1,6 @@
 """bt-tui top: all jobs as on Home, printed once or redrawn."""
 
+import json
 import re
 import time
 
@@ -9,6 +10,8 @@ from support.cli import RunCli
 from support.fake_baseten import FakeBaseten, job
 from support.fake_runs import STEADY, finished_run, iso, live_run
 from support.terminal import AtTerminal
+from tui.readers.kept_health import FILE_NAME
+from tui.settings.remembered import state_path
 from tui.text.sanitize import cell_width
 
 DAY_S = 86_400
@@ -56,11 +59,51 @@ def test_top_exports_progress_findings_and_cost_of_all_jobs(cli: RunCli, fleet: 
     assert [row["id"] for row in cli("top -o csv").csv] == [row["id"] for row in rows]
 
 
+def log_requests(fleet: FakeBaseten) -> int:
+    return sum(request.path.endswith("/logs") for request in fleet.asked)
+
+
 @pytest.mark.proves("docs/commands.md", "`status`")
-def test_status_counts_jobs_that_need_attention_if_asked(cli: RunCli, fleet: FakeBaseten) -> None:
-    assert cli("status --health").out == "✗ 1 needs attention · ● 2 running ◌ 1 pending\n"
-    assert cli("status --health -o json").json["alarmed"] == ["broken"]
+def test_status_counts_jobs_that_need_attention_from_what_was_read_lately(
+    cli: RunCli, fleet: FakeBaseten
+) -> None:
+    assert cli("status").out == "● 2 running ◌ 1 pending\n", "nothing was read yet"
     assert "alarmed" not in cli("status -o json").json
+    assert cli("status --health").out == "✗ 1 needs attention · ● 2 running ◌ 1 pending\n"
+    requests = log_requests(fleet)
+    for words in ("status", "status --health"):
+        assert cli(words).out == "✗ 1 needs attention · ● 2 running ◌ 1 pending\n"
+        assert cli(f"{words} -o json").json["alarmed"] == ["broken"]
+    assert requests and log_requests(fleet) == requests, "no log is read for that"
+    live_run(fleet, "new")
+    fleet.jobs = [job for job in fleet.jobs if job["id"] != "broken"]
+    assert cli("status").out == "● 2 running ◌ 1 pending\n", "one is not known to be well"
+    assert cli("status --health").out == "no problems · ● 2 running ◌ 1 pending\n"
+    assert log_requests(fleet) > requests
+
+
+@pytest.mark.parametrize(
+    ("minutes_ago", "shown", "is_read_again"),
+    [
+        (-5, "", True),
+        (4, "✗ 1 needs attention (4m ago) · ", False),
+        (6, "✗ 1 needs attention (6m ago) · ", True),
+        (16, "", True),
+    ],
+)
+def test_status_tells_how_old_its_count_is_and_forgets_it(
+    cli: RunCli, fleet: FakeBaseten, minutes_ago: int, shown: str, is_read_again: bool
+) -> None:
+    cli("status --health")
+    file = state_path(FILE_NAME)
+    state = json.loads(file.read_text())
+    for kept in state["jobs"].values():
+        kept["at_s"] -= minutes_ago * 60
+    file.write_text(json.dumps(state))
+    assert cli("status").out == f"{shown}● 2 running ◌ 1 pending\n"
+    requests = log_requests(fleet)
+    assert cli("status --health").out.startswith("✗ 1 needs attention")
+    assert (log_requests(fleet) > requests) is is_read_again
 
 
 @pytest.mark.proves("docs/commands.md", "`projects`")
@@ -79,9 +122,21 @@ def test_jobs_and_job_show_progress_health_and_cost_if_asked(cli: RunCli, fleet:
     assert cli("job broken --health -o json").json["verdict"] == "critical"
 
 
-def test_jobs_read_no_log_unless_asked(cli: RunCli, fleet: FakeBaseten) -> None:
-    assert "bt-tui jobs --health" in cli("jobs").err
-    assert not [request for request in fleet.asked if request.path.endswith("/logs")]
+@pytest.mark.proves("docs/commands.md", "`projects`")
+def test_jobs_show_what_was_read_lately_but_read_no_log_unless_asked(cli: RunCli, fleet: FakeBaseten) -> None:
+    before = cli("jobs")
+    assert "progress, health and cost: bt-tui jobs --health" in before.err and "HEALTH" not in before.out
+    assert not log_requests(fleet)
+    checked = cli("jobs --health").out
+    requests = log_requests(fleet)
+    after = cli("jobs")
+    assert "were read 0s ago; now: bt-tui jobs --health" in after.err and log_requests(fleet) == requests
+    lines = {line.split()[2]: line for line in after.out.splitlines()}
+    for name in ("NAME", "broken", "well"):
+        at_once = next(line for line in checked.splitlines() if name in line)
+        assert lines[name].split()[:8] == at_once.split()[:8]
+    assert "loss is NaN" in lines["broken"] and "no problems" in lines["well"]
+    assert "health" not in cli("jobs -o json").json[0]
 
 
 def test_jobs_with_health_fit_a_narrow_terminal(fleet: FakeBaseten, clean_environ: dict[str, str]) -> None:

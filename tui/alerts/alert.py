@@ -11,8 +11,16 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from api_client.vocabulary import JobStatus
-from tui.analysis.fleet.snapshot import JobRow, attention, brief
-from tui.analysis.run.finding import SEVERITIES, SIGNS, FindingId, HealthFinding, Severity, SnoozedFindings
+from tui.analysis.fleet.snapshot import JobRow, brief, needing
+from tui.analysis.run.finding import (
+    SEVERITIES,
+    SIGNS,
+    FindingId,
+    HealthFinding,
+    Severity,
+    SnoozedFindings,
+    attention,
+)
 from tui.analysis.status import status_view
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import percent
@@ -138,8 +146,8 @@ def run_title(run: RunSnapshot, findings: Sequence[HealthFinding]) -> str:
 
 def fleet_title(rows: Sequence[JobRow]) -> str:
     """Return ``✗ 1 ▲ 2 need attention – bt-tui``, or the number of running jobs."""
-    if needing := attention(rows):
-        return f"{needing} – {PROGRAM}"
+    if words := attention(needing(rows)):
+        return f"{words} – {PROGRAM}"
     running = sum(row.running for row in rows)
     return f"● {running} running – {PROGRAM}" if running else PROGRAM
 

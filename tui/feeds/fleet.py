@@ -19,8 +19,10 @@ from tui.analysis.connection import LISTS
 from tui.analysis.fleet.snapshot import UNREAD, FleetFold, FleetSnapshot, JobPreview, to_preview
 from tui.feeds.throttle import Pause, Throttle
 from tui.readers.billing import BILL_INTERVAL_S, read_bill
+from tui.readers.kept_health import KeptHealth, keep_health
 from tui.readers.session import listed_prices
 from tui.settings.runs import DEFAULT, RunSettings
+from tui.tables.fleet import health_cells
 from tui.text.failures import left_out
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ PROJECTS_INTERVAL_S = 30.0
 """Projects change seldom, and a job of an unknown one has them listed at once."""
 PUBLISH_INTERVAL_S, JOBS_PER_SECOND = 1.0, 1000
 """Snapshots of many jobs are published less often, in proportion."""
+KEEP_INTERVAL_S = 30.0
 SLOW_INTERVAL_S = 10.0
 """Polling interval while another screen is in front, so that the connection is still monitored."""
 
@@ -81,6 +84,7 @@ class FleetFeed:
         self._prices = dict(settings.prices)
         self._bill: Bill | None = None
         self._is_cost_read = False
+        self._keep_due_s = -math.inf
 
     @property
     def watched(self) -> bool:
@@ -249,7 +253,24 @@ class FleetFeed:
         )
         missing = (left_out("project", self._unreadable_projects), left_out("job", self._unreadable_jobs))
         is_read = self._is_cost_read and self._preview_feed is not None and self._preview_feed.is_read
-        self._publish_snapshot(replace(snapshot, left_out="; ".join(filter(None, missing)), is_read=is_read))
+        snapshot = replace(snapshot, left_out="; ".join(filter(None, missing)), is_read=is_read)
+        self._publish_snapshot(snapshot)
+        self._keep(snapshot)
+
+    def _keep(self, snapshot: FleetSnapshot) -> None:
+        """Keep the health of the running jobs for quick commands, in a thread as a disk may be slow."""
+        now_s = self._session.clock.monotonic()
+        if snapshot.is_read and now_s >= self._keep_due_s and self._session.connection.recorded is None:
+            self._keep_due_s = now_s + KEEP_INTERVAL_S
+            at_s = snapshot.at.timestamp()
+            jobs = {
+                row.id: KeptHealth(at_s, row.sign if row.alarmed else "", health_cells(snapshot, row))
+                for row in snapshot.jobs
+                if row.running and row.preview.log_read
+            }
+            asyncio.get_running_loop().run_in_executor(
+                None, keep_health, self._session.remote.api_url, jobs, at_s
+            )
 
 
 def reuse_unchanged(jobs: Iterable[TrainingJob], known: Mapping[str, TrainingJob]) -> list[TrainingJob]:

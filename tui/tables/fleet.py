@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from api_client.vocabulary import JobStatus
 from tui.analysis.cost import TotalCost
 from tui.analysis.export import ExportTable
-from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, Need, ProjectRow, need_attention, needing
-from tui.analysis.run.finding import SIGNS, TONES
+from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, Need, ProjectRow, needing
+from tui.analysis.run.finding import SIGNS, TONES, need_attention
 from tui.tables.column import GAP, MARGIN, Column, Heading, Sort, Span, chosen, exported, text_cell
 from tui.tables.jobs import JOB_COLUMNS
 from tui.text.sanitize import cell_width, sanitize
 from tui.text.units import UNKNOWN, counted, duration, money, number, percent, thin_bar
+
+if TYPE_CHECKING:
+    from api_client.models import TrainingJob
 
 Drawer = Callable[[tuple[float | None, ...], int], str]
 """Draws values in one line of as many cells."""
@@ -374,11 +377,36 @@ def health_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[Jo
     return chosen(columns.values(), "progress step left health note lost loss use cost")
 
 
+_ADDED = "progress left health lost loss use cost"
+"""What ``bt-tui jobs --health`` adds to the columns of a list."""
+
+
 def listed_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRow], ...]:
     """Return the columns of ``bt-tui jobs --health``."""
     job = {name: replace(_OF_JOB[name], keep=10) for name in ("id", "status")}
     columns = (*_OF_JOB.values(), *job.values(), *health_columns(fleet))
-    return chosen(columns, "status id name gpus progress left health lost loss use cost age")
+    return chosen(columns, f"status id name gpus {_ADDED} age")
+
+
+def health_cells(fleet: FleetSnapshot, row: JobRow) -> dict[str, str]:
+    """Return the texts of the cells that ``bt-tui jobs --health`` adds."""
+    columns = chosen(health_columns(lambda: fleet), _ADDED)
+    return {column.id: "".join(text for text, _ in column.cell(row)).strip() for column in columns}
+
+
+def kept_columns(cells: Callable[[TrainingJob], Mapping[str, str]]) -> tuple[Column[TrainingJob], ...]:
+    """Return the columns of ``bt-tui jobs --health`` by ``health_cells`` that were kept."""
+
+    def kept(column: Column[JobRow]) -> Column[TrainingJob]:
+        def text(job: TrainingJob) -> str:
+            return cells(job).get(column.id, "")
+
+        changes: dict[str, Any] = {"cell": text_cell(text), "needed_by": text}
+        return cast("Column[TrainingJob]", replace(column, **changes))
+
+    added = (kept(column) for column in health_columns(lambda: None))
+    job = (replace(column, keep=10) if column.id in ("id", "status") else column for column in JOB_COLUMNS)
+    return chosen((*job, *added), f"status id name gpus {_ADDED} age")
 
 
 def jobs_table(columns: Iterable[Column[JobRow]], rows: Iterable[JobRow]) -> ExportTable:

@@ -32,6 +32,7 @@ from tui.analysis.run.finding import (
     HealthFinding,
     Severity,
     SnoozedFindings,
+    by_severity,
     costliest,
     lost_usd,
 )
@@ -339,19 +340,7 @@ def without_snoozed(row: JobRow, snoozed: SnoozedFindings) -> JobRow:
 
 def needing(rows: Iterable[JobRow]) -> dict[Severity, int]:
     """Return how many jobs have findings, by the severity of the worst, without zeros."""
-    counts = Counter(row.sign for row in rows if row.alarmed)
-    return {severity: counts[SIGNS[severity]] for severity in SEVERITIES if counts[SIGNS[severity]]}
-
-
-def need_attention(counts: Mapping[Severity, int]) -> str:
-    return "needs attention" if sum(counts.values()) == 1 else "need attention"
-
-
-def attention(rows: Iterable[JobRow]) -> str:
-    """Return ``✗ 1 ▲ 2 need attention``: the jobs with findings, by the sign of the worst; "" for none."""
-    counts = needing(rows)
-    signs = " ".join(f"{SIGNS[severity]} {count}" for severity, count in counts.items())
-    return signs and f"{signs} {need_attention(counts)}"
+    return by_severity(row.sign for row in rows if row.alarmed)
 
 
 def worst_first(rows: Iterable[JobRow]) -> list[JobRow]:

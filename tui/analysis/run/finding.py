@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -61,6 +62,23 @@ wastes money."""
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 """Severities, worst first."""
+
+
+def by_severity(signs: Iterable[str]) -> dict[Severity, int]:
+    """Return how many of these signs there are of each severity, without zeros."""
+    counts = Counter(signs)
+    return {severity: counts[SIGNS[severity]] for severity in SEVERITIES if counts[SIGNS[severity]]}
+
+
+def need_attention(counts: Mapping[Severity, int]) -> str:
+    return "needs attention" if sum(counts.values()) == 1 else "need attention"
+
+
+def attention(counts: Mapping[Severity, int]) -> str:
+    """Return ``✗ 1 ▲ 2 need attention`` for these numbers of jobs; "" for none."""
+    signs = " ".join(f"{SIGNS[severity]} {count}" for severity, count in counts.items())
+    return signs and f"{signs} {need_attention(counts)}"
+
 
 FindingId = tuple[str, str]
 """A finding of any job: the job's id and the finding's key."""

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -38,8 +39,9 @@ from tui.commands.support.options import (
 from tui.commands.support.output import CommandFailed, ExitCode, Output, refuse, unknown_value
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import facts_in, fitting, print_job, print_list, table_of
+from tui.readers.kept_health import kept_health
 from tui.tables.column import Column, exported
-from tui.tables.jobs import JOB_COLUMNS, LISTED_JOBS, LISTED_PROJECTS, PROJECT_COLUMNS
+from tui.tables.jobs import JOB_COLUMNS, LISTED_JOBS, LISTED_PROJECTS, PROJECT_COLUMNS, age_of
 from tui.text.failures import left_out
 from tui.text.times import time_key
 
@@ -86,7 +88,7 @@ async def job(client: TrainingClient, output: Output, job_id: str, checks: bool,
             print_job(client, output, row.job, output_format, document, facts_in(columns, row))
         return
     print_job(client, output, match, output_format)
-    _point_to(client, output, output_format, [match], "summary", match.id)
+    _point_to(client, output, output_format, [match], "progress, health and cost", "summary", match.id)
 
 
 @examples(
@@ -146,8 +148,18 @@ async def jobs(
             table = table_of(fitting(all_columns, rows, output), rows, output)
             output.answer(output_format, _documents(columns, rows), table)
         return
-    print_list(output, output_format, shown, LISTED_JOBS, JOB_COLUMNS, "no jobs")
-    _point_to(client, output, output_format, shown, "jobs", "--health")
+    kept = kept_health(client.remote.api_url, [job.id for job in shown], client.clock.now().timestamp())
+    if not kept or output_format != TABLE:
+        print_list(output, output_format, shown, LISTED_JOBS, JOB_COLUMNS, "no jobs")
+        _point_to(client, output, output_format, shown, "progress, health and cost", "jobs", "--health")
+        return
+    from tui.tables.fleet import kept_columns
+
+    with_health = kept_columns(lambda job: kept[job.id].cells if job.id in kept else {})
+    output.data(table_of(fitting(with_health, shown, output), shown, output))
+    oldest = datetime.fromtimestamp(min(each.at_s for each in kept.values()), UTC)
+    read = f"progress, health and cost were read {age_of(oldest)} ago; now"
+    _point_to(client, output, output_format, shown, read, "jobs", "--health")
 
 
 async def _checked(
@@ -169,12 +181,17 @@ def _documents(columns: Sequence[Column[JobRow]], rows: Sequence[JobRow]) -> lis
 
 
 def _point_to(
-    client: TrainingClient, output: Output, output_format: str, shown: Iterable[TrainingJob], *words: str
+    client: TrainingClient,
+    output: Output,
+    output_format: str,
+    shown: Iterable[TrainingJob],
+    purpose: str,
+    *words: str,
 ) -> None:
     """Name the command that reads the logs of running jobs, too, which takes seconds."""
     runs = any(job.current_status == JobStatus.RUNNING for job in shown)
     if runs and output_format == TABLE and not recorded_job_id():
-        output.remark(f"progress, health and cost: {client.remote.command_line(*words)}")
+        output.remark(f"{purpose}: {client.remote.command_line(*words)}")
 
 
 async def _wanted_statuses(

@@ -16,13 +16,18 @@ from api_client.client import TrainingClient
 from api_client.models import TrainingJob
 from api_client.models.logs import LogLine
 from api_client.vocabulary import JobStatus
+from tui.analysis.run.finding import attention, by_severity
 from tui.analysis.status import status_view
 from tui.commands.support.options import JSON, TEXT, active_jobs, examples, format_option, job_named
 from tui.commands.support.output import CommandFailed, ExitCode, Output
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command
+from tui.readers.kept_health import KeptHealth, kept_health
 from tui.text.sanitize import sanitize
-from tui.text.units import count, duration, number, percent
+from tui.text.units import age, count, duration, number, percent
+
+REFRESH_S = 300.0
+"""Reading the logs of a big fleet takes seconds of CPU time, and tmux asks every 15 s."""
 
 if TYPE_CHECKING:
     from tui.analysis.fleet.snapshot import JobRow
@@ -40,7 +45,7 @@ if TYPE_CHECKING:
     "--health",
     "checks",
     is_flag=True,
-    help="Count the jobs that need attention, too: reads the logs of running jobs, which takes seconds.",
+    help="Read the logs of running jobs, which takes seconds, unless that was done less than 5 minutes ago.",
 )
 @click.option(
     "--timeout",
@@ -57,10 +62,11 @@ async def status(
     timeout: float | None,
     output_format: str,
 ) -> None:
-    """Print one line: how many jobs run and wait, or the status and progress of one job.
+    """Print one line: how many jobs need attention, run and wait, or the status and progress of one job.
 
-    The progress is that of the newest page of the log. Problems are counted only with --health; those of
-    one job are listed by "bt-tui health".
+    The progress is that of the newest page of the log. Which jobs need attention is what the dashboard,
+    "bt-tui top" or --health has found in the last quarter of an hour; problems of one job are listed by
+    "bt-tui health".
     """
     try:
         async with asyncio.timeout(timeout or 2.0):
@@ -71,10 +77,20 @@ async def status(
                 record, text = _of_jobs(jobs)
     except TimeoutError:
         raise CommandFailed(f"no answer within {timeout or 2.0:g} s", ExitCode.UNREACHABLE) from None
-    if checks and job_id is None:
-        alarmed, words = await _alarmed_jobs(client, jobs, timeout or 30.0)
-        record["alarmed"] = alarmed
-        text = f"{words} · {text}"
+    if job_id is None:
+        running = {job.id for job in jobs if job.current_status == JobStatus.RUNNING}
+        now_s = client.clock.now().timestamp()
+        kept = kept_health(client.remote.api_url, running, now_s)
+        is_known = kept.keys() == running
+        if checks and not (is_known and all(now_s - each.at_s < REFRESH_S for each in kept.values())):
+            kept, is_known = await _read_health(client, running, timeout or 30.0), True
+        words = attention(by_severity(each.sign for each in kept.values())) or (
+            "no problems" if is_known else ""
+        )
+        if words and running:
+            age_s = max(now_s - each.at_s for each in kept.values()) if kept else 0.0
+            record["alarmed"] = [key for key, each in kept.items() if each.sign]
+            text = f"{words}{f' ({age(age_s)} ago)' if age_s >= 60 else ''} · {text}"
     output.answer(output_format, record, f"{escaped_for_tmux(text, os.environ)}\n")
 
 
@@ -87,16 +103,12 @@ def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
     return text.replace("#", "##") if is_in_status_line else text
 
 
-async def _alarmed_jobs(
-    client: TrainingClient, jobs: Sequence[TrainingJob], timeout_s: float
-) -> tuple[list[str], str]:
-    """Return the ids of the jobs that need attention, as far as they are known in time, and their number."""
-    from tui.analysis.fleet.snapshot import attention  # not for a prompt, which is to be fast
-    from tui.commands.support.fleet import watched_fleet
+async def _read_health(client: TrainingClient, only: set[str], timeout_s: float) -> dict[str, KeptHealth]:
+    """Read these jobs, and return what needs attention, as far as it is known in time."""
+    from tui.commands.support.fleet import watched_fleet  # not for a prompt, which is to be fast
     from tui.readers.session import Session
 
     rows: Sequence[JobRow] = ()
-    only = {job.id for job in jobs}
     async with watched_fleet(client, Session(client.remote, clock=client.clock), only) as next_snapshot:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -104,7 +116,8 @@ async def _alarmed_jobs(
                 while not is_read:
                     snapshot = await next_snapshot()
                     rows, is_read = snapshot.jobs, snapshot.is_read
-    return [row.id for row in rows if row.alarmed], attention(rows) or "no problems"
+    at_s = client.clock.now().timestamp()
+    return {row.id: KeptHealth(at_s, row.sign if row.alarmed else "") for row in rows if row.id in only}
 
 
 def _of_jobs(jobs: list[TrainingJob]) -> tuple[dict[str, Any], str]:

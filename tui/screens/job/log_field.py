@@ -58,7 +58,9 @@ class Switch:
 
 ON_OFF = {False: "off", True: "on"}
 SWITCHES = {
-    "regex": Switch("^r", "regex ", ("find", "filter"), {None: "if no text matches", True: "on", False: "off"}),
+    "regex": Switch(
+        "^r", "regex ", ("find", "filter"), {None: "if no text matches", True: "on", False: "off"}
+    ),
     "case": Switch("^t", "case ", ("find", "filter"), {None: "smart", True: "Aa", False: "aa"}),
     "invert": Switch("^n", "invert ", ("filter",), ON_OFF),
     "everything": Switch("^l", "", ("save",), {False: "shown lines only", True: "whole log"}),
