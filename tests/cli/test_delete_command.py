@@ -94,11 +94,17 @@ def test_stop_shows_what_is_lost_and_asks_only_at_a_terminal(
         return Answer({"training_job": baseten.jobs[-1] | {"current_status": "TRAINING_JOB_STOPPED"}})
 
     baseten.on("POST", ".*/jobs/runs/stop", stop)
-    for answer in ("", "n"):
+    price = {"instance_type": baseten.jobs[-1]["instance_type"], "price": 0.5}
+    for answer, prices in (
+        ("", Answer({"instance_types": [price]})),
+        ("n", Answer({"code": "UNAVAILABLE"}, status=503)),
+    ):
+        baseten.on("GET", "/v1/instance_type_prices", prices)
         typed(answer)
         refused = cli("stop runs")
         assert (refused.code, stops) == (130, [])
         assert 0 <= refused.err.find("Unsaved work: 1h") < refused.err.find("stop runs? [y/N]: ")
+        assert ("without a checkpoint, ≈ $" in refused.err) is (prices.status == 200)
     sure = cli("stop runs --yes")
     assert (sure.code, len(stops), "[y/N]" in sure.err) == (0, 1, False)
     typed("y")

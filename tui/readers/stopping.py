@@ -31,10 +31,15 @@ async def read_unsaved_words(client: TrainingClient, job: TrainingJob, run: RunS
         watcher = RunWatcher(client, job)
         with suppress(RequestError, TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
-                await together(watcher.read_checkpoints(), watcher.read_history())
+                await together(watcher.read_checkpoints(), watcher.read_history(), _read_price(watcher))
         snapshot = watcher.snapshot
         run = snapshot if run is None else replace(run, checkpoints=snapshot.checkpoints)
     return unsaved_words(run)
+
+
+async def _read_price(watcher: RunWatcher) -> None:
+    with suppress(RequestError):
+        await watcher.read_price()
 
 
 async def next_checkpoint(
