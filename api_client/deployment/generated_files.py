@@ -42,7 +42,10 @@ def serving_url(remote: Remote, model_id: str, deployment_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """A curl command and a program with the ``openai`` package that call a deployment."""
+    """A curl command and a program with the ``openai`` package that call a deployment.
+
+    Their lines fit a terminal of 80 columns, so that they can be copied from it with the mouse.
+    """
 
     url: str
     curl: str
@@ -68,19 +71,20 @@ def calls_of(
         arguments, answer = 'file=open("audio.wav", "rb")', "answer.text"
     else:
         path = "chat/completions"
-        messages = [{"role": "user", "content": "What did you learn in training?"}]
-        body = json.dumps({"model": checkpoint_name, "messages": messages})
+        messages = json.dumps([{"role": "user", "content": "What did you learn?"}])
+        body = f'{{"model": {json.dumps(checkpoint_name)}, "messages":\n    {messages}}}'
         data = f"-H 'Content-Type: application/json' \\\n  -d {shlex.quote(body)}"
-        arguments, answer = f"messages={json.dumps(messages)}", "answer.choices[0].message.content"
+        arguments, answer = f"messages={messages}", "answer.choices[0].message.content"
     header = '-H "Authorization: Api-Key $BASETEN_API_KEY"'
     return Calls(
         url,
-        f"curl {shlex.quote(f'{url}/{path}')} \\\n  {header} \\\n  {data}",
+        f'URL={shlex.quote(url)}\ncurl "$URL/{path}" \\\n  {header} \\\n  {data}',
         f"""import os
 
 from openai import OpenAI
 
-client = OpenAI(base_url={json.dumps(url)}, api_key=os.environ["BASETEN_API_KEY"])
+url = {json.dumps(url)}
+client = OpenAI(base_url=url, api_key=os.environ["BASETEN_API_KEY"])
 answer = client.{path.replace("/", ".")}.create(
     model={json.dumps(checkpoint_name)},
     {arguments},
@@ -124,7 +128,7 @@ def _source(value: Any, line: str) -> str:
     else:
         return repr(value)
     short = f"{opening}{', '.join(items)}{closing}"
-    if "\n" not in short and len(inner) + len(short) <= 100:
+    if "\n" not in short and len(inner) + len(short) <= 60:  # fits beside the steps of the wizard
         return short
     return f"{opening}{''.join(f'{inner}{item},' for item in items)}{line}{closing}"
 

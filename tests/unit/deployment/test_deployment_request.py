@@ -28,14 +28,34 @@ from api_client.deployment import (
     DEPLOY_MUTATION,
     DeployAnswers,
     build_config,
+    calls_of,
     deployment_request,
     equivalent_command,
     render_python,
 )
+from api_client.remotes import Remote
 from api_client.submission.config_file import load_deploy_checkpoints_config
 from api_client.submission.config_file.stand_ins import official_modules
 
 HERE = Path(__file__).parent
+
+
+BASETEN = Remote("baseten", "https://app.baseten.co", "https://api.baseten.co", key=None, key_origin="a test")
+
+
+@pytest.mark.parametrize("is_whisper", [False, True])
+def test_calls_of_a_deployment_run_as_they_are_shown_on_80_columns(is_whisper: bool, tmp_path: Path) -> None:
+    shown = calls_of(BASETEN, "d13gzdnq", "hxb6k4z1", "checkpoint-1800", is_whisper=is_whisper)
+    assert max(map(len, [*shown.curl.splitlines(), *shown.python.splitlines()])) <= 78
+    ast.parse(shown.python)
+    (tmp_path / "curl").write_text('#!/bin/sh\nprintf "%s\\n\\0" "$@"\n')
+    (tmp_path / "curl").chmod(0o755)
+    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin", "BASETEN_API_KEY": "k"}
+    sent = subprocess.run(["sh", "-c", shown.curl], env=environ, capture_output=True, text=True, check=True)
+    url, *arguments = sent.stdout.split("\n\0")[:-1]
+    assert url.startswith(f"{shown.url}/") and "Authorization: Api-Key k" in arguments
+    if not is_whisper:
+        assert json.loads(arguments[-1])["model"] == "checkpoint-1800"
 
 
 def reloaded(config: DeployCheckpointsConfig) -> object:
