@@ -105,7 +105,7 @@ async def test_from_home_to_a_served_model_by_keyboard(
             await pilot.resize_terminal(60, 30)
             await settle(pilot)
             lines = text_of(app).splitlines()
-            assert any(line.strip() == 'curl "$URL/chat/completions" \\' for line in lines), "no line is broken"
+            assert any(line.strip() == 'curl "$URL/chat/completions" \\' for line in lines), lines
             assert " " * 3 in lines[next(row for row, line in enumerate(lines) if "-d '" in line) + 1][:4]
             await to_screen(pilot, HomeScreen, "escape")
 
