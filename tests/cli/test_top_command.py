@@ -137,6 +137,9 @@ def test_jobs_show_what_was_read_lately_but_read_no_log_unless_asked(cli: RunCli
         assert lines[name].split()[:8] == at_once.split()[:8]
     assert "loss is NaN" in lines["broken"] and "no problems" in lines["well"]
     assert "health" not in cli("jobs -o json").json[0]
+    one = cli("job broken")
+    assert "loss is NaN" in one.out and "were read 0s ago; now: bt-tui summary broken" in one.err
+    assert log_requests(fleet) == requests
 
 
 def test_jobs_with_health_fit_a_narrow_terminal(fleet: FakeBaseten, clean_environ: dict[str, str]) -> None:

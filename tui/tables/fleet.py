@@ -377,7 +377,7 @@ def health_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[Jo
     return chosen(columns.values(), "progress step left health note lost loss use cost")
 
 
-_ADDED = "progress left health lost loss use cost"
+HEALTH = "progress left health lost loss use cost"
 """What ``bt-tui jobs --health`` adds to the columns of a list."""
 
 
@@ -385,12 +385,12 @@ def listed_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[Jo
     """Return the columns of ``bt-tui jobs --health``."""
     job = {name: replace(_OF_JOB[name], keep=10) for name in ("id", "status")}
     columns = (*_OF_JOB.values(), *job.values(), *health_columns(fleet))
-    return chosen(columns, f"status id name gpus {_ADDED} age")
+    return chosen(columns, f"status id name gpus {HEALTH} age")
 
 
 def health_cells(fleet: FleetSnapshot, row: JobRow) -> dict[str, str]:
     """Return the texts of the cells that ``bt-tui jobs --health`` adds."""
-    columns = chosen(health_columns(lambda: fleet), _ADDED)
+    columns = chosen(health_columns(lambda: fleet), HEALTH)
     return {column.id: "".join(text for text, _ in column.cell(row)).strip() for column in columns}
 
 
@@ -406,7 +406,7 @@ def kept_columns(cells: Callable[[TrainingJob], Mapping[str, str]]) -> tuple[Col
 
     added = (kept(column) for column in health_columns(lambda: None))
     job = (replace(column, keep=10) if column.id in ("id", "status") else column for column in JOB_COLUMNS)
-    return chosen((*job, *added), f"status id name gpus {_ADDED} age")
+    return chosen((*job, *added), f"status id name gpus {HEALTH} age")
 
 
 def jobs_table(columns: Iterable[Column[JobRow]], rows: Iterable[JobRow]) -> ExportTable:

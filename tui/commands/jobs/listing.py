@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +38,9 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import CommandFailed, ExitCode, Output, refuse, unknown_value
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import facts_in, fitting, print_job, print_list, table_of
-from tui.readers.kept_health import kept_health
-from tui.tables.column import Column, exported
+from tui.commands.support.tables import Cell, facts_in, fitting, print_job, print_list, table_of
+from tui.readers.kept_health import KeptHealth, kept_health
+from tui.tables.column import Column, chosen, exported
 from tui.tables.jobs import JOB_COLUMNS, LISTED_JOBS, LISTED_PROJECTS, PROJECT_COLUMNS, age_of
 from tui.text.failures import left_out
 from tui.text.times import time_key
@@ -87,8 +87,14 @@ async def job(client: TrainingClient, output: Output, job_id: str, checks: bool,
         for row, document in zip(rows, _documents(columns, rows), strict=True):
             print_job(client, output, row.job, output_format, document, facts_in(columns, row))
         return
-    print_job(client, output, match, output_format)
-    _point_to(client, output, output_format, [match], "progress, health and cost", "summary", match.id)
+    kept = kept_health(client.remote.api_url, [match.id], client.clock.now().timestamp())
+    facts: list[tuple[str, Cell]] = []
+    if kept and not recorded_job_id():
+        from tui.tables.fleet import HEALTH, kept_columns
+
+        facts = facts_in(chosen(kept_columns(lambda job: kept[job.id].cells), HEALTH), match)
+    print_job(client, output, match, output_format, None, facts)
+    _point_to(client, output, output_format, [match], _when_read(kept), "summary", match.id)
 
 
 @examples(
@@ -151,15 +157,20 @@ async def jobs(
     kept = kept_health(client.remote.api_url, [job.id for job in shown], client.clock.now().timestamp())
     if not kept or output_format != TABLE:
         print_list(output, output_format, shown, LISTED_JOBS, JOB_COLUMNS, "no jobs")
-        _point_to(client, output, output_format, shown, "progress, health and cost", "jobs", "--health")
+        _point_to(client, output, output_format, shown, _when_read({}), "jobs", "--health")
         return
     from tui.tables.fleet import kept_columns
 
     with_health = kept_columns(lambda job: kept[job.id].cells if job.id in kept else {})
     output.data(table_of(fitting(with_health, shown, output), shown, output))
+    _point_to(client, output, output_format, shown, _when_read(kept), "jobs", "--health")
+
+
+def _when_read(kept: Mapping[str, KeptHealth]) -> str:
+    if not kept:
+        return "progress, health and cost"
     oldest = datetime.fromtimestamp(min(each.at_s for each in kept.values()), UTC)
-    read = f"progress, health and cost were read {age_of(oldest)} ago; now"
-    _point_to(client, output, output_format, shown, read, "jobs", "--health")
+    return f"progress, health and cost were read {age_of(oldest)} ago; now"
 
 
 async def _checked(
