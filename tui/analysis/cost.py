@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from api_client.vocabulary import JobStatus
 from tui.analysis.billing import NOTHING, Bill, Billed, is_all_billed, total_billed, unbilled_minutes
-from tui.text.units import HOUR_S, MINUTE_S, counted
+from tui.text.units import HOUR_S, MINUTE_S, counted, money
 
 if TYPE_CHECKING:
     from api_client.models import QueueEvent, TrainingJob
@@ -59,6 +59,12 @@ class Cost:
     unbilled_minutes: float | None = None
     unbilled_usd: float | None = None
     measured: bool = True
+
+    @property
+    def spent_text(self) -> str:
+        """What was spent, after ``≈`` unless all of it is billed; "" if it is not known."""
+        is_billed = self.billed is not None and not self.unbilled_usd
+        return "" if self.spent_usd is None else f"{'' if is_billed else '≈ '}{money(self.spent_usd)}"
 
     @property
     def spent_usd(self) -> float | None:

@@ -144,3 +144,17 @@ def test_a_day_after_the_end_everything_is_billed():
 
 def test_a_bill_that_may_begin_after_the_job_is_not_its_bill():
     assert run(job(created_min=-1), 120, LIFE, bill=BILL).cost.billed is None
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"),
+    [
+        (Cost(usd=82.0), "≈ $82.00"),
+        (Cost(usd=90.0, billed=Billed(82.0, 41), unbilled_usd=0.0), "$82.00"),
+        (Cost(usd=90.0, billed=Billed(80.0, 40), unbilled_usd=2.0), "≈ $82.00"),
+        (Cost(usd=90.0, billed=Billed(80.0, 40)), ""),
+        (Cost(), ""),
+    ],
+)
+def test_money_has_one_sign_and_none_once_all_of_it_is_billed(cost: Cost, shown: str) -> None:
+    assert cost.spent_text == shown

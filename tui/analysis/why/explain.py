@@ -147,7 +147,7 @@ def _of_ended_run(run: RunSnapshot) -> Iterator[str]:
     """Yield how long it ran, what that has cost, and what is left of it."""
     if run.elapsed_s and run.job.current_status != JobStatus.DEPLOY_FAILED:
         spent = run.cost.spent_usd
-        yield f"ran {duration(run.elapsed_s)}" + (f" for ≈ {money(spent)}" if spent else "")
+        yield f"ran {duration(run.elapsed_s)}" + (f" for {run.cost.spent_text}" if spent else "")
     if run.checkpoints is not None:
         newest = max(run.checkpoints, key=lambda saved: time_key(saved.created_at), default=None)
         yield "no checkpoint" if newest is None else f"newest checkpoint: {newest.checkpoint_id}"

@@ -121,9 +121,9 @@ def _costs(cost: Cost) -> list[tuple[str, str]]:
     if cost.gpu_hours is None and cost.usd is None and cost.billed is None:
         return []
     rows = [
-        ("so far", _amount(cost.gpu_hours, cost.spent_usd)),
-        ("projected total", _amount(cost.gpu_hours_to_end, cost.usd_to_end)),
-        ("per checkpoint", _amount(cost.gpu_hours_per_checkpoint, cost.usd_per_checkpoint)),
+        ("so far", _amount(cost.gpu_hours, cost.spent_text)),
+        ("projected total", _amount(cost.gpu_hours_to_end, _estimate(cost.usd_to_end))),
+        ("per checkpoint", _amount(cost.gpu_hours_per_checkpoint, _estimate(cost.usd_per_checkpoint))),
     ]
     low, high = cost.usd_to_end_low, cost.usd_to_end_high
     if low is not None and high is not None and money(low) != money(high):
@@ -140,6 +140,10 @@ def _billed(cost: Cost) -> list[tuple[str, str]]:
     return [("billed", billed_text(cost.billed)), ("not billed yet", left)]
 
 
-def _amount(gpu_hours: float | None, usd: float | None) -> str:
-    parts = [] if gpu_hours is None else [f"{significant(gpu_hours)} GPU·h"]
-    return "  ".join([*parts, *([] if usd is None else [f"≈ {money(usd)}"])])
+def _estimate(usd: float | None) -> str:
+    return "" if usd is None else f"≈ {money(usd)}"
+
+
+def _amount(gpu_hours: float | None, usd: str) -> str:
+    hours = "" if gpu_hours is None else f"{significant(gpu_hours)} GPU·h"
+    return "  ".join(filter(None, (hours, usd)))

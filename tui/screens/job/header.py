@@ -39,7 +39,7 @@ from tui.tables.column import Span
 from tui.text.markdown import code
 from tui.text.names import clip_middle, shortened
 from tui.text.sanitize import sanitize
-from tui.text.units import age, count, duration, hardware, money, number, percent, rate, significant, thin_bar
+from tui.text.units import age, count, duration, hardware, number, percent, rate, significant, thin_bar
 from tui.widgets.status_line import StatusLine
 from tui.widgets.tones import tone_styles
 
@@ -344,7 +344,7 @@ def cost(run: RunSnapshot) -> Fact:
         hours = significant(gpu_hours) if gpu_hours < 1000 else count(gpu_hours)
         facts.append((f"{hours} GPU·h ", "muted"))
     if usd is not None and usd >= CENT:
-        facts.append((f"≈ {money(usd)}", "plain"))
+        facts.append((run.cost.spent_text, "plain"))
     return facts
 
 
