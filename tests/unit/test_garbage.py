@@ -50,11 +50,11 @@ def test_old_garbage_is_collected_only_while_nobody_types_and_if_much_is_new(
 @pytest.mark.parametrize(
     ("unused_s", "searches", "is_searched"),
     [
-        (IDLE_S / 3, WORTHWHILE, False),
-        (IDLE_S / 2, WORTHWHILE + 1, True),
-        (PAINTED_S, 2 * WORTHWHILE - 1, True),
-        (PAINTED_S / 2, 4 * WORTHWHILE - 1, False),
-        (0.0, 4 * WORTHWHILE, True),
+        (IDLE_S / 3, 5 * WORTHWHILE, False),
+        (IDLE_S / 2, 5 * WORTHWHILE + 1, True),
+        (PAINTED_S, 10 * WORTHWHILE - 1, True),
+        (PAINTED_S / 2, 20 * WORTHWHILE - 1, False),
+        (0.0, 20 * WORTHWHILE, True),
     ],
 )
 def test_shorter_pause_is_enough_the_more_is_new(
@@ -68,7 +68,7 @@ def test_shorter_pause_is_enough_the_more_is_new(
 
 
 def test_new_objects_are_too_many_once_they_are_as_many_as_the_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    searches, collected, seen = iter([2 * WORTHWHILE, 80, 120]), list[int](), list[int]()
+    searches, collected, seen = iter([10 * WORTHWHILE, 80, 120]), list[int](), list[int]()
     times = iter([0.0, 0.4, 1.0, 1.4])
     monkeypatch.setattr(gc, "get_count", lambda: (0, 0, next(searches)))
     monkeypatch.setattr("tui.system.garbage.thread_time", lambda: next(times))

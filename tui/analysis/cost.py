@@ -211,12 +211,14 @@ class TotalCost:
 class Charge(NamedTuple):
     """A job's usage: its machine by id and name, and its running seconds over all nodes.
 
-    ``measured`` if its status history was read, as far as there is one.
+    ``measured`` if its status history was read, as far as there is one. ``all_billed`` is that of
+    ``is_all_billed``.
     """
 
     machine: tuple[str, str]
     seconds: float
     measured: bool
+    all_billed: bool
 
 
 def charge(job: TrainingJob, now: datetime, idle_s: float | None = None) -> Charge | None:
@@ -230,14 +232,14 @@ def charge(job: TrainingJob, now: datetime, idle_s: float | None = None) -> Char
     end = job.updated_at if job.is_finished and job.updated_at is not None else now
     seconds = max(0.0, (end - job.created_at).total_seconds() - (idle_s or 0.0))
     kind = job.instance_type
-    return Charge((kind.id, kind.name), seconds * (job.node_count or 1), idle_s is not None)
+    seconds *= job.node_count or 1
+    return Charge((kind.id, kind.name), seconds, idle_s is not None, is_all_billed(job, now))
 
 
 def total_cost(
     charged: Iterable[tuple[TrainingJob, Charge | None]],
     prices: Mapping[str, float],
     bill: Bill | None,
-    now: datetime,
 ) -> TotalCost:
     """Sum up the cost of jobs; what the bill has of a job is not estimated.
 
@@ -249,7 +251,7 @@ def total_cost(
         bill_of_job = bill.of(job) if bill is not None else None
         if bill_of_job is not None:
             billed.append(bill_of_job)
-        if charge is None or (bill_of_job is not None and is_all_billed(job, now)):
+        if charge is None or (bill_of_job is not None and charge.all_billed):
             continue
         price, nodes = listed_price(*charge.machine, prices), job.node_count or 1
         node_minutes = charge.seconds / MINUTE_S

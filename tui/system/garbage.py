@@ -74,7 +74,7 @@ class IdleCollector:
 
     def __init__(self) -> None:
         self._took_s = 0.0
-        self._too_many = 2 * WORTHWHILE
+        self._too_many = 10 * WORTHWHILE  # the first list of 10,000 jobs is new, and none of it garbage
 
     def collect_if_idle(self, unused_s: float) -> None:
         """Search all objects if many are new and the last key is long enough ago (``unused_s``)."""

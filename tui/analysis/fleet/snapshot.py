@@ -253,7 +253,7 @@ class FleetSnapshot:
         return sum(1 for _ in takewhile(lambda row: row.running, self.jobs))
 
     def cost_of(self, rows: Iterable[JobRow]) -> TotalCost:
-        return total_cost(((row.job, row.charge) for row in rows), self.prices, self.bill, self.at)
+        return total_cost(((row.job, row.charge) for row in rows), self.prices, self.bill)
 
 
 def job_row(

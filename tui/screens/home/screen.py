@@ -262,11 +262,13 @@ class HomeScreen(AppScreen):
             if self.stopping:
                 jobs = [replace(row, stopping=self.stopping.get(row.id, "")) for row in jobs]
             kept = filtered(jobs, project_id=project_id, query=self._query)
-            rows = tuple(sorted_rows(self._columns, kept, self.sort))
+            by_need = self.sort == FIRST_SORT
+            is_sorted = by_need and not self.snoozed  # the snapshot is
+            rows = tuple(kept if is_sorted else sorted_rows(self._columns, kept, self.sort))
             if self.marked:
                 marked = frozenset(self.marked)
                 rows = tuple(replace(row, marked=True) if row.id in marked else row for row in rows)
-            self._jobs.stays_on_top = by_need = self.sort == FIRST_SORT
+            self._jobs.stays_on_top = by_need
             # the groups say this order, which no title of a column does
             self._jobs.sort_mark = None if by_need else self.sort
             self._jobs.headings_of = group_headings if by_need else lambda _rows: ()
@@ -461,7 +463,8 @@ class HomeScreen(AppScreen):
 
     def _marked_jobs(self) -> list[TrainingJob]:
         """Return the marked jobs that still exist, in the order in which they were marked."""
-        known = {row.id: row.job for row in self.snapshot.jobs} if self.snapshot is not None else {}
+        rows = self.snapshot.jobs if self.marked and self.snapshot is not None else ()
+        known = {row.id: row.job for row in rows}
         return [known[job_id] for job_id in self.marked if job_id in known]
 
     def unmark(self, job_ids: Iterable[str]) -> None:
