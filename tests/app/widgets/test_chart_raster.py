@@ -53,9 +53,8 @@ def test_nothing_is_drawn_outside_the_raster(points: list[tuple[float, float]]) 
     grid = Grid.over(START, END, COLUMNS)
     bits = braille.dot_columns(braille.reduce_to_spans(make(points), grid), COLUMNS, DOT_ROWS, -10, 10)
     assert all(0 <= column < COLUMNS and 0 < mask < 1 << DOT_ROWS for column, mask in bits.items())
-    for row, column, character in braille.cells(bits, DOT_ROWS // 4):
-        assert 0 <= row < DOT_ROWS // 4
-        assert 0 <= column < COLUMNS // 2
+    for place, character in braille.cells(bits, COLUMNS // 2, DOT_ROWS // 4).items():
+        assert 0 <= place < DOT_ROWS // 4 * COLUMNS // 2
         assert 0x2800 < ord(character) < 0x2900
 
 

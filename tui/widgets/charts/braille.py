@@ -21,8 +21,8 @@ DOTS_PER_CELL_Y = 4
 Span = tuple[int, float, float, float, float, bool]
 """Dot column; lowest, highest, first and last value in it; True if a line joins it to the previous span."""
 
-Cell = tuple[int, int, str]
-"""Cell row (0 at the top), cell column, character."""
+Cells = dict[int, str]
+"""Characters by place, counted in cells from the top left, row by row."""
 
 _NIBBLE_LEFT = (0x40, 0x04, 0x02, 0x01)  # braille bits of the left dots, bottom to top
 _NIBBLE_RIGHT = (0x80, 0x20, 0x10, 0x08)
@@ -185,11 +185,10 @@ def _join(
         bits[to_column] = bits.get(to_column, 0) | ((1 << (high - low + 1)) - 1) << low
 
 
-def cells(bits: dict[int, int], cell_rows: int) -> list[Cell]:
-    cells_drawn: list[Cell] = []
-    append = cells_drawn.append
+def cells(bits: dict[int, int], width: int, rows: int) -> Cells:
+    cells_drawn: Cells = {}
     table = _BRAILLE
-    bottom_row = cell_rows - 1
+    bottom = (rows - 1) * width
     get = bits.get
     for cell_column in sorted({column >> 1 for column in bits}):
         left = get(2 * cell_column, 0)
@@ -201,7 +200,7 @@ def cells(bits: dict[int, int], cell_rows: int) -> list[Cell]:
             shift = row << 2
             code = (left >> shift & 15) << 4 | (right >> shift & 15)
             if code:
-                append((bottom_row - row, cell_column, table[code]))
+                cells_drawn[bottom - row * width + cell_column] = table[code]
     return cells_drawn
 
 
@@ -217,6 +216,6 @@ def small_curve(values: tuple[float | None, ...], width: int) -> str:
     spans = reduce_to_spans(series, Grid(0, columns, columns / max(1, len(values))))
     bits = dot_columns(spans, columns, DOTS_PER_CELL_Y, min(known, default=0.0), max(known, default=0.0))
     row = [" "] * width
-    for _, column, character in cells(bits, 1):
+    for column, character in cells(bits, width, 1).items():
         row[column] = character
     return "".join(row)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from statistics import median
 
@@ -70,12 +70,12 @@ _BLANK: Role = "blank"
 
 
 class Canvas:
-    """The cells of a part of a chart: a character and its role."""
+    """The cells of a part of a chart: a character and its role, row by row."""
 
     def __init__(self, width: int, rows: int) -> None:
         self.width, self.rows = width, rows
-        self.characters = [[" "] * width for _ in range(rows)]
-        self.roles = [[_BLANK] * width for _ in range(rows)]
+        self.characters = [" "] * width * rows
+        self.roles = [_BLANK] * width * rows
         self._heights = [0] * width
         """How many cells of each column are below a line, from the bottom."""
         self._line: Role = 0
@@ -101,45 +101,46 @@ class Canvas:
 
     def draw(self, role: Role, bits: Dots) -> None:
         """Draw dots over what is there: two colors cannot share a cell."""
-        for row, column, character in braille.cells(bits, self.rows):
-            self.characters[row][column], self.roles[row][column] = character, role
+        for place, character in braille.cells(bits, self.width, self.rows).items():
+            self.characters[place], self.roles[place] = character, role
 
-    def draw_lines(self, lines: Mapping[Role, Dots], *, take_turns: bool) -> dict[Role, list[braille.Cell]]:
+    def draw_lines(self, lines: Mapping[Role, Dots], *, take_turns: bool) -> dict[Role, braille.Cells]:
         """Draw lines over what is there: each over those before, or in cells that they share in turns.
 
         Of two lines that coincide, both are seen then; one so short that it never has a turn is on top.
         """
-        cells = {role: braille.cells(bits, self.rows) for role, bits in lines.items()}
-        characters, roles = self.characters, self.roles
-        sharing: dict[tuple[int, int], list[tuple[str, Role]]] = {}
+        cells = {role: braille.cells(bits, self.width, self.rows) for role, bits in lines.items()}
+        on_top: dict[int, Role] = {}
+        sharing: dict[int, list[Role]] = {}
         for role, drawn in cells.items():
-            for row, column, character in drawn:
-                if (other := roles[row][column]) in lines:
-                    sharers = sharing.setdefault((row, column), [(characters[row][column], other)])
-                    sharers.append((character, role))
-                characters[row][column], roles[row][column] = character, role
-        for (row, column), sharers in sharing.items() if take_turns else ():
+            for place in on_top.keys() & drawn.keys() if take_turns else ():
+                sharing.setdefault(place, [on_top[place]]).append(role)
+            on_top |= dict.fromkeys(drawn, role)
+        for place, sharers in sharing.items():
             # turns are two cells long, so that the colors are told apart
-            characters[row][column], roles[row][column] = sharers[column // 2 % len(sharers)]
-        for role, bits in lines.items() if take_turns else ():
-            if not any(self.roles[row][column] == role for row, column, _ in cells[role]):
-                self.draw(role, bits)
+            on_top[place] = sharers[place % self.width // 2 % len(sharers)]
+        for role, drawn in cells.items() if take_turns else ():
+            if role not in on_top.values():
+                on_top |= dict.fromkeys(drawn, role)
+        for place, role in on_top.items():
+            self.characters[place], self.roles[place] = cells[role][place], role
         return cells
 
     def write(self, row: int, column: int, text: str, role: Role) -> None:
-        self.characters[row][column : column + len(text)] = text
-        self.roles[row][column : column + len(text)] = [role] * len(text)
+        places = self.places(row, column, len(text))
+        self.characters[places], self.roles[places] = text, [role] * len(text)
+
+    def places(self, row: int, column: int, cells: int) -> slice:
+        return slice(row * self.width + column, row * self.width + column + cells)
 
     def lines(self) -> list[Line]:
-        lines: list[Line] = []
-        for row, (characters, roles) in enumerate(zip(self.characters, self.roles, strict=True)):
-            shown = [
-                f"{AREA}:{self._line}:{role}" if row >= self.rows - height else role
-                for role, height in zip(roles, self._heights, strict=True)
-            ]
-            runs = [(role, list(columns)) for role, columns in groupby(range(self.width), shown.__getitem__)]
-            lines.append([("".join(characters[run[0] : run[-1] + 1]), role) for role, run in runs])
-        return lines
+        roles = list(self.roles)
+        for column, height in enumerate(self._heights):
+            for place in range(column + (self.rows - height) * self.width, len(roles), self.width):
+                roles[place] = f"{AREA}:{self._line}:{roles[place]}"
+        rest = iter(self.characters)
+        rows = (roles[self.places(row, 0, self.width)] for row in range(self.rows))
+        return [[("".join(islice(rest, len([*run]))), role) for role, run in groupby(row)] for row in rows]
 
 
 def draw_raster(
@@ -228,19 +229,20 @@ def _band_and_median(series: Sequence[Sequence[Span]]) -> tuple[list[Span], list
     return band, middle
 
 
-def _mark(drawn: Sequence[tuple[int, Sequence[braille.Cell]]], canvas: Canvas) -> None:
+def _mark(drawn: Sequence[tuple[int, braille.Cells]], canvas: Canvas) -> None:
     """Put each series' letter on its line near the right edge, in alternate columns."""
     for number, (index, drawn_cells) in enumerate(drawn):
         target = canvas.width - 1 - 2 * number
-        best = min(drawn_cells, key=lambda cell: (abs(cell[1] - target), cell[0]), default=None)
+        places = (divmod(place, canvas.width) for place in drawn_cells)
+        best = min(places, key=lambda place: (abs(place[1] - target), place[0]), default=None)
         if best is not None:
-            canvas.write(best[0], best[1], letter(index), index)
+            canvas.write(*best, letter(index), index)
 
 
 def _label(
     canvas: Canvas,
     cursor: int,
-    line_cells: Sequence[braille.Cell],
+    line_cells: braille.Cells,
     text: str,
     role: Role,
     sides: Sequence[int],
@@ -250,13 +252,13 @@ def _label(
     ``sides`` are where it may be, -1 for above: the values are in the order of their lines. It is left out if
     it would cover another value; the legend has both.
     """
-    crossing = next((row for row, column, _ in line_cells if column == cursor), None)
+    crossing = next((place // canvas.width for place in line_cells if place % canvas.width == cursor), None)
     fits_right = cursor + 1 + len(text) <= canvas.width
     if crossing is None or not (fits_right or len(text) <= cursor):
         return
     begin = cursor + 1 if fits_right else cursor - len(text)
     rows = [crossing + side for side in sides if 0 <= crossing + side < canvas.rows]
-    cells = slice(begin, begin + len(text))
-    row = next((row for row in rows if {*canvas.roles[row][cells]} == {_BLANK}), crossing)
-    if not any(map(str.isdigit, canvas.characters[row][cells])):
+    cells = {row: canvas.places(row, begin, len(text)) for row in (*rows, crossing)}
+    row = next((row for row in rows if {*canvas.roles[cells[row]]} == {_BLANK}), crossing)
+    if not any(map(str.isdigit, canvas.characters[cells[row]])):
         canvas.write(row, begin, text, role)
