@@ -9,10 +9,12 @@ import asyncio
 import gc
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +27,7 @@ from textual.message import Message
 from textual.pilot import Pilot
 
 from support.faulty import FaultyServer, faulty_server
+from support.warm_python import WarmPython
 from tui.system.garbage import forget_left_widgets, make_no_caches_for_lines
 
 SETTINGS = (
@@ -178,6 +181,14 @@ async def messages_taken(pilot: Pilot[Any], timeout: float = 60.0) -> bool:
         end.cancel()
     assert left == 0 or pilot.app._exception_event.is_set(), "widgets are still busy"
     return left == 0
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _start_emulators_warm() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        warm = SimpleNamespace(**vars(subprocess) | {"Popen": WarmPython})
+        patch.setattr("api_client.emulator.processes.subprocess", warm)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

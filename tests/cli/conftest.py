@@ -17,8 +17,8 @@ from support.cli import Result, RunCli
 from support.fake_baseten import FakeBaseten
 from support.faulty import FaultyServer
 from support.terminal import AtTerminal
+from support.warm_python import ROOT, WarmPython
 
-ROOT = Path(__file__).parents[2]
 OURS = ("BASETEN_", "BT_TUI_", "USER_TRUSSRC_PATH", "NO_COLOR")
 PASSED_ON = ("PATH", "SYSTEMROOT", "LANG", "VIRTUAL_ENV", "COVERAGE_PROCESS_START")
 
@@ -104,7 +104,7 @@ def cli_process(baseten: FakeBaseten, clean_environ: dict[str, str]) -> Callable
         command, pipe = [sys.executable, "-m", "tui", *arguments], subprocess.PIPE
         wanted = clean_environ | (baseten.environ() if environ is None else environ)
         streams = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe}
-        return subprocess.Popen(command, cwd=ROOT, env=wanted, text=True, **streams)
+        return WarmPython(command, cwd=ROOT, env=wanted, text=True, **streams)
 
     return start
 

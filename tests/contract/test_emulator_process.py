@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sqlite3
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -83,6 +84,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorChild]:
     """An emulator for tests that leave each other alone; its user has a key of Baseten's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BASETEN_API_KEY", REAL_KEY)
+        # Not a copy of the warm process: /proc shows the environment that a process was started with.
+        patch.setattr("api_client.emulator.processes.subprocess", subprocess)
         with EmulatorChild(world="empty", data_dir=tmp_path_factory.mktemp("lab") / "data") as child:
             yield child
 

@@ -23,8 +23,8 @@ from api_client.recordings.reading import CHECKPOINT_FILES, CHECKPOINTS, EVENTS,
 from api_client.recordings.scrub import Scrubber
 from api_client.recordings.writing import RecordingWriter
 from support.fake_object_store import FakeObjectStore, Stored
+from support.measured_commands import run_measured
 from support.recorded import BEGIN, DOCUMENTS, END, by_hand, iso, line, messages, ndjson, shown
-from support.warm_process import WarmProcess, warm_process
 from tui.readers.recorder import Recorder
 
 FILE = "trainer_state.json"
@@ -315,18 +315,12 @@ def gpus(count: int) -> str:
 COMMANDS = ("job", "logs", "metrics", "health", "progress")
 
 
-@pytest.fixture(scope="module")
-def warm() -> Iterator[WarmProcess]:
-    with warm_process(*([command] for command in COMMANDS)) as process:
-        yield process
-
-
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
-def test_small_recording_costs_little_in_every_command(tmp_path: Path, warm: WarmProcess, bomb: Any) -> None:
+def test_small_recording_costs_little_in_every_command(tmp_path: Path, bomb: Any) -> None:
     path = by_hand(tmp_path / "run.btrun", bomb())
     assert path.stat().st_size < 600_000
     limits = {"RLIMIT_AS": 2**30, "RLIMIT_CPU": 20}
     commands = [[command, "--file", str(path)] for command in COMMANDS]
-    ended = warm.run(*commands, folder=tmp_path, limits=limits)
+    ended = run_measured(*commands, folder=tmp_path, limits=limits)
     assert len(ended.codes) == len(COMMANDS) and {*ended.codes} <= {0, 1, 2, 3}, ended.errors
     assert ": unexpected " not in ended.errors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import pytest
 
 from api_client.routes import CHECKPOINT_FILES, JOB_METRICS, PROJECT_CACHE, SEARCH_JOBS, Route
 from support.fake_baseten import Answer, FakeBaseten
-from support.warm_process import WarmProcess, warm_process
+from support.measured_commands import run_measured
 
 UNPACKED_BYTES = 14_000_000
 MAX_MEMORY_KIB = 400 * 1024
@@ -54,25 +53,17 @@ CASES = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def warm() -> Iterator[WarmProcess]:
-    with warm_process(*(case.command for case in CASES)) as process:
-        yield process
-
-
 @pytest.mark.parametrize("is_accepted", [True, False], ids=["accepted", "refused"])
 @pytest.mark.parametrize(
     "case", CASES, ids=lambda case: f"{case.command[0]} {case.before[:18]}{case.item[:4]}"
 )
-def test_small_answer_costs_little_memory_and_time(
-    warm: WarmProcess, case: Case, is_accepted: bool, tmp_path: Path
-) -> None:
+def test_small_answer_costs_little_memory_and_time(case: Case, is_accepted: bool, tmp_path: Path) -> None:
     count = case.accepted if is_accepted else case.small_count
     with FakeBaseten() as server:
         answer = Answer(case.body(count), headers={"Content-Encoding": "gzip"})
         server.on(case.route.method, case.route.pattern, answer)
         limits = {"RLIMIT_CPU": MAX_CPU_S}
-        ended = warm.run(case.command, folder=tmp_path, environ=server.environ(), limits=limits)
+        ended = run_measured(case.command, folder=tmp_path, environ=server.environ(), limits=limits)
     assert ended.codes
     assert 0 < ended.memory_kib < MAX_MEMORY_KIB
     assert ended.cpu_s < MAX_CPU_S

@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
 
-ROOT = Path(__file__).parents[2]
+from support.warm_python import ROOT, WarmPython
+
 PATIENCE_S = 100.0
 DASHBOARD = ("-m", "tui")
 DASHBOARD_ENDS = b"\x1b[?1049l"
@@ -46,7 +47,7 @@ class AtTerminal:
         places = os.pathsep.join(filter(None, (str(ROOT), environ.get("PYTHONPATH"))))
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        self.process = subprocess.Popen(
+        self.process = WarmPython(
             [sys.executable, *program, *arguments],
             cwd=folder,
             env={**environ, "PYTHONPATH": places},
