@@ -41,6 +41,8 @@ SETTINGS = (
     "COLUMNS",
     "LINES",
 )
+STARTING = ("api_client.emulator.processes", "api_client.submission.config_file", "tui.readers.recorded_runs")
+"""Modules that start Python with parts of this project."""
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 # What is imported and collected stays: looking for garbage in it takes a third of the time.
@@ -188,10 +190,10 @@ async def messages_taken(pilot: Pilot[Any], timeout: float = 60.0) -> bool:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _start_emulators_warm() -> Iterator[None]:
+def _start_programs_warm() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        warm = SimpleNamespace(**vars(subprocess) | {"Popen": WarmPython})
-        patch.setattr("api_client.emulator.processes.subprocess", warm)
+        for module in STARTING:
+            patch.setattr(f"{module}.subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": WarmPython}))
         yield
 
 

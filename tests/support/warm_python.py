@@ -33,11 +33,11 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 IMPORTED = ("api_client", "tui")
 NOT_COPIED = {"COVERAGE_PROCESS_START", "LC_ALL", "PYTHONUTF8", "PYTHONWARNINGS"}
-"""A program with one of these is started by the interpreter itself."""
+"""A program with one of these is started by the interpreter itself, as is one of another interpreter."""
 
 
 class WarmPython(subprocess.Popen[Any]):
-    """A ``Popen`` of Python with ``-m MODULE`` or ``-c TEXT`` that is a copy of the warm process."""
+    """A ``Popen`` of Python, which has ``-P`` as its only option, that is a copy of the warm process."""
 
     _end: int | None = None
     """Where the copy's number is written, and then how it ended."""
@@ -45,7 +45,7 @@ class WarmPython(subprocess.Popen[Any]):
     def _execute_child(self, args: Any, *details: Any) -> None:  # type: ignore[override]
         folder, environ, pipes = details[4], details[5], details[9:15]  # in Python 3.11 to 3.14
         environ = dict(os.environ if environ is None else environ)
-        if NOT_COPIED & environ.keys():
+        if args[0] != sys.executable or NOT_COPIED & environ.keys():
             super()._execute_child(args, *details)  # type: ignore[misc]
             return
         task = {"arguments": args[1:], "folder": os.fspath(folder or Path.cwd()), "environ": environ}
@@ -170,18 +170,21 @@ def _start(connection: int, *streams: int) -> None:
         os._exit(end.code or 0)
 
 
-def _run(option: str, program: str, *arguments: str) -> None:
-    places = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *sys.path[3:]]
-    if option == "-P":
-        option, program, *arguments = program, *arguments
-    else:
-        places.insert(0, "" if option == "-c" else str(Path.cwd()))
-    sys.path[:], sys.argv[:] = places, [option, *arguments]
+def _run(*command: str) -> None:
+    is_safe = command[0] == "-P"
+    option, *arguments = command[is_safe:]
+    program = arguments.pop(0) if option in ("-c", "-m") else option
+    folder = {"-c": "", "-m": str(Path.cwd())}.get(option, str(Path(program).parent))
+    places = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[:] = [*([] if is_safe else [folder]), *places, *sys.path[3:]]
+    sys.argv[:] = [option, *arguments]
     if option == "-m":
         runpy.run_module(program, run_name="__main__", alter_sys=True)
-    else:
+    elif option == "-c":
         sys.modules["__main__"] = ModuleType("__main__")
         exec(compile(program, "<string>", "exec"), vars(sys.modules["__main__"]))
+    else:
+        runpy.run_path(program, run_name="__main__")
 
 
 if __name__ == "__main__":
