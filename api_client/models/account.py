@@ -223,6 +223,18 @@ class GpuCapacity(ApiModel):
     dedicated_usage_count: Integer | None = None
     spot_usage_count: Integer | None = None
 
+    @property
+    def on_demand_count(self) -> int:
+        """GPUs in use that count towards the limit: all but spot, if the server separates them."""
+        if self.dedicated_usage_count is not None:
+            return self.dedicated_usage_count
+        return max(0, self.usage_count - (self.spot_usage_count or 0))
+
+    @property
+    def free_count(self) -> int:
+        """GPUs still available to a new on-demand job."""
+        return max(0, self.limit - self.on_demand_count)
+
 
 class TeamGpuCapacity(GpuCapacity):
     """GPUs of one type in one team; the fields are those of ``GpuCapacity``."""

@@ -156,7 +156,7 @@ def _capacity(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
         problem = f"no training capacity is listed for {request.gpu_type}"
         yield Finding("warning", field, problem, f"capacity exists for: {types}")
     for entry in limits:
-        free = max(0, entry.limit - entry.usage_count)  # spot use may push the use above the limit
+        free = entry.free_count
         if request.total_gpus <= free:
             continue
         owner = "the organization"

@@ -108,15 +108,14 @@ def fold_capacity(capacity: TrainingCapacity) -> tuple[CapacityRow, ...]:
 
 
 def _row(one: GpuCapacity, team: str = "", team_id: str = "") -> CapacityRow:
-    spot, dedicated = one.spot_usage_count or 0, one.dedicated_usage_count
     return CapacityRow(
         team=team,
         team_id=team_id,
         gpu_type=one.gpu_type,
         baseline=one.baseline,
         limit=one.limit,
-        on_demand=max(0, one.usage_count - spot) if dedicated is None else dedicated,
-        spot=spot,
+        on_demand=one.on_demand_count,
+        spot=one.spot_usage_count or 0,
     )
 
 

@@ -82,8 +82,10 @@ def price(of: InstanceType, usd_per_minute: float) -> InstanceTypePrice:
     return InstanceTypePrice(instance_type=of, price=usd_per_minute)
 
 
-def capacity(gpu_type: str, *, limit: int, used=0, team: tuple[Team, int] | None = None) -> TrainingCapacity:
-    of_all = GpuCapacity(gpu_type=gpu_type, limit=limit, usage_count=used)
+def capacity(
+    gpu_type: str, *, limit: int, used=0, spot: int | None = None, team: tuple[Team, int] | None = None
+) -> TrainingCapacity:
+    of_all = GpuCapacity(gpu_type=gpu_type, limit=limit, usage_count=used, spot_usage_count=spot)
     of_team = [
         TeamGpuCapacity(gpu_type=gpu_type, limit=most, usage_count=used, team_id=each.id, team_name=each.name)
         for each, most in ([team] if team else [])

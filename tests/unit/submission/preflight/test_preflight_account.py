@@ -92,6 +92,7 @@ def test_what_the_account_lacks_is_told_with_what_to_do(
     ("more", "facts"),
     [
         ({"gpus": "H100"}, {"capacity": capacity("H100", limit=8, used=7)}),
+        ({"gpus": "H100"}, {"capacity": capacity("H100", limit=48, used=56, spot=32)}),
         ({"gpus": "H200"}, {"prices": (price(machine("H100", 1), 0.1),)}),
         *(
             ({"gpus": "A100_40GB"}, {"instance_types": (machine(a, 1),), "capacity": capacity(a, limit=8)})
