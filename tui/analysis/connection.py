@@ -101,6 +101,11 @@ class FailingRoute:
         """Display name of the data this route serves; may be empty."""
         return resource_label(self.path)
 
+    @property
+    def service(self) -> str:
+        """What fails with this route: the logs of one job fail with those of another."""
+        return self.what or self.path
+
 
 @dataclass(frozen=True, slots=True)
 class Connection:
@@ -137,10 +142,14 @@ class Connection:
                 )
         return tuple(resources.values())
 
-    def seen_by(self, shown: AbstractSet[str]) -> Connection:
-        """Return a copy limited to the stale data that a screen shows."""
+    def seen_by(self, shown: AbstractSet[str], job_id: str = "") -> Connection:
+        """Return a copy limited to the stale data that a screen shows; with ``job_id``, of that job."""
         stale_resources = tuple(resource for resource in self.stale_resources if resource.what in shown)
-        failing_routes = tuple(resource for resource in self.failing_routes if resource.what in shown)
+        failing_routes = tuple(
+            route
+            for route in self.failing_routes
+            if route.what in shown and (not job_id or job_id in route.path.split("/"))
+        )
         seen = replace(self, stale_resources=stale_resources, failing_routes=failing_routes)
         return self if seen == self else seen
 
@@ -216,18 +225,19 @@ class Connection:
         return replace(failing, link=link, failing_since=first, retry_at=retry_at, reason=event.reason)
 
     def _is_whole(self, trouble: FailingRoute, event: RequestEvent) -> bool:
-        """Return True if the whole server appears to be failing, not just this route."""
-        if self.answered_at is not None and trouble.since < self.answered_at:
+        """Return True if the whole server appears to be failing, not just what this route serves."""
+        since = min(route.since for route in self.failing_routes if route.service == trouble.service)
+        if self.answered_at is not None and since < self.answered_at:
             # Another route has been answered since; or nothing else has been requested for a while.
             return (event.at - self.answered_at).total_seconds() >= FORGOTTEN_S
         if event.status is None and event.attempt > 1:
             return True  # The server is unreachable.
         may_be_a_blip = event.status is None or event.status >= 500 or event.status in _NOT_NOW
-        if not may_be_a_blip or (trouble.at - trouble.since).total_seconds() >= ROUTE_GRACE_S:
+        if not may_be_a_blip or (trouble.at - since).total_seconds() >= ROUTE_GRACE_S:
             return True
         first = self.waiting_since
         return any(
-            route.path != trouble.path and first is not None and route.since >= first
+            route.service != trouble.service and first is not None and route.since >= first
             for route in self.failing_routes
         )
 

@@ -75,6 +75,8 @@ class AppScreen(OpenedWhole, Screen[None]):
     """Panes that own the actions of a scope. Their keys work wherever the focus is on the screen."""
     SHOWN_RESOURCES: ClassVar[frozenset[str]] = frozenset()
     """Resources that the screen shows, as named in ``tui.analysis.connection``; the app marks stale ones."""
+    shown_job_id = ""
+    """The only job whose resources the screen shows, if it shows one."""
     SPARE_HINTS: ClassVar[frozenset[str]] = frozenset()
     """Actions that the footer names only where the others leave room."""
     _key_changes: Mapping[str, str] = MappingProxyType({})
@@ -205,7 +207,7 @@ class AppScreen(OpenedWhole, Screen[None]):
 
     def validate_connection(self, connection: Connection) -> Connection:
         """Hide staleness of data that only other screens show."""
-        return connection.seen_by(self.SHOWN_RESOURCES)
+        return connection.seen_by(self.SHOWN_RESOURCES, self.shown_job_id)
 
     def watch_unhinted(self) -> None:
         self.refresh_bindings()

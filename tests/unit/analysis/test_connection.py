@@ -10,7 +10,7 @@ LIVE, LOST = ConnectionState.LIVE, ConnectionState.LOST
 RETRYING, UNAUTHORIZED = ConnectionState.RETRYING, ConnectionState.UNAUTHORIZED
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LISTED = "/v1/training_projects"
-JOB = f"{LISTED}/p/jobs/j"
+JOB, OTHER_JOB = f"{LISTED}/p/jobs/j", f"{LISTED}/p/jobs/other"
 
 
 def event(
@@ -72,8 +72,8 @@ def test_what_is_refused_is_told_since_its_first_time_until_it_is_granted() -> N
         assert connection.stale_resources == (log, metrics)
 
 
-def failing(path: str, *, after_s: float, status: int | None = 503) -> RequestEvent:
-    return event("waiting", after_s=after_s, path=f"{JOB}/{path}", status=status, delay_s=1.0, reason="503")
+def failing(path: str, *, after_s: float, status: int | None = 503, job: str = JOB) -> RequestEvent:
+    return event("waiting", after_s=after_s, path=f"{job}/{path}", status=status, delay_s=1.0, reason="503")
 
 
 def answered(path: str, *, after_s: float) -> RequestEvent:
@@ -88,6 +88,11 @@ EVENTS: dict[str, tuple[tuple[RequestEvent, ...], ConnectionState, list[str]]] =
     "a second failure to get through": ((failing("logs", after_s=1, status=None), REFUSED), RETRYING, []),
     "two routes without an answer between": (
         (failing("logs", after_s=1), failing("metrics", after_s=2)), RETRYING, []),
+    "the logs of two jobs": (
+        (failing("logs", after_s=1), failing("logs", after_s=2, job=OTHER_JOB)), LIVE, []),
+    "the log of one more job, long after the first": ((failing("logs", after_s=1),
+        answered("metrics", after_s=8), failing("logs", after_s=9, job=OTHER_JOB),
+        failing("logs", after_s=13, job=OTHER_JOB)), LIVE, ["the log"]),
     "one route while nothing else is asked": (
         (failing("logs", after_s=1), failing("logs", after_s=1 + ROUTE_GRACE_S)), RETRYING, []),
     "one route, and no other for long": ((failing("metrics", after_s=0.5), answered("logs", after_s=0.9),
@@ -123,6 +128,16 @@ def test_a_screen_hears_only_of_what_it_shows() -> None:
     assert [one.what for one in connection.seen_by(frozenset({"the metrics"})).stale] == ["the metrics"]
     assert connection.seen_by(frozenset()).stale == connection.without_resource("the metrics").stale[1:] == ()
     assert connection.seen_by(frozenset({"the log", "the metrics"})) is connection
+
+
+def test_job_screen_shows_nothing_of_another_jobs_log() -> None:
+    failures = (failing("logs", after_s=after_s, job=OTHER_JOB) for after_s in (1, 9))
+    connection = fold(
+        answered("metrics", after_s=0), next(failures), answered("metrics", after_s=8), *failures
+    )
+    shown = frozenset({"the log"})
+    assert connection.seen_by(shown, "j").stale == ()
+    assert [one.what for one in connection.seen_by(shown, "other").stale] == ["the log"]
 
 
 def test_what_is_lost_stays_lost_through_further_rounds_of_tries_until_an_answer() -> None:

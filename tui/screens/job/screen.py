@@ -162,7 +162,7 @@ class JobScreen(AppScreen):
         super().__init__()
         self._memory = memory or Memory()
         self._kept_layout = self._memory.state.job
-        self.job = job
+        self.job, self.shown_job_id = job, job.id
         self.set_reactive(JobScreen.tab, tab or first_tab(self._memory.state.job, job))
         self.add_class(f"-tab-{self.tab}", update=False)  # later, all widgets would be styled again
         self._recorded = recorded
