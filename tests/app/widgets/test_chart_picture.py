@@ -266,12 +266,14 @@ def test_all_below_a_line_that_is_alone_or_leads_is_shaded_in_its_color() -> Non
     rows = draw([ramp("loss")], spec("loss", shaded=True), 60, 12)[1:11]
     cells = [[str(role) for piece, role in row for _ in piece] for row in rows]
     for column in zip(*cells, strict=True):
-        drawn = [row for row, role in enumerate(column) if role in ("0", "area:0:0")]
+        drawn = [row for row, role in enumerate(column) if role == "0" or re.fullmatch("area:0:.:0", role)]
         if drawn:
             below, above = {*column[max(drawn) + 1 :]}, {*column[: min(drawn)]}
-            assert below <= {"area:0:blank", "area:0:band:0"} and above <= {"blank", "band:0"}
+            assert below <= {"area:0:4:blank", "area:0:4:band:0"} and above <= {"blank", "band:0"}
             assert column[-1].startswith("area")
-    assert sum(row.count("area:0:blank") for row in cells) > 100
+    assert sum(row.count("area:0:4:blank") for row in cells) > 100
+    crossed = {role for row in cells for role in row if role.endswith(":0") and "band" not in role}
+    assert crossed > {"area:0:1:0", "area:0:2:0", "area:0:3:0"}  # no more than what is below the line
 
     def shades(lines: Sequence[Series], **options: Any) -> set[str]:
         shaded = draw(lines, spec(shaded=True, **options), 60, 12)
@@ -357,3 +359,4 @@ def test_the_greater_value_at_the_cursor_is_above_and_letters_name_both() -> Non
     lines = [ramp("loss", 2.0, 0.999), ramp("eval loss", 2.0, 1.0246)]
     shown = "\n".join(text(lines, reading, 60, 12)[1:])
     assert 0 < shown.find("B 1.0246") < shown.find("A 0.99900")
+    assert shown.count("A") == shown.count("B") == 1  # what is named beside its value is not named again

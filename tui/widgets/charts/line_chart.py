@@ -17,7 +17,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.analysis.series import Series
-from tui.widgets.charts.braille import DOTS_PER_CELL_X, Grid
+from tui.widgets.charts.braille import DOTS_PER_CELL_X, DOTS_PER_CELL_Y, Grid
 from tui.widgets.charts.parts import CROWD, series_of
 from tui.widgets.charts.picture import Picture, picture
 from tui.widgets.charts.raster import AREA, BAND
@@ -258,14 +258,18 @@ class LineChart(ComponentsOfTheme, Widget):
     # Painting
 
     def _style(self, role: str | int) -> Style:
+        if isinstance(role, str) and role.isdecimal():
+            role = int(role)
         if isinstance(role, str) and role.startswith(AREA):
-            _, *parts = role.split(":", 2)
-            line, over = (self._style(int(part) if part.isdecimal() else part) for part in parts)
-            return over + Style(bgcolor=self._mixed(line, AREA).rich_color)
+            _, line, below, over = role.split(":", 3)
+            area = self._mixed(self._style(line), STRENGTHS[AREA] * int(below) / DOTS_PER_CELL_Y)
+            return self._style(over) + Style(bgcolor=area.rich_color)
         if isinstance(role, str) and role.startswith(BAND):
             return self._tint(role)
         if isinstance(role, str) and role.startswith(CROWD):
             role = "faint"
+        if role == "median" and not (self.spec.emphasis or self.spec.selected):
+            role = 0  # a line that is alone looks like all of those
         if isinstance(role, int) and role >= 0 and self._series[role].name in self.spec.emphasis:
             role = "emphasis"
         if isinstance(role, int):
@@ -276,16 +280,13 @@ class LineChart(ComponentsOfTheme, Widget):
         """Return the style of a band's dots."""
         if self.app.native_ansi_color:
             return self._style("faint")
-        index = role.removeprefix(f"{BAND}:")
-        line = self._style(int(index) if index.isdecimal() else "median")
-        return line + Style(color=self._mixed(line, BAND).rich_color)
+        line = self._style(role.partition(":")[2] or "median")
+        return line + Style(color=self._mixed(line, STRENGTHS[BAND]).rich_color)
 
-    def _mixed(self, line: Style, part: str) -> Color:
-        """Return the color of a part of a chart, between a line's color and the background."""
+    def _mixed(self, line: Style, strength: float) -> Color:
+        """Return a color between the background and a line's color."""
         background = self.background_colors[1]
-        return (
-            background.blend(Color.from_rich_color(line.color), STRENGTHS[part]) if line.color else background
-        )
+        return background.blend(Color.from_rich_color(line.color), strength) if line.color else background
 
     def render_line(self, y: int) -> Strip:
         width, lines = self.size.width, self._picture().lines

@@ -22,8 +22,8 @@ from tui.widgets.charts.spec import ChartSpec, Line, Role, value_at
 AREA, BAND = "area", "band"
 """What the roles of cells below a line, and of the dots of a band, begin with.
 
-The index of the series follows; none if the band is of many. Of an area it is the role of the line, and the
-role of what is drawn over the area comes after it.
+The index of the series follows; none if the band is of many. Of an area it is the role of the line; how many
+of the dot rows of the cell are below the line, and the role of what is drawn over the area come after it.
 """
 MIDDLE_COLUMNS = 3
 """Half of the dot columns, beside its own, that the usual level of a line is taken from."""
@@ -76,12 +76,12 @@ class Canvas:
         self.width, self.rows = width, rows
         self.characters = [" "] * width * rows
         self.roles = [_BLANK] * width * rows
-        self._heights = [0] * width
-        """How many cells of each column are below a line, from the bottom."""
+        self._levels = [0] * width
+        """How many dot rows of each column are below a line, from the bottom."""
         self._line: Role = 0
 
     def shade(self, line: Role, bits: Dots, band: Dots) -> None:
-        """Shade what is below the middle of a line, up to the nearest edge of a cell above the axis.
+        """Shade what is below the middle of a line: the cell that it crosses as much as it is below it.
 
         A flat line is not shaded: a filled rectangle is the largest thing on the screen, and shows nothing.
         Nor is noise, a line that moves less than the samples in its ``band`` differ: it is read with that.
@@ -96,8 +96,7 @@ class Canvas:
         rectangle = covered[len(covered) * 9 // 10] * len(covered)
         heights = [dots.bit_length() - (dots & -dots).bit_length() for dots in band.values()]
         if sum(covered) < FLAT * rectangle and covered[-1] - covered[0] >= median(heights or [0]):
-            self._line = line
-            self._heights = [max(min(level, 1), (level + 1) // braille.DOTS_PER_CELL_Y) for level in levels]
+            self._line, self._levels = line, levels
 
     def draw(self, role: Role, bits: Dots) -> None:
         """Draw dots over what is there: two colors cannot share a cell."""
@@ -134,10 +133,11 @@ class Canvas:
         return slice(row * self.width + column, row * self.width + column + cells)
 
     def lines(self) -> list[Line]:
-        roles = list(self.roles)
-        for column, height in enumerate(self._heights):
-            for place in range(column + (self.rows - height) * self.width, len(roles), self.width):
-                roles[place] = f"{AREA}:{self._line}:{roles[place]}"
+        roles, most = list(self.roles), braille.DOTS_PER_CELL_Y
+        for column, level in enumerate(self._levels):
+            for row in range(-(-level // most)):
+                place = column + (self.rows - 1 - row) * self.width
+                roles[place] = f"{AREA}:{self._line}:{min(level - row * most, most)}:{roles[place]}"
         rest = iter(self.characters)
         rows = (roles[self.places(row, 0, self.width)] for row in range(self.rows))
         return [[("".join(islice(rest, len([*run]))), role) for role, run in groupby(row)] for row in rows]
@@ -195,17 +195,20 @@ def draw_raster(
         canvas.draw(shade, dotted(dots_by_column, grid))
     cells = canvas.draw_lines(dots_by_role, take_turns=not (spec.leads or spec.selected))
     named = [(role, line_cells) for role, line_cells in cells.items() if isinstance(role, int)]
-    if spec.letters and named and len(cells) > 1:
-        _mark(named, canvas)
+    lettered = spec.letters and len(cells) > 1
+    labeled: set[int] = set()
     if 0 <= cursor < width and spec.cursor is not None and len(named) <= 3:
         at = spec.cursor
         values = ((value_at(series[index], at), index, line_cells) for index, line_cells in named)
         known = [(value, index, line_cells) for value, index, line_cells in values if value is not None]
         read = sorted(known, key=itemgetter(0), reverse=True)
         for value, index, line_cells in read:
-            name = f"{letter(index)} " if spec.letters and len(named) > 1 else ""
+            name = f"{letter(index)} " if lettered else ""
             sides = [side for side, end in ((-1, read[0]), (1, read[-1])) if end[1] == index]
-            _label(canvas, cursor, line_cells, f"{name}{spec.exact(value)}", index, sides)
+            if _label(canvas, cursor, line_cells, f"{name}{spec.exact(value)}", index, sides):
+                labeled.add(index)
+    if lettered:
+        _mark([line for line in named if line[0] not in labeled], canvas)
     return canvas.lines()
 
 
@@ -230,10 +233,10 @@ def _band_and_median(series: Sequence[Sequence[Span]]) -> tuple[list[Span], list
 
 
 def _mark(drawn: Sequence[tuple[int, braille.Cells]], canvas: Canvas) -> None:
-    """Put each series' letter on its line near the right edge, in alternate columns."""
+    """Put each series' letter where its line is seen near the right edge, in alternate columns."""
     for number, (index, drawn_cells) in enumerate(drawn):
         target = canvas.width - 1 - 2 * number
-        places = (divmod(place, canvas.width) for place in drawn_cells)
+        places = (divmod(place, canvas.width) for place in drawn_cells if canvas.roles[place] == index)
         best = min(places, key=lambda place: (abs(place[1] - target), place[0]), default=None)
         if best is not None:
             canvas.write(*best, letter(index), index)
@@ -246,19 +249,25 @@ def _label(
     text: str,
     role: Role,
     sides: Sequence[int],
-) -> None:
-    """Write a value beside the cursor, next to where its line crosses it: over nothing else if possible.
+) -> bool:
+    """Write a value beside the cursor, next to where its line crosses it: where it covers least of lines.
 
     ``sides`` are where it may be, -1 for above: the values are in the order of their lines. It is left out if
-    it would cover another value; the legend has both.
+    it would cover another value; the legend has both. Return True if it is written.
     """
     crossing = next((place // canvas.width for place in line_cells if place % canvas.width == cursor), None)
     fits_right = cursor + 1 + len(text) <= canvas.width
     if crossing is None or not (fits_right or len(text) <= cursor):
-        return
+        return False
     begin = cursor + 1 if fits_right else cursor - len(text)
     rows = [crossing + side for side in sides if 0 <= crossing + side < canvas.rows]
     cells = {row: canvas.places(row, begin, len(text)) for row in (*rows, crossing)}
-    row = next((row for row in rows if {*canvas.roles[cells[row]]} == {_BLANK}), crossing)
-    if not any(map(str.isdigit, canvas.characters[cells[row]])):
-        canvas.write(row, begin, text, role)
+
+    def covered(row: int) -> int:
+        return sum(not str(role).startswith(("blank", BAND)) for role in canvas.roles[cells[row]])
+
+    row = min(cells, key=covered)
+    if any(map(str.isdigit, canvas.characters[cells[row]])):
+        return False
+    canvas.write(row, begin, text, role)
+    return True
