@@ -302,10 +302,12 @@ async def test_cursor_stays_on_the_costliest_job_until_it_is_moved() -> None:
         assert table_of(app).cursor_key == "whisper"
 
 
-async def test_narrow_screens_show_the_lost_money_before_the_problem() -> None:
+@pytest.mark.parametrize("size", [(60, 20), (80, 24)])
+async def test_narrow_screens_show_the_lost_money_behind_the_problem(size: tuple[int, int]) -> None:
     app = home(costly_fleet())
-    async with opened(app, (80, 24)):
-        assert "−$60 stalled" in text_of(app)
+    async with opened(app, size):
+        stalled = next(line for line in text_of(app).splitlines() if " stalled " in line)
+        assert stalled.rstrip().endswith("−$60")
 
 
 async def test_a_notice_that_was_seen_goes_with_the_next_key_but_an_error_stays(
@@ -341,7 +343,7 @@ async def test_the_curve_of_a_log_that_is_not_read_whole_says_so() -> None:
     curve = Series("loss", tuple(range(60)), tuple(2.0 - place / 60 for place in range(60)))
     progress = ProgressSnapshot(step=60, loss=1.0, loss_series=curve)
     jobs = [job for job in JOBS if job.id in ("llama70", "sftv2")]
-    for log_read, titles in ((False, ["loss, still reading", "loss, last lines"]), (True, ["loss", "loss"])):
+    for log_read, titles in ((False, ["loss, still reading", "loss, end of run"]), (True, ["loss", "loss"])):
         previews = {job.id: JobPreview(progress, log_read=log_read) for job in jobs}
         app = home(FleetFold().fold(PROJECTS, jobs, previews, ONE_O_CLOCK))
         async with opened(app, (120, 40)) as pilot:

@@ -6,7 +6,7 @@ from textual.app import App, ComposeResult
 from textual.geometry import Region
 
 from tui.tables.checkpoints import CHECKPOINTS
-from tui.tables.column import Column, chosen, fitted_columns
+from tui.tables.column import FILL, Column, chosen, fitted_columns
 from tui.tables.fleet import job_columns
 from tui.tables.jobs import JOB_COLUMNS
 from tui.widgets.cursor_rows import HEADING_LINES
@@ -36,12 +36,12 @@ COLUMNS = (
 
 
 class TableApp(App[None]):
-    def __init__(self, rows: Sequence[Planet]) -> None:
+    def __init__(self, rows: Sequence[Planet], columns: Sequence[Column[Planet]] = COLUMNS) -> None:
         super().__init__()
-        self.first_rows = rows
+        self.first_rows, self.columns = rows, columns
 
     def compose(self) -> ComposeResult:
-        yield RowTable(COLUMNS, lambda row: row.name)
+        yield RowTable(self.columns, lambda row: row.name)
 
     def on_mount(self) -> None:
         self.table.set_rows(self.first_rows)
@@ -53,6 +53,18 @@ class TableApp(App[None]):
 
     def lines(self) -> list[str]:
         return [self.table.render_line(y).text for y in range(self.table.size.height)]
+
+
+async def test_what_is_at_the_right_edge_of_a_cell_is_not_cut() -> None:
+    cell = Column[Planet](
+        "name", "planet", lambda row: [(row.name, "plain"), FILL, (" −$60", "plain")], flex=1
+    )
+    lines = {}
+    for width in (14, 30):
+        app = TableApp(PLANETS[:1], (cell,))
+        async with app.run_test(size=(width, 10)):
+            lines[width] = app.lines()[HEADING_LINES]
+    assert lines == {14: " planet… −$60 ", 30: f" planet-000{' ' * 13} −$60 "}
 
 
 async def test_a_refresh_keeps_cursor_and_line_of_the_screen_by_key() -> None:

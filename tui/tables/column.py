@@ -8,13 +8,16 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 from tui.analysis.export import ExportTable, Value
 from tui.analysis.ordering import ordered
-from tui.text.sanitize import cell_width, sanitize
+from tui.text.sanitize import cell_width, clip, sanitize
 
 Row = TypeVar("Row")
 Whole = TypeVar("Whole")
 
 Span = tuple[str, str]
 """Text with the name of its tone."""
+
+FILL: Span = ("", "fill")
+"""Puts what comes after it at the right edge of its cell, where nothing before cuts it."""
 
 Heading = tuple[int, Sequence[Span]]
 """A line above a group of rows: the index of its first row, and a text."""
@@ -83,6 +86,18 @@ class Column(Generic[Row]):
     def title_cells(self) -> int:
         arrow = 1 if self.value is not None else 0  # behind the title, if the table is sorted by this column
         return cell_width(self.title) + arrow
+
+
+def filled(spans: Sequence[Span], cells: int) -> Sequence[Span]:
+    """Return the sanitized texts of a cell with what comes after ``FILL`` at its right edge."""
+    if FILL not in spans:
+        return spans
+    before, after = spans[: spans.index(FILL)], spans[spans.index(FILL) + 1 :]
+    room, fitting = max(0, cells - sum(cell_width(text) for text, _tone in after)), list[Span]()
+    for text, tone in before:
+        fitting.append((clip(text, room), tone))
+        room -= cell_width(fitting[-1][0])
+    return [*fitting, (" " * room, "plain"), *after]
 
 
 def text_cell(read: Callable[[Row], str], tone: str = "plain") -> Callable[[Row], Sequence[Span]]:

@@ -13,7 +13,7 @@ from tui.analysis.cost import TotalCost
 from tui.analysis.export import ExportTable
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, Need, ProjectRow, needing
 from tui.analysis.run.finding import SIGNS, TONES, need_attention
-from tui.tables.column import GAP, MARGIN, Column, Heading, Sort, Span, chosen, exported, text_cell
+from tui.tables.column import FILL, GAP, MARGIN, Column, Heading, Sort, Span, chosen, exported, text_cell
 from tui.tables.jobs import JOB_COLUMNS
 from tui.text.sanitize import cell_width, sanitize
 from tui.text.units import UNKNOWN, counted, duration, money, number, percent, thin_bar
@@ -64,13 +64,13 @@ def header_facts(
         if counts := needing(rows):
             signs = [(f"{SIGNS[severity]} {count} ", TONES[severity]) for severity, count in counts.items()]
             facts.append([*signs, (need_attention(counts), ATTENTION)])
-        if not (query or project):
-            facts.append([(counted(total, "job"), "muted")])
         facts.append([(f"{len(running)} running", "running" if running else "muted")])
-        if busy := sum(row.gpu_count for row in running):
-            facts.append([(f"{counted(busy, 'GPU')} busy", "muted")])
         if usd_per_hour := sum(row.usd_per_hour or 0.0 for row in running):
             facts.append([(f"{money(usd_per_hour)}/h", "muted")])
+        if busy := sum(row.gpu_count for row in running):
+            facts.append([(f"{counted(busy, 'GPU')} busy", "muted")])
+        if not (query or project):
+            facts.append([(counted(total, "job"), "muted")])
         cost = snapshot.cost_of(rows)
         if cost.spent_usd:
             unpriced = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
@@ -149,9 +149,9 @@ def _lost(row: JobRow) -> list[Span]:
 
 
 def _note_and_lost(draw: Drawer, row: JobRow) -> list[Span]:
-    """Return what the problem has cost, which no long note cuts, and the note, where neither has a column."""
-    lost = [*_lost(row), (" ", "plain")] if row.lost_usd >= 1 else []
-    return [*lost, *_note_or_loss(draw, row)]
+    """Return the note, and at the right what the problem has cost, where neither has a column."""
+    lost = [FILL, (" ", "plain"), *_lost(row)] if row.lost_usd >= 1 else []
+    return [*_note_or_loss(draw, row), *lost]
 
 
 def _health(row: JobRow) -> list[Span]:
@@ -209,7 +209,8 @@ def _loss(draw: Drawer, row: JobRow) -> list[Span]:
     bad = any(finding.kind.loss for finding in row.findings)
     tone = "bad" if bad else "muted" if row.need is Need.ENDED else "plain"
     text = f" {'' if row.reward is None else 'rew '}{number(value)}".rjust(VALUE_CELLS)
-    return [(draw(row.preview.curve, CURVE_CELLS + VALUE_CELLS - len(text)), "curve"), (text, tone)]
+    curve = draw(row.preview.curve, CURVE_CELLS + VALUE_CELLS - len(text))
+    return [(curve, "curve"), FILL, (text, tone)]
 
 
 def _use_now(row: JobRow) -> float | None:

@@ -23,6 +23,7 @@ from tui.tables.column import (
     Row,
     Sort,
     Span,
+    filled,
     fitted_columns,
     gap_between,
     needed_columns,
@@ -253,6 +254,7 @@ class RowTable(CursorRows, Generic[Row]):
     def _cell_segments(
         self, column: Column[Row], spans: Sequence[Span], cells: int, base: Style
     ) -> list[Segment]:
+        spans = filled(spans, cells)
         length = _length(spans)
         if length > cells and column.clip == "middle" and spans:
             *before, (text, tone) = spans

@@ -16,7 +16,7 @@ from tui.commands.support.options import CSV, JSON, TABLE, examples, format_opti
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.readers.session import Session
-from tui.tables.column import Column, Span, chosen, fitted_columns, sized_columns
+from tui.tables.column import Column, Span, chosen, filled, fitted_columns, sized_columns
 from tui.tables.fleet import group_headings, header_facts, health_columns, job_columns, jobs_table
 from tui.text.sanitize import cell_width, clip, sanitize
 
@@ -96,8 +96,8 @@ def _print(
 def _cell(output: Output, column: Column[JobRow], cells: int, spans: Sequence[Span]) -> str:
     """Return the spans in color, cut or padded to ``cells``."""
     painted, left = "", cells
-    for text, tone in spans:
-        shown = clip(sanitize(text), left) if left else ""
+    for text, tone in filled([(sanitize(text), tone) for text, tone in spans], cells):
+        shown = clip(text, left)
         painted += output.paint(shown, tone)
         left -= cell_width(shown)
     return " " * left + painted if column.align == "right" else painted + " " * left

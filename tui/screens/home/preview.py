@@ -91,7 +91,7 @@ class JobPreviewPane(Horizontal):
 
 def _part(row: JobRow) -> str:
     """Return which part of the run a curve has, if not all: logs are read from their end."""
-    return "" if row.preview.log_read else ", still reading" if row.running else ", last lines"
+    return "" if row.preview.log_read else ", still reading" if row.running else ", end of run"
 
 
 def _problems(row: JobRow, at: datetime) -> list[Sequence[Span]]:
@@ -106,6 +106,7 @@ def _problems(row: JobRow, at: datetime) -> list[Sequence[Span]]:
         lines.append([(f"  ≈${row.lost_usd:,.0f} lost so far{rate}", "strong")])  # cents would flicker
     if not row.findings:
         status = "reading the log…" if row.running and not row.judged else row.status.word
-        about = sanitize(row.job.error_message or "") or row.note or progress_words(row) or status
-        lines.append([(about, "plain"), (f"  {row.saved}" if row.running else "", "muted")])
+        words = progress_words(row) if row.running else ""
+        about = sanitize(row.job.error_message or "") or row.note or words or status
+        lines.append([(about, "plain"), (f"  {row.saved}", "muted")])
     return lines

@@ -185,9 +185,9 @@ def identity(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
     spent = cost(run)
     room = width - sum(_cells(fact) + len(IDENTITY_SEPARATOR) for fact in facts)
     facts.append(spent if _cells(spent) <= room else spent[-1:])
-    facts.append([(sanitize(job.project_name), "muted")])
     if job.is_spot:
         facts.append([("spot", "caution")])
+    facts.append([(sanitize(job.project_name), "muted")])
     return [fact for fact in facts if fact]
 
 
