@@ -395,14 +395,8 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("next_problem", "exclamation_mark,n", "next problem", "Explain the next problem.", FOOTER),
         ("show_log", "enter", "log there", "Open the log where the problem began."),
         ("stop_job", "s", "stop", "Stop the job, now or after its next checkpoint.", DANGEROUS),
-        (
-            "resume",
-            "K",
-            "resume",
-            "Copy the command that resumes the job from its newest checkpoint.",
-            FOOTER,
-        ),
-        ("copy_markdown", "Y", "copy", "Copy the explanation as Markdown, for a chat or an issue.", FOOTER),
+        ("resume", "K", "resume", "Copy the command that resumes the job from its newest checkpoint."),
+        ("copy_markdown", "Y", "copy", "Copy the explanation as Markdown, for a chat or an issue."),
     ),
     Scope.SUBMIT: (("submit", "ctrl+s", "submit", "Submit this job.", FOOTER | DANGEROUS),),
     Scope.DEPLOY: (

@@ -67,10 +67,10 @@ class HelpScreen(ModalScreen[None]):
         self._changes = changes or {}
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="box"):
-            yield Static(
-                Text.assemble(("Keyboard shortcuts", "bold"), "  / finds · a click acts · esc closes"),
-                id="title",
+        with Vertical(id="box") as box:
+            box.border_title, box.border_subtitle = (
+                "Keyboard shortcuts",
+                "/ finds · a click acts · esc closes",
             )
             yield FilterField("key or words", id="find")
             with VerticalScroll(id="keys"):
@@ -93,7 +93,7 @@ class HelpScreen(ModalScreen[None]):
         for title, rows in sections.items():
             matching = [row for row in rows if _matches(row, query.strip())]
             if matching:
-                heading = Text(title, tone_styles(self.app)["muted"] + Style(bold=True))
+                heading = Text(title, tone_styles(self.app)["heading"])
                 groups.append((len(matching) + 2, Group(Text(), heading, self._table(matching))))
         if not groups:
             return Group(Text(), Text("No matching shortcuts."))

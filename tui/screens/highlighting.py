@@ -17,7 +17,7 @@ TOKEN_TONES: dict[tuple[str, ...], str] = {
     ("Comment",): "muted",
     ("Name", "Tag"): "key",  # JSON and YAML keys
     ("Keyword",): "accent",
-    ("Literal", "String"): "good",
+    ("Literal", "String"): "curve",
     ("Literal", "Number"): "accent",
     ("Generic", "Heading"): "strong",
     ("Generic", "Subheading"): "strong",

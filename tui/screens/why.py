@@ -187,7 +187,7 @@ def _evidence(explanation: Explanation, at: datetime | None) -> Iterator[Line]:
         yield [("  ", "plain"), (" · ".join(map(sanitize, explanation.facts)), "plain")]
     for section in explanation.sections:
         yield []
-        yield [(sanitize(section.title), "key")]
+        yield [(sanitize(section.title), "heading")]
         for clue in section.clues:
             yield from _clue(clue)
 
