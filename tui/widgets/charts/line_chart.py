@@ -71,8 +71,10 @@ _ROLES = (
     *("title", "axis", "legend", "note", "empty", "blank", "off", "faint", "cursor", "emphasis", "median"),
     *("mark-good", "mark-caution", "mark-bad"),
 )
-STRENGTHS = {AREA: 0.14, BAND: 0.45}
-"""How much of a line's color the cells below it have, and the dots of a band."""
+BAND_STRENGTH = 0.45
+"""How much of a line's color the dots of its band have."""
+AREA_STRENGTHS = (0.2, 0.05)
+"""How much of it the cells below the line have, in the chart's first row and in its last."""
 ZOOM_STEP = 1.25
 PAN_SHARE = 0.1
 
@@ -257,13 +259,15 @@ class LineChart(ComponentsOfTheme, Widget):
 
     # Painting
 
-    def _style(self, role: str | int) -> Style:
+    def _style(self, role: str | int, depth: float = 0.0) -> Style:
+        """Return the style of a role, ``depth`` (0 to 1) below the top of the chart."""
         if isinstance(role, str) and role.isdecimal():
             role = int(role)
         if isinstance(role, str) and role.startswith(AREA):
             _, line, below, over = role.split(":", 3)
-            area = self._mixed(self._style(line), STRENGTHS[AREA] * int(below) / DOTS_PER_CELL_Y)
-            return self._style(over) + Style(bgcolor=area.rich_color)
+            top, bottom = AREA_STRENGTHS
+            strength = (top + (bottom - top) * depth) * int(below) / DOTS_PER_CELL_Y
+            return self._style(over) + Style(bgcolor=self._mixed(self._style(line), strength).rich_color)
         if isinstance(role, str) and role.startswith(BAND):
             return self._tint(role)
         if isinstance(role, str) and role.startswith(CROWD):
@@ -281,7 +285,7 @@ class LineChart(ComponentsOfTheme, Widget):
         if self.app.native_ansi_color:
             return self._style("faint")
         line = self._style(role.partition(":")[2] or "median")
-        return line + Style(color=self._mixed(line, STRENGTHS[BAND]).rich_color)
+        return line + Style(color=self._mixed(line, BAND_STRENGTH).rich_color)
 
     def _mixed(self, line: Style, strength: float) -> Color:
         """Return a color between the background and a line's color."""
@@ -289,8 +293,7 @@ class LineChart(ComponentsOfTheme, Widget):
         return background.blend(Color.from_rich_color(line.color), strength) if line.color else background
 
     def render_line(self, y: int) -> Strip:
-        width, lines = self.size.width, self._picture().lines
-        segments = (
-            [Segment(text, self._style(role)) for text, role in lines[y] if text] if y < len(lines) else []
-        )
-        return Strip(segments).adjust_cell_length(width, self._style("blank"))
+        lines = self._picture().lines
+        line, depth = (lines[y], y / len(lines)) if y < len(lines) else ([], 0.0)
+        segments = [Segment(text, self._style(role, depth)) for text, role in line if text]
+        return Strip(segments).adjust_cell_length(self.size.width, self._style("blank"))
