@@ -2,11 +2,10 @@
 
 With a recording of 64 nodes in memory, a search of all its 1.2 million objects for garbage takes 160 ms:
 longer than a key may. Python makes one whenever many objects were made, which is while the user works: 66
-times while somebody went to 60 moments of that recording. Here all are searched only while nobody types for
-a second, as happens to all who read what they see, or for less the more is new, down to the time in which a
-key's picture is painted once as much is new as was there: where a key comes every 0.7 s, the screens that
-were left would else fill 60 MiB a minute. A search takes as long as what it visits, so waiting longer would
-make the pause longer, too.
+times while somebody went to 60 moments of that recording. Here all are searched only once many are new and a
+key's picture is painted; where a search takes long, while nobody types for longer, unless half as many are
+new as there were. Else, where a key comes every 0.7 s, the screens that were left would fill 60 MiB a minute,
+and what is in use between them would keep that memory.
 
 The memory of what is gone goes back to the system then: after an hour of wandering over jobs, 46 of 213 MiB.
 """
@@ -24,8 +23,8 @@ from textual._styles_cache import StylesCache
 
 LOOK_EVERY_S = 0.5
 """Asking whether it is time takes a microsecond; looking seldom misses most pauses between keys."""
-IDLE_S, PAINTED_S = 1.0, 0.25
-"""Nobody types, and what a key has changed is painted, once it is so long ago."""
+PAINTED_S = 0.25
+"""What a key has changed is painted once it is so long ago."""
 WORTHWHILE = 20
 """Searches of younger objects that make a search of all worthwhile."""
 
@@ -73,22 +72,22 @@ class IdleCollector:
     """Searches all objects while nobody types, the longer the last search took, the longer after a key."""
 
     def __init__(self) -> None:
-        self._took_s = 0.0
-        self._too_many = 10 * WORTHWHILE  # the first list of 10,000 jobs is new, and none of it garbage
+        # The first list of 10,000 jobs is new, and none of it garbage.
+        self._took_s, self._many = 0.1, 5 * WORTHWHILE
 
     def collect_if_idle(self, unused_s: float) -> None:
         """Search all objects if many are new and the last key is long enough ago (``unused_s``)."""
         searches = gc.get_count()[2]
-        part = searches / self._too_many
+        part = searches / self._many
         # Nobody types for as long as 20 searches take: three seconds in a large recording.
-        pause_s = max(PAINTED_S, max(IDLE_S, 20 * self._took_s) * (1 - part)) if part < 2 else 0.0
+        pause_s = max(PAINTED_S, 20 * self._took_s * (1 - part)) if part < 4 else 0.0
         if searches >= WORTHWHILE and unused_s >= pause_s:
             began_s = thread_time()
             gc.collect()
             _return_memory()
             self._took_s = thread_time() - began_s
             # It visits 2.4 million objects a second; counting them would take a sixth of the time once more.
-            self._too_many = max(2 * WORTHWHILE, int(300 * self._took_s))
+            self._many = max(WORTHWHILE, int(150 * self._took_s))
 
 
 def _return_memory() -> None:
