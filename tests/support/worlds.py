@@ -107,16 +107,14 @@ PROJECTS = tuple(
 JOB_PREVIEWS = {
     "llama70": JobPreview(
         ProgressSnapshot(step=4120, total_steps=9000, eta_s=25_840.0, loss=0.9132),
-        (0.9, 0.95, 0.97, 0.6, 0.95, 0.97, 0.96, 0.97),
+        0.97,
     ),
     "grpo7": JobPreview(
         ProgressSnapshot(step=880, total_steps=2000),
-        (1.0,) * 8,
+        1.0,
         (HealthFinding(KINDS["stalled"], "critical", "no step for 9m"),),
     ),
-    "whisper": JobPreview(
-        ProgressSnapshot(step=310, total_steps=600, eta_s=1330.0), (0.4, 0.6, 0.5, 0.6, 0.5, 0.6)
-    ),
+    "whisper": JobPreview(ProgressSnapshot(step=310, total_steps=600, eta_s=1330.0), 0.6),
 }
 
 

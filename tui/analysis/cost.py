@@ -189,14 +189,12 @@ def _of(ran: RunningTime, node_count: int, price_per_minute: float | None) -> st
 class TotalCost:
     """The cost of several jobs: what is ``billed``, and an estimate of what is not billed yet.
 
-    ``usd``, the estimate, leaves out ``unpriced`` jobs, for which none can be made; ``measured`` is that of
-    the ``RunningTime``.
+    ``usd``, the estimate, leaves out ``unpriced`` jobs, for which none can be made.
     """
 
     usd: float | None = None
     unpriced: int = 0
     billed: Billed = NOTHING
-    measured: bool = True
 
     @property
     def spent_usd(self) -> float:
@@ -211,13 +209,11 @@ class TotalCost:
 class Charge(NamedTuple):
     """A job's usage: its machine by id and name, and its running seconds over all nodes.
 
-    ``measured`` if its status history was read, as far as there is one. ``all_billed`` is that of
-    ``is_all_billed``.
+    ``all_billed`` is that of ``is_all_billed``.
     """
 
     machine: tuple[str, str]
     seconds: float
-    measured: bool
     all_billed: bool
 
 
@@ -233,7 +229,7 @@ def charge(job: TrainingJob, now: datetime, idle_s: float | None = None) -> Char
     seconds = max(0.0, (end - job.created_at).total_seconds() - (idle_s or 0.0))
     kind = job.instance_type
     seconds *= job.node_count or 1
-    return Charge((kind.id, kind.name), seconds, idle_s is not None, is_all_billed(job, now))
+    return Charge((kind.id, kind.name), seconds, is_all_billed(job, now))
 
 
 def total_cost(
@@ -246,7 +242,7 @@ def total_cost(
     A job without a charge has not run, and costs nothing.
     """
     billed: list[Billed] = []
-    usd, unpriced, measured = None, 0, True
+    usd, unpriced = None, 0
     for job, charge in charged:
         bill_of_job = bill.of(job) if bill is not None else None
         if bill_of_job is not None:
@@ -260,9 +256,8 @@ def total_cost(
             minutes = unbilled_minutes(bill_of_job, node_minutes / nodes, nodes, price)
             if minutes == 0.0:
                 continue
-        measured = measured and (charge.measured or minutes is None)
         if price is None or minutes is None:
             unpriced += 1
         else:
             usd = (usd or 0.0) + price * minutes
-    return TotalCost(usd, unpriced, total_billed(billed), measured)
+    return TotalCost(usd, unpriced, total_billed(billed))

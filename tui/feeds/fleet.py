@@ -83,7 +83,7 @@ class FleetFeed:
         self._rounds = 0
         self._prices = dict(settings.prices)
         self._bill: Bill | None = None
-        self._is_cost_read = False
+        self._is_cost_read = self._is_read = False
         self._keep_due_s = -math.inf
 
     @property
@@ -252,8 +252,9 @@ class FleetFeed:
             self._bill,
         )
         missing = (left_out("project", self._unreadable_projects), left_out("job", self._unreadable_jobs))
-        is_read = self._is_cost_read and self._preview_feed is not None and self._preview_feed.is_read
-        snapshot = replace(snapshot, left_out="; ".join(filter(None, missing)), is_read=is_read)
+        if self._is_cost_read and self._preview_feed is not None and self._preview_feed.is_read:
+            self._is_read = True
+        snapshot = replace(snapshot, left_out="; ".join(filter(None, missing)), is_read=self._is_read)
         self._publish_snapshot(snapshot)
         self._keep(snapshot)
 

@@ -13,7 +13,7 @@ from api_client.models import TrainingJob
 from tui.analysis.billing import is_all_billed
 from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import NO_PREVIEW, UNREAD, JobPreview
-from tui.analysis.node_metrics import MetricsSnapshot
+from tui.analysis.node_metrics import mean_known
 from tui.analysis.progress.metrics import headline_series
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import even_means
@@ -151,7 +151,7 @@ class PreviewFeed:
             curve = even_means(headline_series(run.progress)[1], 16)
         self.previews[job.id] = JobPreview(
             run.progress,
-            _trace(watcher.health_metrics.snapshot),
+            mean_known(node.mean_utilization_now for node in watcher.health_metrics.snapshot.nodes),
             run.findings,
             curve,
             log.last_lines,
@@ -182,18 +182,3 @@ def _idle_s(run: RunSnapshot) -> float | None:
         return None
     end = (run.job.updated_at if run.job.is_finished else None) or run.at
     return (end - created).total_seconds() - run.running_time.seconds
-
-
-def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:
-    """Return the mean GPU utilization over all nodes, one value per step; empty for CPU-only jobs."""
-    since = (metrics.at or 0.0) - 1800.0
-    recent = []
-    for node in metrics.nodes:
-        series = node.mean_utilization
-        values = [value for time, value in zip(series.times, series.values, strict=True) if time >= since]
-        if values:
-            recent.append(values)
-    length = min(map(len, recent), default=0)
-    return tuple(
-        sum(values[position - length] for values in recent) / len(recent) for position in range(length)
-    )

@@ -20,12 +20,13 @@ MAX_AGE_S = 900.0
 class KeptHealth(State):
     """What was read of a job at ``at_s`` (epoch seconds).
 
-    ``sign`` is that of its worst finding, "" without one; ``cells`` are those of a list of jobs, by column.
+    ``sign`` is that of its worst finding, "" without one; ``cells`` are the texts and tones of its
+    columns in a list of jobs.
     """
 
     at_s: float = 0.0
     sign: str = ""
-    cells: dict[str, str] = field(default_factory=dict)
+    cells: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,7 @@ def header_facts(
         if cost.spent_usd:
             unpriced = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
             spent = f"{cost.sign} {money(cost.spent_usd)}".strip()
-            is_known = cost.measured or snapshot.is_read
-            facts.append([(f"{spent if is_known else READING[0][0]} spent{unpriced}", "muted")])
+            facts.append([(f"{spent if snapshot.is_read else READING[0][0]} spent{unpriced}", "muted")])
             if snapshot.bill is not None and snapshot.bill.why_not:
                 facts.append([(f"estimate: {sanitize(snapshot.bill.why_not)}", "muted")])
     return facts, priority_count
@@ -213,12 +212,8 @@ def _loss(draw: Drawer, row: JobRow) -> list[Span]:
     return [(curve, "curve"), FILL, (text, tone)]
 
 
-def _use_now(row: JobRow) -> float | None:
-    return next((use for use in reversed(row.preview.trace) if use is not None), None)
-
-
 def _gpu_use(row: JobRow) -> list[Span]:
-    use = _use_now(row) if row.running else None
+    use = row.preview.gpu_use if row.running else None
     if use is None:
         return _unless_unread(row, []) if row.running and row.gpu_count else []
     return [(percent(use), "plain" if row.alarmed else "muted")]
@@ -311,8 +306,8 @@ _COLUMNS: tuple[Column[JobRow], ...] = (
         width=4,
         align="right",
         keep=3,
-        value=_use_now,
-        export=_use_now,
+        value=lambda row: row.preview.gpu_use,
+        export=lambda row: row.preview.gpu_use,
         field="gpu_use",
     ),
     Column("cost", "≈ cost", width=7, align="right", keep=4, descending=True, field="cost_usd"),
@@ -355,10 +350,11 @@ def job_columns(
 
     def cost(row: JobRow) -> list[Span]:
         known, snapshot = cost_of(row), fleet()
-        if known is not None and (known.measured or not row.preview.reading):
+        is_awaited = row.preview.reading and row.preview.idle_s is None
+        if known is not None and not is_awaited:
             return [(money(known.spent_usd), "muted")]
         has_bill = snapshot is None or snapshot.bill is not None
-        return READING if row.charge and (row.preview.reading or not has_bill) else []
+        return READING if row.charge and (is_awaited or not has_bill) else []
 
     own: dict[str, dict[str, Any]] = {
         "note": {"without": {"lost": partial(_note_and_lost, draw), "loss": partial(_note_or_loss, draw)}},
@@ -382,27 +378,22 @@ HEALTH = "progress left health lost loss use cost"
 """What ``bt-tui jobs --health`` adds to the columns of a list."""
 
 
-def listed_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRow], ...]:
-    """Return the columns of ``bt-tui jobs --health``."""
-    job = {name: replace(_OF_JOB[name], keep=10) for name in ("id", "status")}
-    columns = (*_OF_JOB.values(), *job.values(), *health_columns(fleet))
-    return chosen(columns, f"status id name gpus {HEALTH} age")
+Cells = Mapping[str, Sequence[Span]]
+"""The cells of a job in ``HEALTH`` columns."""
 
 
-def health_cells(fleet: FleetSnapshot, row: JobRow) -> dict[str, str]:
-    """Return the texts of the cells that ``bt-tui jobs --health`` adds."""
-    columns = chosen(health_columns(lambda: fleet), HEALTH)
-    return {column.id: "".join(text for text, _ in column.cell(row)).strip() for column in columns}
+def health_cells(fleet: FleetSnapshot, row: JobRow) -> dict[str, list[Span]]:
+    return {column.id: list(column.cell(row)) for column in chosen(health_columns(lambda: fleet), HEALTH)}
 
 
-def kept_columns(cells: Callable[[TrainingJob], Mapping[str, str]]) -> tuple[Column[TrainingJob], ...]:
-    """Return the columns of ``bt-tui jobs --health`` by ``health_cells`` that were kept."""
+def listed_columns(cells: Mapping[str, Cells]) -> tuple[Column[TrainingJob], ...]:
+    """Return the columns of ``bt-tui jobs`` with these cells, by job id."""
 
     def kept(column: Column[JobRow]) -> Column[TrainingJob]:
-        def text(job: TrainingJob) -> str:
-            return cells(job).get(column.id, "")
+        def cell(job: TrainingJob) -> Sequence[Span]:
+            return cells.get(job.id, {}).get(column.id, ())
 
-        changes: dict[str, Any] = {"cell": text_cell(text), "needed_by": text}
+        changes: dict[str, Any] = {"cell": cell, "needed_by": None}
         return cast("Column[TrainingJob]", replace(column, **changes))
 
     added = (kept(column) for column in health_columns(lambda: None))

@@ -87,14 +87,14 @@ def of_team(fleet: FleetSnapshot, team: str) -> FleetSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class JobPreview:
-    """A preview of a running job: its progress, and its recent GPU utilization (0–1, oldest first).
+    """A preview of a job: its progress, and the GPU utilization of all nodes now (0–1).
 
     ``curve`` is the loss over the run, reduced to evenly spaced means, None where there is none; () until
     the whole log has been read.
     """
 
     progress: ProgressSnapshot | None = None
-    trace: tuple[float | None, ...] = ()
+    gpu_use: float | None = None
     findings: tuple[HealthFinding, ...] = ()
     curve: tuple[float | None, ...] = ()
     last_lines: tuple[str, ...] = ()

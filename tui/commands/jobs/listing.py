@@ -46,7 +46,8 @@ from tui.text.failures import left_out
 from tui.text.times import time_key
 
 if TYPE_CHECKING:
-    from tui.analysis.fleet.snapshot import JobRow
+    from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow
+    from tui.tables.fleet import Cells
 
 
 def running_first(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
@@ -83,16 +84,16 @@ async def job(client: TrainingClient, output: Output, job_id: str, checks: bool,
     match = await job_named(client, job_id)
     if checks:
         refuse(recorded_job_id(), "--health reads no recording; see bt-tui health --file")
-        rows, columns, _ = await _checked(client, [match])
+        _, rows, columns = await _checked(client, [match])
         for row, document in zip(rows, _documents(columns, rows), strict=True):
             print_job(client, output, row.job, output_format, document, facts_in(columns, row))
         return
     kept = kept_health(client.remote.api_url, [match.id], client.clock.now().timestamp())
     facts: list[tuple[str, Cell]] = []
     if kept and not recorded_job_id():
-        from tui.tables.fleet import HEALTH, kept_columns
+        from tui.tables.fleet import HEALTH, listed_columns
 
-        facts = facts_in(chosen(kept_columns(lambda job: kept[job.id].cells), HEALTH), match)
+        facts = facts_in(chosen(listed_columns(_cells(kept)), HEALTH), match)
     print_job(client, output, match, output_format, None, facts)
     _point_to(client, output, output_format, [match], _when_read(kept), "summary", match.id)
 
@@ -145,13 +146,14 @@ async def jobs(
     if direction is not None:
         shown = ordered(shown, lambda job: job.created_at, descending=direction == DESCENDING)
     if checks and shown:
-        rows, columns, all_columns = await _checked(client, shown)
-        if output_format == CSV:
-            from tui.tables.fleet import jobs_table
+        from tui.tables.fleet import health_cells, jobs_table, listed_columns
 
+        fleet, rows, columns = await _checked(client, shown)
+        if output_format == CSV:
             output.data(csv_text([jobs_table(columns, rows)]))
         else:
-            table = table_of(fitting(all_columns, rows, output), rows, output)
+            listed_with = listed_columns({row.id: health_cells(fleet, row) for row in rows})
+            table = table_of(fitting(listed_with, shown, output), shown, output)
             output.answer(output_format, _documents(columns, rows), table)
         return
     kept = kept_health(client.remote.api_url, [job.id for job in shown], client.clock.now().timestamp())
@@ -159,11 +161,15 @@ async def jobs(
         print_list(output, output_format, shown, LISTED_JOBS, JOB_COLUMNS, "no jobs")
         _point_to(client, output, output_format, shown, _when_read({}), "jobs", "--health")
         return
-    from tui.tables.fleet import kept_columns
+    from tui.tables.fleet import listed_columns
 
-    with_health = kept_columns(lambda job: kept[job.id].cells if job.id in kept else {})
-    output.data(table_of(fitting(with_health, shown, output), shown, output))
+    listed_with = listed_columns(_cells(kept))
+    output.data(table_of(fitting(listed_with, shown, output), shown, output))
     _point_to(client, output, output_format, shown, _when_read(kept), "jobs", "--health")
+
+
+def _cells(kept: Mapping[str, KeptHealth]) -> Mapping[str, Cells]:
+    return {job_id: health.cells for job_id, health in kept.items()}
 
 
 def _when_read(kept: Mapping[str, KeptHealth]) -> str:
@@ -175,14 +181,14 @@ def _when_read(kept: Mapping[str, KeptHealth]) -> str:
 
 async def _checked(
     client: TrainingClient, jobs: Sequence[TrainingJob]
-) -> tuple[list[JobRow], Sequence[Column[JobRow]], Sequence[Column[JobRow]]]:
-    """Return the jobs as Home knows them, the columns that it adds to a job, and those of a list."""
+) -> tuple[FleetSnapshot, list[JobRow], Sequence[Column[JobRow]]]:
+    """Return all jobs as Home knows them, the chosen ones, and the columns that it adds to a job."""
     # not for a list that reads no log, which is to be fast
     from tui.commands.support.fleet import checked_jobs
-    from tui.tables.fleet import health_columns, listed_columns
+    from tui.tables.fleet import health_columns
 
     fleet, rows = await checked_jobs(client, [job.id for job in jobs])
-    return rows, health_columns(lambda: fleet), listed_columns(lambda: fleet)
+    return fleet, rows, health_columns(lambda: fleet)
 
 
 def _documents(columns: Sequence[Column[JobRow]], rows: Sequence[JobRow]) -> list[dict[str, Any]]:
