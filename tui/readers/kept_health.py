@@ -37,8 +37,8 @@ class _AllKept(State):
 
 def kept_health(server: str, job_ids: Collection[str], now_s: float) -> dict[str, KeptHealth]:
     """Return what was read of these jobs of a server (its address) lately, by id."""
-    known = read_state(state_path(FILE_NAME), _AllKept).jobs
-    lately = {job_id: known.get(f"{server} {job_id}", KeptHealth()) for job_id in job_ids}
+    everything = read_state(state_path(FILE_NAME), _AllKept).jobs
+    lately = {job_id: everything.get(f"{server} {job_id}", KeptHealth()) for job_id in job_ids}
     return {job_id: kept for job_id, kept in lately.items() if _is_recent(kept, now_s)}
 
 

@@ -175,7 +175,7 @@ def _cells(kept: Mapping[str, KeptHealth]) -> Mapping[str, Cells]:
 def _when_read(kept: Mapping[str, KeptHealth]) -> str:
     if not kept:
         return "progress, health and cost"
-    oldest = datetime.fromtimestamp(min(each.at_s for each in kept.values()), UTC)
+    oldest = datetime.fromtimestamp(min(health.at_s for health in kept.values()), UTC)
     return f"progress, health and cost were read {age_of(oldest)} ago; now"
 
 
@@ -184,11 +184,12 @@ async def _checked(
 ) -> tuple[FleetSnapshot, list[JobRow], Sequence[Column[JobRow]]]:
     """Return all jobs as Home knows them, the chosen ones, and the columns that it adds to a job."""
     # not for a list that reads no log, which is to be fast
-    from tui.commands.support.fleet import checked_jobs
+    from tui.commands.support.fleet import read_fleet
     from tui.tables.fleet import health_columns
 
-    fleet, rows = await checked_jobs(client, [job.id for job in jobs])
-    return fleet, rows, health_columns(lambda: fleet)
+    fleet = await read_fleet(client, [job.id for job in jobs])
+    by_id = {row.id: row for row in fleet.jobs}
+    return fleet, [by_id[job.id] for job in jobs if job.id in by_id], health_columns(lambda: fleet)
 
 
 def _documents(columns: Sequence[Column[JobRow]], rows: Sequence[JobRow]) -> list[dict[str, Any]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Mapping
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,6 @@ REFRESH_S = 300.0
 """Reading the logs of a big fleet takes seconds of CPU time, and tmux asks every 15 s."""
 
 if TYPE_CHECKING:
-    from tui.analysis.fleet.snapshot import JobRow
     from tui.analysis.progress.snapshot import ProgressSnapshot
 
 
@@ -81,15 +80,14 @@ async def status(
         running = {job.id for job in jobs if job.current_status == JobStatus.RUNNING}
         now_s = client.clock.now().timestamp()
         kept = kept_health(client.remote.api_url, running, now_s)
-        is_known = kept.keys() == running
-        if checks and not (is_known and all(now_s - each.at_s < REFRESH_S for each in kept.values())):
-            kept, is_known = await _read_health(client, running, timeout or 30.0), True
-        words = attention(by_severity(each.sign for each in kept.values())) or (
-            "no problems" if is_known else ""
-        )
-        if words and running:
-            age_s = max(now_s - each.at_s for each in kept.values()) if kept else 0.0
-            record["alarmed"] = [key for key, each in kept.items() if each.sign]
+        if checks and running and not any(now_s - health.at_s < REFRESH_S for health in kept.values()):
+            kept = await _read_health(client, running, timeout or 30.0)
+        words = attention(by_severity(health.sign for health in kept.values()))
+        if kept and kept.keys() == running:
+            words = words or "no problems"
+        if words:
+            age_s = max(now_s - health.at_s for health in kept.values())
+            record["alarmed"] = [job_id for job_id, health in kept.items() if health.sign]
             text = f"{words}{f' ({age(age_s)} ago)' if age_s >= 60 else ''} · {text}"
     output.answer(output_format, record, f"{escaped_for_tmux(text, os.environ)}\n")
 
@@ -105,19 +103,12 @@ def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
 
 async def _read_health(client: TrainingClient, only: set[str], timeout_s: float) -> dict[str, KeptHealth]:
     """Read these jobs, and return what needs attention, as far as it is known in time."""
-    from tui.commands.support.fleet import watched_fleet  # not for a prompt, which is to be fast
-    from tui.readers.session import Session
+    from tui.commands.support.fleet import read_fleet  # not for a prompt, which is to be fast
 
-    rows: Sequence[JobRow] = ()
-    async with watched_fleet(client, Session(client.remote, clock=client.clock), only) as next_snapshot:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                is_read = False
-                while not is_read:
-                    snapshot = await next_snapshot()
-                    rows, is_read = snapshot.jobs, snapshot.is_read
-    at_s = client.clock.now().timestamp()
-    return {row.id: KeptHealth(at_s, row.sign if row.alarmed else "") for row in rows if row.id in only}
+    fleet = await read_fleet(client, only, timeout_s)
+    at_s = fleet.at.timestamp()
+    checked = [row for row in fleet.jobs if row.id in only and (row.alarmed or row.preview.log_read)]
+    return {row.id: KeptHealth(at_s, row.sign if row.alarmed else "") for row in checked}
 
 
 def _of_jobs(jobs: list[TrainingJob]) -> tuple[dict[str, Any], str]:

@@ -11,7 +11,7 @@ import click
 
 from api_client.client import TrainingClient
 from tui.analysis.export import csv_text
-from tui.commands.support.fleet import watched_fleet
+from tui.commands.support.fleet import read_fleet, watched_fleet
 from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option, project_id_of
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
@@ -40,19 +40,21 @@ async def top(client: TrainingClient, output: Output, project_name: str | None, 
     elsewhere, and in JSON and CSV, it is printed once, when all running jobs have been checked.
     """
     project_id = await project_id_of(client, project_name)
-    redraws = output_format == TABLE and output.is_terminal
-    deadline_s = client.clock.monotonic() + 60.0  # then jobs that could not be read are printed as they are
     session = Session(client.remote, clock=client.clock)
-    async with watched_fleet(client, session) as next_snapshot:
-        while True:
-            snapshot = await next_snapshot()
-            rows = [row for row in snapshot.jobs if project_id in (None, row.project_id)]
-            if redraws:
+
+    def wanted(snapshot: FleetSnapshot) -> list[JobRow]:
+        return [row for row in snapshot.jobs if project_id in (None, row.project_id)]
+
+    if output_format == TABLE and output.is_terminal:
+        async with watched_fleet(client, session) as next_snapshot:
+            while True:
+                snapshot = await next_snapshot()
                 output.clear_screen()
-                _print(output, snapshot, rows, session.remote_name, shutil.get_terminal_size().lines)
+                height = shutil.get_terminal_size().lines
+                _print(output, snapshot, wanted(snapshot), session.remote_name, height)
                 await client.clock.sleep(2.0)
-            elif snapshot.is_read or client.clock.monotonic() > deadline_s:
-                break
+    snapshot = await read_fleet(client)
+    rows = wanted(snapshot)
     if output_format == TABLE:
         _print(output, snapshot, rows, session.remote_name, None)
         return

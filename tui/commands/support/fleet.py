@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager, suppress
 
 from api_client.client import TrainingClient
-from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow
+from tui.analysis.fleet.snapshot import FleetSnapshot
+from tui.commands.support.output import CommandFailed, ExitCode
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
 from tui.readers.session import Session
@@ -40,18 +41,20 @@ async def watched_fleet(
         task.cancel()
 
 
-async def checked_jobs(client: TrainingClient, ids: Sequence[str]) -> tuple[FleetSnapshot, list[JobRow]]:
-    """Return these jobs in this order once all of them have been read and checked, after at most a minute."""
-    deadline_s = client.clock.monotonic() + 60.0
+async def read_fleet(
+    client: TrainingClient, ids: Collection[str] | None = None, timeout_s: float = 60.0
+) -> FleetSnapshot:
+    """Return all jobs once those with these ids (default: all) have been read, or what is known in time."""
+    snapshot: FleetSnapshot | None = None
     session = Session(client.remote, clock=client.clock)
     with ProgressLine() as line:
         async with watched_fleet(client, session, ids) as next_snapshot:
-            while True:
-                snapshot = await next_snapshot()
-                by_id = {row.id: row for row in snapshot.jobs}
-                rows = [by_id[job_id] for job_id in ids if job_id in by_id]
-                if snapshot.is_read or client.clock.monotonic() > deadline_s:
-                    return snapshot, rows
-                running = [row for row in rows if row.running]
-                done = sum(row.preview.log_read for row in running)
-                line.show("checking", note=f"{done} of {counted(len(running), 'running job')}")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    while snapshot is None or not snapshot.is_read:
+                        snapshot = await next_snapshot()
+                        done = [row.preview.log_read for row in snapshot.jobs if row.running]
+                        line.show("checking", note=f"{sum(done)} of {counted(len(done), 'running job')}")
+    if snapshot is None:
+        raise CommandFailed(f"no answer within {timeout_s:g} s", ExitCode.UNREACHABLE)
+    return snapshot
