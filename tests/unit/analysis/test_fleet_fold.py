@@ -59,11 +59,11 @@ def test_a_job_that_ended_since_is_shown_once_and_takes_its_place() -> None:
 @pytest.mark.parametrize(
     ("of_jobs", "why_not", "preview", "shown", "of_row"),
     [
-        ({}, "", UNREAD, "$120/h · ⋯ spent", "⋯"),
-        ({}, "", NO_PREVIEW, "$120/h · ≈ $240 spent", "$240"),
-        ({}, "", JobPreview(idle_s=1800.0, reading=True), "$120/h · ⋯ spent", "$180"),
-        ({"runs": Billed(150.0, 300)}, "", UNREAD, "$120/h · ⋯ spent", "⋯"),
-        ({"runs": Billed(150.0, 300)}, "", JobPreview(idle_s=1800.0), "$120/h · ≈ $180 spent", "$180"),
+        ({}, "", UNREAD, "⋯ spent", "⋯"),
+        ({}, "", NO_PREVIEW, "≈ $240 spent", "$240"),
+        ({}, "", JobPreview(idle_s=1800.0, reading=True), "⋯ spent", "$180"),
+        ({"runs": Billed(150.0, 300)}, "", UNREAD, "⋯ spent", "⋯"),
+        ({"runs": Billed(150.0, 300)}, "", JobPreview(idle_s=1800.0), "≈ $180 spent", "$180"),
         ({}, "no right\x1b[31m", NO_PREVIEW, "≈ $240 spent · estimate: no right", "$240"),
     ],
 )
