@@ -165,7 +165,7 @@ CHECK = Check(
         Example(
             "large inputs in a mix, of which there are more",
             minutes=240,
-            step_s=lambda at: 20 if at % 400 < (80 if at < 7200 else 320) else 8,
+            step_s=lambda at: 20 if at % 400 < (160 if at < 7200 else 340) else 8,
         ),
         Example(
             "fewer tokens a second at the same length",
