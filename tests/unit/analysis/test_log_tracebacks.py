@@ -128,3 +128,31 @@ def test_line_without_a_word_reports_no_error_whatever_its_level() -> None:
     lines = ErrorLines()
     assert not any(lines.take(0, text, "ERROR", None) for text in ("*" * 32, "-----\n=====", " ^~~~"))
     assert lines.take(0, "*****\nboom", "ERROR", None)
+
+
+@pytest.mark.parametrize(
+    ("reported", "named"),
+    [
+        (
+            ["Error executing job with overrides: []", 'File "main.py", line 3', "ValueError: no"],
+            "ValueError: no",
+        ),
+        (["[rank1]: RuntimeError: first", "ValueError: later"], "[rank1]: RuntimeError: first"),
+        (
+            ["[9.1] NVRM: Xid (PCI:0000:9b:00): 79", "RuntimeError: lost"],
+            "[9.1] NVRM: Xid (PCI:0000:9b:00): 79",
+        ),
+        (["ERROR: pip's dependency resolver does not currently take into account all"], None),
+    ],
+    ids=[
+        "an exception after its headings",
+        "the first of two",
+        "the driver's report",
+        "pip's, of no failure",
+    ],
+)
+def test_error_is_named_by_its_first_exception(reported: list[str], named: str | None) -> None:
+    lines = ErrorLines()
+    for second, message in enumerate(reported):
+        lines.take(second * 10**9, message, "ERROR", None)
+    assert [error.text for error in lines.tally().kept] == ([] if named is None else [named])
