@@ -92,21 +92,23 @@ def _with_offsets(points: ThinnedPoints, offsets: Sequence[float]) -> Series:
 
 
 def _training_source(counts: Counts, losses: ThinnedPoints) -> int | None:
-    """Choose the source of the run's steps: lines that name them, else the bar printed next to losses.
+    """Choose the source of the run's steps: lines that name them, else the bar that moves between losses.
 
-    Lines that name a step only now and then (Lightning's checkpoints) leave the steps to the bar. An
-    evaluation has a bar too, but no losses. While there are none, the first bar is the run's, and one that
-    begins after it ended is a new stage.
+    Lines that name a step only now and then (Lightning's checkpoints) leave the steps to the bar. While there
+    are no losses, the first bar is the run's, and one that begins after it ended is a new stage.
     """
     named = counts.get(NAMED)
     if named is not None and named.added * 20 >= losses.added:
         return NAMED
-    beside = Counter(_source_nearest(counts, time) for time in losses.times[-3:])
-    votes = {
-        one: n for one, n in beside.items() if one is not None and not _has_ended(counts[one], losses, counts)
+    between = list(pairwise([-math.inf, *losses.times[-11:]]))[-10:]
+    moves = {
+        source: sum(points.before(earlier) != points.before(later) for earlier, later in between)
+        for source, points in counts.items()
     }
-    if votes:
-        return _around(max(votes, key=lambda one: (votes[one], abs(one))), counts)
+    # An evaluation has a bar too, but few losses are printed around it.
+    beside = [source for source in counts if moves[source] * 8 > len(between)]
+    if beside:
+        return _around(max(beside, key=lambda source: (moves[source], abs(source))), counts)
     if named is not None or losses.added >= 3:
         return None if named is None else NAMED
     chosen: int | None = None
@@ -114,27 +116,6 @@ def _training_source(counts: Counts, losses: ThinnedPoints) -> int | None:
         if chosen is None or counts[source].times[0] > counts[chosen].times[-1]:
             chosen = source
     return chosen
-
-
-def _source_nearest(counts: Counts, time: float) -> int | None:
-    """Return the source of the last count up to a time; on a tie, the one with the higher total."""
-    before = {one: position for one in counts if (position := counts[one].before(time)) is not None}
-    return max(before, key=lambda one: (counts[one].times[before[one]], abs(one)), default=None)
-
-
-def _has_ended(points: ThinnedPoints, losses: ThinnedPoints, counts: Counts) -> bool:
-    """Return True if losses go on without a bar: after it, before it came again, or with none at all."""
-    least_s = 8 * (usual_interval(points) or 0.0)
-
-    def rests(bar: ThinnedPoints, time: float, later: float) -> bool:
-        return bar.before(time) == bar.before(later)
-
-    return any(
-        later - time > least_s
-        and rests(points, time, later)
-        and (time >= points.times[0] or all(rests(bar, time, later) for bar in counts.values()))
-        for time, later in pairwise(losses.times[-900::9])
-    )
 
 
 def _around(inner: int, counts: Counts) -> int:
