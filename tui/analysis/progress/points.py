@@ -89,18 +89,17 @@ class ThinnedPoints:
         times, values, steps, weights = self.times, self.values, self.steps, self._weights
         old = len(values) - _UNTHINNED_POINTS
         group = 4 * sum(weights[:old]) / old
+        # People need to see a NaN, so it counts as high.
+        heights = [math.inf if math.isnan(value) else value for value in values]
         kept: list[int] = []
         start = weight = 0
-
-        def height(position: int) -> tuple[bool, float]:
-            # People need to see a NaN, so it counts as the highest.
-            return math.isnan(values[position]), values[position]
-
         for position in range(old):
             weight += weights[position]
             if weight >= group or position == old - 1:
                 positions = range(start, position + 1)
-                pair = sorted({min(positions, key=height), max(positions, key=height)})
+                pair = sorted(
+                    {min(positions, key=heights.__getitem__), max(positions, key=heights.__getitem__)}
+                )
                 for extreme in pair:
                     weights[extreme] = weight // len(pair)
                 kept += pair
