@@ -57,7 +57,7 @@ MAX_CURVES = 1_000
 """Curves of metrics of all streams, so that 64 nodes that print the same don't take the memory of 64 runs."""
 
 _ORDINARY = (None, "", "INFO", "DEBUG", "WARNING")
-_PHASES: tuple[RunPhaseKind, ...] = ("evaluation", "checkpoint", "other", "loading")
+_PHASES: tuple[RunPhaseKind, ...] = ("evaluation", "checkpoint", "other")
 
 StreamKey = tuple[str, int]
 """A replica, and the rank within it, -1 if lines name none."""
@@ -330,7 +330,7 @@ class ProgressFold:
             times = self._times(kind)
             # The announcing line may precede the line of its step.
             index = bisect_left(times, step_at - 30.0)
-            if kind != "loading" and index < len(times):
+            if index < len(times):
                 is_first = index <= bisect_left(times, first_step_at)
                 phases.append(RunPhase(kind, times[index], max(times[-1], moved_at), is_first))
         if phases:

@@ -16,8 +16,7 @@ from tui.analysis.series import EMPTY, Series
 MAX_SKIPPED = 10
 """Number of newest skipped steps to keep."""
 
-RunPhaseKind = Literal["evaluation", "checkpoint", "other", "loading"]
-"""``loading`` is expected only before the first step."""
+RunPhaseKind = Literal["evaluation", "checkpoint", "other"]
 
 Trend = Literal["↓", "↑", "→", ""]
 

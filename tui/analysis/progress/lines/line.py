@@ -55,12 +55,10 @@ _TIMES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9}
 
 def to_float(text: str) -> float | None:
     """Return a number as trainers print it, such as ``1,234``, ``1.2k`` or ``nan``."""
+    times = _TIMES.get(text[-1:])
+    digits = text.replace(",", "")
     try:
-        return float(text)
-    except ValueError:
-        times = _TIMES.get(text[-1:], 1.0)
-    try:
-        return float((text if times == 1 else text[:-1]).replace(",", "")) * times
+        return float(digits) if times is None else float(digits[:-1]) * times
     except ValueError:
         return None
 

@@ -42,9 +42,8 @@ class Quotations:
     def take(self, form: Form, told: Told) -> list[_Held]:
         """Return what is not quoted: this line, with those of its kind that were held before; or none."""
         line = _Held(self.said[told.replica], form, told)
-        if not line.said and form.key not in self._own:
+        if not line.said or form.key in self._own:
             self._own[form.key] = True
-        if form.key in self._own:
             self._newest.append(told.reading)
             return [line]
         beside = [each for each in self._newest if (each.step is None) == (told.reading.step is None)]
