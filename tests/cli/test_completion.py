@@ -68,6 +68,18 @@ def test_jobs_and_projects_are_those_of_the_server_and_none_twice(tab: Tab, base
     assert len(baseten.asked) == 2  # the rest is remembered
 
 
+def test_jobs_are_offered_by_name_and_once_begun_by_id_too(tab: Tab, baseten: FakeBaseten) -> None:
+    baseten.jobs = [job("abc1", name="llama"), job("abd2", name="twice"), job("abe3", name="twice")]
+    baseten.jobs.append(job("xyz4", name="$(id)"))
+    assert tab("bt-tui job ", "bt-tui job ll", "bt-tui job ab", "bt-tui job t", "bt-tui job x") == [
+        ["llama", "abd2", "abe3", "xyz4"],
+        ["llama"],
+        ["abc1", "abd2", "abe3"],
+        [],
+        ["xyz4"],
+    ]
+
+
 def test_words_that_a_shell_would_run_are_not_offered(tab: Tab, baseten: FakeBaseten) -> None:
     baseten.jobs = [job(name) for name in ("$(id)", "`id`", "a;b", "-rf", "a\nplain,b", "a b", "good")]
     assert tab("bt-tui job ") == [["good"]]
@@ -76,7 +88,7 @@ def test_words_that_a_shell_would_run_are_not_offered(tab: Tab, baseten: FakeBas
 def test_a_server_that_does_not_answer_is_not_waited_for(tab: Tab, baseten: Any, tmp_path: Path) -> None:
     """What it answered last is offered."""
     baseten.jobs = [job("abc1", name="llama", error_message="s3cret")]
-    assert tab("bt-tui job ") == [["abc1"]]
+    assert tab("bt-tui job ") == [["llama"]]
     (kept,) = tmp_path.rglob("completion-*.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     answer = json.loads(kept.read_text())
@@ -85,7 +97,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for(tab: Tab, baseten: Any,
     answer["asked_s"] -= 3600
     kept.write_text(json.dumps(answer))
     baseten.on("POST", ".*", Answer(hangs=True))
-    assert tab("bt-tui job ") == [["abc1"]]
+    assert tab("bt-tui job ") == [["llama"]]
     assert len(baseten.asked) == 2
     kept.write_text("[")
     baseten.on("POST", ".*", Answer({}, status=401))
@@ -95,12 +107,14 @@ def test_a_server_that_does_not_answer_is_not_waited_for(tab: Tab, baseten: Any,
 def test_checkpoints_are_those_of_the_job_that_is_named(tab: Tab, baseten: FakeBaseten) -> None:
     listed = [{"training_job_id": "job1", "checkpoint_id": f"checkpoint-{step}"} for step in (100, 200)]
     path = "/v1/training_projects/proj1/jobs/job1/checkpoints"
+    baseten.jobs = [job("job1", name="run1")]
     baseten.on("GET", path, Answer({"checkpoints": listed}))
     assert tab(
         "bt-tui checkpoints show --job-id job1 ",
+        "bt-tui checkpoints show --job-id run1 ",
         "bt-tui checkpoints download --job-id other ",
         "bt-tui checkpoints show ",
-    ) == [["checkpoint-100", "checkpoint-200"], [], []]
+    ) == [["checkpoint-100", "checkpoint-200"]] * 2 + [[], []]
 
 
 def test_metrics_are_those_in_the_log_of_the_job(tab: Tab, baseten: FakeBaseten) -> None:

@@ -158,9 +158,9 @@ def _rows(loaded: Loaded) -> list[Row]:
 def completion(context: click.Context, shell: str) -> None:
     """Print the script that lets bash, zsh or fish complete commands, options and names from the server.
 
-    Job ids, project names, checkpoint names and remotes complete too: each tab press queries the chosen
-    remote for at most two seconds and falls back to its last answer. Answers are cached, without a key,
-    in a private file.
+    Names of jobs, projects, checkpoints and remotes complete too, and ids once they are begun: each tab
+    press queries the chosen remote for at most two seconds and falls back to its last answer. Answers are
+    cached, without a key, in a private file.
 
     Install the script as shown below; completion works in shells opened after that.
     """

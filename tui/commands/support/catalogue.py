@@ -259,7 +259,7 @@ class ServerWord(click.types.StringParamType):
         job_id = next((word for word in (*jobs, *ctx.args) if isinstance(word, str)), None)
         with suppress(Exception):  # at tab there is nobody to tell
             completions = fetch_completions(
-                self._kind, ctx.find_object(CommandSettings) or CommandSettings(), job_id
+                self._kind, ctx.find_object(CommandSettings) or CommandSettings(), job_id, incomplete
             )
             return [
                 CompletionItem(word, help=about or None)

@@ -11,6 +11,7 @@ import os
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,14 @@ from api_client.remotes.trussrc import read_sections, trussrc_path
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.metrics import curves_of
 from tui.analysis.series import latest
-from tui.commands.support.options import JOBS, METRICS, PROJECTS, REMOTES, CommandSettings
+from tui.commands.support.options import (
+    JOBS,
+    METRICS,
+    PROJECTS,
+    REMOTES,
+    CommandSettings,
+    job_named,
+)
 from tui.commands.support.remotes import LOCAL_REMOTE, remote_name, running_local_remote
 from tui.settings.remembered import State, change_state, read_state, state_path
 from tui.text.sanitize import clip, sanitize
@@ -44,8 +52,10 @@ Words = Sequence[Sequence[str]]
 """Pairs of a word and its description."""
 
 
-def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None) -> Words:
+def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None, typed: str) -> Words:
     """Return the words of one kind at the chosen remote; ``job_id`` selects whose checkpoints or metrics.
+
+    Jobs and projects are offered by name, those that share one by id; if a beginning was ``typed``, by both.
 
     Words that a shell would run, such as ``$(…)``, are left out.
 
@@ -53,14 +63,20 @@ def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None) 
     renew a login. Raises any error that occurs.
     """
     if kind == REMOTES:
-        names = dict.fromkeys(read_sections(trussrc_path(os.environ)), "of ~/.trussrc")
-        pairs: Words = list(({LOCAL_REMOTE: "an emulator on this machine"} | names).items())
+        remotes = dict.fromkeys(read_sections(trussrc_path(os.environ)), "of ~/.trussrc")
+        pairs: Words = list(({LOCAL_REMOTE: "an emulator on this machine"} | remotes).items())
     elif kind in (JOBS, PROJECTS) or job_id is not None:
         pairs = _remembered_or_asked(settings, kind, None if kind in (JOBS, PROJECTS) else job_id)
     else:
         pairs = []
-    if kind == PROJECTS:
-        pairs = [(name, about) if _HARMLESS.match(name) else (about, name) for about, name in pairs]
+    if kind in (JOBS, PROJECTS):
+        names = Counter(name for _, name in pairs)
+        by_name = {own_id: name for own_id, name in pairs if names[name] == 1 and _HARMLESS.match(name)}
+        # An id completes once it is begun; a list shows the names, which are what people know.
+        pairs = [
+            *((name, own_id) for own_id, name in by_name.items()),
+            *((own_id, name) for own_id, name in pairs if typed or own_id not in by_name),
+        ]
     return [(word, about) for word, about in pairs if _HARMLESS.match(word)]
 
 
@@ -114,7 +130,7 @@ async def _ask(client: TrainingClient, kind: str, job_id: str | None) -> Words:
             return [(job.id, _about(job.name)) for job in await client.jobs.search()]
         if kind == PROJECTS:
             return [(project.id, _about(project.name)) for project in await client.projects.list()]
-        job = await client.jobs.find(job_id or "")
+        job = await job_named(client, job_id or "")
         if kind == METRICS:
             return await _logged_metrics(client, job)
         return [
