@@ -48,8 +48,9 @@ def test_queries(texts, matches):
     [
         ("llama node:3", "unknown field 'node'", 1),
         ("age<soon", "'soon' isn't a duration", 0),
-        ("status:", "status: needs a value", 0),
+        ("status:", "status: needs a value; use pending, ", 0),
         ("foo<4 llama", "only age can be compared", 1),
+        ("is:", "is: needs a value; use bookmarked, alarmed, spot", 0),
         ('name:""', "name: needs a value", 0),
         *((f"{text} llama", "unknown status '", 1) for text in ("-status:runing", "status:running,nope")),
     ],

@@ -95,20 +95,20 @@ def _terms(match: re.Match[str], statuses: Collection[str] | None) -> list[Term]
     if field not in FIELDS:
         raise ValueError(f"unknown field {field!r}; use {', '.join(FIELDS)}")
     values = tuple(part for part in (_unquoted(part).lower() for part in _split(value)) if part)
+    choices = ", ".join(_CHOICES.get(field, ()))
     if not values:
-        raise ValueError(f"{field}{sign} needs a value")
+        raise ValueError(f"{field}{sign} needs a value" + (choices and f"; use {choices}"))
     if field == "age":
         wrong = next((part for part in values if _AGE.fullmatch(part) is None), None)
         if wrong is not None:
-            raise ValueError(f"{wrong!r} isn't a duration; use 30m, 12h or 2d")
+            raise ValueError(f"{wrong!r} isn't a duration; use {choices}")
         # "age:2d" and "age=2d" mean: at most that old.
         return [Term(field, "<=" if sign in ":=" else sign, values, negated)]
     trait = next((part for part in values if part not in TRAITS), None)
     if field == "is" and trait is not None:
-        raise ValueError(f"unknown is:{trait}; use {', '.join(TRAITS)}")
+        raise ValueError(f"unknown is:{trait}; use {choices}")
     if field == "status" and (unknown := _unknown_status(values, statuses)) is not None:
-        names = ", ".join((*map(short_status, JobStatus), *_STATUS_GROUPS))
-        raise ValueError(f"unknown status {unknown!r}; use {names}")
+        raise ValueError(f"unknown status {unknown!r}; use {choices}")
     return [Term(field, ":", values, negated)]
 
 
@@ -150,6 +150,11 @@ _STATUS_GROUPS: dict[str, Callable[[str], bool]] = {
     "waiting": lambda status: status in WAITING_STATUSES,
     "finished": lambda status: status not in RUNNABLE_STATUSES,
     "done": lambda status: status not in RUNNABLE_STATUSES,
+}
+_CHOICES = {
+    "is": TRAITS,
+    "status": (*map(short_status, JobStatus), *_STATUS_GROUPS),
+    "age": ("30m", "12h", "2d"),
 }
 
 
