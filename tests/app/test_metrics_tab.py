@@ -25,6 +25,7 @@ from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec
+from tui.widgets.charts.ticks import Window, XAxis
 from tui.widgets.gpu_matrix import GpuMatrix
 from tui.widgets.tones import SERIES
 
@@ -216,6 +217,10 @@ async def test_smoothing_logarithms_and_steps_change_the_picture_and_are_said() 
         times = charts["loss"].series[0].times
         assert times[-1] == 4119 and len(times) == 720
         assert "step 4,1" in text and "by step" in text
+        metrics = screen(app).metrics
+        metrics.view = replace(metrics.view, window=Window(1800.0, charts["util"].spec.end - 1800))
+        past = next(chart for chart in deck(app).current_data() if chart.id == "util")
+        assert past.spec.x_axis == "clock", "an axis of the past has no now"
 
 
 async def test_a_chart_for_each_line_has_one_scale_and_pages() -> None:
@@ -391,18 +396,21 @@ async def test_the_file_holds_the_samples_that_are_drawn(tmp_path: Path) -> None
     assert any(row["time"].endswith("Z") for row in rows)
 
 
-async def test_samples_by_step_are_exported_with_their_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("axis", ["step", "relative"])
+async def test_samples_are_exported_with_time_and_step_whichever_is_the_axis(
+    axis: XAxis, tmp_path: Path
+) -> None:
     app = metrics_tab("nan")
     async with opened(app, WIDE) as pilot:
         metrics = screen(app).metrics
-        metrics.view = replace(metrics.view, x_axis="step")
+        metrics.view = replace(metrics.view, x_axis=axis)
         await pressed(pilot, "E")
         app.screen.query_one("#file").value = str(tmp_path / "charts.csv")  # type: ignore[attr-defined]
         await pilot.press("enter")
         await until(pilot, (tmp_path / "charts.csv").exists)
     with (tmp_path / "charts.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["step"]]
-    assert rows and all(row["time"].endswith("Z") for row in rows)
+        rows = [row for row in csv.DictReader(file) if row["chart"] == "loss"]
+    assert rows and all(row["time"].endswith("Z") and row["step"].isdigit() for row in rows)
 
 
 async def test_many_nodes_and_their_chart_have_their_place_at_the_first_layout() -> None:

@@ -92,21 +92,23 @@ def json_text(tables: Sequence[ExportTable]) -> str:
 def table_of_series(
     name: str,
     charts: Iterable[tuple[str, str, str, Sequence[Series]]],
-    time_of: Callable[[float], float] | None = None,
+    time_of: Callable[[float], float],
+    step_at: Callable[[float], int | None],
 ) -> ExportTable:
     """Return charts as one long table: chart, series, time, step, value, unit.
 
     A chart is its title, its unit, its x axis ("step", or else in epoch seconds), and its lines. ``time_of``
-    returns the time of a step. The NaN of a metric is a gap and is left out; the NaN of a loss was printed by
-    the trainer, and stays.
+    returns the time of a step, ``step_at`` the step at a time: a sample has both, whichever is its axis. The
+    NaN of a metric is a gap and is left out; the NaN of a loss was printed by the trainer, and stays.
     """
-    return ExportTable(
-        name, ("chart", "series", "time", "step", "value", "unit"), tuple(_samples(charts, time_of))
-    )
+    rows = tuple(_samples(charts, time_of, step_at))
+    return ExportTable(name, ("chart", "series", "time", "step", "value", "unit"), rows)
 
 
 def _samples(
-    charts: Iterable[tuple[str, str, str, Sequence[Series]]], time_of: Callable[[float], float] | None
+    charts: Iterable[tuple[str, str, str, Sequence[Series]]],
+    time_of: Callable[[float], float],
+    step_at: Callable[[float], int | None],
 ) -> Iterator[tuple[Value, ...]]:
     for title, unit, axis, lines in charts:
         for line in lines:
@@ -114,7 +116,5 @@ def _samples(
                 # in platform metrics, NaN marks a gap
                 if math.isnan(value) and unit in {"fraction", "bytes", "cores"}:
                     continue
-                step = x if axis == "step" else None
-                time_s = x if step is None else time_of(step) if time_of is not None else None
-                time = None if time_s is None else iso_time(time_s)
-                yield (title, line.name, time, step, value, unit)
+                time_s, step = (time_of(x), int(x)) if axis == "step" else (x, step_at(x))
+                yield (title, line.name, iso_time(time_s), step, value, unit)

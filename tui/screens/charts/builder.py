@@ -139,7 +139,7 @@ def run_charts(run: RunSnapshot, view: ChartView) -> list[ChartData]:
         emphasis=frozenset(found.node for found in run.findings if found.node is not None),
         empty_text="no data" if run.metrics_at else "reading…",
     )
-    if view.x_axis == "relative" and view.window.end is not None:
+    if spec.x_axis == "relative" and view.window.end is not None:
         spec = replace(spec, x_axis="clock")  # a chart of the past has no "now"
     curves = [] if run.progress is None else _progress_charts(run, run.progress, spec, view)
     metrics = [chart for chart in curves if chart.id.startswith(METRIC)]
@@ -172,8 +172,8 @@ def time_range(run: RunSnapshot, view: ChartView) -> tuple[float, float]:
     return start, end
 
 
-def step_clock(run: RunSnapshot) -> StepTimeMap:
-    return StepTimeMap(run.progress.step_series if run.progress is not None else EMPTY)
+def step_clock(run: RunSnapshot | None) -> StepTimeMap:
+    return StepTimeMap(run.progress.step_series if run is not None and run.progress is not None else EMPTY)
 
 
 def _progress_charts(

@@ -114,12 +114,13 @@ class StepTimeMap:
         self._times = steps.times
         self._steps = tuple(accumulate(steps.values, max))
 
-    def __bool__(self) -> bool:
-        return len(self._times) > 0
-
     def step(self, time_s: float) -> float:
         """Return the step at a time, interpolated linearly and clamped to the first and last step."""
         return _between(self._times, self._steps, time_s)
+
+    def reached(self, time_s: float) -> int | None:
+        """Return the last whole step before a time; None before the first."""
+        return int(self.step(time_s)) if self._times and time_s >= self._times[0] else None
 
     def time(self, step: float) -> float:
         """Return the time at which a step was reached, interpolated and clamped likewise."""

@@ -336,9 +336,7 @@ class MetricsPane(ChartControls, Horizontal):
 
     def place_on(self, chart: LineChart, x: float) -> float:
         """Return the time at `x` of a chart's axis, converting from steps if needed."""
-        if self.snapshot is not None and chart.spec.x_axis == "step":
-            return step_clock(self.snapshot).time(x)
-        return x
+        return step_clock(self.snapshot).time(x) if chart.spec.x_axis == "step" else x
 
     # Charts and series
 

@@ -441,8 +441,8 @@ class JobScreen(AppScreen):
     def action_export(self) -> None:
         charts = self.metrics.shown_samples()
         shown = [(one.spec.title, one.unit, one.spec.x_axis, one.series) for one in charts]
-        clock = step_clock(self.snapshot) if self.snapshot is not None else None
-        table = table_of_series("metrics", shown, clock.time if clock else None)
+        clock = step_clock(self.snapshot)
+        table = table_of_series("metrics", shown, clock.time, clock.reached)
         names = (self.job.name or self.job.id, *(one.id.replace("/", "-") for one in charts[:1]))
         self.post_message(messages.ExportRequested("the charts shown", [table], names))
 
