@@ -519,13 +519,13 @@ async def test_saving_what_is_shown_or_everything_never_over_another_file(
     monkeypatch.chdir(tmp_path)
     async with reading() as reader:
         await reader.press("ampersand", *"worker 3", "enter", "W")
-        assert "llama-70b-sft-v3.log" in reader.screen and "shown lines only" in reader.screen
+        assert "llama-70b-sft-v3.log" in reader.screen and "whole log off" in reader.screen
         await reader.press("enter")
         await until(reader.pilot, lambda: "Saved 13 lines" in reader.notices)  # the gap is told too
         await reader.press("W", "enter")
         await until(reader.pilot, lambda: "press enter again to replace it" in reader.screen)
         await reader.press("ctrl+u", *"all.ndjson", "ctrl+l")
-        assert "whole log" in reader.screen
+        assert "whole log on" in reader.screen
         await reader.press("enter")
         await until(reader.pilot, (tmp_path / "all.ndjson").exists)
         await reader.press("W", "ctrl+u", *"~nobody-of-that-name/x.log", "enter")

@@ -268,10 +268,11 @@ async def test_refused_answer_does_not_move_the_question() -> None:
         assert any("✗ 1 is not a LoRA rank" in line for line in refused[12:17])
 
 
-async def test_up_moves_from_the_field_to_the_options_above() -> None:
+@pytest.mark.parametrize("arrow", ["up", "down"])
+async def test_arrow_moves_from_the_field_to_the_options_above(arrow: str) -> None:
     app = deploy_view(to(form_of(lora("checkpoint-1")), "lora_rank"))
     async with opened(app, (120, 36)) as pilot:
-        await pressed(pilot, "up", "down", "enter")
+        await pressed(pilot, arrow, "down", "enter")
         assert app.screen.query_one("#text", Input).value == "32"
         assert isinstance(app.focused, Input)
 

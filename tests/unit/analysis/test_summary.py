@@ -302,7 +302,7 @@ def test_duration_of_a_finding_is_said_once() -> None:
 def test_checkpoint_without_a_name_is_written_as_text() -> None:
     saved = {"age_s": 60.0, "where": "stored"}
     summary = summary_of(run_of()) | {"newest_checkpoint": saved, "best_checkpoint": saved}
-    assert "none stored; newest 1m ago, stored; which is the best" in as_text(summary)
+    assert "none stored; newest and best 1m ago, stored\n" in as_text(summary)
 
 
 @pytest.mark.parametrize("name", ["n" * 200, "node\n-2", "nœud", "-x"])

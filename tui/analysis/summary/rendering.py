@@ -179,12 +179,11 @@ def _checkpoint_text(summary: Document) -> str:
     if stored is None and newest is None:
         return ""
     parts = [count(stored) if stored else "none stored"]
+    both = newest is not None and best is not None and best.get("name") == newest.get("name")
     if newest is not None:
-        parts.append(f"newest {_saved_text(newest)}")
-    if best is not None and (newest is None or best.get("name") != newest.get("name")):
+        parts.append(f"{'newest and best' if both else 'newest'} {_saved_text(newest)}")
+    if best is not None and not both:
         parts.append(f"best {_saved_text(best)}")
-    elif best is not None:
-        parts.append("which is the best")
     return "; ".join(parts)
 
 

@@ -92,7 +92,7 @@ class CheckboxList(ChoiceList):
 class QuestionPane(Vertical):
     """Asks one question and posts ``Answered`` when the user is done; it does not validate the answer."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("up", "options", "options", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("up,down", "options", "options", show=False)]
 
     @dataclass
     class Answered(Message):

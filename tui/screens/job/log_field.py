@@ -63,7 +63,7 @@ SWITCHES = {
     ),
     "case": Switch("^t", "case ", ("find", "filter"), {None: "smart", True: "Aa", False: "aa"}),
     "invert": Switch("^n", "invert ", ("filter",), ON_OFF),
-    "everything": Switch("^l", "", ("save",), {False: "shown lines only", True: "whole log"}),
+    "everything": Switch("^l", "whole log ", ("save",), ON_OFF),
 }
 
 
@@ -241,8 +241,7 @@ class LogField(Vertical):
 
 
 def _switch(switch: Switch, value: object) -> list[Span]:
-    is_usual = value == next(iter(switch.words))
-    tone = "plain" if is_usual and switch.label else "accent"
+    tone = "plain" if value == next(iter(switch.words)) else "accent"
     return [(f"{switch.key} ", "key"), (switch.label, "muted"), (switch.words[value], tone)]
 
 
