@@ -60,6 +60,18 @@ def test_lines_ascend_from_the_mark_of_the_demo_never_of_the_future(still_world:
     assert found[-1] <= still_world.now_ns
 
 
+@pytest.mark.parametrize("name", ["llama-70b-sft-v1", "qwen3-grpo-6"])
+def test_gpu_that_is_out_of_memory_has_what_its_machine_has(still_world: World, name: str) -> None:
+    limit_mib = still_world.named(name).instance_type.gpu_memory_limit_mib
+    (text,) = (
+        line["message"]
+        for line in still_world.lines(name, direction="desc", limit=20)
+        if "total capacity of" in line["message"]
+    )
+    capacity_gib = float(text.partition("total capacity of ")[2].split()[0])
+    assert limit_mib is not None and 0.95 < capacity_gib * 1024 / limit_mib < 1
+
+
 @FAST
 @given(st.sampled_from(TOLD), st.lists(st.integers(0, SPAN_NS), max_size=8), st.data())
 @pytest.mark.proves("README.md", "The emulator")
