@@ -218,7 +218,7 @@ def _money(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
 
 _OF_NODES: Mapping[str, tuple[str, Callable[[NodeSnapshot], Series]]] = {
     "GPU use": ("%", lambda node: node.mean_utilization),
-    "CPU": ("cores", lambda node: node.cpu),
+    "cores": ("cores", lambda node: node.cpu),
     "GPU memory": ("B", lambda node: node.mean_memory),
     "memory": ("B", lambda node: node.cpu_memory),
     "disk": ("%", lambda node: node.disk_utilization),

@@ -354,7 +354,7 @@ def _node_columns(gpu_memory_mib: int | None) -> tuple[Column[NodeSnapshot], ...
         text_column("GPU", lambda node: percent(node.mean_utilization_now), right=True),
         text_column("EACH %", each, "muted", shrinks=True),
         Column("GPU MEM", "GPU MEM", gpu_memory, align="right"),
-        text_column("CPU", lambda node: cores(node.cpu_now), right=True),
+        text_column("CORES", lambda node: cores(node.cpu_now), right=True),
         text_column("MEMORY", lambda node: bytes_iec(node.cpu_memory_now), right=True),
         text_column("DISK", lambda node: bytes_iec(node.disk_usage_now), right=True),
         Column("FULL", "FULL", full, align="right"),

@@ -146,7 +146,7 @@ CHECK = Check(
         wastes_all=True,
         saves_no_more=True,
         lines="quiet",
-        figures=("GPU use", "CPU"),
+        figures=("GPU use", "cores"),
     ),
     "Idle GPUs",
     "warning",
@@ -216,7 +216,7 @@ def underused(run: Watched, limits: UnderusedLimits) -> Findings:
 
 
 UNDERUSED = Check(
-    FindingKind("gpu-underused", 170, "GPUs underused", figures=("GPU use", "CPU")),
+    FindingKind("gpu-underused", 170, "GPUs underused", figures=("GPU use", "cores")),
     "Underused GPUs",
     "info",
     UnderusedLimits,

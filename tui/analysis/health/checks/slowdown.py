@@ -110,7 +110,7 @@ def _is_other_work(run: Watched, speeds: Series, near_s: float, before: Time, af
 
 
 CHECK = Check(
-    FindingKind("slowdown", 130, "slower{since}", figures=("speed", "GPU use", "CPU")),
+    FindingKind("slowdown", 130, "slower{since}", figures=("speed", "GPU use", "cores")),
     "Slowdown",
     "warning",
     Limits,

@@ -200,7 +200,7 @@ CHECK = Check(
         50,
         "{node} slow",
         note="▲ slow",
-        figures=("GPU use", "CPU", "GPU memory", "memory", "disk"),
+        figures=("GPU use", "cores", "GPU memory", "memory", "disk"),
     ),
     "Slow node",
     "warning",
