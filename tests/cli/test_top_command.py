@@ -45,7 +45,9 @@ def test_top_prints_jobs_by_need_once_all_have_been_checked(cli: RunCli, fleet: 
         "◌ queued",
         "ended 1",
         "✓ over",
+        "1 ended",
     ]
+    assert lines[-1] == "1 ended more than a day ago"
     broken = next(line for line in lines if "broken" in line)
     assert "loss is NaN" in broken and "%" in broken
 

@@ -141,7 +141,9 @@ class JobChanges:
         if line:
             self._app.post_message(messages.CopyRequested(line, "command"))
         else:
-            self._app.notify("No command reaches this server.", severity="warning")
+            self._app.notify(
+                "No command reaches this server: it ends with the dashboard.", severity="warning"
+            )
 
     def bookmark(self, message: messages.BookmarkRequested) -> None:
         name = name_of(message.job)

@@ -49,8 +49,8 @@ _WORDS: dict[Verb, _Words] = {
     ),
     Verb.RECREATE: _Words(
         "Run {} again?",
-        "Starts a new job with the same code, configuration and hardware.",
-        "Starts new jobs with the same code, configuration and hardware.",
+        "Starts a new job with the same code, configuration and hardware, not from a checkpoint of this one.",
+        "Starts new jobs with the same code, configuration and hardware, not from checkpoints of these.",
         "Run again",
         "started again as {}",
         "Not run again",
