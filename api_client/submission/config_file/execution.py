@@ -45,9 +45,9 @@ def execute(path: str) -> ModuleType:
     path = str(file)
     try:
         mode = file.stat().st_mode
-        # Reading a pipe would wait for a writer; for a folder, the error of reading it is the better message.
-        if not stat.S_ISDIR(mode) and (file.suffix != ".py" or not stat.S_ISREG(mode)):
-            raise ConfigFailure("not a Python file; a config's name ends in .py")
+        # Reading a pipe would wait for a writer.
+        if file.suffix != ".py" or not stat.S_ISREG(mode):
+            raise ConfigFailure("not a Python file; a config is a file such as config.py")
         content = file.read_bytes()
     except OSError as error:
         raise ConfigFailure(f"it can't be read: {error.strerror}") from None

@@ -100,7 +100,7 @@ def test_an_error_in_a_file_beside_the_config_is_told_with_both_places(tmp_path:
 
 def test_what_is_no_config_file_is_refused(tmp_path: Path) -> None:
     assert "No such file" in failure(tmp_path / "none.py").problem
-    assert "Is a directory" in failure(tmp_path).problem
+    assert "a config is a file such as config.py" in failure(tmp_path).problem
     assert ".py" in failure(write_config(tmp_path, "", name="config.txt")).problem
 
 
