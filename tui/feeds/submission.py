@@ -31,6 +31,7 @@ from tui.settings.remembered import State, change_state, read_state, state_path
 from tui.system.saved_files import own_path
 from tui.system.starters import STARTER_PROJECTS, TEMPLATES, StarterProject
 from tui.text.failures import creation_doubt
+from tui.text.units import bytes_iec
 
 SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
 FILE_NAME = "recent-configs.json"
@@ -125,6 +126,8 @@ Stage = Literal["choosing", "loading", "reviewing", "submitting", "submitted"]
 
 
 def _shown_source(config: Path) -> str:
+    if (size_bytes := config.stat().st_size) > 100_000:  # reading a megabyte takes five seconds
+        return f"# {bytes_iec(size_bytes)}: too large to be shown without values of variables"
     text = config.read_text(encoding="utf-8", errors="replace")
     shown, _hidden = redaction({config.name: text}, lambda _value: "…")
     lines = (shown(config.name) or "").splitlines(keepends=True)

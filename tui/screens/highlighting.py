@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
 from rich.style import Style
 from rich.syntax import ANSISyntaxTheme, Syntax
@@ -23,14 +24,27 @@ TOKEN_TONES: dict[tuple[str, ...], str] = {
     ("Generic", "Subheading"): "strong",
     ("Punctuation",): "muted",
 }
-_PLAIN = frozenset({"", "text", "default"})
+LEXERS = {
+    ".cfg": "ini",
+    ".ini": "ini",
+    ".jinja": "jinja",
+    ".json": "json",
+    ".jsonl": "json",
+    ".md": "markdown",
+    ".py": "python",
+    ".sh": "bash",
+    ".toml": "toml",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+}
+"""By the end of a file's name. Having pygments find them among its 500 takes longer than a key may."""
 
 
 def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
     """Split a text into sanitized lines, highlighted according to the file's name."""
     safe = "\n".join(map(sanitize_beginning, text[:SHOWN_CHARACTERS].splitlines()))
-    lexer = Syntax.guess_lexer(name, safe[:1000]) if len(safe) <= HIGHLIGHTED_CHARACTERS else ""
-    if lexer in _PLAIN:
+    lexer = LEXERS.get(PurePosixPath(name).suffix.lower())
+    if lexer is None or len(safe) > HIGHLIGHTED_CHARACTERS:
         return list(safe.split("\n"))
     theme = ANSISyntaxTheme({token: tones[tone] for token, tone in TOKEN_TONES.items()})
     colored = Syntax(safe, lexer, theme=theme).highlight(safe)
