@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rich.style import Style
 from textual.app import App
@@ -95,11 +96,17 @@ class Recolored:
 
 
 def tone_styles(app: App[object]) -> Mapping[str, Style]:
-    variables = app.theme_variables
-    styles: dict[str, Style] = {}
-    for tone, variable in _VARIABLE_OF_TONE.items():
-        styles[tone] = Style(color=_rich_color(variables.get(variable)), bold=True if tone in _BOLD else None)
-    if app.native_ansi_color:
+    values = tuple(map(app.theme_variables.get, _VARIABLE_OF_TONE.values()))
+    return _styles(values, is_ansi=app.native_ansi_color)
+
+
+@lru_cache(maxsize=2)
+def _styles(values: tuple[str | None, ...], *, is_ansi: bool) -> Mapping[str, Style]:
+    styles = {
+        tone: Style(color=_rich_color(value), bold=True if tone in _BOLD else None)
+        for tone, value in zip(_VARIABLE_OF_TONE, values, strict=True)
+    }
+    if is_ansi:
         # The terminal palette has no spare gray: use dim text for muted tones.
         styles |= dict.fromkeys(("muted", "faint", "curve", "title", "waiting"), Style(dim=True))
         styles["plain"] = Style()
