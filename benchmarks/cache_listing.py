@@ -61,8 +61,8 @@ def main() -> None:
                 against=against,
                 unit="CPU s",
                 at_most=0.35,
-                cause="profiled: a third is the local time and size "
-                "of each file, a quarter imports, the rest totals of directories and JSON",
+                cause="profiled: a third is the local time and size of each file, a quarter imports, the rest"
+                " totals of directories and JSON",
             )
             report.compare(
                 f"{files:,} files, memory", ours.mib, official.mib, against=against, unit="MiB", at_most=0.5
