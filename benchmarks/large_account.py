@@ -114,7 +114,7 @@ def home(report: Report, environ: dict[str, str]) -> None:
             unit="% of a core",
             at_most=1,
             cause="measured by task: a third is arranging, counting and showing 10,000 rows, a quarter is"
-            " polling the list and two dozen running jobs, an eighth is painting, the rest threads and timers",
+            " polling the list and two dozen running jobs, an eighth is painting, the rest timers, threads",
         )
         report.figure("Home, resident memory", terminal.resident_mib, unit="MiB", at_most=200)
 

@@ -42,9 +42,9 @@ class Bill:
 
     def of(self, job: TrainingJob) -> Billed | None:
         """Return what was billed for a job; None if nothing is known or it may be older than the bill."""
-        billed = self.jobs.get(job.id)
-        is_covered = billed is not None and job.created_at is not None and job.created_at >= self.since
-        return billed if is_covered else None
+        if job.created_at is None or job.created_at < self.since:
+            return None
+        return self.jobs.get(job.id)
 
 
 def is_all_billed(job: TrainingJob, now: datetime) -> bool:

@@ -226,9 +226,8 @@ def charge(job: TrainingJob, now: datetime, idle_s: float | None = None) -> Char
     if job.created_at is None or not _may_have_run(job):
         return None
     end = job.updated_at if job.is_finished and job.updated_at is not None else now
-    seconds = max(0.0, (end - job.created_at).total_seconds() - (idle_s or 0.0))
+    seconds = max(0.0, (end - job.created_at).total_seconds() - (idle_s or 0.0)) * (job.node_count or 1)
     kind = job.instance_type
-    seconds *= job.node_count or 1
     return Charge((kind.id, kind.name), seconds, is_all_billed(job, now))
 
 

@@ -25,11 +25,11 @@ from api_client.words import command_line
 from tui.commands.support.options import CommandSettings
 from tui.commands.support.output import Output
 from tui.settings import config_path
+from tui.settings.runs import DEFAULT, RunSettings
 
 if TYPE_CHECKING:
     from api_client.emulator.data_folder import EmulatorAddress
     from tui.settings.model import Configuration, Loaded
-    from tui.settings.runs import RunSettings
 
 
 DEMO_WORLD, EMPTY_WORLD = "demo", "empty"
@@ -154,8 +154,6 @@ def configuration_if_any() -> Configuration | None:
 
 def run_settings() -> RunSettings:
     """Return the settings for runs, or the defaults if none are set."""
-    from tui.settings.runs import DEFAULT  # the thresholds of health checks, which few commands make
-
     own = configuration_if_any()
     return own.runs if own is not None else DEFAULT
 

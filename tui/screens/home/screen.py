@@ -263,8 +263,10 @@ class HomeScreen(AppScreen):
                 jobs = [replace(row, stopping=self.stopping.get(row.id, "")) for row in jobs]
             kept = filtered(jobs, project_id=project_id, query=self._query)
             by_need = self.sort == FIRST_SORT
-            is_sorted = by_need and not self.snoozed  # the snapshot is
-            rows = tuple(kept if is_sorted else sorted_rows(self._columns, kept, self.sort))
+            # The snapshot is in this order.
+            rows = tuple(
+                kept if by_need and not self.snoozed else sorted_rows(self._columns, kept, self.sort)
+            )
             if self.marked:
                 marked = frozenset(self.marked)
                 rows = tuple(replace(row, marked=True) if row.id in marked else row for row in rows)
@@ -463,9 +465,10 @@ class HomeScreen(AppScreen):
 
     def _marked_jobs(self) -> list[TrainingJob]:
         """Return the marked jobs that still exist, in the order in which they were marked."""
-        rows = self.snapshot.jobs if self.marked and self.snapshot is not None else ()
-        known = {row.id: row.job for row in rows}
-        return [known[job_id] for job_id in self.marked if job_id in known]
+        if not self.marked or self.snapshot is None:
+            return []
+        jobs = {row.id: row.job for row in self.snapshot.jobs}
+        return [jobs[job_id] for job_id in self.marked if job_id in jobs]
 
     def unmark(self, job_ids: Iterable[str]) -> None:
         unmarked = set(job_ids)
