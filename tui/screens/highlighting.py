@@ -13,7 +13,6 @@ from tui.widgets.text_panel import Line
 
 HIGHLIGHTED_CHARACTERS = 128 * 1024
 """Show longer texts without syntax highlighting, which would take too long."""
-SHOWN_CHARACTERS = 1024 * 1024
 TOKEN_TONES: dict[tuple[str, ...], str] = {
     ("Comment",): "muted",
     ("Name", "Tag"): "key",  # JSON and YAML keys
@@ -42,7 +41,7 @@ LEXERS = {
 
 def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
     """Split a text into sanitized lines, highlighted according to the file's name."""
-    safe = "\n".join(map(sanitize_beginning, text[:SHOWN_CHARACTERS].splitlines()))
+    safe = "\n".join(map(sanitize_beginning, text[: 1024 * 1024].splitlines()))
     lexer = LEXERS.get(PurePosixPath(name).suffix.lower())
     if lexer is None or len(safe) > HIGHLIGHTED_CHARACTERS:
         return list(safe.split("\n"))

@@ -96,8 +96,9 @@ class Recolored:
 
 
 def tone_styles(app: App[object]) -> Mapping[str, Style]:
-    values = tuple(map(app.theme_variables.get, _VARIABLE_OF_TONE.values()))
-    return _styles(values, is_ansi=app.native_ansi_color)
+    return _styles(
+        tuple(map(app.theme_variables.get, _VARIABLE_OF_TONE.values())), is_ansi=app.native_ansi_color
+    )
 
 
 @lru_cache(maxsize=2)

@@ -465,9 +465,8 @@ class HomeScreen(AppScreen):
 
     def _marked_jobs(self) -> list[TrainingJob]:
         """Return the marked jobs that still exist, in the order in which they were marked."""
-        if not self.marked or self.snapshot is None:
-            return []
-        jobs = {row.id: row.job for row in self.snapshot.jobs}
+        rows = self.snapshot.jobs if self.marked and self.snapshot is not None else ()
+        jobs = {row.id: row.job for row in rows}
         return [jobs[job_id] for job_id in self.marked if job_id in jobs]
 
     def unmark(self, job_ids: Iterable[str]) -> None:
