@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 from rich.style import Style
 from textual import events
+from textual._compositor import Compositor
 from textual.widgets import Input
 
 from api_client.deployment import DeployAnswers
@@ -221,6 +222,21 @@ async def test_action_waits_until_the_next_question_is_mounted(monkeypatch: pyte
         await go_back_to_secrets(app.screen)
         assert await app.run_action("screen.next")
         await until(pilot, lambda: step_of(app.screen) == REVIEW)
+
+
+async def test_review_takes_keys_after_a_failed_deployment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textual sends no event for a widget that is shown again if anything has scrolled meanwhile."""
+    reflow = Compositor.reflow
+    app = deploy_view(to(form_of(lora("checkpoint-1")), REVIEW))
+    async with opened(app, SIZE) as pilot:
+        screen = app.screen
+        assert isinstance(screen, DeployScreen)
+        screen._feed._change(stage="working")
+        await settle(pilot)
+        monkeypatch.setattr(Compositor, "reflow", lambda *given: reflow(*given)._replace(shown=set()))
+        screen._feed._change(stage="asking", error="no")
+        await settle(pilot)
+        assert screen.query_one(QuestionPane).has_focus_within
 
 
 async def test_escape_in_a_question_opened_from_the_review_returns_there() -> None:

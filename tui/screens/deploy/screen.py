@@ -102,6 +102,7 @@ class DeployScreen(Recolored, AppScreen):
         stage, form = snapshot.stage, snapshot.form
         if stage == "following" and not self.has_class("-following"):
             self.call_after_refresh(self.query_one("#deployment-log").focus)
+        is_shown_again = stage == "asking" and not self.has_class("-asking")
         stages = ("loading", "asking", "working", "tried", "following")
         self.update_classes({f"-{name}": name == stage for name in stages})
         waiting = WAITING.get(stage, "")
@@ -114,6 +115,9 @@ class DeployScreen(Recolored, AppScreen):
         if stage == "asking":
             self._show_question(form)
             self._show_problem(form)
+        if is_shown_again and self._pane is not None:
+            # Textual sends no event for what is shown again if anything has scrolled meanwhile.
+            self.call_after_refresh(self._pane.on_show)
         self.query_one(DeploymentPane).show(snapshot)
 
     def watch_config_form(self) -> None:
