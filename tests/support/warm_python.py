@@ -1,9 +1,10 @@
 """Python programs as copies of one process that has imported the product: they start in 20 ms, not in 500.
 
 A copy has its own session, streams, folder and environment, and it ends as a process does: by a signal, with
-its exit handlers, after its threads. It cannot show what comes before the first line of a program: what is
-imported when, options of the interpreter, ``PYTHON*`` variables, the locale, closed streams, and what /proc
-tells of the start. Tests of those start an interpreter, and ``test_real_starts`` does so for each command.
+its exit handlers, after its threads (``test_warm_python`` compares both). It cannot show what comes before
+the first line of a program: what is imported when, options of the interpreter, ``PYTHON*`` variables, the
+locale, closed streams, and what /proc tells of the start. Tests of those start an interpreter, and
+``test_real_starts`` does so for each command.
 """
 
 from __future__ import annotations
@@ -148,11 +149,15 @@ def _start(connection: int, *streams: int) -> None:
     os.environ.update(task["environ"])
     time.tzset()
     encoding, _, errors = os.environ.get("PYTHONIOENCODING", "").partition(":")
+    errors = errors or ("strict" if encoding else sys.stdin.errors)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         binary = open(number, "wb" if number else "rb", closefd=False)  # noqa: SIM115
-        errors = "backslashreplace" if name == "stderr" else errors or getattr(sys, name).errors
-        line_buffering = name == "stderr" or binary.isatty()
-        stream = io.TextIOWrapper(binary, encoding or "utf-8", errors, line_buffering=line_buffering)
+        stream = io.TextIOWrapper(
+            binary,
+            encoding or "utf-8",
+            "backslashreplace" if name == "stderr" else errors,
+            line_buffering=name == "stderr" or binary.isatty(),
+        )
         binary.raw.name = f"<{name}>"
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
