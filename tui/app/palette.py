@@ -72,7 +72,8 @@ class PaletteProvider(Provider):
         for item in islice(jobs, 5):  # so few that the actions stay on the same screen
             title = f"{item.kind} {item.name}"[:LONGEST_WRAPPED]
             # Actions have a score of 0.
-            yield Hit(1.0, _row(Content(title), item.about), item.choose, text=title)
+            shown = Content(title).stylize("dim", 0, len(item.kind))
+            yield Hit(1.0, _row(shown, item.about), item.choose, text=title)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
