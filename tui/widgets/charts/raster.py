@@ -91,7 +91,7 @@ class Canvas:
             both = [bits[dot] for dot in (2 * column, 2 * column + 1) if dot in bits]
             if both:
                 ends = sum((line & -line).bit_length() + line.bit_length() for line in both)
-                levels[column] = ends // (2 * len(both))
+                levels[column] = ends // (2 * len(both)) - 1
         covered = sorted(filter(None, levels)) or [0]
         rectangle = covered[len(covered) * 9 // 10] * len(covered)
         heights = [dots.bit_length() - (dots & -dots).bit_length() for dots in band.values()]
