@@ -209,6 +209,10 @@ class AppScreen(OpenedWhole, Screen[None]):
         """Hide staleness of data that only other screens show."""
         return connection.seen_by(self.SHOWN_RESOURCES, self.shown_job_id)
 
+    def unhint(self, **of_no_use: bool) -> None:
+        """Have the footer not offer the actions that are of no use now."""
+        self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
+
     def watch_unhinted(self) -> None:
         self.refresh_bindings()
 

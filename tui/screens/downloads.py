@@ -169,12 +169,11 @@ class DownloadsScreen(AppScreen):
     @on(RowTable.Highlighted, "#transfers")
     def _show_chosen(self) -> None:
         item = self._table.cursor_row
-        of_no_use = {
-            "cancel_download": item is None or not item.is_running_or_queued,
-            "retry_download": item is None or item.state not in RESUMABLE,
-            "copy_folder": item is None,
-        }
-        self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
+        self.unhint(
+            cancel_download=item is None or not item.is_running_or_queued,
+            retry_download=item is None or item.state not in RESUMABLE,
+            copy_folder=item is None,
+        )
         if item is None:
             return
         self.query_one("#files", RowTable).set_rows(item.files)

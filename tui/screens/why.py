@@ -109,14 +109,13 @@ class WhyScreen(AppScreen):
             chart.display = index < len(figures)
             if index < len(figures):
                 chart.show(figures[index].series, _spec(figures[index], view.explanation, self._begin))
-        of_no_use = {
-            "next_problem": len(view.problems) < 2,
-            "show_log": self._begin is None,
-            "stop_job": self.job.is_finished,
-            "resume": bool(resume_obstacle(self._run())),
-            "copy_markdown": view.explanation is None,
-        }
-        self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
+        self.unhint(
+            next_problem=len(view.problems) < 2,
+            show_log=self._begin is None,
+            stop_job=self.job.is_finished,
+            resume=bool(resume_obstacle(self._run())),
+            copy_markdown=view.explanation is None,
+        )
         for action in TO_DO:
             self.query_one(f"#{action}").display = action not in self.unhinted
 

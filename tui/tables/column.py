@@ -17,7 +17,7 @@ Span = tuple[str, str]
 """Text with the name of its tone."""
 
 FILL: Span = ("", "fill")
-"""Puts what comes after it at the right edge of its cell, where nothing before cuts it."""
+"""Puts what comes after it at the right edge of its cell."""
 
 Heading = tuple[int, Sequence[Span]]
 """A line above a group of rows: the index of its first row, and a text."""
@@ -89,15 +89,12 @@ class Column(Generic[Row]):
 
 
 def filled(spans: Sequence[Span], cells: int) -> Sequence[Span]:
-    """Return the sanitized texts of a cell with what comes after ``FILL`` at its right edge."""
+    """Return the sanitized texts, those after ``FILL`` at the right edge; the first is cut if needed."""
     if FILL not in spans:
         return spans
-    before, after = spans[: spans.index(FILL)], spans[spans.index(FILL) + 1 :]
-    room, fitting = max(0, cells - sum(cell_width(text) for text, _tone in after)), list[Span]()
-    for text, tone in before:
-        fitting.append((clip(text, room), tone))
-        room -= cell_width(fitting[-1][0])
-    return [*fitting, (" " * room, "plain"), *after]
+    room = cells - sum(cell_width(text) for text, _tone in spans)
+    (text, tone), *rest = [(" " * room, "plain") if span == FILL else span for span in spans]
+    return [(clip(text, cell_width(text) + min(room, 0)), tone), *rest]
 
 
 def text_cell(read: Callable[[Row], str], tone: str = "plain") -> Callable[[Row], Sequence[Span]]:

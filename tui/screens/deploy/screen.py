@@ -44,7 +44,6 @@ from tui.screens.highlighting import text_lines
 from tui.screens.messages import CopyRequested
 from tui.text.sanitize import sanitize, sanitize_beginning
 from tui.widgets.background import run_in_background
-from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import TextPanel, WrappedText
 from tui.widgets.tones import Recolored, tone_styles
 
@@ -128,16 +127,12 @@ class DeployScreen(Recolored, AppScreen):
 
     def _show_header(self, snapshot: DeploySnapshot) -> None:
         form = snapshot.form
-        spans = [[("‹ ", "muted"), ("Deploy checkpoints", "key")]]
+        subject, facts = sanitize(form.model_name), list[list[tuple[str, str]]]()
         if snapshot.stage == "asking":
             number, total = form.place
-            if form.job is not None:
-                spans[0].append((f" of {sanitize(form.job.name or form.job.id)}", "strong"))
-            spans.append([("review" if number == total else f"step {number} of {total}", "plain")])
-        elif form.model_name:
-            spans.append([(sanitize(form.model_name), "plain")])
-        spans.append([(f"on {self._remote_name}", "muted")])
-        self.query_one("#header", StatusLine).set_facts(spans)
+            subject = f"of {sanitize(form.job.name or form.job.id)}" if form.job is not None else ""
+            facts = [[("review" if number == total else f"step {number} of {total}", "plain")]]
+        self.set_header("Deploy checkpoints", subject, [*facts, [(f"on {self._remote_name}", "muted")]])
 
     def _show_question(self, form: DeployForm) -> None:
         question = form.question
@@ -147,8 +142,7 @@ class DeployScreen(Recolored, AppScreen):
         remark.display = bool(question.remark) and question.kind != "pairs"  # there, it is the field's hint
         remark.update(question.remark)
         self.set_class(question.id == REVIEW, "-review")
-        of_no_use = {"next": question.kind != "pairs", "previous": not form.can_go_back}  # enter is next
-        self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
+        self.unhint(next=question.kind != "pairs", previous=not form.can_go_back)  # enter is next
         self.labels = {"back": "review"} if self._was_reviewed else {}
         if self._pane is None or not self._pane.revise(question):
             # No worker waits for this: canceling it would cancel the tasks of the removed widgets, and with

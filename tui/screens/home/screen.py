@@ -300,13 +300,12 @@ class HomeScreen(AppScreen):
     def _show_hints(self) -> None:
         jobs = self._selected_jobs()
         ended = [job for job in jobs if job.is_finished]
-        of_no_use = {
-            "open_job": not jobs,
-            "next_alarmed": self._attention_index < 0,
-            "stop_job": len(ended) == len(jobs),
-            "recreate_job": not jobs or len(ended) < len(jobs),
-        }
-        self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
+        self.unhint(
+            open_job=not jobs,
+            next_alarmed=self._attention_index < 0,
+            stop_job=len(ended) == len(jobs),
+            recreate_job=not jobs or len(ended) < len(jobs),
+        )
         self._show_preview()
 
     def _show_preview(self) -> None:

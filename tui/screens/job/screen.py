@@ -334,21 +334,20 @@ class JobScreen(AppScreen):
     def _show_hints(self) -> None:
         log, is_over = self.log_pane, self.is_over
         has_checkpoints = self.snapshot is not None and bool(self.snapshot.checkpoints)
-        of_no_use = {
-            "why": not self._is_explainable,
-            "show_logs": self.tab == "logs",
-            "deploy": not has_checkpoints,
-            "open_checkpoint": not has_checkpoints,
-            "download_checkpoint": not has_checkpoints,
-            "compare_checkpoints": not has_checkpoints,
-            "stop_job": is_over,
-            "recreate_job": not is_over,
-            "resume": not is_over or not has_checkpoints,
-            "toggle_follow": is_over,
-            "next_match": not log.searching,
-            "next_node": len(log.nodes) < 2 or self.tab in ("checkpoints", "details"),
-        }
-        self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
+        self.unhint(
+            why=not self._is_explainable,
+            show_logs=self.tab == "logs",
+            deploy=not has_checkpoints,
+            open_checkpoint=not has_checkpoints,
+            download_checkpoint=not has_checkpoints,
+            compare_checkpoints=not has_checkpoints,
+            stop_job=is_over,
+            recreate_job=not is_over,
+            resume=not is_over or not has_checkpoints,
+            toggle_follow=is_over,
+            next_match=not log.searching,
+            next_node=len(log.nodes) < 2 or self.tab in ("checkpoints", "details"),
+        )
 
     # Time axis
 

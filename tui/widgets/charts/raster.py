@@ -66,16 +66,13 @@ def middle_spans(spans: Sequence[Span], bottom: float, top: float) -> list[Span]
     return levels
 
 
-_BLANK: Role = "blank"
-
-
 class Canvas:
     """The cells of a part of a chart: a character and its role, row by row."""
 
     def __init__(self, width: int, rows: int) -> None:
         self.width, self.rows = width, rows
         self.characters = [" "] * width * rows
-        self.roles = [_BLANK] * width * rows
+        self.roles: list[Role] = ["blank"] * width * rows
         self._levels = [0] * width
         """How many dot rows of each column are below a line, from the bottom."""
         self._line: Role = 0
