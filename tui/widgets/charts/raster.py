@@ -72,7 +72,7 @@ class Canvas:
     def __init__(self, width: int, rows: int) -> None:
         self.width, self.rows = width, rows
         self.characters = [" "] * width * rows
-        self.roles: list[Role] = ["blank"] * width * rows
+        self.roles: list[Role] = ["blank" for _ in range(width * rows)]
         self._levels = [0] * width
         """How many dot rows of each column are below a line, from the bottom."""
         self._line: Role = 0
