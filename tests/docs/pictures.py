@@ -41,6 +41,7 @@ async def live_run(app: BtTuiApp, pilot: Pilot[Any]) -> None:
     await until(pilot, lambda: all(words in text_of(app) for words in ("lags behind", " lost", "3,000")))
     await until(pilot, lambda: "GPU use" in text_of(app) and "following" in text_of(app))
     await until(pilot, lambda: "reading" not in text_of(app))
+    await until(pilot, lambda: " lost" in text_of(app) and "▲─" in text_of(app))  # the onset is known at last
 
 
 def sick(screen: str) -> int:
