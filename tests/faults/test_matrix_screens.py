@@ -140,6 +140,15 @@ async def test_a_route_that_fails_alone_is_named_and_only_where_it_is_shown(faul
         await until(pilot, partial(is_well, app, WALKS[JobPage].words))
 
 
+async def test_home_names_a_log_store_that_fails_alone(faulty: FaultyServer) -> None:
+    async with home_of(faulty) as (app, pilot):
+        await until(pilot, partial(is_well, app, WALKS[HomePage].words))
+        faulty.set_faults("503;paths=/logs")
+        await until(pilot, partial(shows, app, "the log", "503", "○ stale"))
+        faulty.set_faults()
+        await until(pilot, partial(is_well, app, WALKS[HomePage].words))
+
+
 async def test_a_download_that_cannot_be_planned_says_why_and_is_tried_again(faulty: FaultyServer) -> None:
     async with home_of(faulty) as (app, pilot):
         job = first_job(app)

@@ -87,7 +87,7 @@ class ConnectionNotice(WrappedText):
         first = min(stale_resources, key=lambda resource: resource.since)
         since = local_time(first.since, TIME_OF_DAY)
         return Text.assemble(
-            (f"✗ Stale since {since}: {named}. ", tone_styles(self.app)["bad"]),
-            f"{first.reason.rstrip('.')}. Showing last known data; retrying automatically.",
+            (f"✗ Stale since {since}: {named}", tone_styles(self.app)["bad"]),
+            f" – {first.reason.rstrip('.')}. Showing last known data; retrying automatically.",
             end="",
         )

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.reactive import var
 
 from tui.actions import Scope, actions_of
-from tui.analysis.connection import LISTS, Connection, ConnectionState
+from tui.analysis.connection import LISTS, LOG, METRICS, Connection, ConnectionState
 from tui.analysis.cost import price_of
 from tui.analysis.fleet.batches import ProjectDeletion, Verb
 from tui.analysis.fleet.query import Query, filtered, parse
@@ -84,7 +84,7 @@ class HomeScreen(AppScreen):
     CSS_PATH = "home.tcss"
     AUTO_FOCUS = "#jobs"
     SCOPES = (Scope.HOME,)
-    SHOWN_RESOURCES = frozenset({LISTS})
+    SHOWN_RESOURCES = frozenset({LISTS, LOG, METRICS})
     SPARE_HINTS = frozenset({"deploy", "compare", "open_cache", "open_capacity"})
     _feed: FleetFeed
     HORIZONTAL_BREAKPOINTS = [(0, "-slim"), (70, "-narrow"), (140, "-wide")]
