@@ -102,15 +102,17 @@ def from_answer(
     response: httpx.Response, content: bytes, remote: Remote, host: str, line: RequestLine, now: datetime
 ) -> ErrorAnswer:
     status = response.status_code
-    code, server_message = _server_message(content, response.headers.get("content-type", ""), remote)
-    phrase = server_message or responses.get(status, "no reason given")
+    content_type = response.headers.get("content-type", "")
+    code, server_message = _server_message(content, content_type, remote)
+    phrase = (server_message or responses.get(status, "no reason given")).rstrip(".")
     kind = _KINDS.get(status, ServerFault if status >= HTTPStatus.INTERNAL_SERVER_ERROR else BadRequest)
-    answer = f"{host} returned {status} {phrase}"
-    if server_message:
-        answer = f"{host}: {server_message.rstrip('.')} ({status})"
+    form = " as HTML" if _is_html(content, content_type) else ""
+    answer = f"{host}: {phrase} ({status})" if server_message else f"{host} returned {status} {phrase}{form}"
     message = f"can't {line.words}: {answer}"
-    if kind is Unauthorized:
+    if status == HTTPStatus.UNAUTHORIZED or (kind is Unauthorized and remote.key is None):
         message = f"{_refusal(remote, host)}: {phrase} ({status})"
+    elif kind is Unauthorized:  # another key may help, but this one is right
+        message += f"; the key of {_owner(remote)} may not do this"
     request_id = next(
         (response.headers[name] for name in _REQUEST_ID_HEADERS if name in response.headers), None
     )
@@ -198,16 +200,18 @@ def not_decodable(
 def _refusal(remote: Remote, host: str) -> str:
     if remote.key is None:
         return f"{host} needs a key, but remote '{remote.name}' has none"
-    return f"{host} refused the key of remote '{remote.name}' (key from {remote.key_origin})"
+    return f"{host} refused the key of {_owner(remote)}"
+
+
+def _owner(remote: Remote) -> str:
+    return f"remote '{remote.name}' (key from {remote.key_origin})"
 
 
 def _server_message(content: bytes, content_type: str, remote: Remote) -> tuple[str | None, str | None]:
     """Return the server's code and message, from any of the known structures."""
     head = content[:_MAX_PARSED_BYTES]
-    if not head.strip():
+    if not head.strip() or _is_html(head, content_type):  # a page of a proxy
         return None, None
-    if _is_html(head, content_type):
-        return None, "HTML instead of JSON"
     try:
         value = read_json(head)
     except NotDecodable:
@@ -234,7 +238,8 @@ def _first_text(value: Any) -> str | None:
 
 
 def _is_html(content: bytes, content_type: str) -> bool:
-    return "html" in content_type.lower() or content.lstrip()[:1] == b"<"
+    start = content.lstrip()[:1]
+    return start == b"<" or (bool(start) and "html" in content_type.lower())
 
 
 def _reason(error: BaseException, remote: Remote | None) -> str:

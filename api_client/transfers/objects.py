@@ -204,7 +204,7 @@ class Objects:
         is_temporary = code in _TEMPORARY_CODES or status >= HTTPStatus.INTERNAL_SERVER_ERROR
         kind = ServerFault if is_temporary else _KINDS.get(status, BadRequest)
         return kind(
-            f"{host} answered {status} {code}".rstrip() + f": {message}".rstrip(": "),
+            f"{host} answered {status} {code}".rstrip() + f": {message}".rstrip(": ."),
             status=status,
             code=code or None,
             server_message=message or None,

@@ -284,7 +284,7 @@ def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) 
     code = message = ""
     if answer is not None:
         code, message = element(answer["body"], "Code"), element(answer["body"], "Message")
-        reason = f"{endpoint.netloc} answered {status}" + f" {code}".rstrip() + f": {message}".rstrip(": ")
+        reason = f"{endpoint.netloc} answered {status}" + f" {code}".rstrip() + f": {message}".rstrip(": .")
     elif isinstance(error, UnicodeError) or text.startswith("Could not parse path"):
         reason = UNUSABLE_NAME
     elif "redirect" in text:

@@ -115,7 +115,7 @@ COMMANDS += ["projects", "jobs", "capacity view", "deployments", "delete job0000
 COMMANDS += ["checkpoints list --job-id job00001", "cache summarize llama-sft"]
 FAULTS = {
     "401": (6, "refused the key of remote"),
-    "403": (6, "refused the key of remote"),
+    "403": (6, "may not do this"),
     "404": (7, ""),
     "422": (1, "422"),
     "429": (8, "429"),

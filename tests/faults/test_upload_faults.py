@@ -212,12 +212,12 @@ async def test_what_does_not_pass_fails_in_words_and_leaves_nothing(sending: Sen
 
 
 async def test_messages_hold_no_secret_however_the_store_talks(sending: Sending) -> None:
-    words = f"you sent {SECRET_ACCESS_KEY} and {SESSION_TOKEN}\x1b[31m\x00"
+    words = f"you sent {SECRET_ACCESS_KEY} and {SESSION_TOKEN}\x1b[31m\x00."
     sending.store.trouble = {"whole": [Trouble(answer=error(403, "AccessDenied", words))]}
     failure = await sending.refused("AccessDenied")
     assert SECRET_ACCESS_KEY not in str(failure)
     assert SESSION_TOKEN not in str(failure)
-    assert str(failure).isprintable()
+    assert str(failure).isprintable() and not str(failure).endswith(".")
     assert failure.__cause__ is None and failure.__context__ is None
 
 

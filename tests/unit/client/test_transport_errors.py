@@ -16,6 +16,7 @@ from api_client import (
     RequestError,
     RetryPolicy,
     ServerFault,
+    Unauthorized,
     Unreachable,
 )
 
@@ -55,7 +56,11 @@ async def test_an_error_names_its_cause() -> None:
     garbled = httpx.Response(200, stream=httpx.ByteStream(b"not gzip"), headers={"content-encoding": "gzip"})
     for reply, kind, words in (
         (httpx.Response(502, text="upstream is gone\n"), ServerFault, "upstream is gone"),
-        (httpx.Response(502, html="<html><b>Bad gateway</b></html>"), ServerFault, "HTML instead of JSON"),
+        (
+            httpx.Response(502, html="<html><b>Bad gateway</b></html>"),
+            ServerFault,
+            "returned 502 Bad Gateway as HTML",
+        ),
         (httpx.Response(503), ServerFault, "503 Service Unavailable"),
         (lambda _request: garbled, InvalidAnswer, "decompressed"),
         (httpx.ReadTimeout(""), Unreachable, "no complete response in time"),
@@ -65,6 +70,16 @@ async def test_an_error_names_its_cause() -> None:
         error = await error_from(reply)
         assert isinstance(error, kind)
         assert "api.example.test" in str(error) and words in str(error) and "<b>" not in str(error)
+
+
+async def test_only_401_says_that_the_key_is_wrong() -> None:
+    refused = await error_from(json_reply({"message": "SSH is not enabled."}, 401))
+    forbidden = await error_from(json_reply({"message": "SSH is not enabled."}, 403))
+    assert "refused the key" in str(refused) and str(refused).endswith(": SSH is not enabled (401)")
+    assert "can't list the projects: api.example.test: SSH is not enabled (403); the key of remote" in str(
+        forbidden
+    )
+    assert str(forbidden).endswith("may not do this") and isinstance(forbidden, Unauthorized)
 
 
 async def test_server_text_is_one_inert_line_of_bounded_length() -> None:
