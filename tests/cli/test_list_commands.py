@@ -5,7 +5,7 @@ import re
 import pytest
 
 from support.cli import RunCli
-from support.fake_baseten import Answer, FakeBaseten, job, project
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, project
 
 
 @pytest.mark.proves("docs/commands.md", "`projects`")
@@ -130,6 +130,22 @@ def test_a_problem_that_lasts_is_remarked_once(cli: RunCli, baseten: FakeBaseten
     result = cli("projects -o json")
     assert result.code == 0
     assert re.findall(r"(\w+ \w+) \(503\); retrying", result.err) == ["back soon", "nearly there"]
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_server_that_slows_down_many_requests_is_remarked_once(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = [job(f"job{number}", "RUNNING") for number in range(5)]
+    slowed: set[str] = set()
+
+    def log(asked: ReceivedRequest) -> Answer:
+        if asked.path in slowed:
+            return Answer({"logs": []})
+        slowed.add(asked.path)
+        return Answer({"message": "slow down"}, status=429)
+
+    baseten.on("GET", ".*/logs", log)
+    result = cli("health -o json")
+    assert (result.code, len(slowed), result.err.count("slow down (429)")) == (0, 5, 1)
 
 
 @pytest.mark.proves("docs/commands.md", "Exit codes")

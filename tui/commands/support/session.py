@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
 from functools import wraps
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
@@ -110,14 +112,27 @@ def run_with(
 
 
 def _wait_reporter(output: Output) -> Callable[[RequestEvent], None]:
-    """Return a callback that remarks each problem once until an answer arrives: an outage may last hours."""
-    reported: set[str] = set()
+    """Return a callback that remarks each problem once until what failed is answered: it may last hours.
+
+    That the server asks to slow down is no problem of one request, and remarked once a minute.
+    """
+    reported: dict[str, set[str]] = {}
+    quiet_until = datetime.min.replace(tzinfo=UTC)
 
     def report(event: RequestEvent) -> None:
+        nonlocal quiet_until
         if event.kind == "answered":
-            reported.clear()
-        elif event.kind == "waiting" and event.reason not in reported:
-            reported.add(event.reason)
-            output.remark(f"{event.reason}; {retrying_words(event.delay_s)}")
+            reported.pop(event.path, None)
+        if event.kind != "waiting":
+            return
+        if event.status == HTTPStatus.TOO_MANY_REQUESTS:
+            if event.at < quiet_until:
+                return
+            quiet_until = event.at + timedelta(minutes=1)
+        elif event.reason in (known := reported.setdefault(event.path, set())):
+            return
+        else:
+            known.add(event.reason)
+        output.remark(f"{event.reason}; {retrying_words(event.delay_s)}")
 
     return report
