@@ -7,7 +7,7 @@ import time
 import pytest
 
 from support.cli import RunCli
-from support.fake_baseten import Answer, FakeBaseten, job
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
 from support.fake_runs import STEADY, finished_run, iso, live_run
 from support.terminal import AtTerminal
 from tui.readers.kept_health import FILE_NAME
@@ -29,6 +29,28 @@ def fleet(baseten: FakeBaseten) -> FakeBaseten:
     finished_run(baseten, "over", losses=[1.0])
     baseten.jobs[-1]["updated_at"] = iso(recent)
     return baseten
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize("command", ["top", "jobs --health"])
+def test_job_that_cannot_be_read_is_printed_with_the_reason(
+    command: str, cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[ReceivedRequest] = []
+
+    def fail(asked: ReceivedRequest) -> Answer:
+        failures.append(asked)
+        return Answer({"message": "log store down"}, status=500)
+
+    monkeypatch.setattr(  # an hour passes once the second request shows that the first was answered
+        "api_client.clock.SystemClock.monotonic",
+        lambda _clock: time.monotonic() + 3600 * (len(failures) > 1),
+    )
+    baseten.jobs = [job("runs", "RUNNING")]
+    baseten.on("GET", ".*/logs", fail)
+    result = cli(command)
+    assert result.code == 0 and "runs" in result.out
+    assert "not all could be read: can't read the log of job runs" in result.err
 
 
 @pytest.mark.proves("docs/commands.md", "`top`")

@@ -84,7 +84,7 @@ async def job(client: TrainingClient, output: Output, job_id: str, checks: bool,
     match = await job_named(client, job_id)
     if checks:
         refuse(recorded_job_id(), "--health reads no recording; see bt-tui health --file")
-        _, rows, columns = await _checked(client, [match])
+        _, rows, columns = await _checked(client, output, [match])
         for row, document in zip(rows, _documents(columns, rows), strict=True):
             print_job(client, output, row.job, output_format, document, facts_in(columns, row))
         return
@@ -148,7 +148,7 @@ async def jobs(
     if checks and shown:
         from tui.tables.fleet import health_cells, jobs_table, listed_columns
 
-        fleet, rows, columns = await _checked(client, shown)
+        fleet, rows, columns = await _checked(client, output, shown)
         if output_format == CSV:
             output.data(csv_text([jobs_table(columns, rows)]))
         else:
@@ -180,14 +180,14 @@ def _when_read(kept: Mapping[str, KeptHealth]) -> str:
 
 
 async def _checked(
-    client: TrainingClient, jobs: Sequence[TrainingJob]
+    client: TrainingClient, output: Output, jobs: Sequence[TrainingJob]
 ) -> tuple[FleetSnapshot, list[JobRow], Sequence[Column[JobRow]]]:
     """Return all jobs as Home knows them, the chosen ones, and the columns that it adds to a job."""
     # not for a list that reads no log, which is to be fast
     from tui.commands.support.fleet import read_fleet
     from tui.tables.fleet import health_columns
 
-    fleet = await read_fleet(client, [job.id for job in jobs])
+    fleet = await read_fleet(client, output, [job.id for job in jobs])
     by_id = {row.id: row for row in fleet.jobs}
     return fleet, [by_id[job.id] for job in jobs if job.id in by_id], health_columns(lambda: fleet)
 

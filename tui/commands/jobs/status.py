@@ -81,7 +81,7 @@ async def status(
         now_s = client.clock.now().timestamp()
         kept = kept_health(client.remote.api_url, running, now_s)
         if checks and running and not any(now_s - health.at_s < REFRESH_S for health in kept.values()):
-            kept = await _read_health(client, running, timeout or 30.0)
+            kept = await _read_health(client, output, running, timeout or 30.0)
         words = attention(by_severity(health.sign for health in kept.values()))
         if kept and kept.keys() == running:
             words = words or "no problems"
@@ -101,11 +101,13 @@ def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
     return text.replace("#", "##") if is_in_status_line else text
 
 
-async def _read_health(client: TrainingClient, only: set[str], timeout_s: float) -> dict[str, KeptHealth]:
+async def _read_health(
+    client: TrainingClient, output: Output, only: set[str], timeout_s: float
+) -> dict[str, KeptHealth]:
     """Read these jobs, and return what needs attention, as far as it is known in time."""
     from tui.commands.support.fleet import read_fleet  # not for a prompt, which is to be fast
 
-    fleet = await read_fleet(client, only, timeout_s)
+    fleet = await read_fleet(client, output, only, timeout_s)
     at_s = fleet.at.timestamp()
     checked = [row for row in fleet.jobs if row.id in only and (row.alarmed or row.preview.log_read)]
     return {row.id: KeptHealth(at_s, row.sign if row.alarmed else "") for row in checked}

@@ -53,7 +53,7 @@ async def top(client: TrainingClient, output: Output, project_name: str | None, 
                 height = shutil.get_terminal_size().lines
                 _print(output, snapshot, wanted(snapshot), session.remote_name, height)
                 await client.clock.sleep(2.0)
-    snapshot = await read_fleet(client)
+    snapshot = await read_fleet(client, output)
     rows = wanted(snapshot)
     if output_format == TABLE:
         _print(output, snapshot, rows, session.remote_name, None)

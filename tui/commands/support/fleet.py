@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 from api_client.client import TrainingClient
 from tui.analysis.fleet.snapshot import FleetSnapshot
-from tui.commands.support.output import CommandFailed, ExitCode
+from tui.commands.support.output import CommandFailed, ExitCode, Output
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
 from tui.readers.session import Session
@@ -42,7 +42,7 @@ async def watched_fleet(
 
 
 async def read_fleet(
-    client: TrainingClient, ids: Collection[str] | None = None, timeout_s: float = 60.0
+    client: TrainingClient, output: Output, ids: Collection[str] | None = None, timeout_s: float = 60.0
 ) -> FleetSnapshot:
     """Return all jobs once those with these ids (default: all) have been read, or what is known in time."""
     snapshot: FleetSnapshot | None = None
@@ -57,4 +57,11 @@ async def read_fleet(
                         line.show("checking", note=f"{sum(done)} of {counted(len(done), 'running job')}")
     if snapshot is None:
         raise CommandFailed(f"no answer within {timeout_s:g} s", ExitCode.UNREACHABLE)
+    reasons = (
+        {}
+        if snapshot.is_read
+        else {route.service: route.reason for route in session.connection.failing_routes}
+    )
+    for reason in reasons.values():
+        output.remark(f"not all could be read: {reason}")
     return snapshot
