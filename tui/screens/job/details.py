@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 
@@ -98,14 +99,18 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
             "instance",
             f"{machine.name}  {memory}  {machine.millicpu_limit / 1000:g} CPU" if machine.name else "",
         ),
-        ("availability", job.availability_model or ""),
+        ("availability", (job.availability_model or "").lower()),
         ("priority", str(job.priority or "")),
         ("user", job.user_email or ""),
         ("created", local_time(job.created_at)),
         ("last change", local_time(job.updated_at)),
         ("checkpoint upload", upload_text(job.checkpoint_sync_status)),
     ]
-    rows += [(name, str(value)) for name, value in (job.model_extra or {}).items() if value not in (None, "")]
+    more = ((name, value) for name, value in (job.model_extra or {}).items() if value not in (None, ""))
+    rows += [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for name, value in more
+    ]
     return [(name, value) for name, value in rows if value]
 
 
