@@ -134,6 +134,19 @@ def test_a_log_saved_as_ndjson_keeps_its_messages(cli: RunCli, tmp_path: Path) -
     assert (told["step"], told["loss"], told["checkpoints"]) == (3, 2.0, ["checkpoint-3"])
 
 
+@pytest.mark.parametrize(("seconds_apart", "lines_read"), [(10, [1, 2, 3]), (0, [])])
+def test_lines_below_a_remark_are_read_one_by_one_if_they_take_their_time(
+    cli: RunCli, tmp_path: Path, seconds_apart: int, lines_read: list[int]
+) -> None:
+    path = tmp_path / "train.ndjson"
+    messages = ["Let me show you the log.", *(f"step {step} | loss 2.0 | lr 1e-4" for step in (10, 20, 30))]
+    times = (1_767_268_800_000_000_000 + number * seconds_apart * 10**9 for number in range(4))
+    entries = [{"timestamp": str(at), "message": text} for at, text in zip(times, messages, strict=True)]
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    readings = cli("progress", "--file", str(path), "--each-line", "-o", "ndjson").ndjson
+    assert [reading["line"] for reading in readings] == lines_read
+
+
 def test_lines_of_a_saved_log_that_are_no_records_are_plain_text(cli: RunCli, tmp_path: Path) -> None:
     path = tmp_path / "train.ndjson"
     hostile = (

@@ -362,8 +362,13 @@ def show_lines(
 def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
     """Return what was read in each line, by line number, including what only later lines confirmed."""
     readings: dict[int, ParsedMetrics] = {}
+    index_at: dict[int, int] = {}
+    at_ns = 0
     for index, line in enumerate(_shown_while_read(lines)):
-        for at, _, reading in reader.read(line.message, line.replica or "", index):
+        at_ns = max(line.timestamp_ns, at_ns + 1)  # a time of its own
+        index_at[at_ns] = index
+        for earlier_ns, _, reading in reader.read(line.message, line.replica or "", at_ns):
+            at = index_at[earlier_ns]
             readings[at] = merged(readings[at], reading) if at in readings else reading
     return {index: _record(index, readings[index]) for index in sorted(readings)}
 
