@@ -18,8 +18,7 @@ from api_client.resources.account import Account, Capacity
 from api_client.resources.checkpoints import Checkpoints
 from api_client.resources.graphql import Graphql
 from api_client.resources.jobs import Jobs, Sessions
-from api_client.resources.logs import Logs
-from api_client.resources.metrics import Metrics
+from api_client.resources.logs_and_metrics import Logs, Metrics
 from api_client.resources.models import Models
 from api_client.resources.projects import Cache, Projects
 

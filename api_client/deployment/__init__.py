@@ -8,7 +8,6 @@
     async for update in follow(client, result.model_id, result.version_id): ...
 """
 
-from api_client.deployment.following import DeploymentUpdate as DeploymentUpdate, follow as follow
 from api_client.deployment.generated_files import (
     ENGINE as ENGINE,
     VLLM as VLLM,
@@ -33,12 +32,14 @@ from api_client.deployment.sending import (
     DeployAnswers as DeployAnswers,
     DeploymentResult as DeploymentResult,
     DeploymentUnclear as DeploymentUnclear,
+    DeploymentUpdate as DeploymentUpdate,
     Pairs as Pairs,
     build_config as build_config,
     deploy as deploy,
     deployment_link as deployment_link,
     deployment_request as deployment_request,
     equivalent_command as equivalent_command,
+    follow as follow,
     normal_gpu as normal_gpu,
 )
 from api_client.deployment.validation import validate as validate

@@ -29,8 +29,7 @@ from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.run.checkpoints import step_of
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.why.explain import explain, late_ranks
-from tui.analysis.why.failure import exit_code, failure_of
+from tui.analysis.why.explain import exit_code, explain, failure_of, late_ranks
 from tui.analysis.why.lines import grouped, last_lines, only_on, shape, warnings
 from tui.text.names import natural_key
 from tui.text.sanitize import (
@@ -41,7 +40,7 @@ from tui.text.sanitize import (
     strip_ansi,
 )
 from tui.widgets.log_view.gutter import NodeLabels
-from tui.widgets.log_view.text import styled_spans
+from tui.widgets.log_view.renderer import styled_spans
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText, break_line
 

@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.text import Span
 
 from tui.text.sanitize import sanitize_whole
-from tui.widgets.log_view.text import SHOWN_CHARACTERS, message_rows as styled_rows, styled_spans
+from tui.widgets.log_view.renderer import SHOWN_CHARACTERS, message_rows as styled_rows, styled_spans
 
 
 def message_rows(message: str, cells: int | None, *, pretty: bool = False) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from widget_text import WidgetApp, full_lines, shown
 from api_client.models.logs import LogEntry, LogGap, LogLine
 from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.options import LogOptions
-from tui.widgets.log_view.text import highlights
+from tui.widgets.log_view.renderer import highlights
 from tui.widgets.log_view.view import LogView, StatusChanged
 
 SIZE = (60, 20)

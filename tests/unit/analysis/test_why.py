@@ -14,9 +14,8 @@ from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
-from tui.analysis.why.explain import explain, explained_range, late_ranks
+from tui.analysis.why.explain import exit_code, exit_words, explain, explained_range, failure_of, late_ranks
 from tui.analysis.why.explanation import Clue, Explanation, Section, markdown
-from tui.analysis.why.failure import exit_code, exit_words, failure_of
 from tui.analysis.why.lines import last_lines, only_on, warnings
 
 RANK_5_DIED = """

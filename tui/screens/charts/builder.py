@@ -5,14 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
 from math import ceil, floor, inf, isfinite, log2, nan
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.progress.metrics import grouped, headline_metrics
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
-from tui.analysis.remembered import remembered
 from tui.analysis.run.finding import SIGNS
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY, Series, extent
@@ -20,6 +19,32 @@ from tui.screens.charts.view import ChartView, StepTimeMap
 from tui.text.sanitize import sanitize
 from tui.text.units import BYTES_PER_MIB, bytes_iec, cores, is_slow, number, percent, significant
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
+
+Subject = TypeVar("Subject")
+Result = TypeVar("Result")
+
+
+def remembered(
+    depends_on: Callable[[Subject], object],
+) -> Callable[[Callable[[Subject], Result]], Callable[[Subject], Result]]:
+    """Return the last result again while what it ``depends_on`` is equal.
+
+    For what is asked of each snapshot, about once a second, and takes long where there is much of it.
+    """
+
+    def decorate(function: Callable[[Subject], Result]) -> Callable[[Subject], Result]:
+        last: list[tuple[object, Result]] = []
+
+        @wraps(function)
+        def asked(subject: Subject) -> Result:
+            key = depends_on(subject)
+            if not last or last[0][0] != key:
+                last[:] = [(key, function(subject))]
+            return last[0][1]
+
+        return asked
+
+    return decorate
 
 
 @dataclass(frozen=True, slots=True)
