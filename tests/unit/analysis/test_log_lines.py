@@ -54,6 +54,33 @@ def test_lines_of_trainers_are_read() -> None:
     assert wrong == {}
 
 
+DICT = "{'loss': '1.49', 'grad_norm': '1.9', 'epoch': '0.03'}"
+
+
+@pytest.mark.parametrize(
+    ("record", "losses"),
+    [
+        ({"severity": "INFO", "labels": {"attempt": "2"}, "message": DICT}, [1.49]),  # a cloud's agent
+        ({"log": f"{DICT}\n", "stream": "stderr", "time": "2026-04-09T10:03:10Z"}, [1.49]),  # Docker
+        ({"msg": "step 5 done in 3 s", "step": 5, "loss": 0.2, "lr": 1e-4}, [0.2]),  # a structured log
+        ({"message": ["loss", 3], "labels": {"attempt": "2"}}, []),
+    ],
+    ids=["agent", "docker", "structured", "no text"],
+)
+def test_line_is_read_inside_of_a_log_agents_record(record: dict[str, Any], losses: list[float]) -> None:
+    assert [reading["loss"] for _, reading in readings_of([json.dumps(record)])] == losses
+
+
+@pytest.mark.parametrize(("name", "step"), [("Accuracy", None), ("Top-1 acc", None), ("Progress", 8410)])
+def test_what_a_named_percentage_is_a_share_of_counts_no_steps(name: str, step: int | None) -> None:
+    reads = read(f"Loss: 0.4481, {name}: 84.10% (8410/10000)")
+    assert (reads["loss"], reads.get("step")) == (0.4481, step)
+
+
+def test_record_that_cannot_be_parsed_is_read_as_it_is() -> None:
+    assert readings_of(['{"message": ' + "[" * 100_000, '{"message": "cut off']) == []
+
+
 @pytest.mark.parametrize(
     "dress", ["{}", "\x1b[32m{}\x1b[0m", "[rank0]: {}", "\r{}"], ids=["plain", "ansi", "rank", "cr"]
 )

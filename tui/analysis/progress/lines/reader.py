@@ -18,6 +18,7 @@ from tui.analysis.logs.excerpt import MAX_CHARACTERS, newest_states, without_dig
 from tui.analysis.progress.lines import saves
 from tui.analysis.progress.lines.belief import MAX_KINDS, Belief
 from tui.analysis.progress.lines.custom import ProgressPattern
+from tui.analysis.progress.lines.envelope import enveloped
 from tui.analysis.progress.lines.line import clean, split
 from tui.analysis.progress.lines.reading import ParsedMetrics, Told
 from tui.analysis.progress.lines.shape import MAX_LAYOUTS, Layout, Shape
@@ -85,6 +86,8 @@ class Reader:
         """Return what is believed now: of this line, and of lines before it that were held."""
         if self._patterns and (own := self._read_own(message)) is not None:
             return [Told(at_ns, replica, own)]
+        if message.startswith('{"') and (text := enveloped(message)) is not None:
+            message, shape = text, None
         if "\n" not in message and "\r" not in message and len(message) <= MAX_CHARACTERS:
             return self._read_text(shape or self.shape(message), message, replica, at_ns)
         message = newest_states(message)

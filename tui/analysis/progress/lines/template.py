@@ -502,7 +502,9 @@ def _counter(
     for index, one in enumerate(numbers):
         # Such a name says only what goes on: "Training [110/125000]".
         is_named = one.meaning is not None or one.name.lower() not in TRAINING | EVALUATION | {""}
-        is_free = one.is_fraction and not is_named and meaning(f"{one.unit}/s") is None  # no samples
+        is_share_of = index > 0 and _is_share_of(one, numbers[index - 1])
+        is_samples = meaning(f"{one.unit}/s") is not None
+        is_free = one.is_fraction and not (is_named or is_samples or is_share_of)
         if is_free and begun is not None and index > begun:
             is_share = "%" in one.after[:8] or (index + 1 < len(numbers) and numbers[index + 1].unit == "%")
             is_of_samples = is_share and "epoch" in numbers[begun].name.lower()
@@ -517,6 +519,12 @@ def _counter(
             if not one.name and one.is_whole and not one.before.rpartition("]")[2].strip(" [,"):
                 return index, False
     return None, False
+
+
+def _is_share_of(one: _Number, before: _Number) -> bool:
+    """Return True for what a named percentage is a share of: ``Accuracy: 84.1% (8410/10000)``."""
+    is_progress = not before.name or before.name.lower() in _BAR_TITLE
+    return before.unit == "%" and not is_progress and one.before.strip() == "("
 
 
 def _compares(numbers: Sequence[_Number], of: Callable[[Iterable[bool]], bool]) -> bool:
