@@ -131,8 +131,12 @@ class FleetFeed:
 
     @property
     def _previews(self) -> Mapping[str, JobPreview]:
-        unread = {job.id: UNREAD for job in (*self._running, *self._ended)}
-        return unread if self._preview_feed is None else unread | self._preview_feed.previews
+        previews = {job.id: UNREAD for job in (*self._running, *self._ended)}
+        for job_id, read in {} if self._preview_feed is None else self._preview_feed.previews.items():
+            # Newer jobs may have taken its turn before all of it was read.
+            is_dropped = read.reading and job_id not in previews
+            previews[job_id] = replace(read, reading=False) if is_dropped else read
+        return previews
 
     async def _poll_cost(self) -> None:
         """Read the prices, without which GPU-hours are shown, and the bill of the last month."""
@@ -263,14 +267,15 @@ class FleetFeed:
         now_s = self._session.clock.monotonic()
         if snapshot.is_read and now_s >= self._keep_due_s and self._session.connection.recorded is None:
             self._keep_due_s = now_s + KEEP_INTERVAL_S
-            at_s = snapshot.at.timestamp()
             jobs = {
-                row.id: KeptHealth(at_s, row.sign if row.alarmed else "", health_cells(snapshot, row))
+                row.id: KeptHealth(
+                    row.preview.at_s, row.sign if row.alarmed else "", health_cells(snapshot, row)
+                )
                 for row in snapshot.jobs
                 if row.running and row.preview.log_read
             }
             asyncio.get_running_loop().run_in_executor(
-                None, keep_health, self._session.remote.api_url, jobs, at_s
+                None, keep_health, self._session.remote.api_url, jobs, snapshot.at.timestamp()
             )
 
 

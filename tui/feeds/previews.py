@@ -93,6 +93,7 @@ class PreviewFeed:
             with suppress(RequestError):
                 await read(job)
                 pause_s = 0.02  # leaves time for keys
+            self.previews.setdefault(job.id, NO_PREVIEW)  # also if it cannot be read
             self._busy.discard(job.id)
             if not was_read:
                 self._on_change()
@@ -158,6 +159,7 @@ class PreviewFeed:
             log_read=log.is_read,
             idle_s=_idle_s(run),
             reading=not log.is_read,
+            at_s=run.at.timestamp(),
         )
 
     async def _read_end(self, job: TrainingJob) -> None:

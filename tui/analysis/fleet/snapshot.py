@@ -105,6 +105,8 @@ class JobPreview:
     """Seconds since its creation in which the job did not run; None while its history is not read."""
     reading: bool = False
     """True while more is to be read, so that what is missing is not known to be missing."""
+    at_s: float = 0.0
+    """When it was read (epoch seconds)."""
 
 
 NO_PREVIEW, UNREAD = JobPreview(), JobPreview(reading=True)

@@ -1,0 +1,102 @@
+"""What Home knows of its jobs while their logs cannot be read, or are not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from support.fake_baseten import Answer, FakeBaseten
+from support.fake_runs import live_run
+from support.remotes import remote_of
+from tui.analysis.fleet import snapshot as snapshot_module
+from tui.analysis.fleet.snapshot import UNREAD, FleetSnapshot
+from tui.feeds import fleet as fleet_module
+from tui.feeds.fleet import FleetFeed
+from tui.readers.kept_health import KeptHealth
+from tui.readers.session import Session
+
+WaitFor = Callable[[Callable[[FleetSnapshot], bool]], Awaitable[FleetSnapshot]]
+
+
+@asynccontextmanager
+async def followed(baseten: FakeBaseten) -> AsyncIterator[tuple[FleetFeed, WaitFor]]:
+    """A feed that lists its jobs all the time, and a function that waits for a snapshot."""
+    news, published = asyncio.Event(), list[FleetSnapshot]()
+
+    def note(snapshot: FleetSnapshot) -> None:
+        published.append(snapshot)
+        news.set()
+
+    async def wait_for(is_wanted: Callable[[FleetSnapshot], bool]) -> FleetSnapshot:
+        while not (published and is_wanted(published[-1])):
+            news.clear()
+            await asyncio.wait_for(news.wait(), timeout=60)
+        return published[-1]
+
+    session = Session(remote_of(baseten))
+    feed = FleetFeed(session, note, list_interval_s=0.01)
+    task = asyncio.create_task(feed.run())
+    try:
+        yield feed, wait_for
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await session.client.aclose()
+
+
+@pytest.fixture
+def baseten() -> Iterator[FakeBaseten]:
+    with FakeBaseten() as baseten:
+        baseten.jobs = []
+        yield baseten
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, KeptHealth]]:
+    kept: list[dict[str, KeptHealth]] = []
+    monkeypatch.setattr(fleet_module, "keep_health", lambda _server, jobs, _now_s: kept.append(jobs))
+    monkeypatch.setattr(fleet_module, "KEEP_INTERVAL_S", 0.0)
+    monkeypatch.setattr(fleet_module, "SLOW_INTERVAL_S", 0.01)
+    monkeypatch.setattr(fleet_module, "PUBLISH_INTERVAL_S", 0.01)
+    return kept
+
+
+async def test_health_is_as_old_as_what_was_read_while_another_screen_is_in_front(
+    baseten: FakeBaseten, kept: list[dict[str, KeptHealth]]
+) -> None:
+    live_run(baseten, "well")
+    async with followed(baseten) as (feed, wait_for):
+        await wait_for(lambda fleet: fleet.is_read)
+        feed.watched = False
+        read = feed._previews["well"]
+        later = await wait_for(lambda fleet: fleet.at.timestamp() > read.at_s + 0.1)
+    assert later.jobs[0].preview is read
+    assert kept[-1]["well"].at_s == read.at_s < later.at.timestamp()
+
+
+async def test_cost_is_shown_although_a_log_cannot_be_read(baseten: FakeBaseten) -> None:
+    live_run(baseten, "dark")
+    baseten.on("GET", ".*/jobs/dark/logs", Answer({"error": "no"}, status=403))
+    async with followed(baseten) as (_, wait_for):
+        snapshot = await wait_for(lambda fleet: fleet.is_read)
+    assert not snapshot.jobs[0].preview.log_read and not snapshot.jobs[0].preview.reading
+
+
+async def test_job_whose_turn_newer_ones_have_taken_is_not_being_read(
+    baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_module, "MAX_PREVIEWED_JOBS", 1)
+    live_run(baseten, "old")
+    baseten.on("GET", ".*/jobs/old/logs", Answer(hangs=True))
+    async with followed(baseten) as (feed, wait_for):
+        await wait_for(lambda fleet: fleet.jobs[0].preview.reading)
+        assert feed._preview_feed is not None
+        feed._preview_feed.previews["old"] = UNREAD
+        live_run(baseten, "new")
+        baseten.jobs[-1]["created_at"] = baseten.jobs[-1]["updated_at"]
+        feed.refresh()
+        snapshot = await wait_for(lambda fleet: len(fleet.jobs) == 2)
+    assert [row.id for row in snapshot.jobs if row.preview.reading] == ["new"]
