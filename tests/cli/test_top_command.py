@@ -101,9 +101,16 @@ def test_status_counts_jobs_that_need_attention_from_what_was_read_lately(
     assert requests and log_requests(fleet) == requests, "no log is read for that"
     live_run(fleet, "new")
     fleet.jobs = [job for job in fleet.jobs if job["id"] != "broken"]
-    assert cli("status --health").out == "● 2 running ◌ 1 pending\n", "one is not known to be well"
-    fleet.jobs = [job for job in fleet.jobs if job["id"] != "new"]
-    assert cli("status").out == "no problems · ● 1 running ◌ 1 pending\n"
+    assert cli("status").out == "● 2 running ◌ 1 pending\n", "one is not known to be well"
+    assert cli("status --health").out == "no problems · ● 2 running ◌ 1 pending\n"
+    logs = [request.path for request in fleet.asked if request.path.endswith("/logs")]
+    assert logs[requests:] and all("/new/" in path for path in logs[requests:]), "others were read just now"
+
+
+def test_status_reads_jobs_that_another_command_left_out(cli: RunCli, fleet: FakeBaseten) -> None:
+    cli("job well --health")
+    assert cli("status").out == "● 2 running ◌ 1 pending\n"
+    assert cli("status --health").out == "✗ 1 needs attention · ● 2 running ◌ 1 pending\n"
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,8 @@ async def status(
         running = {job.id for job in jobs if job.current_status == JobStatus.RUNNING}
         now_s = client.clock.now().timestamp()
         kept = kept_health(client.remote.api_url, running, now_s)
-        if checks and running and not any(now_s - health.at_s < REFRESH_S for health in kept.values()):
-            kept = await _read_health(client, output, running, timeout or 30.0)
+        if checks:
+            kept |= await _read_health(client, output, jobs, kept, timeout or 30.0)
         words = attention(by_severity(health.sign for health in kept.values()))
         if kept and kept.keys() == running:
             words = words or "no problems"
@@ -102,15 +102,24 @@ def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
 
 
 async def _read_health(
-    client: TrainingClient, output: Output, only: set[str], timeout_s: float
+    client: TrainingClient,
+    output: Output,
+    jobs: list[TrainingJob],
+    kept: Mapping[str, KeptHealth],
+    timeout_s: float,
 ) -> dict[str, KeptHealth]:
-    """Read these jobs, and return what needs attention, as far as it is known in time."""
-    from tui.commands.support.fleet import read_fleet  # not for a prompt, which is to be fast
+    """Return what needs attention of the running jobs that were not read just now, if known in time."""
+    from tui.analysis.fleet.snapshot import to_preview  # not for a prompt, which is to be fast
+    from tui.commands.support.fleet import read_fleet
 
-    fleet = await read_fleet(client, output, only, timeout_s)
-    at_s = fleet.at.timestamp()
-    checked = [row for row in fleet.jobs if row.id in only and (row.alarmed or row.preview.log_read)]
-    return {row.id: KeptHealth(at_s, row.sign if row.alarmed else "") for row in checked}
+    since_s = client.clock.now().timestamp() - REFRESH_S
+    running = to_preview(job for job in jobs if job.current_status == JobStatus.RUNNING)
+    due = {job.id for job in running if job.id not in kept or kept[job.id].at_s <= since_s}
+    if not due:
+        return {}
+    fleet = await read_fleet(client, output, due, timeout_s)
+    checked = [row for row in fleet.jobs if row.id in due and (row.alarmed or row.preview.log_read)]
+    return {row.id: KeptHealth(row.preview.at_s, row.sign if row.alarmed else "") for row in checked}
 
 
 def _of_jobs(jobs: list[TrainingJob]) -> tuple[dict[str, Any], str]:

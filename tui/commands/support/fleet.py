@@ -57,11 +57,7 @@ async def read_fleet(
                         line.show("checking", note=f"{sum(done)} of {counted(len(done), 'running job')}")
     if snapshot is None:
         raise CommandFailed(f"no answer within {timeout_s:g} s", ExitCode.UNREACHABLE)
-    reasons = (
-        {}
-        if snapshot.is_read
-        else {route.service: route.reason for route in session.connection.failing_routes}
-    )
+    reasons = {route.service: route.reason for route in session.connection.failing_routes}
     for reason in reasons.values():
         output.remark(f"not all could be read: {reason}")
     return snapshot
