@@ -76,6 +76,7 @@ START = tuple(
     for at in (240, 300, 900, *range(960, 1500, 60))
 )
 IDLES = lambda at: 0.95 if at < 3600 else 0.0  # noqa: E731
+SAMPLED_LATE = tuple(lambda at, use=use: use if at >= 3600 else None for use in (0.95, 0.95, 0.95, 0.6))
 SEVERITIES = (
     ("evaluations that get worse with each", "overfitting", "warning", Example("", others=evaluations(0.1))),
     ("those that get a bit worse", "overfitting", "info", Example("", minutes=132, others=evaluations(0.05))),
@@ -87,12 +88,25 @@ SEVERITIES = (
         Example("", minutes=90, others=CRASHES, step_s=lambda at: 10.0 if at < 3590 else 15.0),
     ),
     (
+        "crashes that slow each step of a run without metrics",
+        "errors",
+        "warning",
+        Example(
+            "",
+            minutes=90,
+            others=CRASHES,
+            step_s=lambda at: 10.0 if at < 3590 else 15.0,
+            gpu=(lambda _at: None,),
+        ),
+    ),
+    (
         "an error before the first step",
         "errors",
         "info",
         Example("", minutes=25, stops_s=0, others=START[:3]),
     ),
     ("one that comes again and again", "errors", "warning", Example("", minutes=25, stops_s=0, others=START)),
+    ("a node that may always have lagged", "straggler", "warning", Example("", gpu=SAMPLED_LATE)),
     ("a node that idles while steps stay", "gpu-idle", "info", Example("", gpu=(0.95, IDLES))),
     (
         "one that idles since they are slower",

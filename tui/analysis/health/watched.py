@@ -236,10 +236,11 @@ class Watched:
     def lost_speed(self, since: float) -> float | None:
         """Return the share of its speed that the run has lost since then, against the hour before.
 
-        None if that is not known, as of what was so when the samples begin.
+        None if that is not known.
         """
-        begin, (series, _) = max(since - HOUR_S, self.samples_since), self.speed
-        usual, after = mean_speed(values_between(series, begin, since)), values_between(series, since)
+        series, _ = self.speed
+        usual = mean_speed(values_between(series, since - HOUR_S, since))
+        after = values_between(series, since)
         return 1 - mean_speed(after) / usual if usual and after else None
 
     @property

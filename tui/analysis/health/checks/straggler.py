@@ -60,7 +60,8 @@ def find(run: Watched, limits: Limits) -> Findings:
         short = f"{name} slow: GPU {percent(lag.own)} vs {percent(lag.others)}"
         slowed_by = 1 - min(lag.own, lag.others) / max(lag.own, lag.others)
         # What costs nothing is an oddity: most of the time that the others wait must show in the steps.
-        lost = run.lost_speed(lag.since)
+        # What was so when the samples begin may have cost as much before.
+        lost = run.lost_speed(lag.since) if lag.since >= run.samples_since + MINUTE_S else None
         costs = lost is None or lost >= slowed_by * 2 / 3
         yield run.finding(
             "warning" if costs else "info",
