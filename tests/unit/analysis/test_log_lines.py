@@ -191,6 +191,9 @@ TOGETHER = {
         [f"[proc 0][Train]({n}00/900) average pos_loss: 2.{n}" for n in (1, 2)], [{"step": 100}, {"step": 200}],
     ),
     "a save that names the metric": ([CLEAR, "saved new best metric model"], [{"step": 1}, {"checkpoint": ""}]),
+    "a name of one letter after a count": (
+        [f"step {n}0 B=4 loss 2.{n}" for n in (1, 2)], [{"step": 10}, {"step": 20}],
+    ),
     "a save with a label": ([CLEAR, "Save checkpoint: 3, rank: 0"], [{"step": 1}, {"checkpoint": ""}]),
     "a short bar without a title before a training": (
         [" 40%|██ | 4/10 [00:01<00:02, 4.1it/s]", CLEAR],
