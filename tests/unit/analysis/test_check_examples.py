@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -150,11 +151,41 @@ def test_node_that_works_again_keeps_no_others_waiting() -> None:
 
 
 @pytest.mark.proves("docs/health.md", "Health and cost")
+@pytest.mark.parametrize(
+    ("line", "others"),
+    [
+        ("step {step}/90000 loss={loss:.4f} total_tflops={step}00", ()),
+        ("step {step}/90000 loss={loss:.4f} peak_tflops=989.5", ()),
+        (
+            "step {step}/90000 loss={loss:.4f}",
+            tuple((3600.0 * n, f"epoch {n} done, mfu 43.{n % 2}%") for n in (1, 2, 3)),
+        ),
+    ],
+    ids=["a total", "a peak", "the use of an epoch"],
+)
+def test_slowdown_is_found_beside_operations_that_are_no_speed(
+    line: str, others: tuple[tuple[float, str], ...]
+) -> None:
+    run = Example("", minutes=239, line=line, others=others, step_s=lambda at: 10.0 if at < 7200 else 16.0)
+    *_, found = watch_example(run)
+    assert [each.short[:10] for each in found if str(each.kind) == "slowdown"] == ["38% slower"]
+
+
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_growth_that_has_ended_is_no_leak() -> None:
     """A copy of the data is in memory by minute 67."""
     copied = Example("a copy of the data", minutes=115, memory_gib=lambda at: min(388.0, 120 + at / 15))
     looks = [[each for each in found if str(each.kind) == "memory-leak"] for found in watch_example(copied)]
     assert any(looks) and not looks[-1]
+
+
+@pytest.mark.proves("docs/health.md", "Health and cost")
+def test_memory_that_is_not_half_full_is_no_leak_after_a_gap_in_its_samples() -> None:
+    fills = Example("", minutes=165, memory_gib=lambda at: None if 720 <= at <= 1920 else 60 + at / 75)
+    found = [str(each.kind) for findings in watch_example(fills) for each in findings]
+    assert "memory-leak" not in found, "190 of 400 GiB"
+    *_, found_later = watch_example(replace(fills, minutes=200))
+    assert "memory-leak" in [str(each.kind) for each in found_later]
 
 
 TEETH = (12, 12, 12, 16, 12, 20)

@@ -210,8 +210,9 @@ class Watched:
     def speed(self) -> tuple[Series, str]:
         """The speed between pauses, and its unit: operations, tokens, samples, steps or lines a second."""
         for name, series in self.progress.metrics.items():
-            # Long documents cost more for each token. A device's peak is a constant.
-            if _FLOPS.search(name) and len(set(series.values)) > 1:
+            # Long documents cost more for each token. A device's peak is constant, and a total only rises.
+            is_speed = _FLOPS.search(name) and list(series.values) != sorted(series.values)
+            if is_speed and series.times[-1] - series.times[0] < 5 * MINUTE_S * len(series):
                 return series, "MFU" if "mfu" in name.lower() else "TFLOP/s"
         series, unit = self.progress.throughput_series
         if unit != "it/s":

@@ -83,10 +83,10 @@ def forecast(
     """
     now, at = latest(series), run.metrics.at
     grown = since_start(series, run.growth_since)
-    if now is None or at is None or not grown.times or max(grown.values) < 0.5 * size:
-        return None
     highest = Series("", grown.times, tuple(accumulate(grown.values, max, initial=0.0))[1:])
-    used = highest.values[-1]  # does not waver, as what is in use now does
+    used = highest.values[-1] if grown.times else 0.0  # does not waver, as what is in use now does
+    if now is None or at is None or used < 0.5 * size:
+        return None
     known_s = min(8 * limits.growth_window_s, at - grown.times[0])
     quarters = means_of_parts([highest], at, known_s / _PARTS, _PARTS)
     slows = len(quarters) == _PARTS and quarters[3] - quarters[2] < 0.75 * (quarters[1] - quarters[0])
