@@ -1,5 +1,6 @@
 """Everything that can be done with the log of a run, by keyboard."""
 
+import asyncio
 import json
 import os
 import sys
@@ -21,6 +22,7 @@ from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from support.dashboard import Dashboard, Heard, job_view, opened, settle, text_of
 from support.waiting import until
 from tui.feeds.run_log import LogPart
+from tui.screens.job import log_pane
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import CopyRequested
@@ -177,6 +179,26 @@ async def test_text_that_no_line_has_is_tried_as_a_regular_expression() -> None:
         assert "regex if no text matches" in reader.screen
         await reader.press("ctrl+r", "ctrl+r")
         await until(reader.pilot, lambda: "only [0-9] .slow · 0 of 3" in reader.bar)
+
+
+async def test_filter_that_was_entered_is_not_forgotten_for_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_searched = asyncio.Event()
+
+    async def has_match(*_args: object) -> bool:
+        await is_searched.wait()
+        return False
+
+    async with reading((line(1, "worker 3"), line(2, "rank 4"))) as reader:
+        monkeypatch.setattr(log_pane, "has_match", has_match)
+        await reader.press("ampersand", *"[0-9]|x", "enter", "slash", *"rank", "enter")
+        is_searched.set()
+        await until(reader.pilot, lambda: "only /[0-9]|x/" in reader.bar and "/rank" in reader.bar)
+        await reader.press("ampersand", *"|y")
+        is_searched.clear()
+        await reader.press("escape")
+        is_searched.set()
+        await settle(reader.pilot)
+        assert "only /[0-9]|x/" in reader.bar
 
 
 @pytest.mark.proves("docs/logs.md", "The log viewer")

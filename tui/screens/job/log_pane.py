@@ -88,7 +88,6 @@ def log_options(settings: Loaded, kept: JobState) -> LogOptions:
     )
 
 
-_TYPED = "typed pattern"
 MANY_LINES = 50_000
 """Notify the user before writing more lines than this, which takes a moment."""
 
@@ -386,10 +385,10 @@ class LogPane(OpenedWhole, Vertical):
         async def work() -> None:
             use(pattern if await has_match(store, pattern) else pattern.as_expression)
 
-        self._begin(work, _TYPED)
+        self._begin(work, f"typed {self.field.purpose}")
 
     def _forget_typed(self) -> None:
-        self.workers.cancel_group(self, _TYPED)
+        self.workers.cancel_group(self, f"typed {self.field.purpose}")
 
     # Searching
 
