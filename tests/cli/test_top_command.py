@@ -7,9 +7,10 @@ import time
 import pytest
 
 from support.cli import RunCli
-from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
+from support.fake_baseten import Answer, FakeBaseten, job
 from support.fake_runs import STEADY, finished_run, iso, live_run
 from support.terminal import AtTerminal
+from tui.commands.support.fleet import read_fleet
 from tui.readers.kept_health import FILE_NAME
 from tui.settings.remembered import state_path
 from tui.text.sanitize import cell_width
@@ -36,18 +37,9 @@ def fleet(baseten: FakeBaseten) -> FakeBaseten:
 def test_job_that_cannot_be_read_is_printed_with_the_reason(
     command: str, cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failures: list[ReceivedRequest] = []
-
-    def fail(asked: ReceivedRequest) -> Answer:
-        failures.append(asked)
-        return Answer({"message": "log store down"}, status=500)
-
-    monkeypatch.setattr(  # an hour passes once the second request shows that the first was answered
-        "api_client.clock.SystemClock.monotonic",
-        lambda _clock: time.monotonic() + 3600 * (len(failures) > 1),
-    )
+    monkeypatch.setattr(read_fleet, "__defaults__", (None, 2.0))
     baseten.jobs = [job("runs", "RUNNING")]
-    baseten.on("GET", ".*/logs", fail)
+    baseten.on("GET", ".*/logs", Answer({"message": "log store down"}, status=500))
     result = cli(command)
     assert result.code == 0 and "runs" in result.out
     assert "not all could be read: can't read the log of job runs" in result.err
