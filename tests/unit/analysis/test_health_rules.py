@@ -19,7 +19,7 @@ from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import brief
 from tui.analysis.health.check import Example, Level
 from tui.analysis.health.judge import health, judged, with_earlier
-from tui.analysis.health.registry import KINDS, Thresholds
+from tui.analysis.health.registry import CHECKS, KINDS, Thresholds
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.health.worse import worsened
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
@@ -705,6 +705,13 @@ def test_node_that_fell_silent_with_its_run_is_not_still_logging():
     lines = {"node_1": [line for line in SELDOM["node_1"] if line[0] < 2900]}
     texts = [found.text for found in nodes(WELL, GONE, progress=told(steps(2900), **lines))]
     assert "node-1: no metrics for 11m" in texts
+
+
+def test_node_that_is_missing_is_not_called_slow_but_another_is() -> None:
+    straggler = next(check for check in CHECKS if str(check.kind) == "straggler")
+    slow = [HealthFinding(straggler.kind, "warning", "slow", node) for node in ("node-1", "node-2")]
+    missing = HealthFinding(KINDS["node-missing"], "critical", "missing", "node-1")
+    assert straggler.unexplained(slow, [missing]) == slow[1:]
 
 
 def test_finding_from_before_the_log_was_read_explains_later_ones() -> None:
