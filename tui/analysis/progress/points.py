@@ -58,13 +58,15 @@ class ThinnedPoints:
         return self._steps
 
     def add(self, time: float, value: float, step: int | None = None) -> None:
-        self._is_sorted &= not self._times or time >= self._times[-1]
-        self._times.append(time)
+        times = self._times
+        if times and time < times[-1]:
+            self._is_sorted = False
+        times.append(time)
         self._values.append(value)
         self._steps.append(step)
         self._weights.append(1)
         self._series = None
-        if len(self._times) > max(self.limit, 2 * _UNTHINNED_POINTS):
+        if len(times) > self.limit and len(times) > 2 * _UNTHINNED_POINTS:
             self._thin()
 
     def _sort(self) -> None:
