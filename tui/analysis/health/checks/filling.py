@@ -85,7 +85,7 @@ def forecast(
     grown = since_start(series, run.growth_since)
     highest = Series("", grown.times, tuple(accumulate(grown.values, max, initial=0.0))[1:])
     used = highest.values[-1] if grown.times else 0.0  # does not waver, as what is in use now does
-    if now is None or at is None or used < 0.5 * size:
+    if now is None or at is None or not grown.times or used < 0.5 * size:
         return None
     known_s = min(8 * limits.growth_window_s, at - grown.times[0])
     quarters = means_of_parts([highest], at, known_s / _PARTS, _PARTS)
