@@ -35,6 +35,7 @@ PROJECTS_INTERVAL_S = 30.0
 PUBLISH_INTERVAL_S, JOBS_PER_SECOND = 1.0, 1000
 """Snapshots of many jobs are published less often, in proportion."""
 KEEP_INTERVAL_S = 30.0
+"""Minimum interval for writing the health of the running jobs: commands use it for 15 minutes."""
 SLOW_INTERVAL_S = 10.0
 """Polling interval while another screen is in front, so that the connection is still monitored."""
 
@@ -214,12 +215,14 @@ class FleetFeed:
         else:
             self._throttle.request()
 
+    def _is_wanted(self, job: TrainingJob) -> bool:
+        return self._only is None or job.id in self._only
+
     def _is_running(self, job: TrainingJob) -> bool:
-        return job.current_status == JobStatus.RUNNING and (self._only is None or job.id in self._only)
+        return job.current_status == JobStatus.RUNNING and self._is_wanted(job)
 
     def _has_run(self, job: TrainingJob) -> bool:
-        is_wanted = self._only is None or job.id in self._only
-        return job.is_finished and job.current_status != JobStatus.DEPLOY_FAILED and is_wanted
+        return job.is_finished and job.current_status != JobStatus.DEPLOY_FAILED and self._is_wanted(job)
 
     async def _read_projects(self) -> None:
         unreadable: list[str] = []
