@@ -30,7 +30,7 @@ from api_client.emulator.data_folder import (
     remove_tree,
     usable,
 )
-from api_client.emulator.demo_job import demo_job_spec
+from api_client.emulator.demo_job import upload_demo_job
 from api_client.emulator.fleet.backend import FleetBackend
 from api_client.emulator.fleet.clock import open_sim_clock
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript
@@ -58,7 +58,7 @@ async def start_real_job(platform: Platform) -> None:
     team = platform.stores.teams.default()
     if not platform.stores.projects.was_named("digits", team.id):
         project = platform.upsert_project("digits", team)
-        await platform.create_job(project.id, demo_job_spec())
+        await platform.create_job(project.id, upload_demo_job(platform.stores.blobs))
 
 
 def create_world(

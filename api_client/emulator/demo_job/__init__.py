@@ -1,23 +1,40 @@
-"""The demo's real job: a classifier of digits, trained on this machine."""
+"""The demo's real job: a classifier of digits, trained on this machine.
+
+The folder is the job's code as a user would push it; a test compares its ``config.py`` with the payload here.
+"""
 
 from __future__ import annotations
 
-import shlex
-import sys
+import io
+import tarfile
 from pathlib import Path
 from typing import Any
 
+from api_client.emulator.store.blobs import BUCKET, BlobStore
 
-def demo_job_spec(**variables: str) -> dict[str, Any]:
-    """Return a payload that runs ``train.py``, with these variables; by default it takes about 23 minutes."""
-    program = Path(__file__).resolve().with_name("train.py")
+
+def upload_demo_job(blobs: BlobStore, **variables: str) -> dict[str, Any]:
+    """Store the job's code; return a payload that runs it with these variables, by default for 23 minutes."""
+    key = "demo/digits-mlp.tar"
+    with blobs.receive(BUCKET, key) as archive:
+        archive.write(_packed(Path(__file__).parent))
+        archive.commit()
     return {
         "name": "digits-mlp",
         "image": {"base_image": "python:3.11-slim", "docker_auth": None},
         "compute": {"node_count": 2, "cpu_count": 1, "memory": "2Gi", "accelerator": None},
         "runtime": {
-            "start_commands": [shlex.join([sys.executable, "-P", str(program)])],
+            "start_commands": ["python3 train.py"],
             "environment_variables": variables,
             "checkpointing_config": {"enabled": True, "checkpoint_path": None, "volume_size_gib": None},
+            "artifacts": [{"s3_bucket": BUCKET, "s3_key": key}],
         },
     }
+
+
+def _packed(folder: Path) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for name in ("config.py", "train.py", "digits.csv.gz", "DATA.md"):
+            archive.add(folder / name, name)
+    return content.getvalue()

@@ -9,7 +9,7 @@ from secrets import token_hex
 import pytest
 from local_world import PROJECT, LocalWorld, job_spec, local_world
 
-from api_client.emulator.demo_job import demo_job_spec
+from api_client.emulator.demo_job import upload_demo_job
 from api_client.models import JobStatus
 
 
@@ -69,7 +69,7 @@ async def test_a_waiting_job_survives_a_restart(tmp_path: Path) -> None:
 @pytest.mark.proves("docs/emulator.md", "Several nodes")
 async def test_two_ranks_train_together(world: LocalWorld) -> None:
     job_id = token_hex(4)  # it decides on which port the nodes meet
-    job = await world.run(job_id, demo_job_spec(STEPS="20", PACE_S="0"))
+    job = await world.run(job_id, upload_demo_job(world.stores.blobs, STEPS="20", PACE_S="0"))
     assert job.current_status == JobStatus.COMPLETED, world.messages(job_id)
     leader, other = (world.messages(job_id, f"node-{rank}") for rank in (0, 1))
     losses = [ast.literal_eval(line) for line in leader if line.startswith("{'loss'")]
@@ -81,3 +81,12 @@ async def test_two_ranks_train_together(world: LocalWorld) -> None:
     names = {checkpoint.checkpoint_id for checkpoint in world.backend.checkpoints(job_id)}
     assert names == {"checkpoint-5", "checkpoint-10", "checkpoint-15", "checkpoint-20"}
     assert {file.node_rank for file in world.backend.checkpoint_files(job_id)} == {0, 1}
+    resumed = upload_demo_job(world.stores.blobs, STEPS="30", PACE_S="0")
+    source = {"typ": "baseten_named_checkpoint", "checkpoint_name": "checkpoint-20", "job_id": job_id}
+    resumed["runtime"]["load_checkpoint_config"] = {"enabled": True, "checkpoints": [source]}
+    again = await world.run(f"{job_id}r", resumed)
+    assert again.current_status == JobStatus.COMPLETED, world.messages(again.id)
+    leader = world.messages(again.id, "node-0")
+    assert "INFO resuming from checkpoint-20" in leader
+    (loss,) = [ast.literal_eval(line)["loss"] for line in leader if line.startswith("{'loss'")]
+    assert loss < losses[-1]["loss"]
