@@ -81,7 +81,7 @@ async def test_code_that_cannot_be_compared_is_named_beside_the_hardware() -> No
         )
     equal = view(JobDifferences(BEFORE, BEFORE))
     async with opened(equal) as pilot:
-        await until(pilot, shows(equal, "no differences"))
+        await until(pilot, shows(equal, "no differences in hardware or code"))
 
 
 async def test_what_was_read_stays_while_it_cannot_be_read_again() -> None:

@@ -89,7 +89,7 @@ def test_job_without_code_is_compared_by_its_hardware(cli: RunCli, store: FakeOb
 
 def test_equal_jobs_differ_in_nothing(cli: RunCli, store: FakeObjectStore) -> None:
     result = diff(cli, store, "before", "before")
-    assert (result.code, result.err) == (0, "bt-tui: no differences\n")
+    assert (result.code, result.err) == (0, "bt-tui: no differences in hardware or code\n")
 
 
 def test_archive_that_is_damaged_or_too_large_is_not_compared(

@@ -53,7 +53,7 @@ class JobDifferences:
         """Say that nothing differs; empty if something does."""
         if self.job or self.files:
             return ""
-        return "the machines are the same" if self.not_compared else "no differences"
+        return "the machines are the same" if self.not_compared else "no differences in hardware or code"
 
     def lines(self) -> Iterator[tuple[str, str | None]]:
         """Yield sanitized lines and their tones."""
