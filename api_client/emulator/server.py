@@ -53,10 +53,12 @@ WORLDS = ("demo", "empty")
 """``demo``: simulated jobs of a whole team and one real job. ``empty``: only submitted jobs."""
 
 
-async def start_real_job(platform: Platform) -> None:
-    """Start the demo's real job when this world is first served; a deleted one is not recreated."""
+async def furnish_demo(platform: Platform) -> None:
+    """Store a secret and start the real job when this world is first served; nothing deleted comes back."""
     team = platform.stores.teams.default()
     if not platform.stores.projects.was_named("digits", team.id):
+        # Under the name that the official tools propose for a Hugging Face token.
+        platform.stores.secrets.upsert(team, "hf_access_token", "of no use outside the demo", platform.now())
         project = platform.upsert_project("digits", team)
         await platform.create_job(project.id, upload_demo_job(platform.stores.blobs))
 
@@ -187,7 +189,7 @@ async def _serve(
                 with usable(folder.path):
                     await platform.local.start()
                     if options.world == "demo":
-                        await start_real_job(platform)
+                        await furnish_demo(platform)
                 await server.serve(sockets=[listener])
             finally:
                 await platform.local.close()
