@@ -147,6 +147,20 @@ def test_lines_below_a_remark_are_read_one_by_one_if_they_take_their_time(
     assert [reading["line"] for reading in readings] == lines_read
 
 
+def test_bar_of_an_evaluation_is_no_step_of_the_run(cli: RunCli, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    bars = ("  0%|          | 0/750 [00:00<?, ?it/s]", " 10%|█         | 75/750 [01:04<09:39,  1.16it/s]")
+    evaluation = " 75%|███████▌  | 24/32 [00:04<00:01,  5.11it/s]"
+    path.write_text("\n".join((*bars, "{'loss': 0.42, 'epoch': 1.0}", evaluation, "{'eval_loss': 0.39}")))
+    readings = cli("progress", "--file", str(path), "--each-line", "-o", "ndjson").ndjson
+    assert [(reading["line"], reading.get("step")) for reading in readings] == [
+        (0, 0),
+        (1, 75),
+        (2, None),
+        (4, None),
+    ]
+
+
 def test_lines_of_a_saved_log_that_are_no_records_are_plain_text(cli: RunCli, tmp_path: Path) -> None:
     path = tmp_path / "train.ndjson"
     hostile = (

@@ -200,7 +200,8 @@ def test_the_demo_world_has_simulated_jobs_and_one_real_and_forgets_what_was_del
         path = f"/v1/training_projects/{real['training_project_id']}/jobs/{real['id']}"
         eventually(lambda: any("'loss'" in message for message in messages(client, path)))
         assert len(projects) > 5
-        assert [secret["name"] for secret in client.get("/v1/secrets").json()["secrets"]] == ["hf_access_token"]
+        secrets = client.get("/v1/secrets").json()["secrets"]
+        assert [secret["name"] for secret in secrets] == ["hf_access_token"]
         for name in ("evals", "digits"):
             assert client.delete(f"/v1/training_projects/{projects.pop(name)}").status_code == 200
     with EmulatorChild(data_dir=folder) as child, client_of(child) as client:

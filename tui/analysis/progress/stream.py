@@ -96,6 +96,14 @@ class Stream:
             self._is_derived = True
         return self._steps
 
+    def counts_other_work(self, time: float, reading: ParsedMetrics) -> bool:
+        """Return True if a bar counts something else while the run's steps go on, such as an evaluation."""
+        steps = self.steps
+        if steps is None or steps.total is None or time < steps.series.times[0]:
+            return False
+        is_bare = reading.from_bar and reading.loss is None and reading.epoch is None
+        return is_bare and reading.total_steps not in (None, steps.total)
+
     def is_ordered(self) -> bool:
         """Return False if what the lines count comes in no order, so that no trainer printed them."""
         points = self.counts.get(NAMED) if self.counts else self.fields.get("epoch without step")

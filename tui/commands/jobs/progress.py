@@ -7,6 +7,7 @@ all, and for trying a pattern of one's own. A saved log needs no job and no acco
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -25,7 +26,9 @@ from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.progress.lines.reading import ParsedMetrics, merged
 from tui.analysis.progress.metrics import curves_of
+from tui.analysis.progress.points import MAX_POINTS
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
+from tui.analysis.progress.stream import Stream
 from tui.analysis.run.resumed import joined, predecessor
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
 from tui.analysis.series import latest
@@ -363,6 +366,7 @@ def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
     """Return what was read in each line, by line number, including what only later lines confirmed."""
     readings: dict[int, ParsedMetrics] = {}
     index_at: dict[int, int] = {}
+    streams: defaultdict[str | None, Stream] = defaultdict(lambda: Stream(MAX_POINTS))
     at_ns = 0
     for index, line in enumerate(_shown_while_read(lines)):
         at_ns = max(line.timestamp_ns, at_ns + 1)  # a time of its own
@@ -370,7 +374,13 @@ def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
         for earlier_ns, _, reading in reader.read(line.message, line.replica or "", at_ns):
             at = index_at[earlier_ns]
             readings[at] = merged(readings[at], reading) if at in readings else reading
-    return {index: _record(index, readings[index]) for index in sorted(readings)}
+            streams[line.replica].add(earlier_ns / NS_PER_S, reading)
+    times = {index: at_ns / NS_PER_S for at_ns, index in index_at.items()}
+    return {
+        index: _record(index, readings[index])
+        for index in sorted(readings)
+        if not streams[lines[index].replica].counts_other_work(times[index], readings[index])
+    }
 
 
 def _shown_while_read(lines: Sequence[LogLine]) -> Iterator[LogLine]:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 _INTEGER = r"\d++(?:[,_]\d{3}(?!\d))*+"
-_DECIMAL = rf"(?:{_INTEGER}(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+(?:(?: (?!\w ?[=:]))?[kKMGB](?=it\b|\b))?"
+_TIMES_THOUSANDS = r"(?: (?!\w ?[=:]))?(?:[kKMG](?=it\b|\b)|B\b(?!/))"
+_DECIMAL = rf"(?:{_INTEGER}(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+(?:{_TIMES_THOUSANDS})?"
 _NUMBER = rf"[-+]?(?:{_DECIMAL}|(?:nan|NaN|NAN|[iI]nf|INF|Infinity)(?!\w))"
 _COMPOUND = (
     r"(?:\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T :,_-]{1,2}\d\d?:\d\d(?::\d\d)?)?"  # dates, versions

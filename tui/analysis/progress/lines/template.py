@@ -29,11 +29,13 @@ LOSSES = frozenset({"loss", "eval_loss"})
 COUNTS = frozenset({"step", "epoch"})
 _COUNTED = WHOLE | COUNTS
 
-_EDGE = " :=>([{~'\"→.…\t/*`#≈@"
+_EDGE = " :：=>([{~'\"→.…\t/*`#≈@"
 _UNIT_BEFORE = re.compile(r"\(([^()]{0,24})\)$")
 _UNIT_AFTER = re.compile(r" ?([A-Za-z%/]+(?:\.?/[A-Za-z]+)*)?")
 _ATTACHED = re.compile(r"^[A-Za-z%/]+(?!\w)")
-_DELIMITER = re.compile(r"[,;|()\[\]{}<>=:\"!?█•]|'(?!s )|  | [-–—] |\. |>>|\b(?:INFO|DEBUG|WARNING|ERROR)\b")
+_DELIMITER = re.compile(
+    r"[,;|()\[\]{}<>=:\"!?]|[^\s\w\x00-\x7f]|'(?!s )|  | - |\. |>>|\b(?:INFO|DEBUG|WARNING|ERROR)\b"
+)
 _WORD = re.compile(r"[A-Za-z][\w'./-]*")
 _RATE = re.compile(
     r"\s?(?:(?P<seconds>m?)s(?:ec)?/(?:it|step|batch|iter|update)|(?:it|step|batch|ba|iter|update)s?/s(?:ec)?)\b"
@@ -256,9 +258,11 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     is_fraction = index is not None and numbers[index].is_fraction
     if len(numbers) == 1 and not line.known() and _is_pair(numbers[0]):
         return Template(metrics=((0, numbers[0].name),))
-    goes_on = evaluates and (is_fraction or "eval_loss" not in line.fields)  # its result comes later
-    if goes_on or not line.known() or _is_setting(numbers):
+    if not line.known() or _is_setting(numbers):
         return Template()
+    has_result = "eval_loss" in line.fields or bool(_metrics(line, ()))
+    if evaluates and (is_fraction or not has_result):
+        return Template()  # its result comes later
     title = _title(texts, index) if is_bar and index is not None else []
     if is_bar and index is not None and not _trains(line, index, title, evaluates):
         return Template()
@@ -426,7 +430,8 @@ def _name_measures(numbers: Sequence[_Number]) -> None:
     for one, following in zip_longest(numbers, numbers[1:]):
         name = _DELIMITER.split(one.after)[0].strip()
         told = meaning(name) or meaning("", one.unit)
-        is_own = not one.name and (following is None or following.name != name or "/" in name)
+        is_unnamed = not (one.name or one.is_time)
+        is_own = is_unnamed and (following is None or following.name != name or "/" in name)
         if one.meaning is None and is_own and told is not None and told.field in MEASURES:
             one.meaning = told
         elif one.meaning is None and (rate := _RATE.match(one.after)) is not None:
@@ -575,6 +580,10 @@ def _is_timed(texts: Sequence[str], values: Sequence[str], index: int) -> bool:
 
 
 def _title(texts: Sequence[str], counter: int) -> list[str]:
+    """Return the words of a bar's title, before a colon; those before it without one are the log's."""
+    drawn = next((index for index in range(1, counter + 1) if texts[index].startswith("%|")), 0)
+    if drawn and not texts[drawn - 1].rstrip().endswith(":"):
+        return []
     title = re.split(r"\] | - |\) ", " ".join(texts[: counter + 1]))[-1]
     return [word for word in words_of(title) if len(word) > 1]
 

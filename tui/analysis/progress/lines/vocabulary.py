@@ -41,11 +41,14 @@ LEADS |= TRAINING | EVALUATION
 """Words before the name of a count that leave its meaning: ``completed step``, ``step of epoch``."""
 
 _WHICH = TRAINING | _words(
-    "metrics metric perf ppo optim throughput device stats losses mean avg average avr update batch"
+    "metrics metric perf ppo optim throughput device stats losses mean avg average averaged avr update batch"
     " minibatch epoch curr current iter iteration reduced last rank global total per gpu actor policy"
     " group param pg interval system final raw tot all running adam w decoupled chip core step softmax"
 )
 """Words that say whose a value is, or how it was averaged."""
+
+_AUXILIARY = _words("aux auxiliary balance balancing router z")
+"""Words of losses that keep a mixture of experts even, and say nothing of what the model has learned."""
 
 _NAMES = re.compile(
     r"(?P<eval_loss>lm loss value)"  # Megatron-LM's
@@ -101,7 +104,8 @@ def names_evaluation(name: str) -> bool:
 
 def names_loss(name: str) -> bool:
     """Return True for any loss, such as one of several that make up the training's."""
-    return [word for word in words_of(name) if word not in _WHICH][-1:] == ["loss"]
+    words = words_of(name)
+    return [word for word in words if word not in _WHICH][-1:] == ["loss"] and _AUXILIARY.isdisjoint(words)
 
 
 @lru_cache(maxsize=4096)
