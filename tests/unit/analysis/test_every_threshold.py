@@ -50,6 +50,13 @@ def losing(usual: Callable[[int], float], then: float, last: int, of: int = 200)
     return logged(steps(of * 5, loss=lambda step: usual(step) if step <= of - last else then), of * 5)
 
 
+FROM_SCRATCH = [
+    *((10.0 * step, f"step {step}/9000 loss=2.0") for step in range(1, 481)),
+    (4810.0, "RuntimeError: CUDA error"),
+    *((5200.0 + 10.0 * step, f"step {step}/9000 loss=2.0") for step in range(1, 101)),
+]
+
+
 def quiet(step: int) -> float:
     return 1.0 + 0.02 * (step % 5)
 
@@ -112,6 +119,7 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "underused_below": (0.2, "gpu-underused", lambda rules: starved(0.31, rules=rules)),
     "underused_after_s": (9000.0, "gpu-underused", lambda rules: starved(0.31, rules=rules)),
     "restarts": (3, "restarts", seen(1100, queue=RESTARTED)),
+    "lost_after_s": (7200, "restarts", logged(FROM_SCRATCH, 6200)),
     "errors_within_s": (60.0, "errors", logged(FAILED, 3600)),
     "queued_after_s": (*(3600.0, "queued"), seen(1560, status="PENDING", job={"created_at": moment(0)})),
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import insort
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from tui.analysis.bounded import Bounded
@@ -103,16 +104,20 @@ _COUNT = re.compile(
     r"(\d[\d,]{0,23}+(?:\.\d{1,12})?+)\s?[kMGT]?i?B?\s?(?:/|of)\s?(\d[\d,]{0,23}+(?:\.\d{1,12})?+)"
     r"(?![\w/:-]{0,40}\d[:-]|(?<=\b\d\d/\d\d)(?:/\d{2,4})? \d\d:\d\d:)"  # not a date
 )
+_TRIES = re.compile(r"(?i)attempt|retr(?:y|ies)|restart")
+"""Before a count of what fails again and again, which is no progress."""
 _DIGITS = re.compile(r"[\d.%|█▏▎▍▌▋▊▉ ]+")
 
 
 class MovingCounts:
     """Counts such as ``412/5000`` in lines about other work than steps, and when one of them last moved."""
 
-    __slots__ = ("_counts",)
+    __slots__ = ("_counts", "_highest")
 
     def __init__(self) -> None:
         self._counts: Bounded[tuple[str, str, float], list[tuple[float, float]]] = Bounded(256, list)
+        self._highest: Bounded[tuple[str, str, float], tuple[float, float]] = Bounded(256)
+        """The highest count, and the negative time at which it was first reached."""
 
     def read(self, time: float, source: str, message: str) -> bool:
         """Read a line, in any order; return True if it has a count."""
@@ -120,24 +125,34 @@ class MovingCounts:
             return False
         message = last_carriage_segment(excerpt(message))[:MAX_CHARACTERS]
         match = _COUNT.search(message)
-        if match is not None:
+        if match is not None and not _TRIES.search(message, 0, match.start()):
             done, total = (float(number.replace(",", "")) for number in match.groups())
             self.add(time, source, _DIGITS.sub(" ", message[: match.start()]), done, total)
         return match is not None
 
     def add(self, time: float, source: str, name: str, done: float, total: float) -> None:
         """Record a count, in any order."""
-        counts = self._counts[source, name, total]
-        insort(counts, (time, done))
-        del counts[:-16]
+        key = (source, name, total)
+        insort(self._counts[key], (time, done))
+        del self._counts[key][:-16]
+        self._highest[key] = max((done, -time), self._highest.get(key, (done, -time)))
 
     @property
     def moved_at(self) -> float | None:
         """Time a count last rose twice in a row: one that rises and falls, as of workers, does not move."""
-        times = (
-            third[0]
-            for counts in self._counts.values()
-            for first, second, third in zip(counts, counts[1:], counts[2:], strict=False)
-            if first[1] < second[1] < third[1]
-        )
+        return max(filter(None, map(_moved_at, self._counts.values())), default=None)
+
+    @property
+    def advanced_at(self) -> float | None:
+        """Time a count that moves last got further than ever: those of a start that fails again do not."""
+        times = (-since for key, (_, since) in self._highest.items() if _moved_at(self._counts[key]))
         return max(times, default=None)
+
+
+def _moved_at(counts: Sequence[tuple[float, float]]) -> float | None:
+    times = (
+        third[0]
+        for first, second, third in zip(counts, counts[1:], counts[2:], strict=False)
+        if first[1] < second[1] < third[1]
+    )
+    return max(times, default=None)

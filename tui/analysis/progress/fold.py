@@ -268,6 +268,7 @@ class ProgressFold:
             input_length_series=lengths.series() if lengths else EMPTY,
             loading_at=next(reversed(self._times("loading")), None),
             moved_at=self._counts.moved_at,
+            advanced_at=self._counts.advanced_at,
             new_words=self._reader.new_words,
         )
         is_trusted = self._has_patterns

@@ -139,6 +139,8 @@ class ProgressSnapshot:
     save_every: int | None = None
     loading_at: float | None = None
     moved_at: float | None = None
+    advanced_at: float | None = None
+    """Time a count of other work last got further than ever."""
     new_words: tuple[float, ...] = ()
     """Times (epoch s) of lines that say what none before them did, other than progress and warnings."""
     skipped_steps: tuple[float, ...] = ()

@@ -32,8 +32,8 @@ class Limits:
 def find(run: Watched, limits: Limits) -> Findings:
     errors = run.progress.errors
     last_step_s, usual_s = run.last_step_s or 0.0, run.progress.step_interval_s or 0.0
-    # A count that moves, of a download or a preparation, shows as much as a step.
-    survived_s = max(last_step_s - max(10.0, usual_s), run.progress.moved_at or 0.0)
+    # A count that gets further than ever, of a download or a preparation, shows as much as a step.
+    survived_s = max(last_step_s - max(10.0, usual_s), run.progress.advanced_at or 0.0)
     if usual_s and run.training_since is not None:
         patience_s = 10.0 + min(10 * MINUTE_S, max(MINUTE_S, 5 * usual_s, run.survived_pause_s))
     else:
@@ -102,10 +102,10 @@ CHECK = Check(
     needs="log lines that report a crash or an error, by the server's level or by their words; the first is"
     " quoted.",
     excused="errors that the run may still survive, and those of a stalled run, which quotes the first. To a"
-    " remark (info): those after which it made steps, another count moved, or, before the first step, the"
-    " log went on without them; and those that differ from such ones only in numbers; but not what the driver"
-    " reports of a GPU (Xid), nor what comes again and again while the run has been slower since it came"
-    " first.",
+    " remark (info): those after which it made steps, another count got further than ever, or, before the"
+    " first step, the log went on without them; and those that differ from such ones only in numbers; but not"
+    " what the driver reports of a GPU (Xid), nor what comes again and again while the run has been slower"
+    " since it came first.",
     ends="`errors_within_s` after the newest",
     costs="unknown",
     examples=(

@@ -233,8 +233,12 @@ def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
     names = {name for _, name, _, _ in leaks}
     # Memory that has room for the data fills with it, from the start and on all nodes alike, up to a level.
     lasts_s = run.now_s - worst.since
+    uses = [latest(node.cpu_memory) or 0.0 for node in nodes]
     is_cache = not part.startswith("GPU") and (
-        len(names) == len(nodes) and worst.is_early and lasts_s < _TOOTH_S and (run.progress.epoch or 0) < 2
+        min(uses) > 0.9 * max(uses)
+        and worst.is_early
+        and lasts_s < _TOOTH_S
+        and (run.progress.epoch or 0) < 2
     )
     # What has grown for as long as it will take to be full will be.
     is_proven = worst.is_sure or lasts_s >= max(_LEAK_S, worst.full_in_s)

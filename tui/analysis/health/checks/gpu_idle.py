@@ -120,8 +120,8 @@ def _idle_since(run: Watched, limits: Limits, node: NodeSnapshot, at: float) -> 
         since = max(blips, steady, run.attempt_since)
         worked = first_time(use, WORKING, run.attempt_since) < since
         if not worked and run.training_since is not None:
-            # Metrics may cover only the last hour: a run that makes steps has worked, whatever they show.
-            worked = run.works_since == math.inf or use.times[0] > run.training_since
+            # Metrics may cover only the last hour: a run that makes steps has worked before.
+            worked = use.times[0] > run.training_since
             since = max(since, run.training_since)
         allowed_s = limits.idle_after_s if worked else limits.idle_never_s
         if at - since >= max(allowed_s, LONGER * _longest_rest_s(use, since)):

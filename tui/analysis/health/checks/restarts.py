@@ -1,19 +1,32 @@
-"""More than one restart, according to the platform, the log, or the step numbers."""
+"""More than one restart, or one that lost much, according to the platform, the log, or the step numbers."""
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from api_client.models import JobStatus
-from tui.analysis.health.check import HOUR_S, Check, Example, FindingKind, Findings, Watched, limit
+from tui.analysis.health.check import (
+    HOUR_S,
+    MINUTE_S,
+    Check,
+    Example,
+    FindingKind,
+    Findings,
+    Watched,
+    limit,
+)
+from tui.analysis.health.windows import first_time
 from tui.text.units import counted, duration
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     restarts: int = limit(2, "Number of restarts from which they are reported.")
+    lost_after_s: float = limit(3600.0, "A single restart is reported if it goes back by so many seconds.")
 
 
 def find(run: Watched, limits: Limits) -> Findings:
@@ -23,20 +36,38 @@ def find(run: Watched, limits: Limits) -> Findings:
         if event.status == JobStatus.RUNNING and event.created is not None
     ][1:]
     by_log = [at for at in run.progress.restarts if not _is_new_training(run, at)]
-    times = [
-        at for at in max((history, by_log), key=len) if _loses_steps(run, at) and not _is_planned(run, at)
-    ]
-    newest = max(times, default=0.0)
-    if len(times) >= limits.restarts and run.now_s - newest <= 6 * HOUR_S:
-        text = f"restarted {counted(len(times), 'time')}, last {duration(run.now_s - newest)} ago"
-        yield run.finding("critical" if len(times) >= 5 else "warning", text, since_s=min(times))
+    lost = {
+        at: lost_s
+        for at in max((history, by_log), key=len)
+        if (lost_s := _lost_s(run, at)) is not None and not _is_planned(run, at)
+    }
+    newest = max(lost, default=0.0)
+    if run.now_s - newest > 6 * HOUR_S or not lost:
+        return
+    ago, lost_s = duration(run.now_s - newest), lost[newest]
+    cost = f", which lost {duration(lost_s)} of steps" if lost_s >= limits.lost_after_s else ""
+    if len(lost) >= limits.restarts:
+        text = f"restarted {counted(len(lost), 'time')}, last {ago} ago{cost}"
+    elif cost:
+        text = f"restarted {ago} ago{cost}"
+    else:
+        return
+    yield run.finding("critical" if len(lost) >= 5 else "warning", text, since_s=min(lost))
 
 
-def _loses_steps(run: Watched, at: float) -> bool:
-    """Return False if steps continue where they were: a run that saves first starts again by design."""
+def _lost_s(run: Watched, at: float) -> float | None:
+    """Return how long the steps took that a restart lost, 0 if unknown.
+
+    None if steps continue where they were: a run that saves first starts again by design.
+    """
     marks = run.progress.step_series
     index = bisect_left(marks.times, at)
-    return not 0 < index < len(marks.times) or marks.values[index] <= marks.values[index - 1]
+    if not 0 < index < len(marks.times):
+        return 0.0
+    if marks.values[index] > marks.values[index - 1]:
+        return None
+    before = max((other for other in run.progress.restarts if other < at), default=-math.inf)
+    return marks.times[index - 1] - first_time(marks, marks.values[index], before)
 
 
 def _is_planned(run: Watched, at: float) -> bool:
@@ -53,7 +84,21 @@ def _is_new_training(run: Watched, at: float) -> bool:
     starts = run.progress.count_starts
     if marks.values[index] - starts[bisect_right(starts, marks.values[index]) - 1] > marks.values[0]:
         return False
-    return not _precedes(run, at, [*run.progress.announced_restarts, *_errors(run)])
+    reasons = [*run.progress.announced_restarts, *_errors(run)]
+    return not (_precedes(run, at, reasons) or _machines_left(run, marks.times[index - 1], at))
+
+
+def _machines_left(run: Watched, start: float, end: float) -> bool:
+    """Return True if all nodes had no samples for minutes: they were rebooted or exchanged."""
+    gaps = [
+        [
+            (earlier, later)
+            for earlier, later in pairwise(node.mean_utilization.times)
+            if later - earlier > 3 * MINUTE_S and later > start and earlier < end
+        ]
+        for node in run.metrics.nodes
+    ]
+    return bool(gaps) and all(gaps)
 
 
 def _errors(run: Watched) -> list[float]:
@@ -77,10 +122,10 @@ CHECK = Check(
     Limits,
     find,
     needs="the status history, launcher lines in the log, steps that go back to a checkpoint, or steps that"
-    " start over after an error.",
-    excused="a single restart, those of more than six hours ago, those after which steps continue where"
-    " they were, those for which nodes join or leave by the log, without an error, steps that start over with"
-    " each epoch, round, or training of a sweep, and ranks out of turn.",
+    " start over after an error, or after all nodes were away.",
+    excused="a single restart that loses less than `lost_after_s`, those of more than six hours ago, those"
+    " after which steps continue where they were, those for which nodes join or leave by the log, without an"
+    " error, steps that start over with each epoch, round, or training of a sweep, and ranks out of turn.",
     costs="the steps between the last checkpoint and each restart, and the time to load it",
     examples=(
         Example(
@@ -92,6 +137,16 @@ CHECK = Check(
         ),
         Example("two restarts that lose no step", restarts_s=(3000, 6000)),
         Example("one restart", restarts_s=(3000,)),
+        Example(
+            "one restart from the first step",
+            "restarted 29m ago, which lost 1h 23m of steps",
+            stops_s=0,
+            others=(
+                *((at, f"step {at // 10}/9000 loss=2.0") for at in range(10, 5000, 10)),
+                (5010, "RuntimeError: CUDA error"),
+                *((at, f"step {at // 10 - 540}/9000 loss=2.0") for at in range(5410, 7200, 10)),
+            ),
+        ),
         Example(
             "nodes that are exchanged by plan",
             stops_s=0,

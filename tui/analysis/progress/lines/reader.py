@@ -160,13 +160,13 @@ class Reader:
         return self._take(layout, values, line, replica, at_ns)
 
     def _take(self, layout: Layout, values: Sequence[str], line: str, replica: str, at_ns: int) -> list[Told]:
+        reading = layout.template.read(values)
         table = self._tables.get(replica)
         if table is not None and table.width <= layout.width:
-            row = table.read(clean(line[layout.head :]))
+            row = table.read(clean(line[layout.head :]), reading)
             if row is not None:
                 return self._belief.take(table.template.form, Told(at_ns, replica, row))
         save = saves.read(line[layout.head :]) if layout.can_save else None
-        reading = layout.template.read(values)
         if save is not None:
             if reading is not None:
                 save = reading._replace(checkpoint=save.checkpoint)

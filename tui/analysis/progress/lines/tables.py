@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
-from tui.analysis.progress.lines.template import COUNTS, MEASURES, Form, Slot, Template
+from tui.analysis.progress.lines.template import COUNTS, MEASURES, Form, Slot, Template, over_epochs
 from tui.analysis.progress.lines.vocabulary import meaning, words_of
 
 _SEPARATOR = re.compile(r"\s*[|,\t]\s*|\s{2,}")
@@ -31,12 +31,16 @@ class Table:
     """Number of cells of a row."""
     separators: int
 
-    def read(self, text: str) -> ParsedMetrics | None:
-        """Return what a row reports; None for a line that is none."""
+    def read(self, text: str, beside: ParsedMetrics | None = None) -> ParsedMetrics | None:
+        """Return what a row reports; None for a line that is none. A bar beside it counts in its epoch."""
         numbers = [match[0] if (match := _NUMBER.match(cell)) else "" for cell in cells(text)]
         counts = next(slot for slot in self.template.slots if slot.field in COUNTS)
         is_row = len(numbers) >= self.width and numbers[counts.index]
-        return self.template.read(numbers) if is_row else None
+        row = self.template.read(numbers) if is_row else None
+        if row is None or beside is None or row.epoch is None or not (beside.step and beside.total_steps):
+            return row
+        over = over_epochs(beside.step, beside.total_steps, row.epoch, row.total_epochs)
+        return row._replace(**over, step_time_s=beside.step_time_s, from_bar=beside.from_bar)
 
 
 def table_below(text: str) -> Table | None:

@@ -193,15 +193,22 @@ def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
         return
     found |= {"epoch_step": int(done), "epoch_steps": int(total)}
     if epoch is not None:
-        finished_epochs = int(epoch) if counter.is_lightning else max(0, int(epoch) - 1)
-        all_epochs = epochs + counter.is_lightning if epochs else None
-        found |= {
-            "step": int(finished_epochs * total + done),
-            "total_steps": int(all_epochs * total) if all_epochs else None,
-            "epoch": finished_epochs + done / total,
-            "total_epochs": all_epochs,
-            "whole_epochs": finished_epochs,
-        }
+        found |= over_epochs(int(done), int(total), epoch, epochs, from_zero=counter.is_lightning)
+
+
+def over_epochs(
+    done: int, total: int, epoch: float, epochs: float | None, *, from_zero: bool = False
+) -> dict[str, Any]:
+    """Return the fields of a reading whose line counts ``done`` of ``total`` steps within an epoch."""
+    finished_epochs = int(epoch) if from_zero else max(0, int(epoch) - 1)
+    all_epochs = epochs + from_zero if epochs else None
+    return {
+        "step": finished_epochs * total + done,
+        "total_steps": int(all_epochs * total) if all_epochs else None,
+        "epoch": finished_epochs + done / total,
+        "total_epochs": all_epochs,
+        "whole_epochs": finished_epochs,
+    }
 
 
 @dataclass(slots=True)
