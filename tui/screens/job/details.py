@@ -14,16 +14,13 @@ from textual.reactive import var
 from textual.widgets import Static
 
 from tui.analysis.billing import billed_text
-from tui.analysis.cost import Cost
-from tui.analysis.run.finding import SIGNS, TONES, HealthFinding
+from tui.analysis.run.finding import SIGNS, TONES
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.status import status_view, upload_text
-from tui.text.sanitize import sanitize, sanitize_beginning
+from tui.text.sanitize import sanitize_beginning
 from tui.text.times import local_time
 from tui.text.units import BYTES_PER_MIB, bytes_iec, count, duration, hardware, money, significant
 from tui.widgets.tones import Recolored, tone_styles
-
-NAME_CELLS = 19
 
 
 class Details(Recolored, VerticalScroll, can_focus=True):
@@ -50,7 +47,7 @@ class Details(Recolored, VerticalScroll, can_focus=True):
 
     def _table(self, rows: Iterable[tuple[Text, Text]]) -> Table:
         table = Table.grid(padding=(0, 2))
-        table.add_column(width=NAME_CELLS, no_wrap=True, style=tone_styles(self.app)["muted"])
+        table.add_column(width=19, no_wrap=True, style=tone_styles(self.app)["muted"])
         table.add_column(ratio=1, overflow="fold")
         for row in rows:
             table.add_row(*row)
@@ -63,7 +60,8 @@ class Details(Recolored, VerticalScroll, can_focus=True):
             yield Text("findings", tones["strong"]), Text()
         for finding in run.findings:
             since = local_time(finding.since) if finding.since is not None else finding.severity
-            yield Text(since), Text(_finding_text(finding), tones[TONES[finding.severity]])
+            sentence = f"{SIGNS[finding.severity]} {sanitize_beginning(finding.sentence)}"
+            yield Text(since), Text(sentence, tones[TONES[finding.severity]])
         if events:
             yield Text("\nhistory" if run.findings else "history", tones["strong"]), Text()
         for event, after in zip_longest(events, events[1:]):
@@ -76,12 +74,6 @@ class Details(Recolored, VerticalScroll, can_focus=True):
             if event.event_message:
                 text.append(f"  {sanitize_beginning(event.event_message)}", tones["muted"])
             yield Text(local_time(event.created)), text
-
-
-def _finding_text(finding: HealthFinding) -> str:
-    node = sanitize(finding.node) if finding.node is not None else ""
-    text = sanitize_beginning(finding.text)
-    return f"{SIGNS[finding.severity]} {text if not node or node in text else f'{node}: {text}'}"
 
 
 def facts(run: RunSnapshot) -> list[tuple[str, str]]:
@@ -115,34 +107,25 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
 
 
 def cost_facts(run: RunSnapshot) -> list[tuple[str, str]]:
-    price = f"{money(run.price_per_minute * 60)} per node-hour (list price)" if run.price_per_minute else ""
-    why_no_bill = run.bill.why_not if run.bill is not None else ""
-    rows = [("price", price), *_costs(run.cost), ("bill", why_no_bill)]
-    return [(name, value) for name, value in rows if value]
-
-
-def _costs(cost: Cost) -> list[tuple[str, str]]:
     """Return the cost so far, at the end, and per checkpoint; money only where billed or a price is known."""
-    if cost.gpu_hours is None and cost.usd is None and cost.billed is None:
-        return []
-    rows = [
-        ("so far", _amount(cost.gpu_hours, cost.spent_text)),
-        ("projected total", _amount(cost.gpu_hours_to_end, _estimate(cost.usd_to_end))),
-        ("per checkpoint", _amount(cost.gpu_hours_per_checkpoint, _estimate(cost.usd_per_checkpoint))),
-    ]
-    low, high = cost.usd_to_end_low, cost.usd_to_end_high
+    cost = run.cost
+    price = f"{money(run.price_per_minute * 60)} per node-hour (list price)" if run.price_per_minute else ""
+    low, high, between, unbilled = cost.usd_to_end_low, cost.usd_to_end_high, "", ""
     if low is not None and high is not None and money(low) != money(high):
-        rows[1] = ("projected total", f"{rows[1][1]} ({money(low)}–{money(high)})")
-    return [*rows, *_billed(cost), ("estimate", cost.of if cost.usd is not None else "")]
-
-
-def _billed(cost: Cost) -> list[tuple[str, str]]:
-    if cost.billed is None:
-        return []
-    left = ""
-    if cost.unbilled_usd:
-        left = f"≈ {money(cost.unbilled_usd)} for {count(cost.unbilled_minutes)} min"
-    return [("billed", billed_text(cost.billed)), ("not billed yet", left)]
+        between = f" ({money(low)}–{money(high)})"
+    if cost.billed is not None and cost.unbilled_usd:
+        unbilled = f"≈ {money(cost.unbilled_usd)} for {count(cost.unbilled_minutes)} min"
+    rows = [
+        ("price", price),
+        ("so far", _amount(cost.gpu_hours, cost.spent_text)),
+        ("projected total", _amount(cost.gpu_hours_to_end, _estimate(cost.usd_to_end)) + between),
+        ("per checkpoint", _amount(cost.gpu_hours_per_checkpoint, _estimate(cost.usd_per_checkpoint))),
+        ("billed", billed_text(cost.billed) if cost.billed is not None else ""),
+        ("not billed yet", unbilled),
+        ("estimate", cost.of if cost.usd is not None else ""),
+        ("bill", run.bill.why_not if run.bill is not None else ""),
+    ]
+    return [(name, value) for name, value in rows if value]
 
 
 def _estimate(usd: float | None) -> str:

@@ -11,19 +11,17 @@ from operator import itemgetter
 from typing import Literal
 
 from rich.cells import cell_len
-from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.reactive import reactive, var
-from textual.widget import Widget
+from textual.reactive import var
 
 from api_client.models import WAITING_STATUSES
 from tui.analysis.checkpoints.facts import last_checkpoint, name_within
 from tui.analysis.fleet.snapshot import brief
 from tui.analysis.progress.metrics import headline_metrics
-from tui.analysis.progress.snapshot import loss_trend
+from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
 from tui.analysis.run.checkpoints import saved_key, step_of
 from tui.analysis.run.finding import (
     NODE_CHARACTERS,
@@ -40,30 +38,11 @@ from tui.text.markdown import code
 from tui.text.names import clip_middle, shortened
 from tui.text.sanitize import sanitize
 from tui.text.units import age, count, duration, hardware, number, percent, rate, significant, thin_bar
-from tui.widgets.status_line import StatusLine
-from tui.widgets.tones import tone_styles
+from tui.widgets.status_line import SEPARATOR, StatusLine
 
 Fact = list[Span]
 Form = Literal["long", "short", "clause", "brief"]
 _FORMS: tuple[Form, ...] = ("long", "short", "clause", "brief")
-CENT = 0.01
-IDENTITY_SEPARATOR = "  "
-IDENTITY_PRIORITY_COUNT = 3
-"""Name, status and hardware are always visible."""
-HEALTH_PRIORITY_COUNT = 4
-"""The worst finding, the number of further ones, the cost and the last checkpoint are always visible."""
-MIN_BAR_CELLS = 20
-ETA_RANGE = " ("
-CONFIDENT_SHARE = 0.1
-"""Show an ETA without its range if the range is narrower than this share of it."""
-BEFORE_RUNNING_NOTE = "Nodes, charts and logs appear here once the job is running."
-MIN_ERROR_CELLS = 24
-"""Minimum width for an error's text; with less space, errors are only counted."""
-MIN_CHECKPOINT_CELLS = 20
-CHECKPOINT_PART = 4
-"""Share of the line that a checkpoint's name may take if there are findings (1/n); otherwise half."""
-SEPARATOR_CELLS = 3
-UNLIMITED_CELLS = 10_000
 _CLAUSE = re.compile("[:,;] ")
 SAVED, EARLIER, FAULTY = ("◆", "good"), ("◆", "muted"), ("✗", "bad")
 """The signs of checkpoints: the newest, which is what a run that ends now leaves, and those before it."""
@@ -85,80 +64,53 @@ class RunHeader(Vertical):
     stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
 
     def compose(self) -> ComposeResult:
-        yield StatusLine(id="identity", separator=IDENTITY_SEPARATOR, priority_count=IDENTITY_PRIORITY_COUNT)
-        yield StatusLine(id="health", priority_count=HEALTH_PRIORITY_COUNT)
-        yield RunBar()
+        # Name, status and hardware are always visible; and the worst finding, the number of further ones,
+        # the cost and the last checkpoint.
+        yield StatusLine(id="identity", separator="  ", priority_count=3)
+        yield StatusLine(id="health", priority_count=4)
+        yield StatusLine(id="bar")
         yield StatusLine(id="progress")
 
-    def watch_snapshot(self, snapshot: RunSnapshot | None) -> None:
-        if snapshot is not None:
-            self._show(snapshot)
+    def on_resize(self) -> None:
+        run, width = self.snapshot, self.content_size.width
+        if run is None:
+            return
+        bar = [] if self.screen.has_class("-low") else run_bar(run, width)
+        self.query_one("#bar").display = bool(bar)
+        rows = {
+            "#identity": identity(run, width, stopping=self.stopping.get(run.job.id, "")),
+            "#health": health(run, width, self.snoozed),
+            "#bar": [bar],
+            "#progress": progress(run) if bar else [*pace(run), *progress(run)],
+        }
+        for name, facts in rows.items():
+            self.query_one(name, StatusLine).set_facts(facts)
 
-    def _show_again(self) -> None:
-        if self.snapshot is not None:
-            self._show(self.snapshot)
-
-    watch_snoozed = watch_stopping = on_resize = _show_again
+    watch_snapshot = watch_snoozed = watch_stopping = on_resize
 
     @on(events.Click, "#progress, #health")
     def _clicked(self) -> None:
         self.post_message(self.FindingsClicked())
 
-    def _show(self, snapshot: RunSnapshot) -> None:
-        width, run_bar = self.content_size.width, self.query_one(RunBar)
-        self.query_one("#identity", StatusLine).set_facts(
-            identity(snapshot, width, stopping=self.stopping.get(snapshot.job.id, ""))
-        )
-        self.query_one("#health", StatusLine).set_facts(health(snapshot, width, self.snoozed))
-        has_total = snapshot.progress is not None and snapshot.progress.fraction is not None
-        run_bar.display = has_total and not self.screen.has_class("-low")
-        run_bar.run = snapshot
-        values = progress(snapshot)
-        self.query_one("#progress", StatusLine).set_facts(
-            values if run_bar.display else [*pace(snapshot), *values]
-        )
 
+def run_bar(run: RunSnapshot, width: int) -> Fact:
+    """Return a thin bar over the whole width, with a sign for each checkpoint, and when the run ends.
 
-class RunBar(Widget):
-    """A thin bar over the whole width: how far a run is, with its checkpoints, and when it ends."""
-
-    DEFAULT_CSS = "RunBar { height: 1; }"
-
-    run: var[RunSnapshot | None] = var(None)
-    spans: reactive[Fact] = reactive(list[Span])
-
-    def watch_run(self) -> None:
-        self.spans = self._spans()
-
-    on_resize = watch_run
-
-    def _spans(self) -> Fact:
-        run = self.run
-        progress = run.progress if run is not None else None
-        if run is None or progress is None or progress.fraction is None:
-            return []
-        after: Fact = []
-        for separator, fact in zip((" ", " · "), pace(run), strict=False):
-            after += [(separator, "muted"), *fact]
-        if self.size.width - _cells(after) < MIN_BAR_CELLS:
-            after = [span for span in after if not span[0].startswith(ETA_RANGE)]
-        cells = max(MIN_BAR_CELLS, self.size.width - _cells(after))
-        return [*_bar(run, progress.fraction, cells), *after]
-
-    def render(self) -> Text:
-        tones = tone_styles(self.app)
-        same = groupby(self.spans, key=itemgetter(1))
-        texts = [("".join(text for text, _ in spans), tones[tone]) for tone, spans in same]
-        return Text.assemble(*texts, no_wrap=True, end="")
-
-
-def _bar(run: RunSnapshot, fraction: float, cells: int) -> Fact:
-    """Return the bar: red if the run is ruined, gray once it has ended, with a sign for each checkpoint."""
+    The bar is red if the run is ruined, and gray once it has ended. Without a total there is none.
+    """
+    if run.progress is None or run.progress.fraction is None:
+        return []
+    after: Fact = []
+    for separator, fact in zip((" ", " · "), pace(run), strict=False):
+        after += [(separator, "muted"), *fact]
+    if width - _cells(after) < 20:
+        after = [span for span in after if not span[0].startswith(" (")]  # the range of the ETA
+    cells = max(20, width - _cells(after))
     is_ruined = run.status.tone == "bad" or any(one.severity == "critical" for one in run.findings)
     tone = "bad" if is_ruined else "muted" if run.job.is_finished else "bar"
-    done, rest = thin_bar(fraction, cells)
+    done, rest = thin_bar(run.progress.fraction, cells)
     bar = [*((sign, tone) for sign in done), *((sign, "faint") for sign in rest)]
-    total = (run.progress.total_steps if run.progress is not None else None) or 0
+    total = run.progress.total_steps or 0
     saved_by_step = {
         step: saved
         for saved in (run.checkpoints or () if total else ())
@@ -168,8 +120,9 @@ def _bar(run: RunSnapshot, fraction: float, cells: int) -> Fact:
     for step, saved in sorted(saved_by_step.items(), key=itemgetter(0)):
         sign = SAVED if step == newest else EARLIER
         faulty = (run.faults or {}).get(saved_key(saved)) is not None
-        bar[min(round(step / max(total, 1) * cells), cells - 1)] = FAULTY if faulty else sign
-    return bar
+        bar[min(round(step / total * cells), cells - 1)] = FAULTY if faulty else sign
+    same = groupby([*bar, *after], key=itemgetter(1))
+    return [("".join(text for text, _ in spans), tone) for tone, spans in same]
 
 
 def identity(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
@@ -183,7 +136,7 @@ def identity(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
     if stopping and not job.is_finished:
         facts.insert(2, [(f"■ {stopping}", "caution")])
     spent = cost(run)
-    room = width - sum(_cells(fact) + len(IDENTITY_SEPARATOR) for fact in facts)
+    room = width - sum(_cells(fact) + 2 for fact in facts)
     facts.append(spent if _cells(spent) <= room else spent[-1:])
     if job.is_spot:
         facts.append([("spot", "caution")])
@@ -209,34 +162,28 @@ def pace(run: RunSnapshot) -> list[Fact]:
 def progress(run: RunSnapshot) -> list[Fact]:
     """Return the newest values that the trainer reports; of a waiting run, what it waits for."""
     if run.job.current_status in WAITING_STATUSES:
-        return [_queue(run)]
-    progress = run.progress
+        _, words = waiting_text(run.job, run.node_count, run.queue, run.at)
+        hint = f" · {sanitize(run.job.error_message)}" if run.job.error_message else ""
+        return [[(f"{words}{hint}", "plain")]]
+    progress = run.progress or ProgressSnapshot()
     facts: list[Fact] = []
-    if progress is not None and (headlines := headline_metrics(progress.metrics)):
+    if headlines := headline_metrics(progress.metrics):
         newest = progress.metrics[headlines[0]].values[-1]
         facts.append([("reward ", "muted"), (number(newest), "strong")])
-    if progress is not None and progress.loss is not None:
-        facts.append(
-            [
-                ("loss ", "muted"),
-                (number(progress.loss), "strong"),
-                (f" {loss_trend(progress)}".rstrip() if isfinite(progress.loss) else "", "plain"),
-            ]
-        )
+    if progress.loss is not None:
+        trend = f" {loss_trend(progress)}".rstrip() if isfinite(progress.loss) else ""
+        facts.append([("loss ", "muted"), (number(progress.loss), "strong"), (trend, "plain")])
     if activity := side_activity(run):
         facts.append([(activity, "accent")])
-    if progress is not None and progress.rate_steps_per_s is not None:
+    if progress.rate_steps_per_s is not None:
         facts.append([(rate(progress.rate_steps_per_s), "plain")])
-    if progress is not None and progress.learning_rate is not None:
+    if progress.learning_rate is not None:
         facts.append([("lr ", "muted"), (f"{progress.learning_rate:.2e}", "plain")])
-    if progress is not None and progress.epoch is not None:
+    if progress.epoch is not None:
         facts.append([("epoch ", "muted"), (f"{progress.epoch:.2f}", "plain")])
-    has_step = progress is not None and progress.step is not None
-    if not facts and not has_step and not run.log_read:
-        return [[("reading the log…", "muted")]]
-    if not facts and not has_step and not run.job.is_finished:
-        return [[("no training progress in the log so far", "muted")]]
-    return facts
+    if facts or progress.step is not None or (run.log_read and run.job.is_finished):
+        return facts
+    return [[("no training progress in the log so far" if run.log_read else "reading the log…", "muted")]]
 
 
 def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset()) -> list[Fact]:
@@ -250,7 +197,7 @@ def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset())
     silent = [finding for finding in run.findings if (run.job.id, finding.key) in snoozed]
     ordered = [*(finding for finding in run.findings if finding not in silent), *silent]
     if waits:  # the progress line shows for what
-        return [[(BEFORE_RUNNING_NOTE, "muted")], checkpoint]
+        return [[("Nodes, charts and logs appear here once the job is running.", "muted")], checkpoint]
     if run.job.is_finished and run.job.error_message:
         sign = "✗ " if run.status.tone == "bad" else ""
         return [[(sign, "bad"), (sanitize(run.job.error_message), "plain")], checkpoint]
@@ -262,8 +209,8 @@ def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset())
     now = run.server_now
     lost: Fact = [(f"≈${run.lost_usd:,.0f} lost", "strong")] if run.lost_usd >= 1 else []
     last = [fact for fact in (lost, checkpoint) if fact]
-    room = width - sum(_cells(fact) + SEPARATOR_CELLS for fact in last)
-    quote_cells = room - sum(_cells(fact) + SEPARATOR_CELLS for fact in well)
+    room = width - _line_cells(last) + len(SEPARATOR)
+    quote_cells = width - _line_cells([*well, *last])
     facts: list[Fact] = []
     for form in _FORMS:
         facts = well + [
@@ -285,7 +232,8 @@ def _counted(facts: list[Fact], many: int) -> list[Fact]:
 
 
 def _line_cells(facts: list[Fact]) -> int:
-    return sum(_cells(fact) for fact in facts) + SEPARATOR_CELLS * (len(facts) - 1)
+    """Return the width of a line, with a separator after each fact."""
+    return sum(_cells(fact) + len(SEPARATOR) for fact in facts)
 
 
 def _is_healthy_run(run: RunSnapshot) -> Fact:
@@ -298,8 +246,8 @@ def _finding(finding: HealthFinding, now: datetime, form: Form, room: int = 0) -
     text = {"long": finding.text, "brief": brief(finding, now)}.get(form, finding.short)
     if form == "clause" and not finding.kind.quotes_log:
         text = _CLAUSE.split(text.removeprefix(f"{finding.node}: "), maxsplit=1)[0]
-    if form == "brief" and finding.kind.quotes_log and room >= MIN_ERROR_CELLS:
-        # part of the error's text is worth more than a count
+    if form == "brief" and finding.kind.quotes_log and room >= 24:
+        # where there is room, part of the error's text is worth more than a count
         text = shortened(finding.short, room - cell_len(f"{sign} "))
     text = sanitize(text)
     if finding.node is not None:
@@ -331,8 +279,8 @@ def _cells(fact: Fact) -> int:
 def _eta(run: RunSnapshot, left_s: float) -> Fact:
     fact: Fact = [("ETA ", "muted"), (duration(left_s), "strong")]
     between = seconds_left_range(run.progress, run.server_now) if run.progress is not None else None
-    if between is not None and between[1] - between[0] > CONFIDENT_SHARE * left_s:
-        fact.append((f"{ETA_RANGE}{duration(between[0])}–{duration(between[1])})", "muted"))
+    if between is not None and between[1] - between[0] > 0.1 * left_s:
+        fact.append((f" ({duration(between[0])}–{duration(between[1])})", "muted"))
     return fact
 
 
@@ -343,7 +291,7 @@ def cost(run: RunSnapshot) -> Fact:
     if gpu_hours is not None:
         hours = significant(gpu_hours) if gpu_hours < 1000 else count(gpu_hours)
         facts.append((f"{hours} GPU·h ", "muted"))
-    if usd is not None and usd >= CENT:
+    if usd is not None and usd >= 0.01:
         facts.append((run.cost.spent_text, "plain"))
     return facts
 
@@ -352,26 +300,17 @@ def _checkpoint(run: RunSnapshot, width: int) -> Fact:
     last = last_checkpoint(run)
     if last is not None:
         remark = f" ({last.remark})" if last.where == "log" else ""
-        room = width // CHECKPOINT_PART if run.findings else width // 2
-        name = name_within(sanitize(last.name), max(MIN_CHECKPOINT_CELLS, room))
+        room = width // 4 if run.findings else width // 2
+        name = name_within(sanitize(last.name), max(20, room))
         fault = (run.faults or {}).get((last.name, last.at))
         broken: Fact = [(f" {fault.mark}", "bad")] if fault is not None else []
         sign = SAVED if fault is None else FAULTY  # of the bars below, which this explains
         signs = [] if run.findings and fault is None else [sign, (" ", "plain")]  # findings need the room
-        return [*signs, (name, "plain"), (f" {_ago(last.at, run.at)}{remark}", "muted"), *broken]
+        ago = f"{age((run.at - last.at).total_seconds())} ago" if last.at else ""
+        return [*signs, (name, "plain"), (f" {ago}{remark}", "muted"), *broken]
     if run.checkpoints is None:
         return []
     return [("no checkpoints" if run.job.is_finished else "no checkpoint yet", "muted")]
-
-
-def _queue(run: RunSnapshot) -> Fact:
-    _, words = waiting_text(run.job, run.node_count, run.queue, run.at)
-    hint = f" · {sanitize(run.job.error_message)}" if run.job.error_message else ""
-    return [(f"{words}{hint}", "plain")]
-
-
-def _ago(moment: datetime | None, now: datetime) -> str:
-    return f"{age((now - moment).total_seconds())} ago" if moment else ""
 
 
 def status_markdown(run: RunSnapshot) -> str:
@@ -381,7 +320,7 @@ def status_markdown(run: RunSnapshot) -> str:
     facts = (f"{status.word}{elapsed}", hardware(job), _plain(cost(run)), job.project_name)
     lines = [f"{status.sign} **{code(job.name or job.id)}** {code(' · '.join(filter(None, facts)))}"]
     waits = job.current_status in WAITING_STATUSES
-    shown = (pace(run), progress(run), [] if waits else health(run, UNLIMITED_CELLS))
+    shown = (pace(run), progress(run), [] if waits else health(run, 10_000))
     texts = [" · ".join(filter(None, map(_plain, line))) for line in shown]
     lines += [f"- {code(text)}" for text in texts if text]
     lines.append(f"- {code(job.id)}, as of {run.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
