@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -30,9 +31,6 @@ from tui.widgets.charts.spec import ChartSpec, Mark, Tone
 from tui.widgets.text_panel import TextPanel
 
 READING = "Reading the evidence…"
-MAX_CHARTS = 2
-ONSET_SHARE = 8
-"""A chart is extended to the left to show the beginning of a problem, but not by more than this (1/n)."""
 TO_DO = {
     "show_log": "log there",
     "stop_job": "stop",
@@ -74,8 +72,8 @@ class WhyScreen(AppScreen):
                 yield Button(words, action=f"screen.{action}", id=action, compact=True)
         yield TextPanel(id="evidence")
         with Horizontal(id="charts"):
-            for index in range(MAX_CHARTS):
-                yield LineChart(id=f"chart-{index}")
+            yield LineChart()
+            yield LineChart()
 
     def on_mount(self) -> None:
         self._show()
@@ -96,36 +94,35 @@ class WhyScreen(AppScreen):
         return next((section.clues[0].at for section in explanation.sections), None)
 
     def _show(self) -> None:
-        view = self.snapshot
-        facts: list[Line] = [[(text, "muted")] for text in _when(view, self.job)]
+        view, job, explanation = self.snapshot, self.job, self.snapshot.explanation
+        facts: list[Line] = []
+        if view.at is not None:
+            facts.append([(f"as of {local_time(view.at, TIME_OF_DAY)}", "muted")])
+        elif job.is_finished and job.updated_at is not None:
+            facts.append([(f"ended {local_time(job.updated_at)}", "muted")])
         if len(view.problems) > 1:
             facts.append([(f"{view.place + 1} of {len(view.problems)}", "muted")])
-        self.set_header("Why", sanitize(self.job.name or self.job.id), facts)
-        self.query_one("#evidence", TextPanel).set_lines(list(self._lines(view)))
-        figures = view.explanation.figures[:MAX_CHARTS] if view.explanation is not None else ()
+        self.set_header("Why", sanitize(job.name or job.id), facts)
+        lines = [] if explanation is None else list(_evidence(explanation, view.at))
+        if view.error:
+            again = f"Press {self.key_for('screen.refresh')} to retry."
+            lines.insert(0, [(f"✗ {sanitize(view.error)} {again}", "bad")])
+        self.query_one("#evidence", TextPanel).set_lines(lines or [[(READING, "muted")]])
+        figures = explanation.figures if explanation is not None else ()
         self.set_class(not figures, "-without-charts")
-        for index in range(MAX_CHARTS):
-            chart = self.query_one(f"#chart-{index}", LineChart)
-            chart.display = index < len(figures)
-            if index < len(figures):
-                chart.show(figures[index].series, _spec(figures[index], view.explanation, self._begin))
+        for chart, figure in zip_longest(self.query(LineChart), figures[:2]):
+            chart.display = figure is not None
+            if figure is not None:
+                chart.show(figure.series, _spec(figure, explanation, self._begin))
         self.unhint(
             next_problem=len(view.problems) < 2,
             show_log=self._begin is None,
-            stop_job=self.job.is_finished,
+            stop_job=job.is_finished,
             resume=bool(resume_obstacle(self._run())),
-            copy_markdown=view.explanation is None,
+            copy_markdown=explanation is None,
         )
         for action in TO_DO:
             self.query_one(f"#{action}").display = action not in self.unhinted
-
-    def _lines(self, view: WhyView) -> Iterator[Line]:
-        if view.error:
-            yield [(f"✗ {sanitize(view.error)} Press {self.key_for('screen.refresh')} to retry.", "bad")]
-        elif view.explanation is None:
-            yield [(READING, "muted")]
-        if view.explanation is not None:
-            yield from _evidence(view.explanation, view.at)
 
     # Actions
 
@@ -163,23 +160,13 @@ class WhyScreen(AppScreen):
             self.notify(READING)
 
 
-def _when(view: WhyView, job: TrainingJob) -> Iterator[str]:
-    """Yield the time that the problems are from, with its date if it is the job's end."""
-    if view.at is not None:
-        yield f"as of {local_time(view.at, TIME_OF_DAY)}"
-    elif job.is_finished and job.updated_at is not None:
-        yield f"ended {local_time(job.updated_at)}"
-
-
 def _evidence(explanation: Explanation, at: datetime | None) -> Iterator[Line]:
     found = explanation.finding
     severity = found.severity if found is not None else "critical"
     tone = TONES[severity]
-    node = f"{found.node}: " if found is not None and found.node else ""
-    problem = explanation.problem
+    problem = found.sentence if found is not None else explanation.problem
     since = f" (since {near_time(found.since, at)})" if found is not None and found.since else ""
-    words = sanitize(problem if node.strip(": ") in problem else node + problem)
-    yield [(f"{SIGNS[severity]} ", tone), (words, tone), (since, "muted")]
+    yield [(f"{SIGNS[severity]} ", tone), (sanitize(problem), tone), (since, "muted")]
     if explanation.answer:
         yield [("  ", "plain"), (sanitize(explanation.answer), "strong")]
     if explanation.facts:
@@ -207,8 +194,9 @@ def _spec(figure: Figure, explanation: Explanation | None, begin: datetime | Non
     marks = (Mark(begin.timestamp(), SIGNS[severity], mark_tone),) if begin is not None else ()
     times = [time for series in figure.series for time in (series.times[:1] + series.times[-1:])]
     start, end = min(times), max(times)
-    if begin is not None and start - begin.timestamp() < (end - start) / ONSET_SHARE:
-        start = min(start, begin.timestamp() - (end - start) / (ONSET_SHARE * ONSET_SHARE))
+    # Extend it to the left to show the beginning of the problem, but not by more than an eighth.
+    if begin is not None and start - begin.timestamp() < (end - start) / 8:
+        start = min(start, begin.timestamp() - (end - start) / 64)
     return ChartSpec(
         title=figure.title,
         start=start,
