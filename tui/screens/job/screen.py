@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,7 @@ from tui.analysis.transfers import DownloadRequest
 from tui.analysis.why.explain import explained_findings
 from tui.feeds.run import RunFeed
 from tui.screens import messages
-from tui.screens.base import AppScreen, OpenPage, PaletteItem
+from tui.screens.base import AppScreen, OpenPage, PaletteItem, key_on
 from tui.screens.charts.builder import METRIC, step_clock
 from tui.screens.charts.time_row import TimeRow
 from tui.screens.job.checkpoint_pane import CheckpointPane
@@ -55,8 +54,6 @@ if TYPE_CHECKING:
     from tui.readers.recorded_runs import RecordedRun
 
 NO_PROBLEMS = "No problems found with this job."
-LINK_S = 0.1
-"""Delay after the log moved until the charts are read there."""
 
 
 class TabStrip(Widget):
@@ -75,38 +72,23 @@ class TabStrip(Widget):
 
     active: reactive[str] = reactive("")
 
-    @dataclass
-    class Chosen(Message):
-        """A tab was clicked."""
-
-        tab_id: str
-
-    def __init__(self, tabs: Sequence[tuple[str, str, str]], *, id: str | None = None) -> None:
-        """Create a strip of tabs; each of ``tabs`` is (id, key, label)."""
-        super().__init__(id=id)
-        self._tabs = tuple(tabs)
-        self._edges: list[tuple[int, int, str]] = []
-
     def render(self) -> Text:
         active = self.get_component_rich_style("tab-strip--active", partial=True)
         key_style = self.get_component_rich_style("tab-strip--key", partial=True)
-        narrow = sum(len(label) + 5 for _, _, label in self._tabs) > self.size.width
-        line = Text(no_wrap=True, overflow="ellipsis", end="")
-        self._edges = []
-        for tab_id, key, label in self._tabs:
-            start = line.cell_len
-            line.append(" ")
-            if not narrow:
-                line.append(f"{key} ", key_style)
-            line.append(label, active if tab_id == self.active else "")
-            line.append(" " if narrow else "  ")
-            self._edges.append((start, line.cell_len, tab_id))
+        narrow = sum(len(tab) + 5 for tab in JOB_TABS) > self.size.width
+        line = Text(" ", no_wrap=True, overflow="ellipsis", end="")
+        for tab in JOB_TABS:
+            key = "" if narrow else f"{key_on(self, f'job.show_{tab}')} "
+            label = (tab.capitalize(), active if tab == self.active else "")
+            part = Text.assemble((key, key_style), label, "  " if narrow else "   ")
+            part.apply_meta({"tab": tab})
+            line.append_text(part)
+        line.right_crop(1)
         return line
 
-    def on_click(self, event: events.Click) -> None:
-        for start, end, tab_id in self._edges:
-            if start <= event.x < end:
-                self.post_message(self.Chosen(tab_id))
+    async def on_click(self, event: events.Click) -> None:
+        if tab := event.style.meta.get("tab"):
+            await self.run_action(f"screen.show_tab('{tab}')")
 
 
 TAB_IDS = tuple(JOB_TABS)
@@ -197,8 +179,7 @@ class JobScreen(AppScreen):
     def compose(self) -> ComposeResult:
         yield RunHeader().data_bind(JobScreen.snapshot, JobScreen.snoozed, JobScreen.stopping)
         yield ConnectionNotice().data_bind(JobScreen.connection)
-        tabs = [(tab, self.key_for(f"job.show_{tab}"), tab.capitalize()) for tab in JOB_TABS]
-        yield TabStrip(tabs, id="tabs")
+        yield TabStrip(id="tabs")
         yield TimeRow(id="time")
         yield self.metrics.data_bind(JobScreen.snapshot)
         yield StatusLine(id="moment")
@@ -377,7 +358,7 @@ class JobScreen(AppScreen):
     @on(Moved)
     def _log_moved(self) -> None:
         if self._link_timer is None:
-            self._link_timer = self.set_timer(LINK_S, self._link)
+            self._link_timer = self.set_timer(0.1, self._link)
 
     def _link(self) -> None:
         """Move the readout to the time of the log's line, unless the charts moved the log there."""
@@ -386,10 +367,6 @@ class JobScreen(AppScreen):
         if chosen_ns != self._linked_ns:
             self._linked_ns = chosen_ns
             self.metrics.follow_log(None if chosen_ns is None else chosen_ns / NS_PER_S)
-
-    @on(TabStrip.Chosen)
-    def _tab_chosen(self, message: TabStrip.Chosen) -> None:
-        self.action_show_tab(message.tab_id)
 
     def action_show_tab(self, tab: str) -> None:
         if tab == self.tab:
