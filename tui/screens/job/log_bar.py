@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC
-from itertools import islice, pairwise
+from itertools import islice
 
 from textual import events
 from textual.message import Message
 
 from api_client.models.logs import LogLine
 from tui.analysis.logs.errors import TracebackPart, TracebackReader
-from tui.analysis.logs.levels import LogLevel
 from tui.analysis.logs.pattern import LogPattern
 from tui.tables.column import Span
 from tui.text.sanitize import clip, sanitize
@@ -24,27 +23,6 @@ from tui.widgets.log_view.search import MatchChanged
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.view import LogView
 from tui.widgets.status_line import StatusLine
-
-LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
-
-_PATTERN_CELLS = 120
-
-
-def with_next_level(options: LogOptions) -> LogOptions:
-    levels = dict(pairwise(LEVEL_STOPS))
-    return replace(options, min_level=levels.get(options.min_level))
-
-
-def without_last_filter(options: LogOptions) -> LogOptions | None:
-    """Return the options without one of the filters; None if there is none to remove.
-
-    The order is pattern, level, hidden nodes. Node and time range stay, because the screen owns them.
-    """
-    if options.pattern:
-        return replace(options, pattern=None, invert=False)
-    if options.min_level is not None:
-        return replace(options, min_level=None)
-    return replace(options, hidden=frozenset()) if options.hidden else None
 
 
 def only_node(options: LogOptions) -> str | None:
@@ -61,25 +39,16 @@ def filter_spans(options: LogOptions) -> list[list[Span]]:
         facts.append([(f"≥ {options.min_level}", "accent")])
     if options.hidden:
         names = sorted(filter(None, options.hidden))
-        what = clip(sanitize(names[0]), _PATTERN_CELLS) if len(names) == 1 else counted(len(names), "node")
+        what = clip(sanitize(names[0]), 120) if len(names) == 1 else counted(len(names), "node")
         facts.append([(f"{what} hidden", "accent")])
     return facts
 
 
 def pattern_text(pattern: LogPattern) -> str:
-    text = clip(sanitize(pattern.text), _PATTERN_CELLS)
+    text = clip(sanitize(pattern.text), 120)
     if pattern.regex:
         text = f"/{text}/"
     return text if pattern.case is None else f"{text} ({'Aa' if pattern.case else 'aa'})"
-
-
-SEARCHED_LINES = 400
-"""Maximum number of lines to search for a traceback's exception; lines of several ranks interleave."""
-MOST_CELLS = 1000
-"""Maximum width of an error message to lay out."""
-_DAY = slice(0, 10)
-_CLOCK, _MONTH_AND_CLOCK = slice(11, 19), slice(5, 19)
-_HEADING = "Traceback (most recent call last)"
 
 
 class FirstErrorLine(StatusLine):
@@ -94,23 +63,21 @@ class FirstErrorLine(StatusLine):
     class Chosen(Message):
         """The user wants to go to the first error."""
 
-    _named: tuple[LineKey, str] | None = None
+    _named: tuple[LineKey | None, str | None] = None, None
     """The first error, and its message once that is known."""
 
     def show(self, store: LogStore, time_mode: str, key: str) -> None:
         """Show the first error of these lines, if any, and the key that goes to it."""
-        key_of_error = store.first_error
-        entry = None if key_of_error is None else store.entry(key_of_error)
+        error = store.first_error
+        entry = None if error is None else store.entry(error)
         self.set_class(isinstance(entry, LogLine), "-known")
-        if key_of_error is None or not isinstance(entry, LogLine):
-            self._named = None
+        if error is None or not isinstance(entry, LogLine):
+            self._named = None, None
             return
-        text = self._named[1] if self._named is not None and self._named[0] == key_of_error else None
-        if text is None:
-            text = exception_of(store, key_of_error, entry)
-            self._named = None if text is None else (key_of_error, text)
+        text = self._named[1] if self._named[0] == error else None
+        self._named = error, text or exception_of(store, error, entry)
         _, newest_ns = store.span_ns or (0, entry.timestamp_ns)
-        line = line_spans(entry, text or entry.message, newest_ns, time_mode)
+        line = line_spans(entry, self._named[1] or entry.message, newest_ns, time_mode)
         self.set_facts([[("✗ first error ", "bad"), (f"{key} ", "key"), *line]])
 
     def on_click(self, event: events.Click) -> None:
@@ -120,13 +87,15 @@ class FirstErrorLine(StatusLine):
 
 def exception_of(store: LogStore, key: LineKey, heading: LogLine) -> str | None:
     """Return the error message of a line; for a traceback, its exception, or None until that has arrived."""
-    reader = TracebackReader()
+    message, reader = heading.message.strip(), TracebackReader()
     first = reader.read(heading.message)
-    if "\n" in heading.message.strip() and _HEADING in heading.message:
-        return heading.message.strip().rsplit("\n", 1)[-1]
-    if first is None or first.part is not TracebackPart.BEGIN or _HEADING not in heading.message:
-        return heading.message
-    for entry in islice(store.entries_after(key), SEARCHED_LINES):
+    is_heading = "Traceback (most recent call last)" in message
+    if is_heading and "\n" in message:
+        return message.rsplit("\n", 1)[-1]
+    if first is None or not is_heading:
+        return message
+    # lines of several ranks interleave
+    for entry in islice(store.entries_after(key), 400):
         if not isinstance(entry, LogLine) or entry.replica != heading.replica:
             continue
         reading = reader.read(entry.message)
@@ -139,10 +108,10 @@ def line_spans(line: LogLine, text: str, newest_ns: int, time_mode: str) -> list
     """Format a line on a single row; include its date if it differs from that of the newest line."""
     zone = UTC if time_mode == "utc" else None
     time = stamp_text(line.timestamp_ns, zone)
-    clock = time[_CLOCK if time[_DAY] == stamp_text(newest_ns, zone)[_DAY] else _MONTH_AND_CLOCK]
+    begin = len("2026-03-01 ") if time[:10] == stamp_text(newest_ns, zone)[:10] else len("2026-")
     node = f"{sanitize(line.replica)} " if line.replica else ""
-    first_row = clip(sanitize(text.strip().split("\n", 1)[0]), MOST_CELLS)
-    return [(f"{clock} {node}", "plain"), (first_row, "strong")]
+    first_row = clip(sanitize(text.strip().split("\n", 1)[0]), 1000)
+    return [(f"{time[begin:19]} {node}", "plain"), (first_row, "strong")]
 
 
 TIME_LABELS = {"utc": "UTC", "relative": "ages", "elapsed": "since start", "off": "no times"}

@@ -17,7 +17,6 @@ from tui.widgets.log_view.view import LogView, Moved
 
 COLUMN_CELLS = 38
 """Minimum width of a column: a time, a node and about 24 characters."""
-MAX_LOG_COLUMNS = 4
 
 
 class LogColumn(Vertical):
@@ -58,7 +57,8 @@ class LogColumns(Horizontal):
         self.is_split = False
         self.nodes: tuple[str, ...] = ()
         """The nodes shown side by side; empty if there is only one column."""
-        self._origin_ns: int | None = None
+        self.origin_ns: int | None = None
+        """The start of elapsed time; None before it is known."""
 
     def compose(self) -> ComposeResult:
         yield LogColumn(self.main)
@@ -77,7 +77,7 @@ class LogColumns(Horizontal):
         return self.main.store.span_ns or (0, 0)
 
     def room(self) -> int:
-        return min(MAX_LOG_COLUMNS, self.size.width // COLUMN_CELLS)
+        return min(4, self.size.width // COLUMN_CELLS)
 
     def set_options(self, options: LogOptions) -> None:
         """Show the log in this way; columns side by side show only their own node's lines."""
@@ -91,9 +91,10 @@ class LogColumns(Horizontal):
         return replace(self.options, nodes=frozenset({self.nodes[position]}))
 
     def set_origin(self, time_ns: int) -> None:
-        self._origin_ns = time_ns
-        for view in self.views:
-            view.set_origin(time_ns)
+        if time_ns != self.origin_ns:
+            self.origin_ns = time_ns
+            for view in self.views:
+                view.set_origin(time_ns)
 
     async def show_nodes(self, names: Sequence[str]) -> None:
         """Show these nodes, as many as fit, side by side or in one log; a chosen node comes first."""
@@ -112,8 +113,8 @@ class LogColumns(Horizontal):
             view = LogView(store=self.main.store, options=self._of_column(position), now_s=self._now_s)
             await self.mount(LogColumn(view))
             view.viewport.follow = self.main.viewport.follow
-            if self._origin_ns is not None:
-                view.set_origin(self._origin_ns)
+            if self.origin_ns is not None:
+                view.set_origin(self.origin_ns)
         for position, column in enumerate(self.query(LogColumn)):
             column.set_title(self.nodes[position] if self.nodes else None)
         self.set_options(self.options)

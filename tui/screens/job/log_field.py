@@ -5,7 +5,7 @@ Options are toggled by control keys while typing or by clicking them; their stat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -26,12 +26,11 @@ from tui.widgets.status_line import FACT, StatusLine
 
 FieldPurpose = Literal["find", "filter", "time", "save"]
 
-PROMPTS: dict[FieldPurpose, str] = {"find": "/", "filter": "&", "time": "@", "save": "save to"}
-PLACEHOLDERS: dict[FieldPurpose, str] = {
-    "find": "find in the log; n/N for next/previous match",
-    "filter": "show only lines that match",
-    "time": "go to a time",
-    "save": "a path; .ndjson keeps every field",
+PROMPTS: dict[FieldPurpose, tuple[str, str]] = {
+    "find": ("/", "find in the log; n/N for next/previous match"),
+    "filter": ("&", "show only lines that match"),
+    "time": ("@", "go to a time"),
+    "save": ("save to", "a path; .ndjson keeps every field"),
 }
 
 
@@ -101,7 +100,6 @@ class LogField(Vertical):
         """The typed text or an option has changed."""
 
         purpose: FieldPurpose
-        text: str
 
     @dataclass
     class Given(Message):
@@ -120,7 +118,7 @@ class LogField(Vertical):
         with Horizontal():
             yield Static(id="log-prompt")
             yield Input(id="log-input", compact=True)
-        yield _SwitchLine(self._clicked, id="log-switches")
+        yield StatusLine(id="log-switches", separator="  ")
 
     @property
     def is_open(self) -> bool:
@@ -141,9 +139,6 @@ class LogField(Vertical):
             switches = replace(switches, case=pattern.case)
         self.open("filter", pattern.text if pattern else "", replace(switches, invert=options.invert))
 
-    def filtered(self, options: LogOptions, pattern: LogPattern | None) -> LogOptions:
-        return replace(options, pattern=pattern, invert=pattern is not None and self.switches.invert)
-
     def open(
         self,
         purpose: FieldPurpose,
@@ -154,9 +149,10 @@ class LogField(Vertical):
     ) -> None:
         """Let the user type; typing replaces a ``selected`` text."""
         self.purpose, self._recalled = purpose, 0
-        self.query_one("#log-prompt", Static).update(PROMPTS[purpose])
+        prompt, placeholder = PROMPTS[purpose]
+        self.query_one("#log-prompt", Static).update(prompt)
         field = self.query_one(Input)
-        field.placeholder = PLACEHOLDERS[purpose]
+        field.placeholder = placeholder
         with self.prevent(Input.Changed):
             field.value = text
         field.cursor_position = len(text)
@@ -166,7 +162,7 @@ class LogField(Vertical):
         if switches is not None:
             self.switches = switches
         self.add_class("-open")
-        self._show()
+        self.watch_problem()
         self.screen.set_focus(field)  # immediately: focus() defers and would lose typed keys
 
     def close(self) -> None:
@@ -197,20 +193,14 @@ class LogField(Vertical):
         field.value = text
         field.cursor_position = len(text)
 
-    def watch_switches(self) -> None:
-        """Show the options, and report the text again because its meaning has changed."""
-        self._show()
-        if self.is_open:
-            self.post_message(self.Typed(self.purpose, self.text))
-
-    def watch_problem(self) -> None:
-        self._show()
-
     @on(Input.Changed, "#log-input")
-    def _changed(self, event: Input.Changed) -> None:
-        self.problem = ""
+    def watch_switches(self) -> None:
+        """Show the options or what is wrong with the text, and report that its meaning has changed."""
+        pattern = self.pattern if self.purpose in ("find", "filter") else None
+        self.problem = pattern.problem if pattern is not None else ""
+        self.watch_problem()
         if self.is_open:
-            self.post_message(self.Typed(self.purpose, event.value))
+            self.post_message(self.Typed(self.purpose))
 
     @on(Input.Submitted, "#log-input")
     def _submitted(self, event: Input.Submitted) -> None:
@@ -225,12 +215,14 @@ class LogField(Vertical):
     def _offered(self) -> list[str]:
         return [name for name, switch in SWITCHES.items() if self.purpose in switch.purposes]
 
-    def _clicked(self, position: int) -> None:
-        if position < len(self._offered):
+    @on(events.Click, "#log-switches")
+    def _clicked(self, event: events.Click) -> None:
+        position = event.style.meta.get(FACT)
+        if position is not None and position < len(self._offered):
             self.action_switch(self._offered[position])
 
-    def _show(self) -> None:
-        line = self.query_one("#log-switches", _SwitchLine)
+    def watch_problem(self) -> None:
+        line = self.query_one("#log-switches", StatusLine)
         if self.problem:
             line.set_facts([[("✗ ", "bad"), (self.problem, "bad")]], 1)
         elif self.purpose == "time":
@@ -243,16 +235,3 @@ class LogField(Vertical):
 def _switch(switch: Switch, value: object) -> list[Span]:
     tone = "plain" if value == next(iter(switch.words)) else "accent"
     return [(f"{switch.key} ", "key"), (switch.label, "muted"), (switch.words[value], tone)]
-
-
-class _SwitchLine(StatusLine):
-    """The options; a click switches one."""
-
-    def __init__(self, clicked: Callable[[int], None], *, id: str) -> None:
-        super().__init__(id=id, separator="  ")
-        self._clicked = clicked
-
-    def on_click(self, event: events.Click) -> None:
-        position = event.style.meta.get(FACT)
-        if position is not None:
-            self._clicked(position)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from api_client.errors import RequestError
 from api_client.files import why_not_written
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine, stamp_ns
+from tui.analysis.logs.levels import LogLevel
 from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
 from tui.feeds.run_log import LogPart
@@ -34,8 +36,6 @@ from tui.screens.job.log_bar import (
     LogState,
     NodeChosen,
     line_spans,
-    with_next_level,
-    without_last_filter,
 )
 from tui.screens.job.log_columns import COLUMN_CELLS, LogColumns
 from tui.screens.job.log_field import FieldSwitches, LogField
@@ -88,8 +88,7 @@ def log_options(settings: Loaded, kept: JobState) -> LogOptions:
     )
 
 
-MANY_LINES = 50_000
-"""Notify the user before writing more lines than this, which takes a moment."""
+LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
 
 
 class LogPane(OpenedWhole, Vertical):
@@ -137,7 +136,6 @@ class LogPane(OpenedWhole, Vertical):
         self.retry = retry
         self._before_field = options
         self._state = LogState()
-        self._origin: datetime | None = None
         self._held: list[LogPart] | None = None
 
     def compose(self) -> ComposeResult:
@@ -169,8 +167,7 @@ class LogPane(OpenedWhole, Vertical):
     # New parts
 
     def set_origin(self, begin: datetime | None) -> None:
-        if begin is not None and begin != self._origin:
-            self._origin = begin
+        if begin is not None:
             self.columns.set_origin(int(begin.timestamp() * NS_PER_S))
 
     def set_nodes(self, names: Collection[str]) -> None:
@@ -230,31 +227,38 @@ class LogPane(OpenedWhole, Vertical):
             self.show_log_status()
 
     def leave(self) -> bool:
-        """Undo one step: field, selection, search, filter, columns; return False if there was none."""
+        """Undo one step: field, selection, search, filter, columns; return False if there was none.
+
+        The chosen node and the time range stay, because the screen owns them.
+        """
+        options, purpose = self.options, self.field.purpose
         if self.field.is_open:
             self._close_field()
             self._forget_typed()
-            if self.field.purpose == "filter":
+            if purpose == "filter":
                 self.choose(self._before_field)
-            elif self.field.purpose == "find":
+            elif purpose == "find":
                 self._find(None)
             return True
         if self.view.viewport.clear_selection():
             return True
         if self._state.pattern is not None:
             self._find(None)
-            return True
-        looser = without_last_filter(self.options)
-        if looser is not None:
-            self.choose(looser)
-            return True
-        if self.columns.is_split:
+        elif options.pattern:
+            self.choose(replace(options, pattern=None, invert=False))
+        elif options.min_level is not None:
+            self.choose(replace(options, min_level=None))
+        elif options.hidden:
+            self.choose(replace(options, hidden=frozenset()))
+        elif self.columns.is_split:
             self.action_split_log()
-            return True
-        return False
+        else:
+            return False
+        return True
 
     def action_next_level(self) -> None:
-        self.choose(with_next_level(self.options))
+        following = dict(pairwise(LEVEL_STOPS))
+        self.choose(replace(self.options, min_level=following.get(self.options.min_level)))
 
     def show_range(self, start_s: float | None, end_s: float | None) -> None:
         """Show only the lines of a time range (epoch seconds)."""
@@ -352,13 +356,14 @@ class LogPane(OpenedWhole, Vertical):
 
     @on(LogField.Typed)
     def _typed(self, message: LogField.Typed) -> None:
-        field = self.field
-        if message.purpose in ("find", "filter"):
-            field.problem = field.pattern.problem if field.pattern else ""
-        if message.purpose == "filter" and not field.problem:
-            self._read_pattern(lambda pattern: self.choose(field.filtered(self.options, pattern)))
-        elif message.purpose == "find" and not field.problem:
+        if message.purpose == "filter" and not self.field.problem:
+            self._read_pattern(self._filter)
+        elif message.purpose == "find" and not self.field.problem:
             self._read_pattern(partial(self._find, moves=False))
+
+    def _filter(self, pattern: LogPattern | None) -> None:
+        invert = pattern is not None and self.field.switches.invert
+        self.choose(replace(self.options, pattern=pattern, invert=invert))
 
     @on(LogField.Given)
     def _given(self, message: LogField.Given) -> None:
@@ -442,9 +447,10 @@ class LogPane(OpenedWhole, Vertical):
 
     def _go_to(self, typed: str) -> None:
         entry = self.view.model.cursor_entry
-        oldest, newest = map(_moment, self.columns.span_ns)
+        oldest_ns, newest_ns = self.columns.span_ns
+        newest = _moment(newest_ns)
         times = LogTimes(
-            oldest=self._origin or oldest,
+            oldest=_moment(self.columns.origin_ns or oldest_ns),
             newest=newest,
             here=_moment(stamp_ns(entry)) if entry is not None else newest,
             timezone=self._timezone,
@@ -546,7 +552,7 @@ class LogPane(OpenedWhole, Vertical):
         if command is None:
             self.notify(f"No {program} found; set ${program.upper()}.", severity="warning")
             return
-        if view.model.passing_count > MANY_LINES:
+        if view.model.passing_count > 50_000:  # which takes a moment
             lines = counted(view.model.passing_count, "line")
             self.notify(f"Preparing {lines} for {sanitize(command[0])}…")
         try:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
-from textual.message import Message
 from textual.reactive import reactive, var
 from textual.timer import Timer
 from textual.widget import Widget
@@ -128,9 +127,6 @@ class JobScreen(AppScreen):
     tab: var[str] = var("live", init=False)
     node: var[str | None] = var(None, init=False)
 
-    class JobGone(Message):
-        """The job no longer exists on the server."""
-
     def __init__(
         self,
         job: TrainingJob,
@@ -171,7 +167,7 @@ class JobScreen(AppScreen):
             self.job,
             publish=self.publish,
             on_log=partial(self.log_pane.call_next, self.log_pane.take),
-            on_gone=lambda: self.post_message(self.JobGone()),
+            on_gone=self._job_gone,
             span=None if span_s is None else timedelta(seconds=span_s),
             **more,
         )
@@ -270,8 +266,7 @@ class JobScreen(AppScreen):
             self._feed = self._new_feed(self.metrics.view.window.span, findings=())
             self.run_feed("run feed")
 
-    @on(JobGone)
-    def _gone(self) -> None:
+    def _job_gone(self) -> None:
         self.notify("This job no longer exists. Showing last known data.", severity="warning")
 
     def watch_snapshot(self, before: RunSnapshot | None, snapshot: RunSnapshot | None) -> None:
