@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -33,13 +32,12 @@ from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 COLUMNS = chosen(CHECKPOINTS, "name marks step reward loss evaluation written kind size sync base")
-FIRST_SORT: Sort = ("written", True)
 
 
-def rows_by_key(facts: Sequence[CheckpointFacts]) -> dict[str, CheckpointFacts]:
-    """Map names to facts, adding a number to repeated names."""
+def facts_by_key(run: RunSnapshot) -> dict[str, CheckpointFacts]:
+    """Judge the checkpoints; map names to facts, adding a number to repeated names."""
     rows: dict[str, CheckpointFacts] = {}
-    for fact in facts:
+    for fact in facts_of_run(run):
         key, again = fact.name, 1
         while key in rows:
             again += 1
@@ -49,17 +47,7 @@ def rows_by_key(facts: Sequence[CheckpointFacts]) -> dict[str, CheckpointFacts]:
 
 
 LOADING = "Loading checkpoints…"
-NONE_YET = (
-    "No checkpoints.\n\nFiles that the job writes to $BT_CHECKPOINT_DIR appear here"
-    " if its config enables checkpointing."
-)
-FILL_INTERVAL = timedelta(seconds=5)
-"""Interval for updating ages, and for judging many checkpoints again while the log is being read."""
 MANY = 500
-
-
-LEAST_SHARE_OF_CURVE, CURVE_LINES = 0.4, 7
-"""The curve has at least this share of the height and this many lines, with a gap above it."""
 
 
 class CheckpointPane(Vertical):
@@ -72,7 +60,7 @@ class CheckpointPane(Vertical):
         self._facts: dict[str, CheckpointFacts] = {}
         """By key, in the order of rows whose values are equal."""
         self._marked: list[str] = []
-        self._sort = FIRST_SORT
+        self._sort: Sort = ("written", True)
         self._curve: ChartData | None = None
         """The curve as of the rows' values, however the cursor moves."""
         self._filled_at: datetime | None = None
@@ -102,11 +90,12 @@ class CheckpointPane(Vertical):
         losses = (progress.loss_by_step, progress.eval_loss_series) if progress is not None else ((), ())
         unread = unread_steps(progress, whole=run.log_read) if progress is not None else ()
         made_of = (run.checkpoints, *losses, unread, run.kept_losses, run.faults, run.log_read)
-        is_due = self._filled_at is None or run.at - self._filled_at >= FILL_INTERVAL
+        # for updating ages, and for judging many checkpoints again while the log is being read
+        is_due = self._filled_at is None or run.at - self._filled_at >= timedelta(seconds=5)
         is_new = before is None or before.checkpoints != run.checkpoints
         if made_of != self._made_of and len(run.checkpoints or ()) < MANY:
             self._made_of = made_of
-            self._take_facts(rows_by_key(facts_of_run(run)), run.at)
+            self._take_facts(facts_by_key(run), run.at)
         elif made_of != self._made_of and (is_new or is_due):
             self._made_of, self._filled_at = made_of, run.at
             run_in_background(self, partial(self._judge, run, made_of), "checkpoints", group="judge")
@@ -117,7 +106,7 @@ class CheckpointPane(Vertical):
 
     async def _judge(self, run: RunSnapshot, made_of: tuple[object, ...]) -> None:
         """Judge many checkpoints again in a thread: a key would wait for it."""
-        facts = await asyncio.to_thread(lambda: rows_by_key(facts_of_run(run)))
+        facts = await asyncio.to_thread(facts_by_key, run)
         if self._made_of is made_of:  # else newer ones are shown
             self._take_facts(facts, run.at)
             self._show_curve()
@@ -134,10 +123,10 @@ class CheckpointPane(Vertical):
     def _show_curve(self) -> None:
         """Show the loss or reward by step below the table, read at the checkpoint under the cursor."""
         run, fact, chart = self._run, self.chosen, self.query_one(LineChart)
-        room = max(self.size.height - len(self._facts) - 2, self.size.height * LEAST_SHARE_OF_CURVE)
+        room = max(self.size.height - len(self._facts) - 2, self.size.height * 0.4)
         progress = run.progress if run is not None and run.checkpoints is not None else None
         has_line = progress is not None and (fact is not None or progress.loss is not None)
-        has_curve = has_line and room >= CURVE_LINES
+        has_curve = has_line and room >= 7
         self._table.styles.height = len(self._facts) + 1 if has_curve else None
         if has_curve and not self.has_class("-with-curve"):
             self.call_after_refresh(self._show_curve)  # the chart has no place yet
@@ -171,14 +160,9 @@ class CheckpointPane(Vertical):
 
     def _show_summary(self) -> None:
         all_facts = list(self._facts.values())
-        size = sum(fact.checkpoint.size_bytes or 0 for fact in all_facts)
-        number = len(all_facts)
-        facts: list[list[Span]] = [
-            [
-                (counted(number, "checkpoint"), "strong"),
-                (f" {bytes_iec(size)}", "plain"),
-            ]
-        ]
+        size = bytes_iec(sum(fact.checkpoint.size_bytes or 0 for fact in all_facts))
+        number = counted(len(all_facts), "checkpoint")
+        facts: list[list[Span]] = [[(number, "strong"), (f" {size}", "plain")]]
         if self._marked:
             facts.append([(f"✓ {len(self._marked)} marked", "good")])
         uploading = sum(fact.sync == "uploading" for fact in all_facts)
@@ -307,7 +291,10 @@ def _none(run: RunSnapshot) -> str:
         return LOADING if run.checkpoints_recorded else "The checkpoints were not recorded."
     newest = last_checkpoint(run)
     if newest is None or newest.at is None:
-        return NONE_YET
+        return (
+            "No checkpoints.\n\nFiles that the job writes to $BT_CHECKPOINT_DIR appear here"
+            " if its config enables checkpointing."
+        )
     ago = age((run.at - newest.at).total_seconds())
     return (
         f"No checkpoints.\n\nThe log mentioned {sanitize(newest.name)} {ago} ago, but it isn't here:"

@@ -14,7 +14,6 @@ from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.message import Message
 from textual.reactive import var
 
 from api_client.models import WAITING_STATUSES
@@ -56,9 +55,6 @@ class RunHeader(Vertical):
     RunHeader > #progress, RunHeader > #health { max-height: 30vh; }
     """
 
-    class FindingsClicked(Message):
-        """The health line, or the reason of a failure, was clicked."""
-
     snapshot: var[RunSnapshot | None] = var(None)
     snoozed: var[SnoozedFindings] = var(SnoozedFindings())
     stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
@@ -89,8 +85,8 @@ class RunHeader(Vertical):
     watch_snapshot = watch_snoozed = watch_stopping = on_resize
 
     @on(events.Click, "#progress, #health")
-    def _clicked(self) -> None:
-        self.post_message(self.FindingsClicked())
+    async def _explain(self) -> None:
+        await self.run_action("screen.why")
 
 
 def run_bar(run: RunSnapshot, width: int) -> Fact:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC
 from itertools import islice
 
-from textual import events
 from textual.message import Message
 
 from api_client.models.logs import LogLine
@@ -80,8 +79,7 @@ class FirstErrorLine(StatusLine):
         line = line_spans(entry, self._named[1] or entry.message, newest_ns, time_mode)
         self.set_facts([[("✗ first error ", "bad"), (f"{key} ", "key"), *line]])
 
-    def on_click(self, event: events.Click) -> None:
-        event.stop()
+    def on_click(self) -> None:
         self.post_message(self.Chosen())
 
 

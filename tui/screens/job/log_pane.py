@@ -171,8 +171,7 @@ class LogPane(OpenedWhole, Vertical):
             self.columns.set_origin(int(begin.timestamp() * NS_PER_S))
 
     def set_nodes(self, names: Collection[str]) -> None:
-        if not set(names) <= set(self.nodes):
-            self.nodes = tuple(sorted({*self.nodes, *names}, key=natural_key))
+        self.nodes = tuple(sorted({*self.nodes, *names}, key=natural_key))
 
     def take(self, part: LogPart) -> None:
         if self._held is not None:
@@ -280,11 +279,8 @@ class LogPane(OpenedWhole, Vertical):
 
     def show_node(self, node: str | None) -> None:
         """Show only one node, or all; side by side, the columns start from that node."""
-        if node is None:
-            self._choose_nodes(replace(self.options, nodes=None))
-        else:
-            hidden = self.options.hidden - {node}
-            self._choose_nodes(replace(self.options, nodes=frozenset({node}), hidden=hidden))
+        nodes = None if node is None else frozenset({node})
+        self._choose_nodes(replace(self.options, nodes=nodes, hidden=self.options.hidden - {node}))
 
     def _choose_nodes(self, options: LogOptions) -> None:
         self.choose(options)
@@ -519,30 +515,25 @@ class LogPane(OpenedWhole, Vertical):
             self.post_message(CopyRequested(text, what, lines=True))
 
     async def _save(self, typed: str) -> None:
-        self.field.problem = await self._problem_of_saving(typed)
-        if not self.field.problem:
-            self._close_field()
-
-    async def _problem_of_saving(self, typed: str) -> str:
-        """Save the lines shown, or all lines; return what prevented it, or an empty string."""
-        path = own_path(typed)
+        """Save the lines shown, or all lines."""
+        path = landing(self.app, own_path(typed))
         can_replace = path == self._replaceable
-        path = landing(self.app, path)
         try:
             with self._hold():
                 entries = self.view.model.entries(filtered=not self.field.switches.everything)
                 lines = await save_entries(entries, path, timezone=self._timezone, replace=can_replace)
         except FileExistsError:
             self._replaceable = path
-            return f"{path} already exists; press enter again to replace it"
+            self.field.problem = f"{path} already exists; press enter again to replace it"
         except OSError as error:
-            return f"not saved: {why_not_written(error)}"
+            self.field.problem = f"not saved: {why_not_written(error)}"
         except ValueError as error:
-            return f"not saved: {error}"
-        where = f"as {path.name}" if self.app.is_web else f"to {path}"
-        self.notify(f"Saved {counted(lines, 'line')} {where}.")
-        self.post_message(FilesSaved((path,)))
-        return ""
+            self.field.problem = f"not saved: {error}"
+        else:
+            self._close_field()
+            where = f"as {path.name}" if self.app.is_web else f"to {path}"
+            self.notify(f"Saved {counted(lines, 'line')} {where}.")
+            self.post_message(FilesSaved((path,)))
 
     def action_open_outside(self, program: Program) -> None:
         self._begin(partial(self._show_outside, program), "log outside")

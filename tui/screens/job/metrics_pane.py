@@ -35,15 +35,6 @@ from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.ticks import Window
 from tui.widgets.gpu_matrix import GpuMatrix
 
-DEBOUNCE_S = 0.3
-"""Delay after dragging or zooming before the samples of the new time range are requested."""
-NODES_SHARE, LARGE_NODES_SHARE = 3, 2
-"""Nodes above the charts take at most one line in this many; the second if every GPU is shown."""
-CHART_INTERVAL = timedelta(seconds=5)
-"""Charts of a run whose log is read are drawn again this often: a column of the usual range lasts longer."""
-LOG_STEPS = 20
-"""While a range follows, the start of the log moves in steps of this fraction of its length (1/n)."""
-
 
 class MetricsPane(ChartControls, Horizontal):
     """The nodes beside the charts, on the tabs Live and Metrics; ``read_span`` requests samples."""
@@ -106,17 +97,16 @@ class MetricsPane(ChartControls, Horizontal):
             return
         if before is None or before.metrics is not run.metrics or before.findings != run.findings:
             self._show_nodes()
-            self._place_nodes()
         drawn_at = self._charts_drawn_at
         is_live = before is not None and before.log_read and run.log_read
-        if not is_live or drawn_at is None or not timedelta() < run.at - drawn_at < CHART_INTERVAL:
+        # once the log is read, a column of the usual range lasts longer than five seconds
+        if not is_live or drawn_at is None or not timedelta() < run.at - drawn_at < timedelta(seconds=5):
             self._show_charts(at_s=run.at.timestamp())
 
     def show_tab(self, tab: str) -> None:
         """Adapt to the job screen's tab: on Metrics, every metric of the trainer has a chart."""
         self._tab = tab
         self._show_nodes()
-        self._place_nodes()
         self.view = replace(self.view, every_metric=tab == "metrics")
         self._show_charts()
 
@@ -140,8 +130,7 @@ class MetricsPane(ChartControls, Horizontal):
         if large and self.view.node is not None:
             rows = sum(len(node.gpus) for node in self._machines if node.name == self.view.node)
         lines = 1 + rows + (large and self.matrix.over_time)
-        share = LARGE_NODES_SHARE if large else NODES_SHARE
-        has_room = rows > 0 and lines * share <= self.size.height
+        has_room = rows > 0 and lines * (2 if large else 3) <= self.size.height
         above = self._tab == "metrics" and has_room and not (large and self.grid.arrangement == "one")
         self.update_classes({"-nodes-large": large, "-nodes-alone": large and not above})
         if self._lines_above != (lines if above else 0):
@@ -163,6 +152,7 @@ class MetricsPane(ChartControls, Horizontal):
 
     def _show_nodes(self) -> None:
         run = self.snapshot
+        self._place_nodes()
         if run is not None:
             options = replace(self.matrix, over_time=self.matrix.over_time and self.nodes_large)
             gpus = self._machines[0].gpus if len(self._machines) == 1 else ()
@@ -189,18 +179,15 @@ class MetricsPane(ChartControls, Horizontal):
         self._nodes_pane.matrix.point_at(view.node or view.selected)
         self._show_charts()
         if self.nodes_large:
-            self._place_nodes()
             self._show_nodes()
 
     def watch_matrix(self) -> None:
-        self._place_nodes()
         self._show_nodes()
 
     def watch_nodes_large(self) -> None:
-        self._place_nodes()
+        self._show_nodes()
         if self._tab == "metrics":
             self.take_focus()
-        self._show_nodes()
 
     # Focus
 
@@ -265,7 +252,7 @@ class MetricsPane(ChartControls, Horizontal):
     def log_range(self) -> tuple[float | None, float | None]:
         """The log's time range (epoch seconds): that of the charts once it has stopped moving.
 
-        A start that follows moves in steps.
+        A start that follows moves in steps of a 20th of the range.
         """
         window = self._settled
         if self.snapshot is None or window.span is None:
@@ -273,7 +260,7 @@ class MetricsPane(ChartControls, Horizontal):
         start, end = time_range(self.snapshot, replace(self.view, window=window))
         if not window.follows:
             return start, end
-        step = window.span / LOG_STEPS
+        step = window.span / 20
         return start // step * step, None
 
     def _read_window(self) -> None:
@@ -301,7 +288,7 @@ class MetricsPane(ChartControls, Horizontal):
         if at_once:
             self._read_window()
         else:
-            self._settle_timer = self.set_timer(DEBOUNCE_S, self._read_window)
+            self._settle_timer = self.set_timer(0.3, self._read_window)
 
     def cycle_length(self, by: int) -> None:
         reach = self.reach()
@@ -358,8 +345,8 @@ class MetricsPane(ChartControls, Horizontal):
             self.notify("Pinned: it comes first, and Live shows it." if is_pinned else "No longer pinned.")
 
     def action_x_axis(self) -> None:
-        place = X_AXES.index(self.view.x_axis)
-        self.view = replace(self.view, x_axis=X_AXES[(place + 1) % len(X_AXES)])
+        after = X_AXES.index(self.view.x_axis) + 1
+        self.view = replace(self.view, x_axis=X_AXES[after % len(X_AXES)])
 
     def _lay_out_charts(self, layout: Layout) -> None:
         self.grid.arrangement = layout
@@ -380,9 +367,9 @@ class MetricsPane(ChartControls, Horizontal):
     def action_select_series(self, by: int) -> None:
         names = self._names()
         if names:
-            held = self.view.selected
-            place = (names.index(held) + by) % len(names) if held in names else (0 if by > 0 else -1)
-            self.view = replace(self.view, selected=names[place])
+            selected = self.view.selected
+            before = names.index(selected) if selected in names else -1 if by > 0 else 0
+            self.view = replace(self.view, selected=names[(before + by) % len(names)])
 
     def action_toggle_series(self) -> None:
         names = self._names()

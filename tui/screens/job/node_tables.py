@@ -9,24 +9,14 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 
-from tui.analysis.node_metrics import NodeSnapshot
+from tui.analysis.node_metrics import NodeSnapshot, mean_known
 from tui.analysis.run.finding import SIGNS
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.series import EMPTY
 from tui.screens.charts.builder import ChartData
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, cores, percent
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.gpu_matrix import Frame, GpuMatrix, MatrixRow
-
-NODE_CHARTS = ("util", "cpu")
-NODE_CHART_LINES = 4
-"""Minimum height of the chart below the nodes."""
-DENSE_NODES = 24
-"""With more nodes than this, the matrix gets the full width to keep its cells readable."""
-
-
-FACTS = ("cores", "memory", "disk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +44,16 @@ class NodesPane(Vertical):
         return self.query_one(GpuMatrix)
 
     def show(self, run: RunSnapshot, options: MatrixOptions, time_range: tuple[float, float]) -> None:
-        self.set_class(len(run.metrics.nodes if run.metrics else ()) > DENSE_NODES, "-dense-nodes")
+        # the cells of many nodes need the full width to be readable
+        self.set_class(run.metrics is not None and len(run.metrics.nodes) > 24, "-dense-nodes")
         self.matrix.set_data(matrix_rows(run, options), matrix_frame(run, time_range, options))
 
     def show_chart(self, charts: Sequence[ChartData]) -> ChartData | None:
         """Show the chart of the nodes' GPUs, or else CPUs, below them and return it; None without room."""
-        shown = next((one for name in NODE_CHARTS for one in charts if one.id == name and one.has_data), None)
+        by_id = {chart.id: chart for chart in charts if chart.has_data}
+        shown = by_id.get("util") or by_id.get("cpu")
         chart, room = self.query_one(LineChart), self.size.height - self.matrix.virtual_size.height
-        chart.display = shown is not None and room >= NODE_CHART_LINES
+        chart.display = shown is not None and room >= 4
         if shown is None or not chart.display:
             return None
         chart.show(shown.series, shown.spec)
@@ -89,7 +81,9 @@ def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
         notes = notes_by_node(run)
         rows = [_node_row(one, notes.get(one.name, ""), memory, size) for one in nodes]
     if options.worst_first:
-        rows.sort(key=lambda row: (not row.sign, _sort_key(row, memory)))
+        # unknown values before the least use, or the most memory
+        sign = -1 if memory else 1
+        rows.sort(key=lambda row: (not row.sign, row.mean is not None, sign * (row.mean or 0.0)))
     return rows
 
 
@@ -108,7 +102,7 @@ def matrix_frame(run: RunSnapshot, time_range: tuple[float, float], options: Mat
         full=_gpu_memory_bytes(run) if memory else 1.0,
         live=not run.job.is_finished,
         low_is_bad=not memory,
-        facts=FACTS if options.node is None else ("use" if memory else "memory",),
+        facts=("cores", "memory", "disk") if options.node is None else ("use" if memory else "memory",),
         empty_text="no GPU data" if run.metrics_at else "reading…",
     )
 
@@ -124,13 +118,6 @@ def notes_by_node(run: RunSnapshot) -> dict[str, str]:
     return notes
 
 
-def _sort_key(row: MatrixRow, memory: bool) -> float:
-    """Return a sort key: smaller is worse, and unknown values come first."""
-    if row.mean is None:
-        return -1.0
-    return 1.0 - row.mean if memory else row.mean
-
-
 def _node_row(node: NodeSnapshot, note: str, memory: bool, size: float) -> MatrixRow:
     values = _shares(node.gpu_memory_now if memory else node.gpu_utilization_now, size)
     history = node.mean_memory if memory else node.mean_utilization
@@ -138,37 +125,22 @@ def _node_row(node: NodeSnapshot, note: str, memory: bool, size: float) -> Matri
     if node.disk_utilization_now is not None:
         disk += f" {percent(node.disk_utilization_now)}"
     facts = (cores(node.cpu_now), bytes_iec(node.cpu_memory_now), disk)
-    return MatrixRow(node.name, note, values, _mean(values), history, facts)
+    return MatrixRow(node.name, note, values, mean_known(values), history, facts)
 
 
 def _gpu_rows(node: NodeSnapshot, memory: bool, size: float) -> list[MatrixRow]:
     now = _shares(node.gpu_memory_now if memory else node.gpu_utilization_now, size)
     over_time = node.gpu_memory if memory else node.gpu_utilization
     other = node.gpu_utilization_now if memory else node.gpu_memory_now
-    rows = []
-    for at, gpu in enumerate(node.gpus):
-        beside = other[at] if at < len(other) else None
-        fact = percent(beside) if memory else bytes_iec(beside)
-        rows.append(
-            MatrixRow(
-                f"gpu {gpu}",
-                "",
-                now[at : at + 1],
-                now[at] if at < len(now) else None,
-                over_time[at] if at < len(over_time) else EMPTY,
-                (fact,),
-            )
-        )
-    return rows
+    in_words = percent if memory else bytes_iec
+    return [
+        MatrixRow(f"gpu {gpu}", "", (share,), share, history, (in_words(beside),))
+        for gpu, share, history, beside in zip(node.gpus, now, over_time, other, strict=True)
+    ]
 
 
 def _shares(now: tuple[float | None, ...], size: float) -> tuple[float | None, ...]:
     return tuple(None if value is None else min(1.0, value / size) for value in now)
-
-
-def _mean(values: tuple[float | None, ...]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 def _gpu_memory_bytes(run: RunSnapshot) -> float:

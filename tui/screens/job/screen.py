@@ -439,7 +439,6 @@ class JobScreen(AppScreen):
     def action_change_job(self, verb: str) -> None:
         self.post_message(messages.BatchRequested(Verb(verb), [self.job], self.snapshot))
 
-    @on(RunHeader.FindingsClicked)
     def action_why(self) -> None:
         if self.snapshot is not None and self._is_explainable:
             from tui.screens.why import WhyPage

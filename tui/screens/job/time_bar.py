@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
@@ -25,20 +24,14 @@ if TYPE_CHECKING:
     from tui.readers.recorded_runs import RecordedRun
 
 SPEEDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
-STEPS = (timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=10), timedelta(hours=1))
-STEPS_ACROSS = 50
-"""A step is the longest of ``STEPS`` of which the run has at least this many."""
 READ_AFTER_S = 0.15
 """Time without another seek until a held key or a drag reads its last moment; the first is read at once."""
-REPAINT_S = 0.5
 MARKS: dict[Kind, tuple[str, str]] = {
     "checkpoint": ("◆", "good"),
     "finding": ("▲", "warn"),
     "error": ("×", "bad"),
 }
 """The sign and tone of each kind of moment; in one cell, the last of them is shown."""
-TEXT_CELLS = 40
-MIN_BAR_CELLS = 10
 
 
 class TimeBar(Widget):
@@ -58,11 +51,13 @@ class TimeBar(Widget):
         self._shown_at = run.begin
         self._dragging = False
         self._read_timer: Timer | None = None
-        length = run.end - run.begin
-        self._step = max((step for step in STEPS if step * STEPS_ACROSS <= length), default=STEPS[0])
+        # the longest step of which the run has at least 50
+        steps = (timedelta(seconds=seconds) for seconds in (3600, 600, 60))
+        least = timedelta(seconds=10)
+        self._step = next((step for step in steps if step * 50 <= run.end - run.begin), least)
 
     def on_mount(self) -> None:
-        self.set_interval(REPAINT_S, self._repaint)
+        self.set_interval(0.5, self._repaint)
         run_in_background(self, self._find_moments, "time bar", group="moments")
 
     @property
@@ -164,25 +159,18 @@ class TimeBar(Widget):
         before = f" {sign} {run.clock.speed:g}× "
         shown, length = ((time - run.begin).total_seconds() for time in (run.at, run.end))
         after = f" {duration(shown)} of {duration(length)} "
-        here = self._mark_here()
-        cells = max(self.size.width - len(before) - len(after), MIN_BAR_CELLS)
+        here = next((moment for moment in reversed(self._moments) if moment.at == run.at), None)
+        cells = max(self.size.width - len(before) - len(after), 10)
+        note = Text()
         if here is not None:
-            label = f"· {MARKS[here.kind][0]} {clip(sanitize(here.text), min(TEXT_CELLS, cells // 3))} "
+            label = f"· {MARKS[here.kind][0]} {clip(sanitize(here.text), min(40, cells // 3))} "
             note = Text(label, styles[MARKS[here.kind][1]])
             cells -= note.cell_len
-        else:
-            note = Text()
         self._track = (len(before), cells)
         line = Text(before, no_wrap=True, end="")
         for sign, style in self._cells(cells, shown, length):
             line.append(sign, styles[style])
         return line.append(after).append_text(note)
-
-    def _mark_here(self) -> Moment | None:
-        moments = self._moments
-        position = bisect_right(moments, self._run.at, key=lambda one: one.at)
-        moment = moments[position - 1] if position else None
-        return moment if moment is not None and moment.at == self._run.at else None
 
     def _cells(self, cells: int, shown: float, length: float) -> list[tuple[str, str]]:
         """Return the sign and tone of each cell of the track."""
