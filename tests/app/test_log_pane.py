@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from app.log_stories import END, SECOND, line, story
@@ -39,16 +39,35 @@ class Reader:
     def __init__(self, pilot: Pilot[Any]) -> None:
         self.pilot = pilot
 
-    async def press(self, *keys: str) -> None:
+    async def press(self, *keys: str) -> str:
+        """Press keys; return what is on the screen once it is at rest."""
         await self.pilot.press(*keys)
         await settle(self.pilot)
         while not all(view.model.rows.is_complete for view in self.pilot.app.screen.query(LogView)):
             await self.pilot.pause()
         await settle(self.pilot)
+        return self.screen
+
+    async def bar_after(self, *keys: str) -> str:
+        await self.press(*keys)
+        return self.bar
+
+    async def own_after(self, *keys: str) -> str:
+        await self.press(*keys)
+        return self.own
+
+    async def take(self, part: LogPart) -> str:
+        """Let a part of the log arrive; return what is on the screen then."""
+        self.pane.take(part)
+        return await self.press()
+
+    @property
+    def page(self) -> JobScreen:
+        return cast(JobScreen, self.pilot.app.screen)
 
     @property
     def pane(self) -> LogPane:
-        return self.pilot.app.screen.query_one(LogPane)
+        return self.page.log_pane
 
     @property
     def screen(self) -> str:
@@ -61,9 +80,7 @@ class Reader:
     @property
     def length_s(self) -> float | None:
         """The length of the time range of the log and the charts; None for the whole run."""
-        screen = self.pilot.app.screen
-        assert isinstance(screen, JobScreen)
-        return screen.metrics.view.window.span
+        return self.page.metrics.view.window.span
 
     @property
     def rows(self) -> list[str]:
@@ -100,12 +117,9 @@ async def test_the_first_error_is_pinned_by_what_went_wrong_and_one_key_away() -
     async with reading(size=NARROW) as reader:
         pinned = next(row for row in reader.screen.splitlines() if "first error" in row)
         assert "e 12:50:00 node-2 torch.OutOfMemoryError" in pinned
-        await reader.press("e")
-        assert "12:50:00 n2 E▸torch.OutOfMemoryError" in reader.own
-        await reader.press("x")
-        assert "NCCL watchdog" in reader.own
-        await reader.press("x", "X")
-        assert "NCCL watchdog" in reader.own
+        assert "12:50:00 n2 E▸torch.OutOfMemoryError" in await reader.own_after("e")
+        assert "NCCL watchdog" in await reader.own_after("x")
+        assert "NCCL watchdog" in await reader.own_after("x", "X")
 
 
 async def test_the_first_error_of_another_day_is_pinned_with_its_day() -> None:
@@ -117,35 +131,28 @@ async def test_the_first_error_of_another_day_is_pinned_with_its_day() -> None:
             reader.pane.take(part)
             await reader.press("e")
             assert reader.notices.splitlines()[-1] == notice
-        reader.pane.take(LogPart((line(3 * 86_400, "ERROR: out of luck"),), older=True))
-        await settle(reader.pilot)
+        await reader.take(LogPart((line(3 * 86_400, "ERROR: out of luck"),), older=True))
         assert " ✗ first error e 02-26 13:00:00 node-0 ERROR: out of luck" in reader.screen
 
 
 @pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_a_search_counts_goes_around_is_recalled_completed_and_forgotten() -> None:
     async with reading() as reader:
-        await reader.press("slash", *"worker 3", "enter")
-        assert "/worker 3 12 of 12" in reader.bar
+        assert "/worker 3 12 of 12" in await reader.bar_after("slash", *"worker 3", "enter")
         await reader.press("n")
         await until(reader.pilot, lambda: "1 of 12 wrapped around" in reader.bar)
-        await reader.press("N", "N")
-        assert "11 of 12" in reader.bar
-        await reader.press("slash", *"nothing like it", "enter")
-        assert "not found" in reader.bar
+        assert "11 of 12" in await reader.bar_after("N", "N")
+        assert "not found" in await reader.bar_after("slash", *"nothing like it", "enter")
         await reader.press("escape")
         assert "nothing like it" not in reader.bar
-        await reader.press("slash", "up", "up", "enter")
-        assert "/worker 3" in reader.bar
+        assert "/worker 3" in await reader.bar_after("slash", "up", "up", "enter")
         await reader.press("slash", *"no", "tab", "tab")
-        field, screen = reader.pane.field, reader.pilot.app.screen
+        field = reader.pane.field
         assert (field.is_open, field.text) == (True, "nothing like it")
-        await reader.press("shift+tab", "enter")
-        assert "/nothing like it" in reader.bar
-        assert isinstance(screen, JobScreen)
-        assert screen.tab == "logs"
+        assert "/nothing like it" in await reader.bar_after("shift+tab", "enter")
+        assert reader.page.tab == "logs"
         await reader.press("tab")
-        assert screen.tab == "metrics"
+        assert reader.page.tab == "metrics"
 
 
 @pytest.mark.proves("docs/logs.md", "The log viewer")
@@ -175,8 +182,7 @@ async def test_text_that_no_line_has_is_tried_as_a_regular_expression() -> None:
             await until(reader.pilot, lambda found=found: found in reader.bar)
         await reader.press("escape", "ampersand", *"[0-9] .slow", "enter")
         await until(reader.pilot, lambda: "only /[0-9] .slow/" in reader.bar and len(reader.rows) == 1)
-        await reader.press("ampersand")
-        assert "regex if no text matches" in reader.screen
+        assert "regex if no text matches" in await reader.press("ampersand")
         await reader.press("ctrl+r", "ctrl+r")
         await until(reader.pilot, lambda: "only [0-9] .slow · 0 of 3" in reader.bar)
 
@@ -207,22 +213,15 @@ async def test_a_filter_by_expression_inverted_and_by_case() -> None:
         await reader.press("ampersand", *"Worker (3|4)", "ctrl+r")
         assert "regex on" in reader.screen and "case smart" in reader.screen
         assert reader.rows == []  # a capital letter minds case
-        await reader.press("ctrl+t", "ctrl+t")
-        assert "case aa" in reader.screen
+        assert "case aa" in await reader.press("ctrl+t", "ctrl+t")
         assert reader.rows and all("worker 3" in row for row in reader.rows)
-        await reader.press("ctrl+n")
-        assert "invert on" in reader.screen
+        assert "invert on" in await reader.press("ctrl+n")
         assert reader.rows and not any("worker 3" in row for row in reader.rows)
-        await reader.press("enter")
-        assert "without /Worker (3|4)/" in reader.bar
-        await reader.press("ampersand", "(")
-        assert "✗ missing )" in reader.screen
-        await reader.press("enter")
-        assert "✗ missing )" in reader.screen  # not taken
-        await reader.press("ctrl+u", *"zzz")
-        assert "without /zzz/" in reader.bar
-        await reader.press("escape")
-        assert "without /Worker (3|4)/" in reader.bar
+        assert "without /Worker (3|4)/" in await reader.bar_after("enter")
+        assert "✗ missing )" in await reader.press("ampersand", "(")
+        assert "✗ missing )" in await reader.press("enter")  # not taken
+        assert "without /zzz/" in await reader.bar_after("ctrl+u", *"zzz")
+        assert "without /Worker (3|4)/" in await reader.bar_after("escape")
         await reader.press("escape")
         assert "without" not in reader.bar
 
@@ -234,10 +233,8 @@ def flowing(text: str) -> str:
 @pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_levels_nodes_and_spans_are_told_and_esc_takes_them_back_one_by_one() -> None:
     async with reading(size=WIDE) as reader:
-        await reader.press("l")
-        assert "≥ INFO · 205 of 205" in reader.bar  # folded lines are not filtered out
-        await reader.press("l")
-        assert "≥ WARNING" in reader.bar
+        assert "≥ INFO · 205 of 205" in await reader.bar_after("l")  # folded lines are not filtered out
+        assert "≥ WARNING" in await reader.bar_after("l")
         assert all(" W " in row or " E" in row for row in reader.rows)
         assert any("worker 3" in row for row in reader.rows)
         await reader.press("v", "v", "v")
@@ -245,8 +242,7 @@ async def test_levels_nodes_and_spans_are_told_and_esc_takes_them_back_one_by_on
         assert reader.length_s == 900
         await reader.press("V")
         assert reader.length_s == 3600
-        await reader.press("e", "h")
-        assert "node-2 hidden" in reader.bar
+        assert "node-2 hidden" in await reader.bar_after("e", "h")
         assert not any(" n2 " in row for row in reader.rows)
         for left in ("≥ WARNING", "node-2 hidden"):
             assert left in reader.bar
@@ -269,21 +265,18 @@ async def test_levels_nodes_and_spans_are_told_and_esc_takes_them_back_one_by_on
         reader.pane.choose(replace(reader.pane.options, hidden=frozenset({"node-0", "node-1", "node-3"})))
         await reader.press("e", "h")
         assert "last visible node" in reader.notices
-        await reader.press("H")
-        assert "205 lines" in reader.bar
+        assert "205 lines" in await reader.bar_after("H")
 
 
 async def test_following_ends_and_continues_by_a_key_and_a_span_moves_with_the_log() -> None:
     async with reading() as reader:
         assert "following" in reader.bar
         await reader.press("f")
-        reader.pane.take(LogPart((line(-1, "one more"), line(-2, "and another"))))
-        await settle(reader.pilot)
+        await reader.take(LogPart((line(-1, "one more"), line(-2, "and another"))))
         assert "paused ↓ 2 new" in reader.bar
         assert "↓ 2 new" in reader.rows[-1]
         assert not any("another" in row for row in reader.rows)
-        await reader.press("f")
-        assert "following" in reader.bar
+        assert "following" in await reader.bar_after("f")
         assert "and another" in reader.rows[-1]
         await reader.press("v", "v", "v", "v")
         await until(reader.pilot, lambda: not any("250 s" in row for row in reader.rows))
@@ -291,13 +284,13 @@ async def test_following_ends_and_continues_by_a_key_and_a_span_moves_with_the_l
         later = tuple(
             LogLine(END + step * 100 * SECOND, f"later {step}", "node-0", None) for step in range(4)
         )
-        screen = reader.pilot.app.screen
-        assert isinstance(screen, JobScreen) and screen.snapshot is not None
+        snapshot = reader.page.snapshot
+        assert snapshot is not None
         reader.pane.take(LogPart(later))
         await until(reader.pilot, lambda: sum("later" in row for row in reader.rows) == 4)
         assert any("exit code 1" in row for row in before)
-        later_at = screen.snapshot.at + timedelta(minutes=5)
-        screen.post_message(JobScreen.Published(replace(screen.snapshot, at=later_at)))
+        later_at = snapshot.at + timedelta(minutes=5)
+        reader.page.post_message(JobScreen.Published(replace(snapshot, at=later_at)))
         await until(reader.pilot, lambda: not any("exit code 1" in row for row in reader.rows))
 
 
@@ -323,8 +316,7 @@ async def test_lines_not_kept_are_counted_and_read_again_from_their_mark() -> No
         pane.retry = retry
         store.max_lines = 1_000
         for begin in range(1, 9_000, 500):
-            pane.take(LogPart(server[begin : begin + 500]))
-        await settle(reader.pilot)
+            await reader.take(LogPart(server[begin : begin + 500]))
         dropped = store.dropped
         assert 8_000 <= dropped < 8_500
         assert f"{dropped:,} older lines not kept" in reader.bar
@@ -337,8 +329,7 @@ async def test_lines_not_kept_are_counted_and_read_again_from_their_mark() -> No
         assert "step 0" in reader.rows[0]
         assert f"{dropped - 100:,} older lines not kept" in reader.bar
         pane.view.viewport.follow = True
-        pane.take(LogPart((line(0, "the newest"),)))
-        await settle(reader.pilot)
+        await reader.take(LogPart((line(0, "the newest"),)))
         dropped = store.dropped
         assert 8_001 <= dropped < 8_500
         reader.pane.view.viewport.show_from_row(0)
@@ -366,32 +357,24 @@ async def test_the_first_error_is_gone_to_though_it_was_not_kept() -> None:
 
         pane.retry = retry
         pane.view.store.max_lines = 1_000
-        pane.take(LogPart(later))
-        await settle(reader.pilot)
+        await reader.take(LogPart(later))
         assert "ERROR: out of luck" not in "".join(reader.rows)
         assert "first error e 10:30:00 node-0 ERROR: out of luck" in reader.screen
-        await reader.press("e")
-        assert "ERROR: out of luck" in reader.own
+        assert "ERROR: out of luck" in await reader.own_after("e")
 
 
 @pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_times_are_local_utc_ages_elapsed_or_off_and_the_day_is_told_if_it_is_not_today() -> None:
     async with reading() as reader:
         assert "12:58:20 n2" in reader.screen and "2026-03-01" in reader.bar
-        await reader.press("t")
-        assert "UTC" in reader.bar and "12:58:20Z" in reader.screen
-        await reader.press("t")
-        assert "ages" in reader.bar
+        assert "12:58:20Z" in await reader.press("t") and "UTC" in reader.bar
+        assert "ages" in await reader.bar_after("t")
         assert "2026-03-01" not in reader.bar  # ages say it themselves
-        await reader.press("t")
-        assert "since start" in reader.bar
-        await reader.press("t")
-        assert "no times" in reader.bar and "12:58:20 n2" not in reader.screen
-        await reader.press("t")
-        assert "no times" not in reader.bar
+        assert "since start" in await reader.bar_after("t")
+        assert "12:58:20 n2" not in await reader.press("t") and "no times" in reader.bar
+        assert "no times" not in await reader.bar_after("t")
         reader.pane.take(LogPart((), restarted=True))
-        reader.pane.take(LogPart((LogLine(time.time_ns(), "now", "node-0", None),)))
-        await settle(reader.pilot)
+        await reader.take(LogPart((LogLine(time.time_ns(), "now", "node-0", None),)))
         assert "now" in reader.screen
         assert f"{datetime.now(UTC):%Y-}" not in reader.bar
 
@@ -406,8 +389,7 @@ async def test_a_log_is_empty_only_once_it_was_read_and_followed_only_once_its_n
             (LogPart(()), "following · reading older lines", "Reading the log…"),
             (LogPart((), older=True, read_part=1.0), "following", "No log lines yet."),
         ):
-            reader.pane.take(part)
-            await settle(reader.pilot)
+            await reader.take(part)
             assert told in reader.screen and status in reader.bar
 
 
@@ -419,12 +401,9 @@ async def test_going_to_a_time_and_by_minutes_and_hours() -> None:
             await reader.pilot.resize_terminal(*size)
             await settle(reader.pilot)
             assert flowing(reader.screen).count(EXAMPLES) == 1
-        await reader.press(*"noon", "enter")
-        assert "not a time: noon" in reader.screen
-        await reader.press("ctrl+u", *"99:99", "enter")
-        assert "no such time: 99:99" in reader.screen
-        await reader.press("ctrl+u", *"11:30", "enter")
-        assert "11:30:00" in reader.own
+        assert "not a time: noon" in await reader.press(*"noon", "enter")
+        assert "no such time: 99:99" in await reader.press("ctrl+u", *"99:99", "enter")
+        assert "11:30:00" in await reader.own_after("ctrl+u", *"11:30", "enter")
         for key, clock in (
             ("right_curly_bracket", "11:31:00"),
             ("left_curly_bracket", "11:30:00"),
@@ -433,10 +412,8 @@ async def test_going_to_a_time_and_by_minutes_and_hours() -> None:
         ):
             await reader.press(key)
             assert clock in reader.own
-        await reader.press("at", *"+2m", "enter")
-        assert "11:32:00" in reader.own
-        await reader.press("g")
-        assert "11:00:00" in reader.own
+        assert "11:32:00" in await reader.own_after("at", *"+2m", "enter")
+        assert "11:00:00" in await reader.own_after("g")
         first = reader.rows
         for down, up in (("pagedown", "pageup"), ("ctrl+d", "ctrl+u"), ("ctrl+f", "ctrl+b")):
             await reader.press(down)
@@ -444,8 +421,7 @@ async def test_going_to_a_time_and_by_minutes_and_hours() -> None:
             assert further != first
             await reader.press(up)
             assert reader.rows != further
-        await reader.press("G")
-        assert "following" in reader.bar
+        assert "following" in await reader.bar_after("G")
 
 
 @pytest.mark.proves("docs/logs.md", "The log viewer")
@@ -458,8 +434,7 @@ async def test_folds_open_and_close_json_spreads_out_and_a_terminal_that_cannot_
         await reader.press("g")
         top = "\n".join(reader.rows)
         assert top.count("Loading shards") == 1 and top.count("NCCL version") == 1
-        await reader.press("P")
-        assert "all bars" in reader.bar
+        assert "all bars" in await reader.bar_after("P")
         assert "\n".join(reader.rows).count("Loading shards") > 10
         await reader.press("P", "D", "g")
         assert "all repeats" in reader.bar and "\n".join(reader.rows).count("NCCL version") == 4
@@ -473,8 +448,7 @@ async def test_folds_open_and_close_json_spreads_out_and_a_terminal_that_cannot_
         assert '"event"' in reader.own
         await reader.press("enter")
         assert '"accuracy": 0.74' in reader.screen and '"metrics": {' in reader.screen
-        await reader.press("w")
-        assert "wrapped" in reader.bar
+        assert "wrapped" in await reader.bar_after("w")
         for times, key in ((1, "O"), (2, "I")):
             await reader.press(key)
             assert reader.notices.count("can't run an external program") == times
@@ -510,8 +484,7 @@ async def test_nodes_side_by_side_where_there_is_room() -> None:
         await reader.press("right_square_bracket", "right_square_bracket")
         titles = next(row for row in reader.screen.splitlines() if row.startswith(" node-1"))
         assert titles.split() == ["node-1", "node-2", "node-3"]
-        await reader.press("comma", "vertical_line")
-        assert "Log node-1 ·" in reader.bar
+        assert "Log node-1 ·" in await reader.bar_after("comma", "vertical_line")
         await reader.pilot.resize_terminal(*NARROW)
         await settle(reader.pilot)
         await reader.press("vertical_line")
@@ -546,8 +519,7 @@ async def test_saving_what_is_shown_or_everything_never_over_another_file(
         await until(reader.pilot, lambda: "Saved 13 lines" in reader.notices)  # the gap is told too
         await reader.press("W", "enter")
         await until(reader.pilot, lambda: "press enter again to replace it" in reader.screen)
-        await reader.press("ctrl+u", *"all.ndjson", "ctrl+l")
-        assert "whole log on" in reader.screen
+        assert "whole log on" in await reader.press("ctrl+u", *"all.ndjson", "ctrl+l")
         await reader.press("enter")
         await until(reader.pilot, (tmp_path / "all.ndjson").exists)
         await reader.press("W", "ctrl+u", *"~nobody-of-that-name/x.log", "enter")

@@ -11,17 +11,16 @@ from typing import Any, cast
 import pytest
 from textual.events import Leave, MouseScrollUp
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from api_client.models import JobMetrics
-from api_client.models.logs import LogLine, stamp_ns
 from support.dashboard import Dashboard, job_view, opened, pressed, settle, text_of
-from support.sick_runs import sick_log, sick_run
+from support.sick_runs import sick_run
 from support.waiting import until
 from support.worlds import ONE_O_CLOCK, job_metrics, run
 from tui.analysis.series import Series
 from tui.screens.charts.builder import ChartData, is_flat, reach
 from tui.screens.charts.grid import ChartGrid
-from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec
@@ -42,14 +41,17 @@ def deck(app: Dashboard) -> ChartGrid:
 
 
 def screen(app: Dashboard) -> JobScreen:
-    assert isinstance(app.screen, JobScreen)
-    return app.screen
+    return cast(JobScreen, app.screen)
 
 
-def first_chart(app: Dashboard) -> LineChart:
-    found = deck(app).widget_of(deck(app).shown[0].id)
-    assert found is not None
-    return found
+def chart_of(app: Dashboard, chart_id: str = "") -> LineChart:
+    """Return a chart, without an id the first one."""
+    return cast(LineChart, deck(app).widget_of(chart_id or deck(app).shown[0].id))
+
+
+def cursor(app: Dashboard) -> float:
+    """Return the time of the readout, zero without one."""
+    return screen(app).metrics.view.cursor or 0.0
 
 
 def window(app: Dashboard) -> tuple[float, float]:
@@ -86,44 +88,20 @@ async def test_one_cursor_reads_all_charts_at_once_and_lines_are_switched_off_an
         await pilot.click(offset=(lines[y].rindex("━ node-2") + 3, y))
         await settle(pilot)
         assert screen(app).metrics.view.hidden == {"node-2"}
-        newest = await press(pilot, "a", "plus", "plus", "left", "left")
-        at = screen(app).metrics.view.cursor
-        assert at is not None and NOW - 200 < at < NOW
-        assert "at │" in newest
+        newest, at = await press(pilot, "a", "plus", "plus", "left", "left"), cursor(app)
+        assert NOW - 200 < at < NOW and "at │" in newest
         assert await press(pilot, "shift+left") != newest
-        farther = screen(app).metrics.view.cursor
-        assert farther is not None and farther < at
+        farther = cursor(app)
+        assert farther < at
         await press(pilot, "v", "v")
-        assert len(deck(app).shown) > 3
-        assert all(chart.spec.cursor == farther for chart in deck(app).shown)
+        assert {chart.spec.cursor for chart in deck(app).shown} == {farther} and len(deck(app).shown) > 3
         await press(pilot, "escape")
-        assert screen(app).metrics.view.cursor is None
+        assert not cursor(app)
         await press(pilot, "m", "v")
-        chart = deck(app).widget_of(deck(app).shown[0].id)
-        await until(
-            pilot, lambda: chart is not None and chart.size.width > WIDE[0] // 2
-        )  # it has the width for itself
+        await until(pilot, lambda: chart_of(app).size.width > WIDE[0] // 2)  # it has the width for itself
         axis = next(line for line in (await pressed(pilot)).splitlines() if "└" in line)
         await pilot.click(offset=(axis.rindex("◆"), 8))
         await until(pilot, lambda: "◆ checkpoint-4000" in text_of(app))
-
-
-async def test_the_readout_scrolls_the_log_and_a_chosen_line_moves_the_readout() -> None:
-    app = job_view(sick_run("hang"), tab="metrics", lines=sick_log("hang"))
-    async with opened(app, WIDE) as pilot:
-        view = screen(app).query_one(LogPane).view
-        times = [stamp_ns(one) for one in sick_log("hang")]
-        await press(pilot, "left", *("shift+left",) * 2)
-        at = screen(app).metrics.view.cursor
-        entry = view.model.cursor_entry
-        assert at is not None
-        assert isinstance(entry, LogLine)
-        assert stamp_ns(entry) == min((time for time in times if time >= at * 1e9), default=max(times))
-        assert not view.viewport.follow
-        await press(pilot, "2", "down", "3")
-        chosen = view.model.cursor_entry
-        assert isinstance(chosen, LogLine)
-        assert screen(app).metrics.view.cursor == stamp_ns(chosen) / 1e9 > stamp_ns(entry) / 1e9
 
 
 async def test_the_grid_has_its_first_chart_widest_flat_ones_low_at_its_end_and_one_alone_on_enter() -> None:
@@ -134,7 +112,7 @@ async def test_the_grid_has_its_first_chart_widest_flat_ones_low_at_its_end_and_
             await settle(pilot)
             shown = [chart.id for chart in deck(app).shown]
             assert set(shown[-3:]) == {"gpu-memory", "memory", "disk"}
-            sizes = [widget.size for one in shown if (widget := deck(app).widget_of(one)) is not None]
+            sizes = [chart_of(app, one).size for one in shown]
             assert sizes[-1].height == 5 < sizes[0].height
             assert max(sizes).width <= sizes[0].width + 1
             assert len([one for one in sizes if one.height > 5]) >= 6
@@ -181,7 +159,7 @@ async def test_the_window_is_panned_and_zoomed_by_key_wheel_and_drag_and_the_poi
         assert window(app) == pytest.approx((begin, NOW), abs=60)
         whole_s = NOW - begin
         assert screen(app)._feed.spans[-1] is None  # type: ignore[attr-defined]
-        newest, chart = await press(pilot, "v"), first_chart(app)
+        newest, chart = await press(pilot, "v"), chart_of(app)
         middle = chart._picture().left + chart.raster_cells // 2
         await pilot.hover(chart, offset=(middle, 5))
         assert await press(pilot) != newest
@@ -199,7 +177,7 @@ async def test_the_window_is_panned_and_zoomed_by_key_wheel_and_drag_and_the_poi
         dragged = window(app)
         assert dragged[1] - dragged[0] == pytest.approx(end - start)
         assert start - dragged[0] == pytest.approx(4 * (end - start) / chart.raster_cells, rel=0.05)
-        assert screen(app).metrics.view.cursor is None
+        assert not cursor(app)
 
 
 async def test_smoothing_logarithms_and_steps_change_the_picture_and_are_said() -> None:
@@ -356,8 +334,7 @@ def highlighted(app: Dashboard) -> list[int]:
 async def test_one_node_alone_is_the_same_node_in_the_same_colour_everywhere() -> None:
     app = metrics_tab()
     async with opened(app, WIDE) as pilot:
-        chart, matrix = deck(app).widget_of("cpu"), app.screen.query_one(GpuMatrix)
-        assert chart is not None
+        chart, matrix = chart_of(app, "cpu"), app.screen.query_one(GpuMatrix)
         assert highlighted(app) == []
         everyone, seen = colours(chart), []
         for number in range(4):
@@ -376,47 +353,35 @@ async def test_one_node_alone_is_the_same_node_in_the_same_colour_everywhere() -
         assert highlighted(app) == [2]
 
 
-async def test_the_file_holds_the_samples_that_are_drawn(tmp_path: Path) -> None:
-    app = metrics_tab("nan")
-    async with opened(app, WIDE) as pilot:
-        tables = deck(app).current_data()
-        await pressed(pilot, "E")
-        app.screen.query_one("#file").value = str(tmp_path / "charts.csv")  # type: ignore[attr-defined]
-        await pilot.press("enter")
-        await until(pilot, (tmp_path / "charts.csv").exists)
-    with (tmp_path / "charts.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    for table in tables:
-        of_chart = [row for row in rows if row["chart"] == table.spec.title]
-        for line in table.series:
-            written = [row["value"] for row in of_chart if row["series"] == line.name]
-            shown = [str(value) for value in line.values if value == value or not table.unit]
-            assert written == shown
-    assert "nan" in {row["value"] for row in rows}
-    assert any(row["time"].endswith("Z") for row in rows)
-
-
 @pytest.mark.parametrize("axis", ["step", "relative"])
-async def test_samples_are_exported_with_time_and_step_whichever_is_the_axis(
-    axis: XAxis, tmp_path: Path
-) -> None:
+async def test_samples_shown_are_exported_with_time_and_step(axis: XAxis, tmp_path: Path) -> None:
     app = metrics_tab("nan")
     async with opened(app, WIDE) as pilot:
         metrics = screen(app).metrics
         metrics.view = replace(metrics.view, x_axis=axis)
+        tables = deck(app).current_data()
         await pressed(pilot, "E")
-        app.screen.query_one("#file").value = str(tmp_path / "charts.csv")  # type: ignore[attr-defined]
+        app.screen.query_one("#file", Input).value = str(tmp_path / "charts.csv")
         await pilot.press("enter")
         await until(pilot, (tmp_path / "charts.csv").exists)
     with (tmp_path / "charts.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["chart"] == "loss"]
-    assert rows and all(row["time"].endswith("Z") and row["step"].isdigit() for row in rows)
+        rows = list(csv.DictReader(file))
+    shown = [
+        (table.spec.title, line.name, str(value))
+        for table in tables
+        for line in table.series
+        for value in line.values
+        if value == value or not table.unit
+    ]
+    assert shown == [(row["chart"], row["series"], row["value"]) for row in rows]
+    assert "nan" in {row["value"] for row in rows}
+    loss = [row for row in rows if row["chart"] == "loss"]
+    assert loss and all(row["time"].endswith("Z") and row["step"].isdigit() for row in loss)
 
 
 async def test_many_nodes_and_their_chart_have_their_place_at_the_first_layout() -> None:
     app = job_view(sick_run("straggler", nodes=64), tab="metrics")
-    async with app.run_test(size=(120, 36)) as pilot:
-        await settle(pilot)
+    async with opened(app, (120, 36)):
         text = text_of(app)
         assert "low 58% node-2" in text and "GPU use  ━ node-2 58%" in text
 

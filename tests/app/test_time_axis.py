@@ -99,13 +99,16 @@ async def test_charts_are_read_at_the_line_that_the_log_is_at() -> None:
         await until(pilot, lambda: metrics.view.cursor is None)
 
 
-async def test_metrics_shows_the_log_line_of_the_moment() -> None:
+async def test_readout_scrolls_the_log_and_shows_its_line() -> None:
     app = job_view(sick_run("hang"), tab="metrics", lines=sick_log("hang"))
     async with opened(app, WIDE) as pilot:
         await pilot.press("left", *("shift+left",) * 3)
         await settle(pilot)
-        entry = app.screen.query_one(LogPane).view.model.cursor_entry
-        assert isinstance(entry, LogLine)
+        view, at = app.screen.query_one(LogPane).view, screen_of(app).metrics.view.cursor
+        entry = view.model.cursor_entry
+        assert at is not None and isinstance(entry, LogLine) and not view.viewport.follow
+        times = [stamp_ns(one) for one in sick_log("hang")]
+        assert stamp_ns(entry) == min((time for time in times if time >= at * NS_PER_S), default=max(times))
         assert f"{entry.replica} {entry.message}" in text_of(app).splitlines()[-2]
 
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+from textual.pilot import Pilot
 from textual.widgets import Input
 
 from api_client.models.logs import LogLine
-from support.dashboard import Dashboard, StubFeed, opened, pressed, screen_view, settle, text_of
-from support.fake_baseten import FakeBaseten
-from support.fake_runs import finished_run
-from support.remotes import remote_of
-from support.waiting import to_screen, until
+from support.dashboard import Dashboard, StubFeed, opened, pressed, screen_view, settle
 from support.worlds import JOBS, ONE_O_CLOCK, StubRunFeed, run
 from tui.analysis.comparison import ComparedRun, curves_table
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.app import BtTuiApp
+from tui.screens.charts.builder import ChartData
 from tui.screens.charts.grid import ChartGrid
 from tui.screens.compare import CompareRunsScreen
 from tui.screens.job.metrics_pane import MetricsPane
@@ -55,9 +50,9 @@ def grpo_run(name: str = "critic/rewards/mean", more: str = "", **changes: Any) 
 
 
 def job_view(tab: str, *, snapshot: RunSnapshot | None = None, **options: Any) -> Dashboard:
-    shown = grpo_run() if snapshot is None else snapshot
-    feed: Any = partial(StubRunFeed, shown, lines=())
-    return screen_view(lambda: JobScreen(shown.job, feed, tab=tab, **options))
+    of_run = grpo_run() if snapshot is None else snapshot
+    feed: Any = partial(StubRunFeed, of_run, lines=())
+    return screen_view(lambda: JobScreen(of_run.job, feed, tab=tab, **options))
 
 
 def compare_view(*runs: RunSnapshot) -> Dashboard:
@@ -68,148 +63,96 @@ def compare_view(*runs: RunSnapshot) -> Dashboard:
     return screen_view(lambda: CompareRunsScreen([each.job for each in compared], feed))
 
 
-def titles(app: BtTuiApp) -> list[str]:
-    return [chart.spec.title.partition(",")[0] for chart in app.screen.query_one(ChartGrid).shown]
+def shown(pilot: Pilot[Any]) -> tuple[ChartData, ...]:
+    return pilot.app.screen.query_one(ChartGrid).shown
+
+
+def titles(pilot: Pilot[Any]) -> list[str]:
+    return [chart.spec.title.partition(",")[0] for chart in shown(pilot)]
 
 
 async def test_reward_kl_and_length_come_first_on_live() -> None:
     async with opened(job_view("live"), WIDE) as pilot:
-        app: Any = pilot.app
-        assert titles(app)[:3] == ["critic/rewards/mean", "actor/kl_loss", "response_length/mean"]
-        assert "reward 0.490" in text_of(app)
+        assert titles(pilot)[:3] == ["critic/rewards/mean", "actor/kl_loss", "response_length/mean"]
+        assert "reward 0.490" in await pressed(pilot)
 
 
 async def test_reward_kl_and_length_are_two_keys_away_at_80_by_24() -> None:
     async with opened(job_view("live")) as pilot:
-        app: Any = pilot.app
-        assert titles(app)[0] == "critic/rewards/mean"
-        await pressed(pilot, "m")
-        assert titles(app)[0] == "actor/kl_loss"
-        await pressed(pilot, "m")
-        assert titles(app)[0] == "response_length/mean"
+        for first in ("critic/rewards/mean", "actor/kl_loss", "response_length/mean"):
+            assert titles(pilot)[0] == first
+            await pressed(pilot, "m")
 
 
 async def test_loss_comes_first_without_a_reward() -> None:
     async with opened(job_view("live", snapshot=grpo_run("rewards/margins")), WIDE) as pilot:
-        app: Any = pilot.app
-        assert titles(app)[0] == "loss"
-        assert "reward" not in text_of(app)
+        assert titles(pilot)[0] == "loss" and "reward" not in await pressed(pilot)
 
 
 async def test_charts_are_filtered_by_typing_words_of_their_names() -> None:
     async with opened(job_view("metrics"), WIDE) as pilot:
-        app: Any = pilot.app
-        before = titles(app)
+        before = titles(pilot)
         assert {"loss", "GPU use", "critic/rewards/mean"} <= set(before)
         await pressed(pilot, "slash", *"rew")
-        assert titles(app) == ["critic/rewards/mean"]
-        await pressed(pilot, "enter", "left")
-        assert "0.490" in text_of(app)
+        assert titles(pilot) == ["critic/rewards/mean"]
+        assert "0.490" in await pressed(pilot, "enter", "left")
         await pressed(pilot, "slash", "ctrl+u", *"GPU mem")
-        assert titles(app) == ["GPU memory"]
-        await pressed(pilot, "ctrl+u", *"nothing")
-        assert "no chart has this in its name" in text_of(app)
+        assert titles(pilot) == ["GPU memory"]
+        assert "no chart has this in its name" in await pressed(pilot, "ctrl+u", *"nothing")
         await pressed(pilot, "escape", "escape")
-        assert set(titles(app)) == set(before)
-        assert not app.screen.query_one("#chart-filter", Input).display
+        assert set(titles(pilot)) == set(before)
+        assert not pilot.app.screen.query_one("#chart-filter", Input).display
 
 
 async def test_filter_shows_the_charts_if_the_nodes_were_large() -> None:
     async with opened(job_view("metrics"), WIDE) as pilot:
-        await pressed(pilot, "n", "slash", *"rew")
-        assert "critic/rewards/mean" in text_of(pilot.app)  # type: ignore[arg-type]
+        assert "critic/rewards/mean" in await pressed(pilot, "n", "slash", *"rew")
 
 
 async def test_group_of_metrics_is_shown_together() -> None:
     async with opened(
         job_view("metrics", snapshot=grpo_run(more=" - actor/z:1 - a:1 - b/c:1")), (160, 60)
     ) as pilot:
-        app: Any = pilot.app
-        shown = [title for title in titles(app) if title in ("a", "actor/z", "b/c", "timing_s/gen")]
-        assert shown == ["a", "actor/z", "b/c", "timing_s/gen"]
+        group = [title for title in titles(pilot) if title in ("a", "actor/z", "b/c", "timing_s/gen")]
+        assert group == ["a", "actor/z", "b/c", "timing_s/gen"]
 
 
 async def test_pinned_chart_comes_after_the_reward_and_is_on_live() -> None:
     memory = Memory()
     memory.put(pins={"p-llama-sft": ["metric/gone"]})
-    app = job_view("metrics", memory=memory)
-    async with opened(app, WIDE) as pilot:
+    async with opened(job_view("metrics", memory=memory), WIDE) as pilot:
         await pressed(pilot, "slash", *"timing", "enter", "P", "escape", "1")
         assert memory.state.pins == {"p-llama-sft": ["metric/gone", "metric/timing_s/gen"]}
-        assert titles(app)[:2] == ["critic/rewards/mean", "timing_s/gen"]
+        assert titles(pilot)[:2] == ["critic/rewards/mean", "timing_s/gen"]
         await pressed(pilot, "3", "slash", *"timing", "enter", "P", "escape", "1")
         assert memory.state.pins == {"p-llama-sft": ["metric/gone"]}
-        assert "timing_s/gen" not in titles(app)
-
-
-async def test_pins_are_remembered_for_the_jobs_of_the_project(tmp_path: Path) -> None:
-    path = tmp_path / "layout.json"
-    with FakeBaseten() as server:
-        server.jobs = []
-        finished_run(server, "run1", losses=[3.0, 2.0], metrics=" reward=0.5 timing_s/gen=7")
-        for pins in ([], ["metric/timing_s/gen"]):
-            memory = Memory(path)
-            assert memory.state.pins.get("proj1", []) == pins
-            app = BtTuiApp(remote_of(server), memory=memory)
-            async with app.run_test(size=WIDE) as pilot:
-                await until(pilot, lambda: "run1" in text_of(app))  # noqa: B023
-                await to_screen(pilot, JobScreen, "enter")
-                await until(pilot, lambda: "reward" in text_of(app))  # noqa: B023
-                if pins:
-                    assert "timing_s/gen" in titles(app)[:2]
-                else:
-                    await pilot.press("3", "slash", *"timing", "enter")
-                    await until(pilot, lambda: titles(app) == ["timing_s/gen"])  # noqa: B023
-                    await pilot.press("P")
-                    await pilot.pause()
-
-
-async def test_metric_is_drawn_over_steps_smoothed_and_logarithmic() -> None:
-    async with opened(job_view("metrics"), WIDE) as pilot:
-        app: Any = pilot.app
-        await pressed(pilot, "slash", *"rew", "enter", "x", "x", "x", "M", "L")
-        (chart,) = app.screen.query_one(ChartGrid).shown
-        assert chart.series[0].times == tuple(map(float, range(10, 50)))
-        assert (chart.spec.x_axis, chart.spec.log, chart.spec.smoothing > 0) == ("step", True, True)
-
-
-async def test_export_has_the_metric_that_is_shown(tmp_path: Path) -> None:
-    async with opened(job_view("metrics"), WIDE) as pilot:
-        await pressed(pilot, "slash", *"rew", "enter", "E")
-        pilot.app.screen.query_one("#file", Input).value = str(tmp_path / "rewards.csv")
-        await pilot.press("enter")
-        await until(pilot, (tmp_path / "rewards.csv").exists)
-    with (tmp_path / "rewards.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {row["series"] for row in rows} == {"critic/rewards/mean"}
-    assert [row["value"] for row in rows][-1] == "0.49"
+        assert "timing_s/gen" not in titles(pilot)
 
 
 async def test_metric_is_found_in_the_palette_and_enlarged() -> None:
     async with opened(job_view("live"), WIDE) as pilot:
-        app: Any = pilot.app
-        items = [item for item in app.screen.palette_items() if item.kind == "metric"]
+        screen: Any = pilot.app.screen
+        items = [item for item in screen.palette_items() if item.kind == "metric"]
         assert ("critic/rewards/mean", "0.490") in [(item.name, item.about) for item in items]
         next(item for item in items if item.name == "timing_s/gen").choose()
         await settle(pilot)
-        assert titles(app) == ["timing_s/gen"]
-        assert app.screen.query_one(MetricsPane).has_class("-one-chart")
+        assert titles(pilot) == ["timing_s/gen"]
+        assert screen.query_one(MetricsPane).has_class("-one-chart")
 
 
 async def test_metrics_that_runs_share_are_overlaid() -> None:
     app = compare_view(grpo_run(more=" - own:1"), grpo_run())
     async with opened(app, WIDE) as pilot:
-        assert titles(app)[:3] == ["critic/rewards/mean", "actor/kl_loss", "response_length/mean"]
-        reward = app.screen.query_one(ChartGrid).shown[0]
-        assert [series.times[0] for series in reward.series] == [10.0, 10.0]
+        assert titles(pilot)[:3] == ["critic/rewards/mean", "actor/kl_loss", "response_length/mean"]
+        assert [series.times[0] for series in shown(pilot)[0].series] == [10.0, 10.0]
         assert "own" not in [row[0] for row in curves_table(app.screen.runs, "step").rows]  # type: ignore[attr-defined]
         await pressed(pilot, "slash", *"timing")
-        assert titles(app) == ["timing_s/gen"]
-        assert len(app.screen.query_one(ChartGrid).shown[0].series) == 2
+        assert titles(pilot) == ["timing_s/gen"]
+        assert len(shown(pilot)[0].series) == 2
         await pressed(pilot, "enter", "x")
-        assert app.screen.query_one(ChartGrid).shown[0].series[0].times[0] >= 0
+        assert shown(pilot)[0].series[0].times[0] >= 0
         await pressed(pilot, "escape")
-        assert "loss" not in titles(app)[:1]
+        assert "loss" not in titles(pilot)[:1]
         assert isinstance(app.screen, CompareRunsScreen)
 
 
@@ -221,11 +164,11 @@ async def test_export_of_a_comparison_has_shared_metrics() -> None:
 
 
 async def test_name_of_a_metric_is_shown_without_control_characters() -> None:
-    app = job_view("metrics", snapshot=grpo_run(more=" - re\u202eward\u009b[b]x[/]: 1"))
-    async with opened(app, (160, 60)) as pilot:
+    hostile = grpo_run(more=" - re\u202eward\u009b[b]x[/]: 1")
+    async with opened(job_view("metrics", snapshot=hostile), (160, 60)) as pilot:
         await pressed(pilot, "slash", *"ward", "enter")
         for axis in ("ago", "clock", "elapsed", "step"):
-            (chart,) = app.screen.query_one(ChartGrid).shown
+            (chart,) = shown(pilot)
             assert chart.names == (chart.spec.title,), axis
             assert chart.spec.title.isprintable()
             await pressed(pilot, "x")
