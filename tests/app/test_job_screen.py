@@ -1,16 +1,15 @@
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from textual.message import Message
 from textual.pilot import Pilot
 
 from api_client.models import JobMetrics, NodeSeries, QueueContext
 from support.dashboard import Heard, StubFeed, job_view, opened, pressed, text_of
 from support.sick_runs import sick_run
-from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, run, series
+from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, run, series, usual_progress
 from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.snapshot import ProgressSnapshot, RunPhase
 from tui.analysis.run.finding import HealthFinding
@@ -24,15 +23,15 @@ from tui.screens.job.screen import TAB_IDS, JobScreen
 from tui.screens.messages import BatchRequested
 from tui.widgets.background import run_in_background
 
-NOW_S = ONE_O_CLOCK.timestamp()
+NOW_S, PROGRESS = ONE_O_CLOCK.timestamp(), usual_progress()
 
 
 def said(facts: Any) -> str:
     return " · ".join("".join(text for text, _ in fact) for fact in facts)
 
 
-async def taken(pilot: Pilot[Any], message: Message) -> str:
-    pilot.app.screen.post_message(message)
+async def published(pilot: Pilot[Any], snapshot: RunSnapshot) -> str:
+    pilot.app.screen.post_message(JobScreen.Published(snapshot))
     return await pressed(pilot)
 
 
@@ -45,9 +44,8 @@ async def test_background_work_is_not_described_by_its_data() -> None:
         worked_on.append(data)
 
     worked_on: list[Data] = []
-    app = job_view()
-    async with opened(app) as pilot:
-        run_in_background(app, partial(work, Data()), "work")
+    async with opened(job_view()) as pilot:
+        run_in_background(pilot.app, partial(work, Data()), "work")
         await pilot.pause()
     assert len(worked_on) == 1
 
@@ -76,8 +74,7 @@ async def test_job_below_another_screen_is_drawn_again_once_that_has_closed() ->
 async def test_header_nodes_tabs_time_range_and_stop() -> None:
     app, heard = job_view(), Heard(BatchRequested)
     async with opened(app, message_hook=heard) as pilot:
-        screen, text = app.screen, text_of(app)
-        assert isinstance(screen, JobScreen)
+        screen, text = cast(JobScreen, app.screen), text_of(app)
         assert "● llama-70b-sft-v3  RUNNING 6h 12m  4×8 H100  198 GPU·h ≈ $967" in text
         for number, tab in enumerate(TAB_IDS, start=1):
             await pilot.press(str(number))
@@ -125,10 +122,8 @@ def test_a_long_checkpoint_leaves_room_for_what_is_wrong_and_keeps_its_step(widt
 
 def test_a_run_that_evaluates_says_so_and_since_when() -> None:
     evaluating = RunPhase("evaluation", NOW_S - 370, NOW_S - 370, first=True)
-    told = run().progress
-    assert told is not None
     long, just = (
-        run(progress=replace(told, run_phase=evaluating, last_step_at_ns=round((NOW_S - ago_s) * 1e9)))
+        run(progress=replace(PROGRESS, run_phase=evaluating, last_step_at_ns=round((NOW_S - ago_s) * 1e9)))
         for ago_s in (375, 3)
     )
     assert "evaluating for 6m" in said(header.progress(long))
@@ -163,9 +158,8 @@ async def test_bar_shows_how_far_a_run_is_and_its_checkpoints_over_the_whole_wid
         assert words == "4,119/9,000 46% · ETA 1d 16h" and len(bar) == 119
         done = track.rstrip("─").rstrip(" ╸")
         assert len(done) / len(track) == pytest.approx(4119 / 9000, abs=0.02)
-        unknown = run(progress=ProgressSnapshot(step=7861))
-        text = await taken(pilot, JobScreen.Published(unknown))
-        assert "━" not in text.splitlines()[2] and "step 7,861" in text.splitlines()[2]
+        row = (await published(pilot, run(progress=ProgressSnapshot(step=7861)))).splitlines()[2]
+        assert "━" not in row and "step 7,861" in row
 
 
 def sights() -> dict[str, tuple[RunSnapshot, list[str], list[str]]]:
@@ -221,16 +215,17 @@ HISTORY = [
 
 
 async def test_what_is_said_of_runs_in_every_state() -> None:
-    app = job_view(lines=())
-    async with opened(app) as pilot:
+    async with opened(job_view(lines=()), (80, 24)) as pilot:
         for snapshot, present, absent in sights().values():
-            text = await taken(pilot, JobScreen.Published(snapshot))
+            text = await published(pilot, snapshot)
             assert [word for word in present if word not in text] == []
             assert [word for word in absent if word in text] == []
-        context = QueueContext(target_job_id="llama70", events=HISTORY)
-        app.screen.post_message(JobScreen.Published(run(queue=context)))
-        await pilot.resize_terminal(80, 40)
-        text = await pressed(pilot, "5")
+
+
+async def test_details_have_the_history_of_the_job_alone() -> None:
+    history = QueueContext(target_job_id="llama70", events=HISTORY)
+    async with opened(job_view(run(queue=history), tab="details"), (80, 40)) as pilot:
+        text = await pressed(pilot)
         assert "RUNNING 6h 00m" in text and "◍ created" in text and "failed" not in text
 
 

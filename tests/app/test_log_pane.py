@@ -56,6 +56,10 @@ class Reader:
         await self.press(*keys)
         return self.own
 
+    async def resize(self, width: int, height: int) -> None:
+        await self.pilot.resize_terminal(width, height)
+        await settle(self.pilot)
+
     async def take(self, part: LogPart) -> str:
         """Let a part of the log arrive; return what is on the screen then."""
         self.pane.take(part)
@@ -257,8 +261,7 @@ async def test_levels_nodes_and_spans_are_told_and_esc_takes_them_back_one_by_on
         reader.pane.query_one(Input).value = words
         await reader.press("enter")
         for size in (NORMAL, NARROW, (40, 12), WIDE):  # what hides lines, and how many are left
-            await reader.pilot.resize_terminal(*size)
-            await settle(reader.pilot)
+            await reader.resize(*size)
             for fact in (f"only {words}", "≥ WARNING", f"1 of {len(story())}"):  # the gap is never hidden
                 assert fact in flowing(reader.screen)
         await reader.press("escape", "escape")
@@ -294,49 +297,51 @@ async def test_following_ends_and_continues_by_a_key_and_a_span_moves_with_the_l
         await until(reader.pilot, lambda: not any("exit code 1" in row for row in reader.rows))
 
 
+class Server:
+    """Reads lines again that a log of a thousand does not keep, fifty seconds of them at a time."""
+
+    def __init__(self, lines: tuple[LogLine, ...], pane: LogPane) -> None:
+        self.lines, self.pane, self.requests = lines, pane, list[int | None]()
+        pane.retry, pane.view.store.max_lines = self.retry, 1_000
+
+    async def retry(self, gap: LogGap, from_ns: int | None) -> None:
+        self.requests.append(from_ns)
+        start_ns = gap.end_ns - 50 * SECOND if from_ns is None else from_ns
+        end_ns = gap.end_ns if from_ns is None else from_ns + 50 * SECOND
+        some = [each for each in self.lines if start_ns <= each.timestamp_ns < end_ns]
+        rest = (replace(gap, end_ns=start_ns), replace(gap, start_ns=end_ns))
+        left = [each for each in rest if each.start_ns < each.end_ns]
+        part = sorted([*some, *left], key=stamp_ns)
+        self.pane.take(LogPart(tuple(part), filled=gap, wanted_ns=from_ns or gap.end_ns))
+
+
 @pytest.mark.proves("docs/logs.md", "Memory")
 async def test_lines_not_kept_are_counted_and_read_again_from_their_mark() -> None:
-    server = tuple(line(9_000 - number, f"step {number}") for number in range(9_000))
-    asked: list[int | None] = []
-    async with reading((server[0],)) as reader:
-        pane, store = reader.pane, reader.pane.view.store
-
-        async def retry(gap: LogGap, from_ns: int | None) -> None:
-            asked.append(from_ns)
-            start_ns = gap.end_ns - 50 * SECOND if from_ns is None else from_ns
-            end_ns = gap.end_ns if from_ns is None else from_ns + 50 * SECOND
-            some = [each for each in server if start_ns <= each.timestamp_ns < end_ns]
-            rest = (replace(gap, end_ns=start_ns), replace(gap, start_ns=end_ns))
-            left = [each for each in rest if each.start_ns < each.end_ns]
-            part = sorted([*some, *left], key=stamp_ns)
-            wanted_ns = gap.end_ns if from_ns is None else from_ns
-            arrived = LogPart(tuple(part), filled=gap, wanted_ns=wanted_ns)
-            pane.take(arrived)
-
-        pane.retry = retry
-        store.max_lines = 1_000
+    lines = tuple(line(9_000 - number, f"step {number}") for number in range(9_000))
+    async with reading(lines[:1]) as reader:
+        pane, store, server = reader.pane, reader.pane.view.store, Server(lines, reader.pane)
         for begin in range(1, 9_000, 500):
-            await reader.take(LogPart(server[begin : begin + 500]))
+            pane.take(LogPart(lines[begin : begin + 500]))
+        await reader.press()
         dropped = store.dropped
         assert 8_000 <= dropped < 8_500
         assert f"{dropped:,} older lines not kept" in reader.bar
         assert "step 8999" in reader.rows[-1]
         await reader.press("at", *"-2h", "enter")
-        assert asked == [END - 7_200 * SECOND - SECOND]
+        assert server.requests == [END - 7_200 * SECOND - SECOND]
         assert f"step {9_000 - 7_201}" in reader.rows[0]
         await reader.press("g")
-        assert asked[1:] == [server[0].timestamp_ns]
+        assert server.requests[1:] == [lines[0].timestamp_ns]
         assert "step 0" in reader.rows[0]
         assert f"{dropped - 100:,} older lines not kept" in reader.bar
         pane.view.viewport.follow = True
         await reader.take(LogPart((line(0, "the newest"),)))
         dropped = store.dropped
         assert 8_001 <= dropped < 8_500
-        reader.pane.view.viewport.show_from_row(0)
-        await settle(reader.pilot)
-        assert ") not kept: open to read ──" in reader.screen
+        pane.view.viewport.show_from_row(0)
+        assert ") not kept: open to read ──" in await reader.press()
         await reader.press("enter")
-        assert asked[2:] == [None]
+        assert server.requests[2:] == [None]
         assert f"{dropped - 50:,} older lines not kept" in reader.bar
         assert f"step {dropped}" in reader.rows[0]
         await reader.press("k")
@@ -347,16 +352,7 @@ async def test_the_first_error_is_gone_to_though_it_was_not_kept() -> None:
     error = line(9_000, "ERROR: out of luck")
     later = tuple(line(8_000 - number, f"step {number}") for number in range(8_000))
     async with reading((error,)) as reader:
-        pane = reader.pane
-
-        async def retry(gap: LogGap, from_ns: int | None) -> None:
-            part = LogPart(
-                (error, replace(gap, start_ns=error.timestamp_ns + SECOND)), filled=gap, wanted_ns=from_ns
-            )
-            pane.take(part)
-
-        pane.retry = retry
-        pane.view.store.max_lines = 1_000
+        Server((error, *later), reader.pane)
         await reader.take(LogPart(later))
         assert "ERROR: out of luck" not in "".join(reader.rows)
         assert "first error e 10:30:00 node-0 ERROR: out of luck" in reader.screen
@@ -389,8 +385,7 @@ async def test_a_log_is_empty_only_once_it_was_read_and_followed_only_once_its_n
             (LogPart(()), "following · reading older lines", "Reading the log…"),
             (LogPart((), older=True, read_part=1.0), "following", "No log lines yet."),
         ):
-            await reader.take(part)
-            assert told in reader.screen and status in reader.bar
+            assert told in await reader.take(part) and status in reader.bar
 
 
 @pytest.mark.proves("docs/logs.md", "The log viewer")
@@ -398,8 +393,7 @@ async def test_going_to_a_time_and_by_minutes_and_hours() -> None:
     async with reading(size=NARROW) as reader:
         await reader.press("at")
         for size in (NARROW, NORMAL):
-            await reader.pilot.resize_terminal(*size)
-            await settle(reader.pilot)
+            await reader.resize(*size)
             assert flowing(reader.screen).count(EXAMPLES) == 1
         assert "not a time: noon" in await reader.press(*"noon", "enter")
         assert "no such time: 99:99" in await reader.press("ctrl+u", *"99:99", "enter")
@@ -410,8 +404,7 @@ async def test_going_to_a_time_and_by_minutes_and_hours() -> None:
             ("right_parenthesis", "12:30:00"),
             ("left_parenthesis", "11:30:00"),
         ):
-            await reader.press(key)
-            assert clock in reader.own
+            assert clock in await reader.own_after(key)
         assert "11:32:00" in await reader.own_after("at", *"+2m", "enter")
         assert "11:00:00" in await reader.own_after("g")
         first = reader.rows
@@ -485,8 +478,7 @@ async def test_nodes_side_by_side_where_there_is_room() -> None:
         titles = next(row for row in reader.screen.splitlines() if row.startswith(" node-1"))
         assert titles.split() == ["node-1", "node-2", "node-3"]
         assert "Log node-1 ·" in await reader.bar_after("comma", "vertical_line")
-        await reader.pilot.resize_terminal(*NARROW)
-        await settle(reader.pilot)
+        await reader.resize(*NARROW)
         await reader.press("vertical_line")
         assert "Side by side needs 76 columns; this log has 60." in reader.notices
 
@@ -535,21 +527,18 @@ async def test_saving_what_is_shown_or_everything_never_over_another_file(
 
 @pytest.mark.proves("docs/logs.md", "How the stream works")
 async def test_a_gap_is_read_again_from_its_line() -> None:
-    asked: list[LogGap] = []
     async with reading() as reader:
 
         async def retry(gap: LogGap, _from_ns: int | None) -> None:
-            asked.append(gap)
+            assert gap.reason == "the server answered 503"
             found = LogLine(gap.start_ns + SECOND, "found after all", "node-1", None)
             reader.pane.take(LogPart((found,), filled=gap))
 
         reader.pane.retry = retry
         await reader.press("at", *"12:21:30", "enter")
-        await reader.press("enter")
-        await settle(reader.pilot)
-        assert [gap.reason for gap in asked] == ["the server answered 503"]
-        assert "Gap filled: 1 line." in reader.notices
-        assert "found after all" in reader.screen and "── gap" not in reader.screen
+        text = await reader.press("enter")
+        assert "found after all" in text and "── gap" not in text
+        assert reader.notices.count("Gap filled: 1 line.") == 1
 
 
 async def test_pane_is_removed_while_it_opens() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -12,7 +12,18 @@ from typing import Any
 import pytest
 
 from api_client.emulator.processes import EmulatorChild
-from support.dashboard import Heard, StubFeed, job_view, opened, pressed, screen_view, settle, text_of
+from api_client.models import TrainingJob
+from support.dashboard import (
+    Dashboard,
+    Heard,
+    StubFeed,
+    job_view,
+    opened,
+    pressed,
+    screen_view,
+    settle,
+    text_of,
+)
 from support.remotes import remote_of
 from support.sick_runs import sick_run
 from support.waiting import to_screen, until
@@ -72,37 +83,37 @@ async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChi
         await until(pilot, lambda: isinstance(app.screen, WhyScreen))
 
 
+def why_screen(shown: RunSnapshot, show_log: Callable[[datetime], object] = print, **view: Any) -> Dashboard:
+    explained = {"explanation": explain(shown, next(iter(shown.findings), None), ())}
+    feed: Any = partial(StubFeed, WhyView((None,), **(explained | view)))
+    return screen_view(lambda: WhyScreen(lambda: shown, feed, show_log))
+
+
 @pytest.mark.parametrize("theme", ["bt-dark", "ansi-dark"])
 async def test_nothing_of_the_page_below_shines_through(theme: str) -> None:
-    feed = partial(StubFeed, WhyView((), at=None))
     app = job_view(sick_run("straggler"))
     async with app.run_test(size=(80, 24)) as pilot:
         app.theme = theme
-        await app.push_screen(WhyScreen(partial(run, JOBS[0]), feed, print))
+        await app.push_screen(WhyScreen(partial(run, JOBS[0]), partial(StubFeed, WhyView(())), print))
         await settle(pilot)
         rows = [row for row in text_of(app).splitlines() if row]
         assert len(rows) == 4, rows  # the header, what can be done, what is read, the footer
 
 
-async def test_only_a_job_that_ended_is_said_to_have_ended() -> None:
-    for asked, said in ((JOBS[0], False), (job("done", "COMPLETED", hours_ago=5, took_hours=1), True)):
-        feed = partial(StubFeed, WhyView((), at=None))  # before the server's time is known, too
-        app = screen_view(partial(WhyScreen, partial(run, asked), feed, print))
-        async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda app=app: "Reading the evidence" in text_of(app))  # type: ignore[misc]
-            assert ("ended 2" in text_of(app)) is said
-
-
-def why_screen(shown: RunSnapshot, opened_at: list[datetime]) -> Any:
-    explained = WhyView((None,), explanation=explain(shown, next(iter(shown.findings), None), ()))
-    feed: Any = partial(StubFeed, explained)
-    return screen_view(lambda: WhyScreen(lambda: shown, feed, opened_at.append))
+@pytest.mark.parametrize(
+    ("shown", "is_over"), [(JOBS[0], False), (job("done", "COMPLETED", hours_ago=5, took_hours=1), True)]
+)
+async def test_only_a_job_that_ended_is_said_to_have_ended(shown: TrainingJob, is_over: bool) -> None:
+    app = why_screen(run(shown), explanation=None)  # before the server's time is known, too
+    async with opened(app):
+        assert "Reading the evidence" in text_of(app)
+        assert ("ended 2" in text_of(app)) is is_over
 
 
 @pytest.mark.proves("docs/health.md", "Health and cost")
 async def test_keys_lead_from_why_to_the_log_and_to_stopping_the_job() -> None:
     shown, log_times, requests = sick_run("hang"), list[datetime](), Heard(BatchRequested, ResumeRequested)
-    app = why_screen(shown, log_times)
+    app = why_screen(shown, log_times.append)
     async with opened(app, message_hook=requests) as pilot:
         text = text_of(app)
         assert "≈$65" in text and "s stop" in text and "resume" not in text
@@ -113,7 +124,7 @@ async def test_keys_lead_from_why_to_the_log_and_to_stopping_the_job() -> None:
 
 
 async def test_keys_of_no_use_on_why_say_why_and_are_not_offered() -> None:
-    app = why_screen(sick_run("hang"), [])
+    app = why_screen(sick_run("hang"))
     async with opened(app) as pilot:
         await pressed(pilot, "n", "K")
         said = [notice.message for notice in app._notifications]
@@ -133,8 +144,7 @@ async def test_only_the_finding_has_its_color_not_the_warnings_that_prove_it() -
     clue = Clue("WARNING reads are slow", 0, "node-2", is_warning=True)
     shown = sick_run("straggler")
     explained = replace(explain(shown, shown.findings[0], ()), sections=(Section("Evidence", (clue,)),))
-    feed: Any = partial(StubFeed, WhyView((None,), explanation=explained))
-    app = screen_view(lambda: WhyScreen(lambda: shown, feed, print))
+    app = why_screen(shown, explanation=explained)
     async with opened(app):
         finding, *others = app.screen.query_one(TextPanel).lines
         assert ("WARNING reads are slow", "plain") in others[-1]
@@ -145,7 +155,7 @@ async def test_only_the_finding_has_its_color_not_the_warnings_that_prove_it() -
 async def test_an_ended_job_with_a_checkpoint_is_resumed_by_a_copied_command() -> None:
     shown = run(JOBS[6], findings=())
     requests = Heard(BatchRequested, ResumeRequested)
-    async with opened(why_screen(shown, []), message_hook=requests) as pilot:
+    async with opened(why_screen(shown), message_hook=requests) as pilot:
         assert "K resume" in await pressed(pilot, "s", "K")
     assert [request.job for request in requests.messages] == [JOBS[6]]
 
@@ -166,7 +176,7 @@ def test_the_command_names_the_first_error_of_a_failed_job(
 
 
 async def test_a_low_screen_shows_evidence_instead_of_charts() -> None:
-    async with opened(why_screen(sick_run("hang"), []), (80, 24)) as pilot:
+    async with opened(why_screen(sick_run("hang")), (80, 24)) as pilot:
         assert "┤" in text_of(pilot.app)
         await pilot.resize_terminal(60, 20)
         assert "┤" not in await pressed(pilot) and not pilot.app.screen.show_vertical_scrollbar
