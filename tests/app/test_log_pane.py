@@ -300,9 +300,9 @@ async def test_following_ends_and_continues_by_a_key_and_a_span_moves_with_the_l
 class Server:
     """Reads lines again that a log of a thousand does not keep, fifty seconds of them at a time."""
 
-    def __init__(self, lines: tuple[LogLine, ...], pane: LogPane) -> None:
-        self.lines, self.pane, self.requests = lines, pane, list[int | None]()
-        pane.retry, pane.view.store.max_lines = self.retry, 1_000
+    def __init__(self, lines: tuple[LogLine, ...], page: JobScreen) -> None:
+        self.lines, self.pane, self.requests = lines, page.log_pane, list[int | None]()
+        page._feed.retry, self.pane.view.store.max_lines = self.retry, 1_000
 
     async def retry(self, gap: LogGap, from_ns: int | None) -> None:
         self.requests.append(from_ns)
@@ -319,7 +319,7 @@ class Server:
 async def test_lines_not_kept_are_counted_and_read_again_from_their_mark() -> None:
     lines = tuple(line(9_000 - number, f"step {number}") for number in range(9_000))
     async with reading(lines[:1]) as reader:
-        pane, store, server = reader.pane, reader.pane.view.store, Server(lines, reader.pane)
+        pane, store, server = reader.pane, reader.pane.view.store, Server(lines, reader.page)
         for begin in range(1, 9_000, 500):
             pane.take(LogPart(lines[begin : begin + 500]))
         await reader.press()
@@ -352,7 +352,7 @@ async def test_the_first_error_is_gone_to_though_it_was_not_kept() -> None:
     error = line(9_000, "ERROR: out of luck")
     later = tuple(line(8_000 - number, f"step {number}") for number in range(8_000))
     async with reading((error,)) as reader:
-        Server((error, *later), reader.pane)
+        Server((error, *later), reader.page)
         await reader.take(LogPart(later))
         assert "ERROR: out of luck" not in "".join(reader.rows)
         assert "first error e 10:30:00 node-0 ERROR: out of luck" in reader.screen
@@ -534,7 +534,7 @@ async def test_a_gap_is_read_again_from_its_line() -> None:
             found = LogLine(gap.start_ns + SECOND, "found after all", "node-1", None)
             reader.pane.take(LogPart((found,), filled=gap))
 
-        reader.pane.retry = retry
+        reader.page._feed.retry = retry
         await reader.press("at", *"12:21:30", "enter")
         text = await reader.press("enter")
         assert "found after all" in text and "── gap" not in text
@@ -542,13 +542,11 @@ async def test_a_gap_is_read_again_from_its_line() -> None:
 
 
 async def test_pane_is_removed_while_it_opens() -> None:
-    async def retry(*_gap: Any) -> None: ...
-
     app = job_view()
     async with opened(app, NORMAL) as pilot:
         screen = app.screen
         assert isinstance(screen, JobScreen)
-        pane = LogPane(screen.job, screen.query_one(LogPane).options, retry=retry)
+        pane = LogPane(screen.job, screen.query_one(LogPane).options)
         opening = screen.mount(pane)
         closing = pane.remove()
         await opening

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
@@ -21,7 +21,6 @@ from textual.dom import DOMNode
 from textual.message import Message
 from textual.reactive import var
 
-from api_client.errors import RequestError
 from api_client.files import why_not_written
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine, stamp_ns
@@ -123,7 +122,6 @@ class LogPane(OpenedWhole, Vertical):
         job: TrainingJob,
         options: LogOptions,
         *,
-        retry: Callable[[LogGap, int | None], Awaitable[object]],
         now_s: Callable[[], float] = time.time,
         id: str | None = None,
     ) -> None:
@@ -133,7 +131,6 @@ class LogPane(OpenedWhole, Vertical):
         self._path = proposed_path(job.name or job.id, suffix=".log", otherwise="job")
         self._replaceable: Path | None = None
         """Existing file that the user was warned about; saving to it again replaces it."""
-        self.retry = retry
         self._before_field = options
         self._state = LogState()
         self._held: list[LogPart] | None = None
@@ -180,8 +177,7 @@ class LogPane(OpenedWhole, Vertical):
         state, store = self._state, self.columns.main.store
         if part.restarted:
             self.columns.main.clear()
-            state.ended = state.settled = state.caught_up = False
-            state.match = state.read_part = None
+            state = self._state = LogState(pattern=state.pattern)
         elif part.filled is not None:
             viewport = self.view.viewport
             if store.replace_gap(part.filled, part.entries) and not viewport.follow:
@@ -480,21 +476,7 @@ class LogPane(OpenedWhole, Vertical):
             if len(view.model):
                 view.viewport.go_to_time(time_ns if mark is None else mark.start_ns)
         if mark is not None:
-            self._read_gap(mark, time_ns)
-
-    @on(GapRetryRequested)
-    def _gap_opened(self, message: GapRetryRequested) -> None:
-        self._read_gap(message.gap, message.from_ns)
-
-    def _read_gap(self, gap: LogGap, from_ns: int | None) -> None:
-        self.notify("Reading older lines…" if isinstance(gap, NotKept) else "Retrying the gap…")
-        self._begin(partial(self._retry, gap, from_ns), "gap")
-
-    async def _retry(self, gap: LogGap, from_ns: int | None) -> None:
-        try:
-            await self.retry(gap, from_ns)
-        except RequestError as error:
-            self.notify(str(error), title="Still missing", severity="warning")
+            self.post_message(GapRetryRequested(mark, time_ns))
 
     # Taking lines elsewhere
 

@@ -132,11 +132,13 @@ class MetricsPane(ChartControls, Horizontal):
         lines = 1 + rows + (large and self.matrix.over_time)
         has_room = rows > 0 and lines * (2 if large else 3) <= self.size.height
         above = self._tab == "metrics" and has_room and not (large and self.grid.arrangement == "one")
-        self.update_classes({"-nodes-large": large, "-nodes-alone": large and not above})
-        if self._lines_above != (lines if above else 0):
-            self._lines_above = lines if above else 0
-            self.set_class(above, "-nodes-above")
-            self._nodes_pane.styles.height = lines if above else None
+        lines = lines if above else 0
+        self.update_classes(
+            {"-nodes-large": large, "-nodes-alone": large and not above, "-nodes-above": above}
+        )
+        if self._lines_above != lines:
+            self._lines_above = lines
+            self._nodes_pane.styles.height = lines or None
             self.call_after_refresh(self._nodes_pane.on_resize)  # Textual may not report the new size
 
     def on_resize(self) -> None:

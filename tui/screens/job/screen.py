@@ -15,13 +15,15 @@ from textual.reactive import reactive, var
 from textual.timer import Timer
 from textual.widget import Widget
 
+from api_client.errors import RequestError
 from api_client.models import JobStatus, TrainingJob
 from api_client.models.checkpoints import checkpoint_address
-from api_client.models.logs import NS_PER_S, LogGap
+from api_client.models.logs import NS_PER_S
 from tui.actions import JOB_TABS, Scope
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
 from tui.analysis.export import table_of_series
 from tui.analysis.fleet.batches import Verb
+from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import is_all_checked
 from tui.analysis.series import latest
@@ -42,10 +44,11 @@ from tui.screens.job.time_bar import TimeBar
 from tui.settings.remembered import JobState, Memory
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, number
+from tui.widgets.background import run_in_background
 from tui.widgets.charts.ticks import Window
 from tui.widgets.connection_notice import ConnectionNotice
 from tui.widgets.log_view.options import LogOptions
-from tui.widgets.log_view.view import Moved
+from tui.widgets.log_view.view import GapRetryRequested, Moved
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.status_line import StatusLine
 
@@ -151,7 +154,7 @@ class JobScreen(AppScreen):
             pins=tuple(self._memory.state.pins.get(job.project_id, ())),
             id="panels",
         )
-        self.log_pane = LogPane(job, log or LogOptions(), retry=self._retry, now_s=self._now_s, id="log")
+        self.log_pane = LogPane(job, log or LogOptions(), now_s=self._now_s, id="log")
         self.checkpoints = CheckpointPane(id="checkpoints")
         self._newest: RunSnapshot | None = None
         """The newest snapshot, which is not shown while another screen covers this one."""
@@ -221,9 +224,6 @@ class JobScreen(AppScreen):
 
     def _now_s(self) -> float:
         return time.time() if self._recorded is None else self._recorded.at.timestamp()
-
-    async def _retry(self, gap: LogGap, from_ns: int | None) -> None:
-        await self._feed.retry(gap, from_ns)
 
     def palette_items(self) -> Iterator[PaletteItem]:
         run = self._newest
@@ -349,6 +349,17 @@ class JobScreen(AppScreen):
     def _go_to_time(self, message: LogPane.TimeWanted) -> None:
         self.metrics.include(message.time_ns / NS_PER_S)
         self.log_pane.show_time(message.time_ns)
+
+    @on(GapRetryRequested)
+    def _gap_opened(self, message: GapRetryRequested) -> None:
+        self.notify("Reading older lines…" if isinstance(message.gap, NotKept) else "Retrying the gap…")
+        run_in_background(self, partial(self._read_gap, message), "gap", exclusive=True)
+
+    async def _read_gap(self, message: GapRetryRequested) -> None:
+        try:
+            await self._feed.retry(message.gap, message.from_ns)
+        except RequestError as error:
+            self.notify(str(error), title="Still missing", severity="warning")
 
     @on(Moved)
     def _log_moved(self) -> None:
