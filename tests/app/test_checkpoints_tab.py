@@ -34,6 +34,7 @@ THREE = (
     checkpoint("checkpoint-200", 20),
     checkpoint("checkpoint-300", 10, sync_status="SYNCING"),
 )
+SIZES = ((140, 40), (80, 24), (60, 20))
 LOSSES = ProgressSnapshot(loss_by_step=((100, 0.9), (200, 0.5), (300, 0.7)))
 
 
@@ -48,7 +49,7 @@ def listed(text: str) -> dict[str, str]:
 async def test_newest_best_and_uploading_are_said_in_words_at_every_width() -> None:
     app = tab(THREE)
     async with opened(app, (140, 40)) as pilot:
-        for size in ((140, 40), (80, 24), (60, 20)):
+        for size in SIZES:
             await pilot.resize_terminal(*size)
             text = await pressed(pilot)
             assert "3 checkpoints 3.00 GiB" in text and "1 uploading" in text
@@ -71,7 +72,7 @@ async def test_checkpoints_of_reinforcement_learning_show_the_reward_at_every_wi
     reward = Series("critic/rewards/mean", (1.0, 2.0, 3.0), (0.125, 0.5, 0.75))
     app = tab(THREE, replace(LOSSES, step_series=steps, metrics={reward.name: reward}))
     async with opened(app, (140, 40)) as pilot:
-        for size in ((140, 40), (80, 24), (60, 20)):
+        for size in SIZES:
             await pilot.resize_terminal(*size)
             assert "0.125" in listed(await pressed(pilot))["checkpoint-100"]
 

@@ -47,7 +47,7 @@ async def test_log_and_charts_show_one_range_and_its_place_in_the_run() -> None:
     async with opened(app, WIDE) as pilot:
         everything = shown_lines(app)
         assert row_of(app).startswith("run  6 h  1 h  15 min  5 min  ─") and "━" not in row_of(app)
-        await pilot.press("v", "v")
+        await pilot.press("v", "v", "v", "V")
         await until(pilot, lambda: shown_lines(app) != everything)
         assert min(shown_lines(app)) == pytest.approx(NOW - 3600, abs=3600 / 20 + 60)
         assert 0 < row_of(app).count("━") < row_of(app).count("─")
