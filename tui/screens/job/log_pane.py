@@ -417,17 +417,11 @@ class LogPane(OpenedWhole, Vertical):
             else:
                 self.notify("No errors." if is_complete else "No errors so far.")
             return
-        views = self.columns.views
-        with_it = next((view for view in views if view.viewport.go_to(first)), None)
-        if with_it is None and self.view.store.not_kept_at(first.time_ns) is not None:
-            self.show_time(first.time_ns)
-            return
-        if with_it is not None and with_it is not self.view and self.view.has_focus:
+        self.show_time(first.time_ns)
+        with_it = next((view for view in self.columns.views if view.viewport.go_to(first)), None)
+        if with_it is not None and self.view.has_focus:
             self.screen.set_focus(with_it)
-        for view in views:
-            if view is not with_it:
-                view.viewport.go_to_time(first.time_ns)
-        if with_it is None:
+        elif with_it is None and self.view.store.not_kept_at(first.time_ns) is None:
             key = key_on(self, "screen.back")
             self.notify(f"The first error is filtered out; {key} shows more.")
 

@@ -274,9 +274,8 @@ class JobScreen(AppScreen):
         if snapshot is None:
             return
         self._show_hints()
-        if before is None or before.metrics is not snapshot.metrics:
-            nodes = snapshot.metrics.nodes if snapshot.metrics else ()
-            self.log_pane.set_nodes(tuple(node.name for node in nodes))
+        nodes = snapshot.metrics.nodes if snapshot.metrics else ()
+        self.log_pane.set_nodes([node.name for node in nodes])
         if before is None or before.checkpoints is not snapshot.checkpoints or self.tab == "checkpoints":
             self.checkpoints.show_run(snapshot)
 
