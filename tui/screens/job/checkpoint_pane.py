@@ -35,7 +35,7 @@ COLUMNS = chosen(CHECKPOINTS, "name marks step reward loss evaluation written ki
 
 
 def facts_by_key(run: RunSnapshot) -> dict[str, CheckpointFacts]:
-    """Judge the checkpoints; map names to facts, adding a number to repeated names."""
+    """Judge the checkpoints; map names, in order, to facts, adding a number to repeated names."""
     rows: dict[str, CheckpointFacts] = {}
     for fact in facts_of_run(run):
         key, again = fact.name, 1
@@ -43,7 +43,7 @@ def facts_by_key(run: RunSnapshot) -> dict[str, CheckpointFacts]:
             again += 1
             key = f"{fact.name}\0{again}"
         rows[key] = fact
-    return rows
+    return {key: rows[key] for key in sorted(rows, key=natural_key)}
 
 
 LOADING = "Loading checkpoints…"
@@ -95,29 +95,27 @@ class CheckpointPane(Vertical):
         is_new = before is None or before.checkpoints != run.checkpoints
         if made_of != self._made_of and len(run.checkpoints or ()) < MANY:
             self._made_of = made_of
-            self._take_facts(facts_by_key(run), run.at)
+            self._take_facts(facts_by_key(run))
         elif made_of != self._made_of and (is_new or is_due):
             self._made_of, self._filled_at = made_of, run.at
             run_in_background(self, partial(self._judge, run, made_of), "checkpoints", group="judge")
         elif is_due:
             self._curve = None
-            self._fill(run.at)
+            self._fill()
         self._show_curve()
 
     async def _judge(self, run: RunSnapshot, made_of: tuple[object, ...]) -> None:
         """Judge many checkpoints again in a thread: a key would wait for it."""
         facts = await asyncio.to_thread(facts_by_key, run)
         if self._made_of is made_of:  # else newer ones are shown
-            self._take_facts(facts, run.at)
+            self._take_facts(facts)
             self._show_curve()
 
-    def _take_facts(self, facts: dict[str, CheckpointFacts], at: datetime) -> None:
-        is_ordered = self._facts.keys() == facts.keys()
-        order = self._facts if is_ordered else sorted(facts, key=natural_key)
-        self._facts = {key: facts[key] for key in order}
+    def _take_facts(self, facts: dict[str, CheckpointFacts]) -> None:
+        self._facts = facts
         self._marked = [key for key in self._marked if key in facts]
         self._curve = None
-        self._fill(at)
+        self._fill()
 
     @on(RowTable.Highlighted)
     def _show_curve(self) -> None:
@@ -139,15 +137,15 @@ class CheckpointPane(Vertical):
     def on_resize(self) -> None:
         self._show_curve()
 
-    def _fill(self, at: datetime | None = None) -> None:
-        self._filled_at = at = at or self._filled_at
-        if at is None:
+    def _fill(self) -> None:
+        table, run = self._table, self._run
+        if run is None:
             return
-        table = self._table
+        self._filled_at = run.at
         unmoved = table.cursor_key == self._left_on
         table.sort_mark = self._sort
         marked = frozenset(self._marked)
-        unsorted = [CheckpointRow(key, fact, at, key in marked) for key, fact in self._facts.items()]
+        unsorted = [CheckpointRow(key, fact, run.at, key in marked) for key, fact in self._facts.items()]
         rows = sorted_rows(COLUMNS, unsorted, self._sort)
         table.set_rows(rows)
         # Put the cursor on the best checkpoint, else on the newest, not on the first one written, but move it
@@ -156,9 +154,9 @@ class CheckpointPane(Vertical):
             table.move_to(next((row.key for row in rows if row.facts.is_best), rows[0].key))
         if unmoved:
             self._left_on = table.cursor_key
-        self._show_summary()
+        self._show_summary(run)
 
-    def _show_summary(self) -> None:
+    def _show_summary(self, run: RunSnapshot) -> None:
         all_facts = list(self._facts.values())
         size = bytes_iec(sum(fact.checkpoint.size_bytes or 0 for fact in all_facts))
         number = counted(len(all_facts), "checkpoint")
@@ -171,8 +169,7 @@ class CheckpointPane(Vertical):
         faulty = sum(fact.fault is not None for fact in all_facts)
         if faulty:
             facts.append([(f"✗ {faulty} after the loss diverged", "bad")])
-        run = self._run
-        if run is not None and run.progress is not None and run.progress.loss_by_step and not run.log_read:
+        if run.progress is not None and run.progress.loss_by_step and not run.log_read:
             facts.append([("reading the log to check them…", "muted")])
         best = next((fact for fact in all_facts if fact.is_best and fact.score), None)
         if best is not None and best.score is not None:
