@@ -229,6 +229,14 @@ async def test_details_have_the_history_of_the_job_alone() -> None:
         assert "RUNNING 6h 00m" in text and "◍ created" in text and "failed" not in text
 
 
+async def test_job_that_no_longer_exists_is_shown_as_it_was() -> None:
+    async with opened(job_view(), notifications=True) as pilot:
+        screen: Any = pilot.app.screen
+        screen._feed.on_gone()
+        text = await pressed(pilot)
+        assert "This job no longer exists." in text and "RUNNING 6h 12m" in text
+
+
 async def test_details_of_a_large_screen_have_the_log_below() -> None:
     app = job_view(tab="details")
     async with opened(app, (200, 50)) as pilot:

@@ -134,10 +134,6 @@ class LogState:
     match: MatchChanged | None = None
 
     @property
-    def is_reading(self) -> bool:
-        return self.read_part is not None and self.read_part < 1
-
-    @property
     def is_complete(self) -> bool:
         """True once the job has ended, its whole log has been read, and no late lines are expected."""
         return self.settled and self.read_part == 1
@@ -163,7 +159,7 @@ class LogBar(StatusLine):
         if view.store.dropped:
             facts.append([(f"{counted(view.store.dropped, 'older line')} not kept", "muted")])
         facts += _switched(options)
-        if state.caught_up and state.is_reading:
+        if state.caught_up and state.read_part not in (None, 1):
             facts.append([(f"reading older lines {percent(state.read_part)}", "muted")])
         if not is_filtered and (lines or state.read_part == 1):
             facts.append([(counted(lines, "line"), "muted")])

@@ -71,11 +71,6 @@ class LogColumns(Horizontal):
     def current(self) -> LogView:
         return next((view for view in self.views if view.has_focus), self.main)
 
-    @property
-    def span_ns(self) -> tuple[int, int]:
-        """The times of the first and last line; zeros before there are any."""
-        return self.main.store.span_ns or (0, 0)
-
     def room(self) -> int:
         return min(4, self.size.width // COLUMN_CELLS)
 

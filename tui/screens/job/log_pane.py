@@ -433,7 +433,7 @@ class LogPane(OpenedWhole, Vertical):
 
     def _go_to(self, typed: str) -> None:
         entry = self.view.model.cursor_entry
-        oldest_ns, newest_ns = self.columns.span_ns
+        oldest_ns, newest_ns = self.view.store.span_ns or (0, 0)
         newest = _moment(newest_ns)
         times = LogTimes(
             oldest=_moment(self.columns.origin_ns or oldest_ns),
@@ -460,7 +460,8 @@ class LogPane(OpenedWhole, Vertical):
         entry = self.view.model.cursor_entry
         if not isinstance(entry, LogLine):
             return []
-        (when, _), (text, _) = line_spans(entry, entry.message, self.columns.span_ns[1], self.options.time)
+        _, newest_ns = self.view.store.span_ns or (0, 0)
+        (when, _), (text, _) = line_spans(entry, entry.message, newest_ns, self.options.time)
         return [(when, "muted"), (text, "plain")]
 
     def show_time(self, time_ns: int) -> None:

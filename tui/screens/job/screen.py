@@ -170,7 +170,9 @@ class JobScreen(AppScreen):
             self.job,
             publish=self.publish,
             on_log=partial(self.log_pane.call_next, self.log_pane.take),
-            on_gone=self._job_gone,
+            on_gone=partial(
+                self.notify, "This job no longer exists. Showing last known data.", severity="warning"
+            ),
             span=None if span_s is None else timedelta(seconds=span_s),
             **more,
         )
@@ -265,9 +267,6 @@ class JobScreen(AppScreen):
             self.job = self._recorded.job
             self._feed = self._new_feed(self.metrics.view.window.span, findings=())
             self.run_feed("run feed")
-
-    def _job_gone(self) -> None:
-        self.notify("This job no longer exists. Showing last known data.", severity="warning")
 
     def watch_snapshot(self, before: RunSnapshot | None, snapshot: RunSnapshot | None) -> None:
         """Update the panels that are visible and whose data changed."""
