@@ -35,7 +35,7 @@ COLUMNS = chosen(CHECKPOINTS, "name marks step reward loss evaluation written ki
 
 
 def facts_by_key(run: RunSnapshot) -> dict[str, CheckpointFacts]:
-    """Judge the checkpoints; map names, in order, to facts, adding a number to repeated names."""
+    """Judge the checkpoints; map names to facts, adding a number to repeated names."""
     rows: dict[str, CheckpointFacts] = {}
     for fact in facts_of_run(run):
         key, again = fact.name, 1
@@ -43,7 +43,7 @@ def facts_by_key(run: RunSnapshot) -> dict[str, CheckpointFacts]:
             again += 1
             key = f"{fact.name}\0{again}"
         rows[key] = fact
-    return {key: rows[key] for key in sorted(rows, key=natural_key)}
+    return rows
 
 
 LOADING = "Loading checkpoints…"
@@ -112,7 +112,9 @@ class CheckpointPane(Vertical):
             self._show_curve()
 
     def _take_facts(self, facts: dict[str, CheckpointFacts]) -> None:
-        self._facts = facts
+        is_ordered = self._facts.keys() == facts.keys()  # to order thousands again would take long
+        order = self._facts if is_ordered else sorted(facts, key=natural_key)
+        self._facts = {key: facts[key] for key in order}
         self._marked = [key for key in self._marked if key in facts]
         self._curve = None
         self._fill()
