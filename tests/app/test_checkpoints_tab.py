@@ -47,8 +47,7 @@ def listed(text: str) -> dict[str, str]:
 
 
 async def test_newest_best_and_uploading_are_said_in_words_at_every_width() -> None:
-    app = tab(THREE)
-    async with opened(app, (140, 40)) as pilot:
+    async with opened(tab(THREE), (140, 40)) as pilot:
         for size in SIZES:
             await pilot.resize_terminal(*size)
             text = await pressed(pilot)
@@ -70,17 +69,19 @@ async def test_newest_best_and_uploading_are_said_in_words_at_every_width() -> N
 async def test_checkpoints_of_reinforcement_learning_show_the_reward_at_every_width() -> None:
     steps = Series("step", (1.0, 2.0, 3.0), (100.0, 200.0, 300.0))
     reward = Series("critic/rewards/mean", (1.0, 2.0, 3.0), (0.125, 0.5, 0.75))
-    app = tab(THREE, replace(LOSSES, step_series=steps, metrics={reward.name: reward}))
-    async with opened(app, (140, 40)) as pilot:
+    async with opened(
+        tab(THREE, replace(LOSSES, step_series=steps, metrics={reward.name: reward})), (140, 40)
+    ) as pilot:
         for size in SIZES:
             await pilot.resize_terminal(*size)
             assert "0.125" in listed(await pressed(pilot))["checkpoint-100"]
 
 
 async def test_curve_that_gets_room_is_drawn_at_once() -> None:
-    app = job_view(replace(sick_run("hang"), checkpoints=THREE), tab="checkpoints")
-    async with opened(app, (120, 14)) as pilot:
-        assert "┤" not in text_of(app)
+    async with opened(
+        job_view(replace(sick_run("hang"), checkpoints=THREE), tab="checkpoints"), (120, 14)
+    ) as pilot:
+        assert "┤" not in text_of(pilot.app)
         await pilot.resize_terminal(120, 40)
         assert "┤" in await pressed(pilot)
 
@@ -98,11 +99,10 @@ async def test_what_is_said_before_and_after_they_are_judged() -> None:
         KINDS["loss-not-finite"], "the loss became NaN", ONE_O_CLOCK - timedelta(minutes=25)
     )
     faults = {saved_key(one): fault if one is THREE[1] else None for one in THREE}
-    app = tab(None)
-    async with opened(app) as pilot:
+    async with opened(tab(None)) as pilot:
 
         async def sight(**fields: Any) -> str:
-            app.screen.snapshot = run(**{"checkpoints": THREE, "progress": LOSSES} | fields)  # type: ignore[attr-defined]
+            pilot.app.screen.snapshot = run(**{"checkpoints": THREE, "progress": LOSSES} | fields)  # type: ignore[attr-defined]
             return await pressed(pilot)
 
         assert "Loading checkpoints" in await sight(checkpoints=None)
@@ -119,15 +119,14 @@ async def test_what_is_said_before_and_after_they_are_judged() -> None:
 @pytest.mark.proves("README.md", "What is in this checkpoint?")
 async def test_rows_are_marked_downloaded_compared_opened_and_resumed_from() -> None:
     heard = Heard(DownloadRequested, OpenPage)
-    app = tab(THREE)
-    async with opened(app, message_hook=heard, notifications=True) as pilot:
+    async with opened(tab(THREE), message_hook=heard, notifications=True) as pilot:
         assert "Mark two checkpoints" in await pressed(pilot, "equals_sign")
         await pilot.press("A", "D")
         assert "2 marked" in await pressed(pilot, "space", "G", "space", "D", "equals_sign")
         assert "2 marked" not in await pressed(pilot, "escape")
         await pressed(pilot, "g", "j", "enter", "L")
-        assert 'checkpoint_name="checkpoint-200"' in app.clipboard
-        assert "LoadCheckpointConfig(" in app.clipboard
+        assert 'checkpoint_name="checkpoint-200"' in pilot.app.clipboard
+        assert "LoadCheckpointConfig(" in pilot.app.clipboard
     source, one, two, compared, inside = heard.messages
     assert source.wanted.archive and not source.wanted.checkpoints
     assert one.wanted.checkpoints == ("checkpoint-300",)
@@ -138,21 +137,19 @@ async def test_rows_are_marked_downloaded_compared_opened_and_resumed_from() -> 
 
 
 async def test_id_that_is_copied_is_the_address_of_the_checkpoint_on_its_tab() -> None:
-    app = tab(THREE)
-    async with opened(app) as pilot:
+    async with opened(tab(THREE)) as pilot:
         await pressed(pilot, "g", "y")
-        assert app.clipboard == "bt://llama-sft@llama70/checkpoint-300"
+        assert pilot.app.clipboard == "bt://llama-sft@llama70/checkpoint-300"
         await pressed(pilot, "2", "y")
-        assert app.clipboard == "llama70"
+        assert pilot.app.clipboard == "llama70"
 
 
 async def test_the_cursor_stays_where_it_was_put_and_else_is_on_the_newest() -> None:
-    app = job_view(run(checkpoints=THREE[:1], progress=LOSSES))
-    async with opened(app) as pilot:
-        pane = app.screen.query_one(CheckpointPane)
+    async with opened(job_view(run(checkpoints=THREE[:1], progress=LOSSES))) as pilot:
+        pane = pilot.app.screen.query_one(CheckpointPane)
 
         async def chosen(*keys: str, come: tuple[Checkpoint, ...] = THREE) -> str:
-            app.screen.snapshot = run(checkpoints=come, progress=LOSSES)  # type: ignore[attr-defined]
+            pilot.app.screen.snapshot = run(checkpoints=come, progress=LOSSES)  # type: ignore[attr-defined]
             await pressed(pilot, *keys)
             assert pane.chosen is not None
             return pane.chosen.name
@@ -168,9 +165,8 @@ async def test_the_cursor_stays_where_it_was_put_and_else_is_on_the_newest() -> 
 async def test_sort_key_walks_the_shown_columns_and_unknown_losses_stay_last() -> None:
     found = tuple(checkpoint(f"checkpoint-{step}", 60 - step / 100) for step in (100, 200, 300, 5000))
     logged = ProgressSnapshot(loss_by_step=((90, 2.0), (190, 1.0), (290, 1.5)))
-    app = tab(found, logged)
-    async with opened(app, (120, 30)) as pilot:
-        table = app.screen.query_one("#checkpoint-table", RowTable)
+    async with opened(tab(found, logged), (120, 30)) as pilot:
+        table = pilot.app.screen.query_one("#checkpoint-table", RowTable)
         walked, losses = [], {}
         for _ in range(len(table.columns_shown) - 1):  # marks have no order
             await pilot.press("S")
@@ -188,14 +184,13 @@ async def test_many_checkpoints_are_judged_again_while_the_log_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tui.screens.job.checkpoint_pane.MANY", 1)
-    app = tab(THREE)
-    async with opened(app, (140, 40)) as pilot:
-        screen: Any = app.screen
+    async with opened(tab(THREE), (140, 40)) as pilot:
+        screen: Any = pilot.app.screen
         newer = ProgressSnapshot(loss_by_step=((100, 0.4), (200, 0.5), (300, 0.7)))
         for later_s in (1, 6):
             at = screen.snapshot.at + timedelta(seconds=later_s)
             screen.take(replace(screen.snapshot, at=at, progress=newer))
             if later_s > 5:
-                await until(pilot, lambda: "best checkpoint-100, loss 0.400" in text_of(app))
+                await until(pilot, lambda: "best checkpoint-100, loss 0.400" in text_of(pilot.app))
             else:
                 assert "best checkpoint-200" in await pressed(pilot)

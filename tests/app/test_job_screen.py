@@ -58,11 +58,10 @@ async def test_screen_has_the_classes_of_its_size_before_its_layout(monkeypatch:
 
 
 async def test_job_below_another_screen_is_drawn_again_once_that_has_closed() -> None:
-    app = job_view()
-    async with opened(app) as pilot:
-        screen: Any = app.screen
+    async with opened(job_view()) as pilot:
+        screen: Any = pilot.app.screen
         before: RunSnapshot = screen.snapshot
-        await app.push_screen(CacheScreen("llama-sft", partial(StubFeed, CacheSnapshot())))
+        await pilot.app.push_screen(CacheScreen("llama-sft", partial(StubFeed, CacheSnapshot())))
         screen.take(replace(before, job=before.job.model_copy(update={"name": "renamed"})))
         await pressed(pilot)
         assert screen.snapshot is before
@@ -106,9 +105,8 @@ def test_curve_says_that_older_lines_are_still_read() -> None:
 @pytest.mark.parametrize("is_read", [False, True])
 async def test_nodes_are_called_absent_only_once_their_metrics_are_read(is_read: bool) -> None:
     shown = run(metrics=JobMetrics(), metrics_at=ONE_O_CLOCK if is_read else None)
-    app = job_view(shown)
-    async with opened(app):
-        assert ("no GPU data" in text_of(app)) == is_read
+    async with opened(job_view(shown)) as pilot:
+        assert ("no GPU data" in text_of(pilot.app)) == is_read
 
 
 @pytest.mark.parametrize("width", [58, 78, 118])
@@ -150,9 +148,8 @@ def test_a_finding_that_is_too_long_ends_after_its_first_clause() -> None:
 
 
 async def test_bar_shows_how_far_a_run_is_and_its_checkpoints_over_the_whole_width() -> None:
-    app = job_view(sick_run("healthy"), lines=())
-    async with opened(app, (120, 36)) as pilot:
-        bar = text_of(app).splitlines()[2]
+    async with opened(job_view(sick_run("healthy"), lines=()), (120, 36)) as pilot:
+        bar = text_of(pilot.app).splitlines()[2]
         assert bar.count("◆") == len(CHECKPOINTS) and bar.index("━") == 1
         track, _, words = bar.partition(" step ")
         assert words == "4,119/9,000 46% · ETA 1d 16h" and len(bar) == 119
@@ -238,9 +235,8 @@ async def test_job_that_no_longer_exists_is_shown_as_it_was() -> None:
 
 
 async def test_details_of_a_large_screen_have_the_log_below() -> None:
-    app = job_view(tab="details")
-    async with opened(app, (200, 50)) as pilot:
-        text = text_of(app)
+    async with opened(job_view(tab="details"), (200, 50)) as pilot:
+        text = text_of(pilot.app)
         assert "last change" in text and text.index("last change") < text.index(" Log all nodes")
         await pilot.resize_terminal(80, 24)
         assert " Log all nodes" not in await pressed(pilot)

@@ -36,26 +36,26 @@ def metrics_tab(sickness: str = "straggler", **options: Any) -> Dashboard:
     return job_view(sick_run(sickness, **options), tab="metrics", lines=())
 
 
-def deck(app: Dashboard) -> ChartGrid:
-    return app.screen.query_one(ChartGrid)
+def deck(pilot: Pilot[Any]) -> ChartGrid:
+    return pilot.app.screen.query_one(ChartGrid)
 
 
-def screen(app: Dashboard) -> JobScreen:
-    return cast(JobScreen, app.screen)
+def screen(pilot: Pilot[Any]) -> JobScreen:
+    return cast(JobScreen, pilot.app.screen)
 
 
-def chart_of(app: Dashboard, chart_id: str = "") -> LineChart:
+def chart_of(pilot: Pilot[Any], chart_id: str = "") -> LineChart:
     """Return a chart, without an id the first one."""
-    return cast(LineChart, deck(app).widget_of(chart_id or deck(app).shown[0].id))
+    return cast(LineChart, deck(pilot).widget_of(chart_id or deck(pilot).shown[0].id))
 
 
-def cursor(app: Dashboard) -> float:
+def cursor(pilot: Pilot[Any]) -> float:
     """Return the time of the readout, zero without one."""
-    return screen(app).metrics.view.cursor or 0.0
+    return screen(pilot).metrics.view.cursor or 0.0
 
 
-def window(app: Dashboard) -> tuple[float, float]:
-    spec = deck(app).shown[0].spec
+def window(pilot: Pilot[Any]) -> tuple[float, float]:
+    spec = deck(pilot).shown[0].spec
     return spec.start, spec.end
 
 
@@ -70,15 +70,14 @@ def nodes_of(text: str) -> dict[str, str]:
 
 
 async def test_one_cursor_reads_all_charts_at_once_and_lines_are_switched_off_and_shown_alone() -> None:
-    app = metrics_tab()
+    async with opened(metrics_tab(), WIDE) as pilot:
 
-    def drawn() -> list[str]:
-        return [one.name for one in deck(app).current_data()[0].series]
+        def drawn() -> list[str]:
+            return [one.name for one in deck(pilot).current_data()[0].series]
 
-    async with opened(app, WIDE) as pilot:
         assert "· node-1" in await press(pilot, "m", "v", "down", "down", "space")
-        assert [table.id for table in deck(app).shown] == ["util"]
-        assert screen(app).metrics.view.hidden == {"node-1"}
+        assert [table.id for table in deck(pilot).shown] == ["util"]
+        assert screen(pilot).metrics.view.hidden == {"node-1"}
         assert drawn() == ["node-0", "node-2", "node-3"]
         await press(pilot, "a", "i")
         assert drawn() == ["node-1"]
@@ -87,63 +86,59 @@ async def test_one_cursor_reads_all_charts_at_once_and_lines_are_switched_off_an
         y = next(y for y, text in enumerate(lines) if y > 5 and "━ node-2" in text)
         await pilot.click(offset=(lines[y].rindex("━ node-2") + 3, y))
         await settle(pilot)
-        assert screen(app).metrics.view.hidden == {"node-2"}
-        newest, at = await press(pilot, "a", "plus", "plus", "left", "left"), cursor(app)
+        assert screen(pilot).metrics.view.hidden == {"node-2"}
+        newest, at = await press(pilot, "a", "plus", "plus", "left", "left"), cursor(pilot)
         assert NOW - 200 < at < NOW and "at │" in newest
         assert await press(pilot, "shift+left") != newest
-        farther = cursor(app)
+        farther = cursor(pilot)
         assert farther < at
         await press(pilot, "v", "v")
-        assert {chart.spec.cursor for chart in deck(app).shown} == {farther} and len(deck(app).shown) > 3
+        assert {chart.spec.cursor for chart in deck(pilot).shown} == {farther} and len(deck(pilot).shown) > 3
         await press(pilot, "escape")
-        assert not cursor(app)
+        assert not cursor(pilot)
         await press(pilot, "m", "v")
-        await until(pilot, lambda: chart_of(app).size.width > WIDE[0] // 2)  # it has the width for itself
+        await until(pilot, lambda: chart_of(pilot).size.width > WIDE[0] // 2)  # it has the width for itself
         axis = next(line for line in (await pressed(pilot)).splitlines() if "└" in line)
         await pilot.click(offset=(axis.rindex("◆"), 8))
-        await until(pilot, lambda: "◆ checkpoint-4000" in text_of(app))
+        await until(pilot, lambda: "◆ checkpoint-4000" in text_of(pilot.app))
 
 
 async def test_the_grid_has_its_first_chart_widest_flat_ones_low_at_its_end_and_one_alone_on_enter() -> None:
-    app = metrics_tab()
-    async with opened(app, WIDE) as pilot:
+    async with opened(metrics_tab(), WIDE) as pilot:
         for size in (WIDE, (200, 55)):
             await pilot.resize_terminal(*size)
             await settle(pilot)
-            shown = [chart.id for chart in deck(app).shown]
+            shown = [chart.id for chart in deck(pilot).shown]
             assert set(shown[-3:]) == {"gpu-memory", "memory", "disk"}
-            sizes = [chart_of(app, one).size for one in shown]
+            sizes = [chart_of(pilot, one).size for one in shown]
             assert sizes[-1].height == 5 < sizes[0].height
             assert max(sizes).width <= sizes[0].width + 1
             assert len([one for one in sizes if one.height > 5]) >= 6
         for back in ("enter", "escape"):
             text = await press(pilot, "enter")
-            assert [chart.id for chart in deck(app).shown] == ["loss"]
+            assert [chart.id for chart in deck(pilot).shown] == ["loss"]
             assert not nodes_of(text)
             await press(pilot, back)
-            assert len(deck(app).shown) > 3
+            assert len(deck(pilot).shown) > 3
 
 
 async def test_number_of_charts_is_shown_where_not_all_have_room() -> None:
-    app = metrics_tab()
-    async with opened(app, (80, 24)) as pilot:
-        assert re.search(r"[4-6] of (\d+) charts", text_of(app))
+    async with opened(metrics_tab(), (80, 24)) as pilot:
+        assert re.search(r"[4-6] of (\d+) charts", text_of(pilot.app))
         await pilot.resize_terminal(200, 55)
         await settle(pilot)
-        assert not re.search(r"of \d+ charts", text_of(app))
+        assert not re.search(r"of \d+ charts", text_of(pilot.app))
 
 
 async def test_the_log_of_a_past_range_does_not_claim_to_follow() -> None:
-    app = metrics_tab("healthy")
-    async with opened(app, WIDE) as pilot:
+    async with opened(metrics_tab("healthy"), WIDE) as pilot:
         await press(pilot, "plus", "plus", "less_than_sign", "2")
-        await until(pilot, lambda: "end of the range" in text_of(app))
+        await until(pilot, lambda: "end of the range" in text_of(pilot.app))
 
 
 async def test_the_window_is_panned_and_zoomed_by_key_wheel_and_drag_and_the_pointer_reads() -> None:
-    app = metrics_tab("healthy")
-    async with opened(app, WIDE) as pilot:
-        begin = reach(screen(app).snapshot)[0]  # type: ignore[arg-type]
+    async with opened(metrics_tab("healthy"), WIDE) as pilot:
+        begin = reach(screen(pilot).snapshot)[0]  # type: ignore[arg-type]
         await press(pilot, "plus")
         for key, start, end, said in (
             ("plus", NOW - 3600, NOW, "run  6 h  1 h  15 min  5 min"),
@@ -154,12 +149,12 @@ async def test_the_window_is_panned_and_zoomed_by_key_wheel_and_drag_and_the_poi
             ("G", NOW - 300, NOW, ""),
         ):
             assert said in await press(pilot, key)
-            assert window(app) == pytest.approx((start, end), abs=10)
+            assert window(pilot) == pytest.approx((start, end), abs=10)
         await press(pilot, *("minus",) * 6)
-        assert window(app) == pytest.approx((begin, NOW), abs=60)
+        assert window(pilot) == pytest.approx((begin, NOW), abs=60)
         whole_s = NOW - begin
-        assert screen(app)._feed.spans[-1] is None  # type: ignore[attr-defined]
-        newest, chart = await press(pilot, "v"), chart_of(app)
+        assert screen(pilot)._feed.spans[-1] is None  # type: ignore[attr-defined]
+        newest, chart = await press(pilot, "v"), chart_of(pilot)
         middle = chart._picture().left + chart.raster_cells // 2
         await pilot.hover(chart, offset=(middle, 5))
         assert await press(pilot) != newest
@@ -167,22 +162,21 @@ async def test_the_window_is_panned_and_zoomed_by_key_wheel_and_drag_and_the_poi
         assert await press(pilot) == newest
         await pilot._post_mouse_events([MouseScrollUp], chart, offset=(middle, 5), button=0)
         await settle(pilot)
-        start, end = window(app)
+        start, end = window(pilot)
         assert end - start == pytest.approx(0.8 * whole_s, rel=0.01)
         assert (start + end) / 2 == pytest.approx((begin + NOW) / 2, rel=0.01 * whole_s / NOW)
         await pilot.mouse_down(chart, offset=(middle, 5))
         await pilot.hover(chart, offset=(middle + 4, 5))
         await pilot.mouse_up(chart, offset=(middle + 4, 5))
         await settle(pilot)
-        dragged = window(app)
+        dragged = window(pilot)
         assert dragged[1] - dragged[0] == pytest.approx(end - start)
         assert start - dragged[0] == pytest.approx(4 * (end - start) / chart.raster_cells, rel=0.05)
-        assert not cursor(app)
+        assert not cursor(pilot)
 
 
 async def test_smoothing_logarithms_and_steps_change_the_picture_and_are_said() -> None:
-    app = metrics_tab("healthy")
-    async with opened(app, WIDE) as pilot:
+    async with opened(metrics_tab("healthy"), WIDE) as pilot:
         plain = await press(pilot, "v")
         smooth = await press(pilot, "M")
         assert smooth != plain and "smooth 0.6" in smooth
@@ -190,31 +184,29 @@ async def test_smoothing_logarithms_and_steps_change_the_picture_and_are_said() 
         assert await press(pilot, "L") == plain
         await press(pilot, "v", "v")
         text = await press(pilot, "x", "x", "x", "left")
-        charts = {chart.id: chart for chart in deck(app).current_data()}
+        charts = {chart.id: chart for chart in deck(pilot).current_data()}
         assert (charts["loss"].spec.x_axis, charts["util"].spec.x_axis) == ("step", "relative")
         times = charts["loss"].series[0].times
         assert times[-1] == 4119 and len(times) == 720
         assert "step 4,1" in text and "by step" in text
-        metrics = screen(app).metrics
+        metrics = screen(pilot).metrics
         metrics.view = replace(metrics.view, window=Window(1800.0, charts["util"].spec.end - 1800))
-        past = next(chart for chart in deck(app).current_data() if chart.id == "util")
+        past = next(chart for chart in deck(pilot).current_data() if chart.id == "util")
         assert past.spec.x_axis == "clock", "an axis of the past has no now"
 
 
 async def test_a_chart_for_each_line_has_one_scale_and_pages() -> None:
-    app = metrics_tab(nodes=64, gpus=1)
-    async with opened(app) as pilot:
+    async with opened(metrics_tab(nodes=64, gpus=1)) as pilot:
         await press(pilot, "m", "v", "v")
-        shown = deck(app).shown
+        shown = deck(pilot).shown
         assert [chart.names for chart in shown][:2] == [("node-0",), ("node-1",)]
         assert len({(chart.spec.y_min, chart.spec.y_max) for chart in shown}) == 1
         await press(pilot, "up")
-        assert deck(app).shown[-1].names == ("node-63",)
+        assert deck(pilot).shown[-1].names == ("node-63",)
 
 
 async def test_the_nodes_at_large_over_time_worst_first_and_into_one() -> None:
-    app = metrics_tab()
-    async with opened(app, WIDE) as pilot:
+    async with opened(metrics_tab(), WIDE) as pilot:
         text = await press(pilot, "n", "S")
         assert next(iter(nodes_of(text))) == "node-2"
         assert "559 GiB" in text and "40%" in text
@@ -222,9 +214,9 @@ async def test_the_nodes_at_large_over_time_worst_first_and_into_one() -> None:
         text = await press(pilot, "enter")
         assert "gpu 7" in text and "GPU use, node-" in text
         assert "GPU memory" in await press(pilot, "enter", "u")
-        assert app.screen.query_one(GpuMatrix).selected in {"node-0", "node-2"}
+        assert pilot.app.screen.query_one(GpuMatrix).selected in {"node-0", "node-2"}
         await press(pilot, "escape")
-        assert not screen(app).metrics.nodes_large
+        assert not screen(pilot).metrics.nodes_large
 
 
 WORDS = {
@@ -246,10 +238,9 @@ WORDS = {
 @pytest.mark.proves("README.md", "Try it")
 async def test_each_sickness_is_read_at_80_by_24_without_any_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    app = job_view(sick_run("healthy"), lines=())
-    async with opened(app) as pilot:
+    async with opened(job_view(sick_run("healthy"), lines=())) as pilot:
         for sickness, words in WORDS.items():
-            app.screen.post_message(JobScreen.Published(sick_run(sickness)))
+            pilot.app.screen.post_message(JobScreen.Published(sick_run(sickness)))
             state, health, progress, *_ = (await pressed(pilot)).splitlines()
             assert "● llama-70b-sft-v3" in state and "RUNNING 6h 12m" in state and "GPU·h ≈ $" in state
             assert words in health
@@ -261,32 +252,30 @@ async def test_each_sickness_is_read_at_80_by_24_without_any_colour(monkeypatch:
 
 async def test_on_live_a_finding_marks_its_node_at_once_and_the_node_is_picked_and_left_again() -> None:
     sick = sick_run("straggler")
-    app = job_view(replace(sick, findings=()), lines=())
-    async with opened(app) as pilot:
-        assert "▲" not in text_of(app)
-        app.screen.post_message(JobScreen.Published(sick))
+    async with opened(job_view(replace(sick, findings=()), lines=())) as pilot:
+        assert "▲" not in text_of(pilot.app)
+        pilot.app.screen.post_message(JobScreen.Published(sick))
         lines = (await pressed(pilot)).splitlines()
         assert "▲" in next(line for line in lines if line.startswith(" node-2"))[:31]
-        reading = app.focused
+        reading = pilot.app.focused
         await press(pilot, "p", "down", "down", "enter")
-        assert isinstance(app.focused, GpuMatrix)
-        assert screen(app).node == app.focused.selected == "node-2"
+        assert isinstance(pilot.app.focused, GpuMatrix)
+        assert screen(pilot).node == pilot.app.focused.selected == "node-2"
         await press(pilot, "escape")
-        assert app.focused is reading
+        assert pilot.app.focused is reading
         await press(pilot, "p", "p")
-        assert app.focused is reading
+        assert pilot.app.focused is reading
         await press(pilot, "escape")
-        assert screen(app).node is None
+        assert screen(pilot).node is None
 
 
 async def test_gpus_of_the_only_node_have_a_line_each_on_live_if_they_fit() -> None:
-    app = job_view(run(metrics=job_metrics((0.9,))))
-    async with opened(app, (60, 20)) as pilot:
-        assert nodes_of(text_of(app))["node-0"].count("▇") == 8
+    async with opened(job_view(run(metrics=job_metrics((0.9,)))), (60, 20)) as pilot:
+        assert nodes_of(text_of(pilot.app))["node-0"].count("▇") == 8
         await pilot.resize_terminal(80, 24)
-        await until(pilot, lambda: "gpu 7 " in text_of(app))
+        await until(pilot, lambda: "gpu 7 " in text_of(pilot.app))
         await pilot.resize_terminal(60, 20)
-        await until(pilot, lambda: "node-0" in nodes_of(text_of(app)))
+        await until(pilot, lambda: "node-0" in nodes_of(text_of(pilot.app)))
 
 
 async def test_a_node_that_appears_late_and_one_with_half_the_gpus() -> None:
@@ -296,8 +285,7 @@ async def test_a_node_that_appears_late_and_one_with_half_the_gpus() -> None:
         del series[:-5]
     for gpu in ("4", "5", "6", "7"):
         del half.gpu_utilization[gpu], half.gpu_memory_usage_bytes[gpu]
-    app = job_view(run(metrics=answer), tab="metrics")
-    async with opened(app, WIDE) as pilot:
+    async with opened(job_view(run(metrics=answer), tab="metrics"), WIDE) as pilot:
         rows = nodes_of(await press(pilot, "n"))
         assert rows["node-0"].count("▇") == rows["node-1"].count("▇") == 8
         assert rows["node-2"].count("▇") == 4
@@ -325,43 +313,41 @@ def colours(chart: LineChart) -> set[object]:
     return {segment.style.color for segment in braille if segment.style is not None} & of_lines
 
 
-def highlighted(app: Dashboard) -> list[int]:
-    matrix = app.screen.query_one(GpuMatrix)
+def highlighted(pilot: Pilot[Any]) -> list[int]:
+    matrix = pilot.app.screen.query_one(GpuMatrix)
     styles = [next(iter(matrix.render_line(1 + row))).style for row in range(4)]
     return [row for row, style in enumerate(styles) if style is not None and style.underline]
 
 
 async def test_one_node_alone_is_the_same_node_in_the_same_colour_everywhere() -> None:
-    app = metrics_tab()
-    async with opened(app, WIDE) as pilot:
-        chart, matrix = chart_of(app, "cpu"), app.screen.query_one(GpuMatrix)
-        assert highlighted(app) == []
+    async with opened(metrics_tab(), WIDE) as pilot:
+        chart, matrix = chart_of(pilot, "cpu"), pilot.app.screen.query_one(GpuMatrix)
+        assert highlighted(pilot) == []
         everyone, seen = colours(chart), []
         for number in range(4):
             assert f"GPU use, node-{number}" in await pressed(pilot, "right_square_bracket")
-            assert screen(app).node == matrix.selected == f"node-{number}"
-            assert highlighted(app) == [number]
+            assert screen(pilot).node == matrix.selected == f"node-{number}"
+            assert highlighted(pilot) == [number]
             seen += colours(chart)
         assert len(set(seen)) == 3  # the slow node has the color of its finding instead
         assert everyone & set(seen) == set()
         await pressed(pilot, *("left_square_bracket",) * 4)
-        assert highlighted(app) == []
-        while deck(app).shown[0].id != "cpu":
+        assert highlighted(pilot) == []
+        while deck(pilot).shown[0].id != "cpu":
             await press(pilot, "m")
         await pressed(pilot, "j", "j", "j", "i")
         assert matrix.selected == "node-2"
-        assert highlighted(app) == [2]
+        assert highlighted(pilot) == [2]
 
 
 @pytest.mark.parametrize("axis", ["step", "relative"])
 async def test_samples_shown_are_exported_with_time_and_step(axis: XAxis, tmp_path: Path) -> None:
-    app = metrics_tab("nan")
-    async with opened(app, WIDE) as pilot:
-        metrics = screen(app).metrics
+    async with opened(metrics_tab("nan"), WIDE) as pilot:
+        metrics = screen(pilot).metrics
         metrics.view = replace(metrics.view, x_axis=axis)
-        tables = deck(app).current_data()
+        tables = deck(pilot).current_data()
         await pressed(pilot, "E")
-        app.screen.query_one("#file", Input).value = str(tmp_path / "charts.csv")
+        pilot.app.screen.query_one("#file", Input).value = str(tmp_path / "charts.csv")
         await pilot.press("enter")
         await until(pilot, (tmp_path / "charts.csv").exists)
     with (tmp_path / "charts.csv").open(newline="") as file:
@@ -380,9 +366,8 @@ async def test_samples_shown_are_exported_with_time_and_step(axis: XAxis, tmp_pa
 
 
 async def test_many_nodes_and_their_chart_have_their_place_at_the_first_layout() -> None:
-    app = job_view(sick_run("straggler", nodes=64), tab="metrics")
-    async with opened(app, (120, 36)):
-        text = text_of(app)
+    async with opened(job_view(sick_run("straggler", nodes=64), tab="metrics"), (120, 36)) as pilot:
+        text = text_of(pilot.app)
         assert "low 58% node-2" in text and "GPU use  ━ node-2 58%" in text
 
 

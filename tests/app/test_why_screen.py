@@ -104,18 +104,17 @@ async def test_nothing_of_the_page_below_shines_through(theme: str) -> None:
     ("shown", "is_over"), [(JOBS[0], False), (job("done", "COMPLETED", hours_ago=5, took_hours=1), True)]
 )
 async def test_only_a_job_that_ended_is_said_to_have_ended(shown: TrainingJob, is_over: bool) -> None:
-    app = why_screen(run(shown), explanation=None)  # before the server's time is known, too
-    async with opened(app):
-        assert "Reading the evidence" in text_of(app)
-        assert ("ended 2" in text_of(app)) is is_over
+    # before the server's time is known, too
+    async with opened(why_screen(run(shown), explanation=None)) as pilot:
+        assert "Reading the evidence" in text_of(pilot.app)
+        assert ("ended 2" in text_of(pilot.app)) is is_over
 
 
 @pytest.mark.proves("docs/health.md", "Health and cost")
 async def test_keys_lead_from_why_to_the_log_and_to_stopping_the_job() -> None:
     shown, log_times, requests = sick_run("hang"), list[datetime](), Heard(BatchRequested, ResumeRequested)
-    app = why_screen(shown, log_times.append)
-    async with opened(app, message_hook=requests) as pilot:
-        text = text_of(app)
+    async with opened(why_screen(shown, log_times.append), message_hook=requests) as pilot:
+        text = text_of(pilot.app)
         assert "≈$65" in text and "s stop" in text and "resume" not in text
         await pressed(pilot, "K", "s", "escape")
         assert [(request.verb, request.jobs) for request in requests.messages] == [(Verb.STOP, [shown.job])]
@@ -124,12 +123,11 @@ async def test_keys_lead_from_why_to_the_log_and_to_stopping_the_job() -> None:
 
 
 async def test_keys_of_no_use_on_why_say_why_and_are_not_offered() -> None:
-    app = why_screen(sick_run("hang"))
-    async with opened(app) as pilot:
+    async with opened(why_screen(sick_run("hang"))) as pilot:
         await pressed(pilot, "n", "K")
-        said = [notice.message for notice in app._notifications]
+        said = [notice.message for notice in pilot.app._notifications]
         assert said == ["There is no other problem to explain.", "The job is still running."]
-        assert "next problem" not in text_of(app).splitlines()[-1]
+        assert "next problem" not in text_of(pilot.app).splitlines()[-1]
 
 
 async def test_evidence_explains_the_newest_state_of_its_finding() -> None:
@@ -144,9 +142,8 @@ async def test_only_the_finding_has_its_color_not_the_warnings_that_prove_it() -
     clue = Clue("WARNING reads are slow", 0, "node-2", is_warning=True)
     shown = sick_run("straggler")
     explained = replace(explain(shown, shown.findings[0], ()), sections=(Section("Evidence", (clue,)),))
-    app = why_screen(shown, explanation=explained)
-    async with opened(app):
-        finding, *others = app.screen.query_one(TextPanel).lines
+    async with opened(why_screen(shown, explanation=explained)) as pilot:
+        finding, *others = pilot.app.screen.query_one(TextPanel).lines
         assert ("WARNING reads are slow", "plain") in others[-1]
         assert "caution" in {tone for _, tone in finding}
         assert not {"warn", "caution", "bad"} & {tone for line in others for _, tone in line}
