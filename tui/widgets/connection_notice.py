@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 from textual.reactive import var
 
-from tui.analysis.connection import Connection, ConnectionState, StaleResource
+from tui.analysis.connection import Connection, ConnectionState
 from tui.text.sanitize import sanitize
 from tui.text.times import TIME_OF_DAY, local_time
 from tui.text.units import duration
@@ -29,65 +29,41 @@ class ConnectionNotice(WrappedText):
 
     connection: var[Connection] = var(Connection())
 
-    def watch_connection(self, connection: Connection) -> None:
-        trouble = (
-            connection.link in (ConnectionState.LOST, ConnectionState.RETRYING, ConnectionState.UNAUTHORIZED)
-            or connection.stale
-            or connection.clock_ahead_s
-        )
-        self.set_class(bool(trouble), "-visible")
-        if trouble:
-            self.refresh(layout=True)
+    def watch_connection(self) -> None:
+        self.set_class(bool(self.text), "-visible")
+        self.refresh(layout=True)
 
     @property
     def text(self) -> Text:
-        connection = self.connection
-        tones = tone_styles(self.app)
+        cause, rest = self._words(self.connection)
+        tone = "warn" if cause.startswith("▲") else "bad"
+        return Text.assemble((cause, tone_styles(self.app)[tone]), rest, end="")
+
+    def _words(self, connection: Connection) -> tuple[str, str]:
+        """Return the cause and what follows from it; nothing while all is well."""
+        link, stale = connection.link, connection.stale
         since = local_time(connection.failing_since, TIME_OF_DAY)
         reason = sanitize(connection.reason).rstrip(".")
         stale_note = " Showing last known data." if connection.answered_at else ""
-        if connection.link is ConnectionState.UNAUTHORIZED:
+        if link is ConnectionState.UNAUTHORIZED:
             why = reason or "The server refuses the key"
-            return Text.assemble(
-                (f"✗ Since {since}: " if since else "✗ ", tones["bad"]),
-                f"{why}.{stale_note}{OTHER_KEY}",
-                end="",
+            return f"✗ Since {since}: " if since else "✗ ", f"{why}.{stale_note}{OTHER_KEY}"
+        is_live = link is ConnectionState.LIVE
+        if stale and (is_live or (link is ConnectionState.LOST and connection.stale_resources)):
+            names = [resource.what for resource in stale]
+            named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+            first = min(stale, key=lambda resource: resource.since)
+            return (
+                f"✗ Stale since {local_time(first.since, TIME_OF_DAY)}: {named}",
+                f" – {first.reason.rstrip('.')}. Showing last known data; retrying automatically.",
             )
-        stale = connection.stale
-        if stale and (
-            connection.link is ConnectionState.LIVE
-            or (connection.link is ConnectionState.LOST and connection.stale_resources)
-        ):
-            return self._refused(stale)
-        if connection.link is ConnectionState.LIVE and connection.clock_ahead_s:
-            return self._wrong_clock(connection.clock_ahead_s)
-        if connection.link in (ConnectionState.LIVE, ConnectionState.CONNECTING):
-            return Text("", end="")  # painted once more before it is hidden, below another screen
-        lead = "↻ No answer" if connection.link is ConnectionState.RETRYING else "✗ No answer"
-        return Text.assemble(
-            (f"{lead} since {since}: " if since else f"{lead}: ", tones["bad"]),
-            f"{reason}.{stale_note}",
-            end="",
-        )
-
-    def _wrong_clock(self, ahead_s: float) -> Text:
-        way = "ahead of" if ahead_s > 0 else "behind"
-        return Text.assemble(
-            (
-                f"▲ This machine's clock is {duration(abs(ahead_s))} {way} the server's. ",
-                tone_styles(self.app)["warn"],
-            ),
-            "Set it: ages, charts and alerts are wrong.",
-            end="",
-        )
-
-    def _refused(self, stale_resources: tuple[StaleResource, ...]) -> Text:
-        names = [resource.what for resource in stale_resources]
-        named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-        first = min(stale_resources, key=lambda resource: resource.since)
-        since = local_time(first.since, TIME_OF_DAY)
-        return Text.assemble(
-            (f"✗ Stale since {since}: {named}", tone_styles(self.app)["bad"]),
-            f" – {first.reason.rstrip('.')}. Showing last known data; retrying automatically.",
-            end="",
-        )
+        if is_live and connection.clock_ahead_s:
+            way = "ahead of" if connection.clock_ahead_s > 0 else "behind"
+            return (
+                f"▲ This machine's clock is {duration(abs(connection.clock_ahead_s))} {way} the server's. ",
+                "Set it: ages, charts and alerts are wrong.",
+            )
+        if is_live or link is ConnectionState.CONNECTING:
+            return "", ""
+        lead = "↻ No answer" if link is ConnectionState.RETRYING else "✗ No answer"
+        return f"{lead} since {since}: " if since else f"{lead}: ", f"{reason}.{stale_note}"

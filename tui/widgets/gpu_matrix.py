@@ -22,6 +22,7 @@ from tui.analysis.series import EMPTY, Series, reduce_columns
 from tui.text.names import abbreviated_names
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import counted, percent, thin_bar
+from tui.widgets.charts.braille import CHARACTERS
 from tui.widgets.charts.legend import short_names
 from tui.widgets.charts.spec import value_at
 from tui.widgets.charts.ticks import duration_label
@@ -81,10 +82,6 @@ Glyph = tuple[str, str]
 
 _BLOCKS = "▁▂▃▄▅▆▇▇"  # no full block, which would merge with that of the next node
 _UNKNOWN = "·"
-# zero to four dots in one column of a braille cell, from the bottom
-_LEFT = (0x00, 0x40, 0x44, 0x46, 0x47)
-_RIGHT = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
-_BRAILLE = 0x2800
 
 
 def _level(share: float | None, levels: int) -> int:
@@ -109,8 +106,8 @@ def braille_bars(shares: Shares) -> list[Glyph]:
     glyphs = []
     for at in range(0, len(shares), 2):
         pair = (*shares[at : at + 2], None)[:2]
-        left, right = (1 + _level(share, 4) for share in pair)
-        glyph = chr(_BRAILLE | _LEFT[left] | _RIGHT[right]) if left or right else _UNKNOWN
+        left, right = ((1 << 1 + _level(share, 4)) - 1 for share in pair)
+        glyph = CHARACTERS[left << 4 | right] if left or right else _UNKNOWN
         lowest = min((share for share in pair if share is not None and share == share), default=None)
         glyphs.append((glyph, heat(lowest)))
     return glyphs

@@ -107,7 +107,7 @@ class RowTable(CursorRows, Generic[Row]):
         """The row the cursor was last moved to or that was opened; it returns there if the row reappears."""
         self._layout: tuple[tuple[Column[Row], int], ...] = ()
         self._layout_width = -1
-        self._seen: tuple[list[Cells | Heading], int, int, int] = ([], 0, 0, 0)
+        self._painted: tuple[int, list[Strip]] = (0, [])
         self.add_class("-empty")
 
     @property
@@ -136,44 +136,36 @@ class RowTable(CursorRows, Generic[Row]):
 
         Without records only the heading is left. The table is not hidden, so that it keeps the focus.
         """
-        before, top = self.cursor_key, self._line_of(self._cursor) - self.scroll_offset.y
-        (seen, *where), cursor = self._seen, self._cursor
+        before, cursor = self.cursor_key, self._cursor
+        top = self._line_of(cursor) - self.scroll_offset.y
         self._rows, self._headings = rows, self.headings_of(rows)
         needed = needed_columns(self._all_columns, rows)
         if self._sized or needed != self._needed_columns:
             self._needed_columns, self._layout_width = needed, -1
-            self.refresh()
         self.set_class(not rows, "-empty")
         number = self._index_of(self._chosen)
         if number is None and not (self.stays_on_top and self._chosen is None):
             number = self._index_of(before)
-        self._cursor = number if number is not None else max(0, min(self._cursor, len(rows) - 1))
+        self._cursor = number if number is not None else max(0, min(cursor, len(rows) - 1))
         self.virtual_size = Size(0, len(rows) + len(self._headings) + HEADING_LINES)
         in_view = range(self.size.height - HEADING_LINES)
         is_lost = top in in_view and self._line_of(self._cursor) - self.scroll_offset.y not in in_view
         if number is not None and (self.scroll_offset.y or is_lost):
             self.scroll_to(y=max(0, self._line_of(self._cursor) - top), animate=False, force=True)
-        self._seen = self._visible()
-        now_seen, *now_where = self._seen
-        if self._cursor != cursor or now_where != where:
-            self.refresh()
-        else:
-            for line, (was, now) in enumerate(zip(seen, now_seen, strict=True)):
-                if was != now:
-                    self.refresh_line(line + self.scroll_offset.y + HEADING_LINES)
+        self._repaint(whole=self._cursor != cursor)
         if self.cursor_key != before and self.cursor_key is not None:
             self.post_message(self.Highlighted(self, self.cursor_key))
 
-    def _visible(self) -> tuple[list[Cells | Heading], int, int, int]:
-        """Return everything that affects the lines on screen: their cells, place and number of rows."""
-        self._fit(self.scrollable_content_region.width)
-        top = self.scroll_offset.y
-        count = len(self._rows) + len(self._headings)
-        lines: list[Cells | Heading] = []
-        for line in range(top, min(top + self.size.height, count)):
-            index = self._index_of_line(line)
-            lines.append(self._cells(self._rows[index]) if index is not None else self._heading_on(line))
-        return lines, top, len(lines), count
+    def _repaint(self, *, whole: bool) -> None:
+        """Repaint the lines that differ from those after the last change of rows, or all."""
+        top, painted = self.scroll_offset.y, self._painted
+        self._painted = top, [self.render_line(y) for y in range(self.size.height)]
+        if whole or (top, len(self._painted[1])) != (painted[0], len(painted[1])):
+            self.refresh()
+            return
+        for y, (before, now) in enumerate(zip(painted[1], self._painted[1], strict=True)):
+            if before != now:
+                self.refresh_line(y + top)
 
     def _index_of(self, key: str | None) -> int | None:
         indexes = (index for index, row in enumerate(self._rows) if self._key(row) == key)

@@ -24,22 +24,14 @@ Span = tuple[int, float, float, float, float, bool]
 Cells = dict[int, str]
 """Characters by place, counted in cells from the top left, row by row."""
 
-_NIBBLE_LEFT = (0x40, 0x04, 0x02, 0x01)  # braille bits of the left dots, bottom to top
-_NIBBLE_RIGHT = (0x80, 0x20, 0x10, 0x08)
-_BRAILLE_BASE = 0x2800
-
-
-def _braille_table() -> tuple[str, ...]:
-    characters = []
-    for left in range(16):
-        for right in range(16):
-            bits = sum(_NIBBLE_LEFT[row] for row in range(4) if left >> row & 1)
-            bits |= sum(_NIBBLE_RIGHT[row] for row in range(4) if right >> row & 1)
-            characters.append(chr(_BRAILLE_BASE + bits))
-    return tuple(characters)
-
-
-_BRAILLE = _braille_table()
+_LEFT = (0x40, 0x04, 0x02, 0x01)  # the bits of a character for its left dots, bottom to top
+_RIGHT = (0x80, 0x20, 0x10, 0x08)
+CHARACTERS = [
+    chr(0x2800 + sum(_LEFT[row] * (left >> row & 1) + _RIGHT[row] * (right >> row & 1) for row in range(4)))
+    for left in range(16)
+    for right in range(16)
+]
+"""The character of two columns of four dots each, as bits: ``left << 4 | right``; bit 0 is the lowest dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +130,8 @@ def dot_columns(
         if alone and not joined:
             _spot(bits, before_column, before_row, columns, last_row)
         alone = not joined
-        if joined:
-            steps = column - before_column
-            if steps > 1:
-                _join(bits, before_column, before_row, column, opening_row, columns)
-            elif opening_row > before_row + 1:
-                low_row = min(low_row, before_row + 1)
-            elif opening_row < before_row - 1:
-                high_row = max(high_row, before_row - 1)
+        if joined and (column > before_column + 1 or abs(opening_row - before_row) > 1):
+            _join(bits, before_column, before_row, column, opening_row, columns)
         if 0 <= column < columns:
             bits[column] = bits.get(column, 0) | ((1 << (high_row - low_row + 1)) - 1) << low_row
         before_column, before_row = column, closing_row
@@ -166,28 +152,19 @@ def _spot(bits: dict[int, int], column: int, row: int, columns: int, last_row: i
 def _join(
     bits: dict[int, int], from_column: int, from_row: int, to_column: int, to_row: int, columns: int
 ) -> None:
+    """Draw the columns after one up to another; each begins beside the end of the one before."""
     slope = (to_row - from_row) / (to_column - from_column)
     start = max(from_column + 1, 0)
-    stop = min(to_column, columns)
-    previous = round(from_row + slope * (start - 1 - from_column))
-    for column in range(start, stop):
+    before = round(from_row + slope * (start - 1 - from_column))
+    for column in range(start, min(to_column + 1, columns)):
         row = round(from_row + slope * (column - from_column))
-        if row > previous + 1:
-            low, high = previous + 1, row
-        elif row < previous - 1:
-            low, high = row, previous - 1
-        else:
-            low = high = row
+        low, high = min(row, before + 1), max(row, before - 1)
         bits[column] = bits.get(column, 0) | ((1 << (high - low + 1)) - 1) << low
-        previous = row
-    if 0 <= to_column < columns and abs(to_row - previous) > 1:
-        low, high = (previous + 1, to_row) if to_row > previous else (to_row, previous - 1)
-        bits[to_column] = bits.get(to_column, 0) | ((1 << (high - low + 1)) - 1) << low
+        before = row
 
 
 def cells(bits: dict[int, int], width: int, rows: int) -> Cells:
     cells_drawn: Cells = {}
-    table = _BRAILLE
     bottom = (rows - 1) * width
     get = bits.get
     for cell_column in sorted({column >> 1 for column in bits}):
@@ -200,7 +177,7 @@ def cells(bits: dict[int, int], width: int, rows: int) -> Cells:
             shift = row << 2
             code = (left >> shift & 15) << 4 | (right >> shift & 15)
             if code:
-                cells_drawn[bottom - row * width + cell_column] = table[code]
+                cells_drawn[bottom - row * width + cell_column] = CHARACTERS[code]
     return cells_drawn
 
 
