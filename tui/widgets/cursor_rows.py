@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from rich.style import Style
@@ -13,7 +12,6 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 
 from tui.widgets.components import ComponentsOfTheme
-from tui.widgets.tones import tone_styles
 
 HEADING_LINES = 1
 
@@ -60,7 +58,6 @@ class CursorRows(ComponentsOfTheme, ScrollView, can_focus=True):
         super().__init__(id=id)
         self._cursor = 0
         self._hover: int | None = None
-        self._cached_tones: Mapping[str, Style] = {}
 
     @property
     def row_count(self) -> int:
@@ -82,16 +79,6 @@ class CursorRows(ComponentsOfTheme, ScrollView, can_focus=True):
         """Handle a click on the heading."""
 
     # Styles
-
-    @property
-    def _tones(self) -> Mapping[str, Style]:
-        if not self._cached_tones:
-            self._cached_tones = tone_styles(self.app)
-        return self._cached_tones
-
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._cached_tones = {}
 
     def _component(self, name: str) -> Style:
         return self.rich_style + self.get_component_rich_style(f"rows--{name}", partial=True)

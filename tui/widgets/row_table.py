@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic
 
@@ -32,6 +32,7 @@ from tui.tables.column import (
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
+from tui.widgets.tones import tone_styles
 
 SORT_ARROWS = ("▴", "▾")
 
@@ -42,6 +43,23 @@ Cells = list[tuple[Column[Any], Sequence[Span], int]]
 
 def _length(spans: Sequence[Span]) -> int:
     return sum(cell_len(text) for text, _tone in spans)
+
+
+def _cell_segments(
+    column: Column[Any], spans: Sequence[Span], cells: int, base: Style, tones: Mapping[str, Style]
+) -> list[Segment]:
+    spans = filled(spans, cells)
+    length = _length(spans)
+    if length > cells and column.clip == "middle" and spans:
+        *before, (text, tone) = spans
+        spans = [*before, (clip_middle(text, max(1, cells - _length(before))), tone)]
+        length = _length(spans)
+    drawn = [Segment(text, base + tones.get(tone, Style.null())) for text, tone in spans]
+    if length > cells:
+        shown = list(Strip(drawn).crop(0, cells - 1))
+        return [*shown, Segment("…", shown[-1].style if shown else base)]
+    pad = Segment(" " * (cells - length), base)
+    return [pad, *drawn] if column.align == "right" else [*drawn, pad]
 
 
 class RowTable(CursorRows, Generic[Row]):
@@ -187,26 +205,23 @@ class RowTable(CursorRows, Generic[Row]):
         if index is not None:
             self._move(index)
 
-    def watch_sort_mark(self) -> None:
-        self.refresh()
-
     # Drawing
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         self._fit(width)
         if y == 0:
-            return self._heading_strip(width)
+            return self._strip(self._titles(), self._component("heading"))
         line = y - HEADING_LINES + self.scroll_offset.y
         index = self._index_of_line(line)
         if index is None:
             spans = [(sanitize(text), tone) for text, tone in self._heading_on(line)[1]]
-            cell = self._cell_segments(self._layout[0][0], spans, width - 2 * MARGIN, self.rich_style)
-            strip = Strip([Segment(" " * MARGIN, self.rich_style), *cell])
-            return strip.adjust_cell_length(width, self.rich_style)
+            return self._strip([(self._layout[0][0], spans, width - 2 * MARGIN)], self.rich_style)
         if not 0 <= index < len(self._rows):
             return Strip.blank(width, self.rich_style)
-        return self._row_strip(index, width)
+        component = self._component_of(index)
+        base = self._component(component) if component else self.rich_style
+        return self._strip(self._cells(self._rows[index]), base)
 
     def _fit(self, width: int) -> None:
         if width == self._layout_width:
@@ -218,18 +233,16 @@ class RowTable(CursorRows, Generic[Row]):
         self._layout, self._layout_width = fitted_columns(columns, width, self._gap), width
 
     def _arrow(self, column: Column[Row]) -> str:
-        is_sorted = self.sort_mark is not None and self.sort_mark[0] == column.id
-        return SORT_ARROWS[self.sort_mark[1]] if self.sort_mark is not None and is_sorted else ""
+        mark = self.sort_mark
+        return SORT_ARROWS[mark[1]] if mark is not None and mark[0] == column.id else ""
 
-    def _row_strip(self, index: int, width: int) -> Strip:
-        component = self._component_of(index)
-        base = self._component(component) if component else self.rich_style
-        segments: list[Segment] = []
-        for position, (column, spans, room) in enumerate(self._cells(self._rows[index])):
-            segments.append(Segment(" " * (self._gap if position else MARGIN), base))
-            segments.extend(self._cell_segments(column, spans, room, base))
-        segments.append(Segment(" " * MARGIN, base))
-        return Strip(segments).adjust_cell_length(width, base)
+    def _titles(self) -> Cells:
+        titles: Cells = []
+        for column, cells in self._layout:
+            arrow = self._arrow(column)
+            title = clip_middle(column.title, max(1, cells - len(arrow)))
+            titles.append((column, [(title + arrow, "")], cells))
+        return titles
 
     def _cells(self, row: Row) -> Cells:
         """Return the cells with their widths: a text that is too long takes those of empty cells after it."""
@@ -243,32 +256,13 @@ class RowTable(CursorRows, Generic[Row]):
                 placed.append((column, spans, cells))
         return placed
 
-    def _cell_segments(
-        self, column: Column[Row], spans: Sequence[Span], cells: int, base: Style
-    ) -> list[Segment]:
-        spans = filled(spans, cells)
-        length = _length(spans)
-        if length > cells and column.clip == "middle" and spans:
-            *before, (text, tone) = spans
-            spans = [*before, (clip_middle(text, max(1, cells - _length(before))), tone)]
-            length = _length(spans)
-        drawn = [Segment(text, base + self._tones.get(tone, Style.null())) for text, tone in spans]
-        if length > cells:
-            shown = list(Strip(drawn).crop(0, cells - 1))
-            return [*shown, Segment("…", shown[-1].style if shown else base)]
-        pad = Segment(" " * (cells - length), base)
-        return [pad, *drawn] if column.align == "right" else [*drawn, pad]
-
-    def _heading_strip(self, width: int) -> Strip:
-        style = self._component("heading")
-        parts = []
-        for column, cells in self._layout:
-            arrow = self._arrow(column)
-            fitted = clip_middle(column.title, max(1, cells - len(arrow))) + arrow
-            parts.append(fitted.rjust(cells) if column.align == "right" else fitted.ljust(cells))
-        return Strip([Segment(" " * MARGIN + (" " * self._gap).join(parts), style)]).adjust_cell_length(
-            width, style
-        )
+    def _strip(self, cells: Cells, base: Style) -> Strip:
+        tones = tone_styles(self.app)
+        segments: list[Segment] = []
+        for position, (column, spans, room) in enumerate(cells):
+            segments.append(Segment(" " * (self._gap if position else MARGIN), base))
+            segments += _cell_segments(column, spans, room, base, tones)
+        return Strip(segments).adjust_cell_length(self._layout_width, base)
 
     # Navigation
 
