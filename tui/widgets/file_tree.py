@@ -301,35 +301,32 @@ class FileTreeView(RowTable[int]):
     # Navigation
 
     def action_go_in(self) -> None:
-        rows, node = self.visible_rows, self.cursor_row
-        if rows is None or node is None or not rows.tree.is_directory(node):
+        node = self.cursor_row
+        if node is None or not self._is_directory(node):
             return
-        if rows.is_open(node):
-            if self._cursor + 1 < len(rows.nodes) and rows.tree.parents[rows.nodes[self._cursor + 1]] == node:
-                self._move(self._cursor + 1)
-        else:
+        rows, below = self._drawn, self._cursor + 1
+        if not rows.is_open(node):
             self.toggle()
+        elif below < len(rows.nodes) and rows.tree.parents[rows.nodes[below]] == node:
+            self._move(below)
 
     def action_go_out(self) -> None:
-        rows, node = self.visible_rows, self.cursor_row
-        if rows is None or node is None:
+        node = self.cursor_row
+        if node is None:
             return
+        rows = self._drawn
         if rows.is_open(node):
             self.toggle()
-        elif (parent := rows.tree.parents[node]) != ROOT:
-            row = rows.row_of(parent)
-            if row is not None:
-                self._move(row)
+        elif (row := rows.row_of(rows.tree.parents[node])) is not None:
+            self._move(row)
 
     # Actions on the current node
 
     def choose(self) -> None:
-        rows, node = self.visible_rows, self.cursor_row
-        if rows is None or node is None:
-            return
-        if rows.tree.is_directory(node):
+        node = self.cursor_row
+        if node is not None and self._is_directory(node):
             self.toggle()
-        else:
+        elif node is not None:
             self.post_message(self.FileChosen())
 
     def toggle(self) -> None:
@@ -338,10 +335,10 @@ class FileTreeView(RowTable[int]):
             self._reopen(lambda rows: rows.toggled(node))
 
     def open_below(self) -> None:
-        rows, node = self.visible_rows, self.cursor_row
-        if rows is None or node is None:
+        node = self.cursor_row
+        if node is None:
             return
-        top = node if rows.tree.is_directory(node) else rows.tree.parents[node]
+        top = node if self._is_directory(node) else self._drawn.tree.parents[node]
         if top != ROOT:
             self._reopen(lambda rows: rows.toggled_below(top))
 
@@ -369,8 +366,8 @@ class FileTreeView(RowTable[int]):
         self.sort_by(SORTED_BY[event.column_id])
 
     def _row_clicked(self, *, again: bool) -> None:
-        node, tree = self.cursor_row, self.file_tree
-        if node is not None and tree is not None and (again or tree.is_directory(node)):
+        node = self.cursor_row
+        if node is not None and (again or self._is_directory(node)):
             self.choose()
 
     def sort_by(self, key: SortKey) -> None:
