@@ -174,6 +174,12 @@ async def test_the_wheel_the_badge_and_the_scroll_bar_scroll() -> None:
         assert view.viewport.follow
 
 
+async def test_click_on_the_scroll_bar_of_an_empty_log_is_harmless() -> None:
+    async with running() as (view, pilot, _):
+        await pilot.click(view, offset=(SIZE[0] - 1, SIZE[1] - 5))
+        assert not view.viewport.follow
+
+
 @pytest.mark.proves("docs/logs.md", "How the stream works")
 async def test_late_lines_stand_where_they_belong_and_gaps_are_seen() -> None:
     gap = LogGap(START_NS + 5 * NS_PER_S, START_NS + 9 * NS_PER_S, "the server answered 500")

@@ -52,7 +52,7 @@ class PatternScanner:
 
     def _line_by_line(self, block: Block, low: int) -> list[int]:
         matches = self._matches
-        return [index for index, text in enumerate(block.texts(low), low) if matches(text)]
+        return [index for index, text in enumerate(block.texts(low, len(block)), low) if matches(text)]
 
 
 def _whole_block(pattern: LogPattern) -> Callable[[bytes, int], int] | None:

@@ -143,9 +143,8 @@ class Block:
         begin, end = self._offsets[index], self._offsets[index + 1] - 1
         return self.data[begin:end].decode("utf-8", "surrogatepass")
 
-    def texts(self, low: int = 0, high: int | None = None) -> list[str]:
+    def texts(self, low: int, high: int) -> list[str]:
         """Return the messages from `low` up to `high`, exclusive."""
-        high = len(self) if high is None else high
         data = self.data[self._offsets[low] : self._offsets[high]]
         texts = data.decode("utf-8", "surrogatepass").split(SEPARATOR)[:-1]
         # Some message may contain the separator.
@@ -190,27 +189,23 @@ class Block:
         """Insert the lines of another block."""
         self.code_set |= other.code_set
         self.request_ids |= other.request_ids
-        self._set(sorted([*self._lines(), *other._lines()]))
+        self._set(sorted([*self._lines(0, len(self)), *other._lines(0, len(other))]))
 
-    def remove(self, low: int, high: int) -> None:
-        """Remove the lines from `low` up to `high`, exclusive."""
-        lines = self._lines()
-        del lines[low:high]
+    def remove(self, index: int) -> None:
+        lines = self._lines(0, len(self))
+        del lines[index]
         self._set(lines)
 
-    def split(self, count: int) -> list[Block]:
-        """Keep the first `count` lines; return the others in blocks of as many lines."""
-        lines = self._lines()
-        blocks: list[Block] = []
-        for low in range(0, len(lines), count):
-            block = Block() if low else self
-            block.code_set, block.request_ids = set(self.code_set), self.request_ids
-            block._set(lines[low : low + count])
-            blocks.append(block)
-        return blocks[1:]
+    def part(self, low: int, high: int) -> Block:
+        """Return a new block of the lines from `low` up to `high`, exclusive, if there are as many."""
+        block = Block()
+        block.code_set, block.request_ids = set(self.code_set), self.request_ids
+        block._set(self._lines(low, min(high, len(self))))
+        return block
 
-    def _lines(self) -> list[tuple[int, int, int, str]]:
-        return list(zip(self.stamps, self.serials, self.codes, self.texts(), strict=True))
+    def _lines(self, low: int, high: int) -> list[tuple[int, int, int, str]]:
+        columns = self.stamps[low:high], self.serials[low:high], self.codes[low:high]
+        return list(zip(*columns, self.texts(low, high), strict=True))
 
     def _set(self, lines: Sequence[tuple[int, int, int, str]]) -> None:
         self._clear()

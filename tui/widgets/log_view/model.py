@@ -47,14 +47,14 @@ class LogModel:
         self._following = True
         self._seen = _BEFORE_ALL
         self._top, self._top_line = _BEFORE_ALL, 0
-        self._mark: LineKey | None = None  # start of the selection
+        self.mark: LineKey | None = None  # start of the selection
         self._pretty: set[LineKey] = set()
         store.subscribe(self)
 
     def lines_changed(self) -> None:
         """Update the rows after the store changed; the rows of new blocks need ``build``."""
         self.rows.sync(may_move=self._following)
-        self.cursor, self._mark = self._remaining(self.cursor), self._remaining(self._mark)
+        self.cursor, self.mark = self._remaining(self.cursor), self._remaining(self.mark)
         self.match = self._remaining(self.match)
         if not len(self.store):
             self._seen = _BEFORE_ALL
@@ -109,16 +109,14 @@ class LogModel:
     def row_key(self, row: int) -> RowKey:
         part, index = self.rows.part(row)
         key, fold = part.block.key(index), part.fold_at(index)
-        if fold is None:
-            return RowKey(key, key, pretty=key in self._pretty)
-        shown = key if fold.is_open else part.key(fold.shown)
-        return RowKey(key, shown, fold.kind, len(fold), fold.is_open, shown in self._pretty)
+        shown = key if fold is None or fold.is_open else part.key(fold.shown)
+        return RowKey(key, shown, fold, shown in self._pretty)
 
     def row_flags(self, row: int) -> RowFlags:
         low, high = self.selected_rows()
         return RowFlags(
             cursor=self.cursor is not None and self.cursor_row == row,
-            selected=low <= row < high and self._mark is not None,
+            selected=low <= row < high and self.mark is not None,
             bookmark=bool(self.store.bookmarks) and self.rows.key(row) in self.store.bookmarks,
             match=self.match is not None and self.rows.row_of(self.match) == row,
         )
@@ -138,10 +136,10 @@ class LogModel:
 
     def point_at(self, time_ns: int) -> None:
         """Begin at the first line at or after a time, whose row need not be built yet, else at the last."""
-        key = self._remaining(LineKey(time_ns, self.store.serials[0]))
+        key = self._remaining(LineKey(time_ns, self.store.first_serial))
         if key is None and self.store.blocks:
             key = self.store.blocks[-1].last
-        self.clear_selection()
+        self.mark = None
         if key is not None:
             self.cursor, self._top, self._top_line = key, key, 0
 
@@ -155,12 +153,9 @@ class LogModel:
     def set_cursor(self, row: int | None, *, extend: bool = False) -> None:
         """Move the cursor to a row; with ``extend``, select from the previous cursor position on."""
         if row is None or not len(self):
-            self.cursor = self._mark = None
+            self.cursor = self.mark = None
             return
-        if not extend:
-            self._mark = None
-        elif self._mark is None:
-            self._mark = self.cursor
+        self.mark = (self.mark or self.cursor) if extend else None
         self.cursor = self.rows.key(max(0, min(row, len(self) - 1)))
 
     @property
@@ -175,19 +170,12 @@ class LogModel:
         row = self.own_row
         return None if row is None else self.store.entry(self.row_key(row).shown)
 
-    @property
-    def has_selection(self) -> bool:
-        return self._mark is not None
-
-    def clear_selection(self) -> None:
-        self._mark = None
-
     def selected_rows(self) -> tuple[int, int]:
         """Return the first and one past the last selected row; the cursor row if nothing is selected."""
         row = self.own_row
         if row is None:
             return 0, 0
-        other = row if self._mark is None else min(self.rows.row_of(self._mark), len(self) - 1)
+        other = row if self.mark is None else min(self.rows.row_of(self.mark), len(self) - 1)
         return min(row, other), max(row, other) + 1
 
     def selected_entries(self) -> list[LogEntry]:

@@ -29,7 +29,7 @@ from tui.analysis.logs.pattern import LogPattern
 from tui.analysis.logs.structured import pretty_rows
 from tui.text.sanitize import clip, last_carriage_segment, sanitize, sanitize_whole
 from tui.text.units import counted, duration
-from tui.widgets.log_view.folds import FoldKind
+from tui.widgets.log_view.folds import Fold
 from tui.widgets.log_view.gutter import LEVEL_SIGNS, NodeLabels, TimeColumn
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.store import LogStore
@@ -180,9 +180,7 @@ class RowKey(NamedTuple):
 
     key: LineKey
     shown: LineKey
-    fold: FoldKind | None = None
-    lines: int = 1
-    is_open: bool = False
+    fold: Fold | None = None
     pretty: bool = False
 
 
@@ -278,15 +276,16 @@ class LogRenderer:
             node = self._style(f"node-{color % SERIES_COLORS}")
             label += " " * (label_cells - cell_len(label))
             late = Segment(LATE_SIGN, self._style("warning")) if attributes.late else Segment(" ", muted)
-            is_open = row_key.is_open or row_key.pretty
-            fold = OPEN_SIGN if is_open else " " if row_key.fold is None else CLOSED_SIGN
+            fold = row_key.fold
+            is_open = row_key.pretty or (fold is not None and fold.is_open)
+            fold_sign = OPEN_SIGN if is_open else " " if fold is None else CLOSED_SIGN
             segments = [
                 self._mark(flags),
                 Segment(self.times.text(row_key.key.time_ns), muted),
                 late,
                 Segment(label, node),
                 Segment(LEVEL_SIGNS.get(attributes.shown_level, " "), text_style),
-                Segment(fold, muted),
+                Segment(fold_sign, muted),
             ]
         rows = self.rows(store, row_key)
         row = rows[number] if number < len(rows) else TextRow("")
@@ -363,18 +362,19 @@ class LogRenderer:
 
     def _note(self, store: LogStore, row_key: RowKey | None, room: int) -> str:
         """Return the fold's note. For a progress bar, shorten it to leave room for the end of the bar."""
-        if row_key is None or row_key.fold is None or row_key.is_open:
+        fold = None if row_key is None else row_key.fold
+        if row_key is None or fold is None or fold.is_open:
             return ""
-        if row_key.fold == "repeat":
-            return f"×{row_key.lines:,}"
-        if row_key.fold == "progress":
+        if fold.kind == "repeat":
+            return f"×{len(fold):,}"
+        if fold.kind == "progress":
             # A bar held in place has the time of its position, while its text may be from a later line.
             anchored, now = self.times.clock(row_key.key.time_ns), self.times.clock(row_key.shown.time_ns)
-            states = counted(row_key.lines, "state")
+            states = counted(len(fold), "state")
             later = f"({states}, now {now})"
             note = later if now != anchored and len(later) <= room else f"({states})"
-            return note if len(note) <= room else f"×{row_key.lines:,}"
-        return f"({counted(row_key.lines, 'line')})"
+            return note if len(note) <= room else f"×{len(fold):,}"
+        return f"({counted(len(fold), 'line')})"
 
     def _gap(self, gap: LogGap, flags: RowFlags) -> list[Segment]:
         width = self.geometry.width

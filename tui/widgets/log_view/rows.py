@@ -74,7 +74,7 @@ class BlockRows:
         return self.is_scanned
 
     def _scan(self, view: LogRows, *, may_move: bool) -> Iterator[None]:
-        block, serials = self.block, view.store.serials
+        block, store = self.block, view.store
         appended = self._version == block.version
         self._version, self._count = block.version, len(block)
         passing = view.line_filter.passing(block)
@@ -82,8 +82,6 @@ class BlockRows:
         self.hits = None
         low, high = self._serials or (0, 0)
         if any(view.options.folds):
-            if not appended:
-                self._prune()
             new = [at for at in self.passing if not low <= block.serials[at] < high]
             detector = self._detector
             if detector is None or not appended:
@@ -91,27 +89,15 @@ class BlockRows:
             if appended or self._serials is None:
                 # Nothing is appended to a full block, or to one before the last. Kept for all blocks, what
                 # detectors remember made the garbage collector stall the screen for 60 ms at a million lines.
-                is_open = len(block) < view.store.block_lines and block is view.store.blocks[-1]
+                is_open = len(block) < store.block_lines and block is store.blocks[-1]
                 self._detector = detector if is_open else None
             for begin in range(0, len(new), _PIECE_LINES):
                 if begin:
                     yield
                 lines = self._lines(view, new[begin : begin + _PIECE_LINES])
                 detector.read(lines, may_move=may_move or not appended)
-        self._serials = serials
+        self._serials = store.first_serial, store.next_serial
         self.derive()
-
-    def _prune(self) -> None:
-        """Remove lines that no longer pass from the folds. What was hidden may get a row."""
-        if not self.folds:
-            return
-        serials = {self.block.serials[at] for at in self.passing}
-        for fold in list(self.folds):
-            if fold.anchor not in serials or fold.shown not in serials:
-                self.folds.remove(fold)
-                self._detector = None
-            elif not serials.issuperset(fold.lines):
-                fold.lines = array("i", [serial for serial in fold.lines if serial in serials])
 
     def _lines(self, view: LogRows, indices: Sequence[int]) -> list[FoldLine]:
         block, attributes = self.block, view.store.attribute_table.attributes
@@ -240,7 +226,7 @@ class LogRows:
         )
 
     def index_at(self, time_ns: int) -> int:
-        return self.count_before(LineKey(time_ns, self.store.serials[0]))
+        return self.count_before(LineKey(time_ns, self.store.first_serial))
 
     def find(self, key: LineKey) -> tuple[BlockRows, int] | None:
         """Return the block of a line that passes the filter, folded or not, and the index there."""

@@ -46,6 +46,8 @@ class LogStore:
         dropped: Number of lines that are not kept.
         not_kept: Where they were.
         bookmarks: Keys of the bookmarked lines, ascending.
+        first_serial: The lowest serial so far; lines below it are new.
+        next_serial: One past the highest serial so far.
     """
 
     def __init__(self, max_lines: int = DEFAULT_MAX_LINES) -> None:
@@ -59,7 +61,7 @@ class LogStore:
         self.bookmarks: list[LineKey] = []
         self.block_lines = max(16, min(BLOCK_LINES, max_lines // _PARTS))
         self._lost_error: tuple[LineKey, LogEntry] | None = None
-        self._next_serial = self._first_serial = 0
+        self.next_serial = self.first_serial = 0
         self._observers: WeakSet[LogStoreObserver] = WeakSet()
 
     def subscribe(self, observer: LogStoreObserver) -> None:
@@ -70,11 +72,6 @@ class LogStore:
 
     def __len__(self) -> int:
         return sum(map(len, self.blocks))
-
-    @property
-    def serials(self) -> tuple[int, int]:
-        """The lowest serial so far, and one past the highest: lines beyond are new."""
-        return self._first_serial, self._next_serial
 
     @property
     def span_ns(self) -> tuple[int, int] | None:
@@ -114,7 +111,7 @@ class LogStore:
         )
 
     def entries(self, block: Block, indices: Sequence[int]) -> Iterator[LogEntry]:
-        texts = block.texts()
+        texts = block.texts(0, len(block))
         for index in indices:
             yield self._entry(block, index, texts[index])
 
@@ -161,8 +158,8 @@ class LogStore:
                 self.blocks.append(Block())
             block = self.blocks[-1]
             part = batch[done : done + self.block_lines - len(block)]
-            block.extend(part, self.attribute_table.codes(part), self._next_serial)
-            self._next_serial += len(part)
+            block.extend(part, self.attribute_table.codes(part), self.next_serial)
+            self.next_serial += len(part)
             done += len(part)
         self._notify()
 
@@ -214,8 +211,8 @@ class LogStore:
     def _prepend(self, entries: Sequence[LogEntry]) -> None:
         for high in range(len(entries), 0, -self.block_lines):
             part = entries[max(0, high - self.block_lines) : high]
-            self._first_serial -= len(part)
-            block = self._new_block(part, self._first_serial)
+            self.first_serial -= len(part)
+            block = self._new_block(part, self.first_serial)
             if self.blocks and len(self.blocks[0]) + len(block) <= self.block_lines:
                 self.blocks[0].merge(block)  # small pages of history become one block
             else:
@@ -229,16 +226,19 @@ class LogStore:
             groups.setdefault(max(0, at), []).append(entry)
         for at in sorted(groups, reverse=True):
             block = self.blocks[at]
-            block.merge(self._new_block(groups[at], self._next_serial))
-            self._next_serial += len(groups[at])
+            block.merge(self._new_block(groups[at], self.next_serial))
+            self.next_serial += len(groups[at])
             if len(block) > 2 * self.block_lines:
-                self.blocks[at + 1 : at + 1] = block.split(self.block_lines)
+                count = self.block_lines
+                self.blocks[at : at + 1] = [
+                    block.part(low, low + count) for low in range(0, len(block), count)
+                ]
 
     def _remove(self, number: int, index: int) -> None:
         block = self.blocks[number]
         if block.key(index) in self.bookmarks:
             self.bookmarks.remove(block.key(index))
-        block.remove(index, index + 1)
+        block.remove(index)
         if not len(block):
             del self.blocks[number]
 
@@ -246,7 +246,7 @@ class LogStore:
         """Note what the mark stood for: lines, and marks of what is still missing; return what is new."""
         inside = takewhile(
             lambda entry: stamp_ns(entry) < mark.end_ns,
-            self.entries_after(LineKey(mark.start_ns, self._first_serial - 1)),
+            self.entries_after(LineKey(mark.start_ns, self.first_serial - 1)),
         )
         stored = Counter(entry._replace(late=False) for entry in inside if isinstance(entry, LogLine))
         new = list((Counter(entries) - Counter[LogEntry](stored)).elements()) if stored else entries
@@ -271,7 +271,7 @@ class LogStore:
 
     def _drop_before(self, time_ns: int) -> None:
         """Replace the lines before a time by a mark; gaps that end later stay."""
-        at, index = self.position(LineKey(time_ns, self._first_serial))
+        at, index = self.position(LineKey(time_ns, self.first_serial))
         codes = [code for block in self.blocks[:at] for code in block.codes]
         codes += [code for block in self.blocks[at : at + 1] for code in block.codes[:index]]
         gaps = [
@@ -289,11 +289,11 @@ class LogStore:
         mark = NotKept(start_ns, time_ns, "not kept in memory", at_once=at_once)
         self.dropped += len(codes) - len(gaps)
         if index:
-            self.blocks[at].remove(0, index)
-        self._first_serial -= 1
-        self.blocks[:at] = [self._new_block([mark], self._first_serial)]
+            self.blocks[at] = self.blocks[at].part(index, len(self.blocks[at]))
+        self.first_serial -= 1
+        self.blocks[:at] = [self._new_block([mark], self.first_serial)]
         self._insert([gap for gap in gaps if gap.end_ns > time_ns])
-        low = LineKey(time_ns, self._first_serial)
+        low = LineKey(time_ns, self.first_serial)
         self.bookmarks = [key for key in self.bookmarks if key >= low]
         self.not_kept = [mark, *(other for other in self.not_kept if other.start_ns >= time_ns)]
 

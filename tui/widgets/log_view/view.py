@@ -322,7 +322,7 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
     # Cursor and scrolling
 
     def action_move_cursor(self, rows: int) -> None:
-        self.model.clear_selection()
+        self.model.mark = None
         self.viewport.move_cursor(rows)
 
     def action_extend(self, rows: int) -> None:
@@ -340,7 +340,7 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
         self.viewport.scroll(int(pages * max(2, self.viewport.height - 1)))
 
     def action_oldest_line(self) -> None:
-        self.viewport.show_from_row(0)
+        self.viewport.put_cursor(0)
         entry = self.model.cursor_entry
         if isinstance(entry, NotKept):
             self.post_message(GapRetryRequested(entry, entry.start_ns))

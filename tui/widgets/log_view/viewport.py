@@ -78,10 +78,10 @@ class Viewport:
             self._moved()
 
     def clear_selection(self) -> bool:
-        had = self._model.has_selection
-        self._model.clear_selection()
+        had_selection = self._model.mark is not None
+        self._model.mark = None
         self._moved()
-        return had
+        return had_selection
 
     def move_cursor(self, rows: int, *, extend: bool = False) -> None:
         """Move the cursor. Moving up stops following; moving down from the last line follows again."""
@@ -111,6 +111,7 @@ class Viewport:
 
     def put_cursor(self, row: int, *, extend: bool = False) -> None:
         """Move the cursor to a row, scrolling no more than needed."""
+        self.follow = False
         row = max(0, min(row, len(self._model) - 1))
         self._model.set_cursor(row, extend=extend)
         self._show_from(self._top_for(row))
@@ -230,8 +231,7 @@ class Viewport:
         key = None if row is None else model.rows.key(row)
         if row is None or key is None or not model.toggle_fold(row):
             return False
-        self.follow = False
-        self._page = None
+        self.invalidate()
         self.put_cursor(model.rows.row_of(key))
         return True
 
@@ -271,16 +271,11 @@ class Viewport:
         self._model.go(min(top, self._bottom()))
         self._moved()
 
-    def show_from_row(self, row: int) -> None:
-        self.follow = False
-        self._model.set_cursor(row)
-        self._show_from(ScrollPosition(row))
-
     def _keep_cursor_in_sight(self) -> None:
         """Move the cursor with the scrolled text, unless there is a selection."""
         model, page = self._model, self.page()
         row = model.cursor_row
-        if not page or model.has_selection:
+        if not page or model.mark is not None:
             return
         if row is None or not page[0].row <= row <= page[-1].row:
             model.set_cursor(page[0].row if row is None or row < page[0].row else page[-1].row)
@@ -302,7 +297,8 @@ class Viewport:
         if y >= last_line:
             self.follow = True
         else:
-            self._show_from(ScrollPosition(round(max(0, y) / last_line * (len(self._model) - 1))))
+            last_row = max(0, len(self._model) - 1)
+            self._show_from(ScrollPosition(round(max(0, y) / last_line * last_row)))
             self._keep_cursor_in_sight()
 
     def panned(self, pan: int, steps: int) -> int:
