@@ -9,7 +9,7 @@ from typing import ClassVar
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
+from textual import events, on
 from textual.color import Color
 from textual.geometry import Region
 from textual.message import Message
@@ -180,27 +180,22 @@ class LineChart(ComponentsOfTheme, Widget):
         grid = Grid.over(self.spec.start, self.spec.end, drawn.cells * DOTS_PER_CELL_X)
         return grid.place(cell * DOTS_PER_CELL_X + 1)
 
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._wheel(event, 1 / ZOOM_STEP, -PAN_SHARE)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._wheel(event, ZOOM_STEP, PAN_SHARE)
-
-    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
-        self._wheel(event, None, -PAN_SHARE)
-
-    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
-        self._wheel(event, None, PAN_SHARE)
-
-    def _wheel(self, event: events.MouseEvent, factor: float | None, share: float) -> None:
+    @on(events.MouseScrollUp)
+    @on(events.MouseScrollDown)
+    @on(events.MouseScrollLeft)
+    @on(events.MouseScrollRight)
+    def _turn_wheel(self, event: events.MouseEvent) -> None:
         event.stop()
         event.prevent_default()
         if not self.raster_cells:
             return
-        if factor is None or event.shift or event.ctrl:
-            self.post_message(Panned(self, share * (self.spec.end - self.spec.start)))
+        is_back = isinstance(event, events.MouseScrollUp | events.MouseScrollLeft)
+        is_sideways = isinstance(event, events.MouseScrollLeft | events.MouseScrollRight)
+        if is_sideways or event.shift or event.ctrl:
+            by = PAN_SHARE * (self.spec.end - self.spec.start)
+            self.post_message(Panned(self, -by if is_back else by))
         else:
-            self.post_message(Zoomed(self, factor, self._x_at(event.x)))
+            self.post_message(Zoomed(self, 1 / ZOOM_STEP if is_back else ZOOM_STEP, self._x_at(event.x)))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         self._pressed_at, self._dragged = event.x, False

@@ -221,7 +221,8 @@ class Geometry:
 class LogRenderer:
     """Renders screen lines of rows as segments."""
 
-    def __init__(self, times: TimeColumn, style: Callable[[str], Style]) -> None:
+    def __init__(self, store: LogStore, times: TimeColumn, style: Callable[[str], Style]) -> None:
+        self._store = store
         self._labels = NodeLabels()
         self.times = times
         self._style = style
@@ -238,10 +239,6 @@ class LogRenderer:
     def text_cells(self) -> int:
         return max(1, self.geometry.width - self.gutter_cells)
 
-    @property
-    def _wrap_cells(self) -> int | None:
-        return self.text_cells if self.geometry.wrap else None
-
     def register_nodes(self, replicas: Iterable[str | None]) -> bool:
         """Register the nodes of lines to be shown; return True if the gutter grew."""
         before = self._labels.width
@@ -249,20 +246,19 @@ class LogRenderer:
             self._labels.get(replica)
         return self._labels.width != before
 
-    def rows(self, store: LogStore, row_key: RowKey) -> tuple[TextRow, ...]:
-        key = (row_key.shown, row_key.pretty, self._wrap_cells)
-        rows = self._rows.get(key)
-        if rows is None:
+    def rows(self, row_key: RowKey) -> tuple[TextRow, ...]:
+        wrap_cells = self.text_cells if self.geometry.wrap else None
+        key = (row_key.shown, row_key.pretty, wrap_cells)
+        if key not in self._rows:
             if len(self._rows) >= 2048:
                 self._rows.clear()
-            block, index = store.locate(row_key.shown)
-            rows = message_rows(block.text(index), self._wrap_cells, pretty=row_key.pretty)
-            self._rows[key] = rows
-        return rows
+            block, index = self._store.locate(row_key.shown)
+            self._rows[key] = message_rows(block.text(index), wrap_cells, pretty=row_key.pretty)
+        return self._rows[key]
 
-    def line(self, store: LogStore, row_key: RowKey, number: int, flags: RowFlags) -> list[Segment]:
+    def line(self, row_key: RowKey, number: int, flags: RowFlags) -> list[Segment]:
         """Return one screen line of a row, exactly as wide as the view."""
-        attributes = store.attributes(row_key.shown)
+        attributes = self._store.attributes(row_key.shown)
         if isinstance(attributes, LogGap):
             return self._gap(attributes, flags)
         width, gutter = self.geometry.width, self.gutter_cells
@@ -287,12 +283,16 @@ class LogRenderer:
                 Segment(LEVEL_SIGNS.get(attributes.shown_level, " "), text_style),
                 Segment(fold_sign, muted),
             ]
-        rows = self.rows(store, row_key)
+        rows = self.rows(row_key)
         row = rows[number] if number < len(rows) else TextRow("")
         # In wrapped text the note goes on the last row, not in the middle of the text.
-        noted = len(rows) - 1 if self.geometry.wrap else 0
-        noted_key = row_key if number == noted else None
-        segments += self._text(store, row, noted_key, max(0, width - gutter), text_style, flags)
+        is_noted = number == (len(rows) - 1 if self.geometry.wrap else 0)
+        room = max(0, width - gutter)
+        note = self._note(row_key, room - len(row.text) - 1) if is_noted else ""
+        # The note of a fold is never cut off: reserve its space first.
+        note = f" {clip(note, max(0, room - 1))}" if note else ""
+        segments += self._text(row, max(0, room - cell_len(note)), text_style, flags)
+        segments.append(Segment(note, self._style("fold")))
         if gutter > width:
             segments = list(Strip(segments).adjust_cell_length(width, muted))
         return self._highlighted(segments, flags)
@@ -332,16 +332,7 @@ class LogRenderer:
         )
         return [Segment(text, behind if style is None else style + behind) for text, style, _ in segments]
 
-    def _text(
-        self, store: LogStore, row: TextRow, row_key: RowKey | None, room: int, style: Style, flags: RowFlags
-    ) -> list[Segment]:
-        note = self._note(store, row_key, room - len(row.text) - 1)
-        # The note of a fold is never cut off: reserve its space first.
-        note = f" {clip(note, max(0, room - 1))}" if note else ""
-        visible = self._visible_text(row, max(0, room - cell_len(note)), style, flags)
-        return [*visible, Segment(note, self._style("fold"))]
-
-    def _visible_text(self, row: TextRow, room: int, style: Style, flags: RowFlags) -> Strip:
+    def _text(self, row: TextRow, room: int, style: Style, flags: RowFlags) -> Strip:
         geometry = self.geometry
         pan = 0 if geometry.wrap else geometry.pan
         # Leave out what is never visible: a long line costs no more than a short one.
@@ -360,10 +351,10 @@ class LogRenderer:
             return Strip([*strip.crop(pan, pan + room - 1), Segment("…", self._style("fold"))])
         return strip.crop(pan).adjust_cell_length(room, style)
 
-    def _note(self, store: LogStore, row_key: RowKey | None, room: int) -> str:
+    def _note(self, row_key: RowKey, room: int) -> str:
         """Return the fold's note. For a progress bar, shorten it to leave room for the end of the bar."""
-        fold = None if row_key is None else row_key.fold
-        if row_key is None or fold is None or fold.is_open:
+        fold = row_key.fold
+        if fold is None or fold.is_open:
             return ""
         if fold.kind == "repeat":
             return f"×{len(fold):,}"

@@ -16,7 +16,7 @@ from datetime import tzinfo
 from typing import ClassVar
 
 from rich.style import Style
-from textual import events
+from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.geometry import Region
 from textual.message import Message
@@ -153,7 +153,7 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
         self.store = store or LogStore(options.max_lines)
         self.model = LogModel(self.store, options, self._lines_changed)
         self._times = TimeColumn(now_s, timezone)
-        self._renderer = LogRenderer(self._times, self._style)
+        self._renderer = LogRenderer(self.store, self._times, self._style)
         self.viewport = Viewport(self.model, self._renderer, self._paint)
         self.finder = LogFinder(self, self.model, self.viewport)
         self._pan = 0
@@ -299,7 +299,7 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
         if y < len(page):
             row = page[y].row
             flags = model.row_flags(row)
-            segments = renderer.line(self.store, model.row_key(row), page[y].line, flags)
+            segments = renderer.line(model.row_key(row), page[y].line, flags)
         else:
             segments = renderer.empty("" if page or y != self.viewport.height // 2 else self._why_empty())
         if model.unseen and y == self.viewport.height - 1:
@@ -385,21 +385,17 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
 
     # Mouse
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+    @on(events.MouseScrollDown)
+    @on(events.MouseScrollUp)
+    def _scroll(self, event: events.MouseEvent) -> None:
         event.stop()
-        self.viewport.scroll(WHEEL_LINES)
+        self.viewport.scroll(WHEEL_LINES if isinstance(event, events.MouseScrollDown) else -WHEEL_LINES)
 
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+    @on(events.MouseScrollRight)
+    @on(events.MouseScrollLeft)
+    def _scroll_sideways(self, event: events.MouseEvent) -> None:
         event.stop()
-        self.viewport.scroll(-WHEEL_LINES)
-
-    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
-        event.stop()
-        self.action_pan(1)
-
-    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
-        event.stop()
-        self.action_pan(-1)
+        self.action_pan(1 if isinstance(event, events.MouseScrollRight) else -1)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         viewport, (width, height) = self.viewport, self.size

@@ -22,7 +22,7 @@ class Viewport:
         self._kept_line: int | None = None
 
     def _lines_of(self, row: int) -> int:
-        return len(self._renderer.rows(self._model.store, self._model.row_key(row)))
+        return len(self._renderer.rows(self._model.row_key(row)))
 
     def invalidate(self) -> None:
         self._page = None
@@ -306,7 +306,7 @@ class Viewport:
         model, renderer = self._model, self._renderer
         step = max(1, renderer.text_cells // 4)
         texts = [
-            renderer.rows(model.store, model.row_key(position.row))[position.line].text
+            renderer.rows(model.row_key(position.row))[position.line].text
             for position in self.page()
         ]
         furthest = max(pan, max(map(len, texts), default=0) - step)
