@@ -86,8 +86,8 @@ def _clip_left(text: str, cells: int) -> str:
 
 
 def _without_common_ends(names: Sequence[str]) -> list[str]:
-    begin = _common(names)
-    end = _common([name[::-1] for name in names])
+    begin = common_length(names)
+    end = common_length([name[::-1] for name in names])
     cores = []
     for name in names:
         core = name[begin : len(name) - end] if begin + end < len(name) else name[begin:]
@@ -96,15 +96,11 @@ def _without_common_ends(names: Sequence[str]) -> list[str]:
     return cores
 
 
-def common_start(names: Sequence[str]) -> str:
+def common_length(names: Sequence[str]) -> int:
+    """Return the length of the common prefix, up to a separator; 0 if the names are equal."""
     low, high = min(names), max(names)
     equal = takewhile(lambda pair: pair[0] == pair[1], zip(low, high, strict=False))
-    return "".join(letter for letter, _ in equal)
-
-
-def _common(names: Sequence[str]) -> int:
-    """Return the length of the common prefix, up to a separator."""
-    shared = common_start(names)
+    shared = "".join(letter for letter, _ in equal)
     if all(name == shared for name in names):
         return 0
     return max(map(shared.rfind, "-_./: ")) + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import ClassVar
@@ -237,6 +237,14 @@ class NodeList:
         return glyphs
 
 
+def _whole_facts(facts: Iterable[str], room: int) -> str:
+    """Return the facts that fit, none of them cut."""
+    shown = ""
+    for fact in facts:
+        shown += fact if cell_len(shown + fact) <= room else ""
+    return shown
+
+
 class NodeGrid:
     """The layout with several nodes on a line, two GPUs per cell, each node followed by its sign."""
 
@@ -256,10 +264,7 @@ class NodeGrid:
 
     def header(self) -> list[Glyph]:
         title = clip(sanitize(self._frame.title), self._width)
-        summary = ""
-        for fact in self._summary():
-            summary += fact if cell_len(title + summary + fact) <= self._width else ""  # never cut a fact
-        return [(title, "title"), (summary, "value")]
+        return [(title, "title"), (_whole_facts(self._summary(), self._width - cell_len(title)), "value")]
 
     def _summary(self) -> Sequence[str]:
         rows, frame = self._rows, self._frame
@@ -279,15 +284,13 @@ class NodeGrid:
         row = self._rows[index]
         name, note = clip(self._names[index], MAX_NAME_CELLS), sanitize(row.label_note)
         room = self._width - cell_len(f"{name} {percent(row.mean)} {note}")
-        facts = ""
-        for title, value in zip(self._frame.facts, row.facts, strict=False):
-            fact = f"  {title} {sanitize(value)}"
-            facts += fact if cell_len(facts + fact) <= room else ""  # never cut a fact
+        titled = zip(self._frame.facts, row.facts, strict=False)
+        facts = [f"  {title} {sanitize(value)}" for title, value in titled]
         return [
             (f"{name} ", "name"),
             (percent(row.mean), "value"),
             (f" {note}" if note else "", "note"),
-            (facts, "header"),
+            (_whole_facts(facts, room), "header"),
         ]
 
     def line(self, number: int, cursor: int | None) -> list[Glyph]:

@@ -60,6 +60,7 @@ def test_the_jobs_colours_stay_with_their_words_where_lines_wrap() -> None:
         ("4:3;38:2::9:8:7", Style(underline=True, color="#090807")),
         ("38:5:12", Style(color="color(12)")),
         ("31;39;41;49", None),
+        ("31;39", None),
         ("38;5;999;1", Style(color="color(255)", bold=True)),
         ("38;2;1;2", None),
         ("8;5", None),

@@ -6,21 +6,18 @@ from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
 
-from tui.text.names import abbreviated_names, common_start
+from tui.text.names import abbreviated_names, common_length
 from tui.text.sanitize import clip, sanitize
 from tui.widgets.charts.parts import SELECTED, SWITCHED_OFF, Entry
 from tui.widgets.charts.spec import ChartSpec, Line, Readout, Role, Run, signed
 
 _BETWEEN = "  "
 _NAME_CELLS = 24
-_NAME_SEPARATORS = "-_./ "
 
 
 def short_names(names: Sequence[str]) -> list[str]:
     """Return the names without their common prefix, cut after a separator: "node-0" → "0"."""
-    if len(names) < 2:
-        return list(names)
-    cut = max(map(common_start(names).rfind, _NAME_SEPARATORS)) + 1
+    cut = common_length(names) if names else 0
     return [name[cut:] or name for name in names]
 
 

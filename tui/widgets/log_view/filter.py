@@ -91,7 +91,14 @@ class LogFilter:
 
     def passing(self, block: Block) -> Sequence[int]:
         """Return the lines that pass; gaps pass all rules but the time range."""
-        return self._matching(block, self._candidates(block))
+        candidates = self._candidates(block)
+        if self._scanner is None or not candidates:
+            return candidates
+        hits, invert = set(self._scanner.hits(block)), self._options.invert
+        codes, gap_codes = block.codes, self._table.gap_codes
+        if not hits and not invert and block.code_set.isdisjoint(gap_codes):
+            return ()
+        return [at for at in candidates if (at in hits) is not invert or codes[at] in gap_codes]
 
     def _candidates(self, block: Block) -> Sequence[int]:
         """Return the lines that pass all rules but the pattern."""
@@ -105,15 +112,6 @@ class LogFilter:
             return ()
         codes = block.codes
         return [index for index in range(low, high) if codes[index] in passing]
-
-    def _matching(self, block: Block, candidates: Sequence[int]) -> Sequence[int]:
-        if self._scanner is None or not candidates:
-            return candidates
-        hits, invert = set(self._scanner.hits(block)), self._options.invert
-        codes, gap_codes = block.codes, self._table.gap_codes
-        if not hits and not invert and block.code_set.isdisjoint(gap_codes):
-            return ()
-        return [at for at in candidates if (at in hits) is not invert or codes[at] in gap_codes]
 
     def _passes(self, code: int) -> bool:
         attributes, options = self._table.attributes[code], self._options

@@ -8,7 +8,7 @@ nothing else; all other sequences are dropped.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, islice
@@ -17,7 +17,6 @@ from typing import NamedTuple
 from rich import get_console
 from rich.ansi import AnsiDecoder
 from rich.cells import cell_len, chop_cells
-from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Span, Text
@@ -46,7 +45,7 @@ class TextRow(NamedTuple):
     """A row of sanitized text, and the ranges colored by the job."""
 
     text: str
-    spans: tuple[Span, ...] = ()
+    spans: Sequence[Span] = ()
 
 
 def message_rows(message: str, wrap_cells: int | None, *, pretty: bool = False) -> tuple[TextRow, ...]:
@@ -55,14 +54,13 @@ def message_rows(message: str, wrap_cells: int | None, *, pretty: bool = False) 
     Progress bars that overwrite themselves (carriage returns) show their last state. With ``pretty``, an
     object in the message is expanded over several rows.
     """
-    rows: list[TextRow] | None = None
-    if pretty:
-        spread = pretty_rows(message)
-        rows = None if spread is None else [TextRow(row) for row in spread]
-    if rows is None:
+    spread = pretty_rows(message) if pretty else None
+    if spread is not None:
+        rows = [TextRow(row) for row in spread]
+    else:
         cut = _cut(message)
         parts = cut.rstrip("\r\n").split("\n") if "\n" in cut else [cut]
-        rows = [_row(part) for part in parts]
+        rows = [TextRow(*styled_spans(last_carriage_segment(part))) for part in parts]
     if wrap_cells is None:
         return tuple(rows)
     return tuple(piece for row in rows for piece in _wrapped(row, wrap_cells))
@@ -77,11 +75,6 @@ def _cut(message: str) -> str:
         return last_carriage_segment(end)
     rest = len(message) - SHOWN_CHARACTERS
     return f"{message[:SHOWN_CHARACTERS]} … {counted(rest, 'more character')}"
-
-
-def _row(text: str) -> TextRow:
-    plain, spans = styled_spans(last_carriage_segment(text))
-    return TextRow(plain, tuple(spans))
 
 
 def _wrapped(row: TextRow, cells: int) -> list[TextRow]:
@@ -141,15 +134,10 @@ def _without_colons(parameters: str) -> str:
 
 def _visible(style: Style) -> Style:
     """Return the colors and attributes that leave text readable and are no links."""
-    color, background = _own(style.color), _own(style.bgcolor)
-    if color == background:
-        color = background = None
+    own = [None if color is None or color.is_default else color for color in (style.color, style.bgcolor)]
+    color, background = own if own[0] != own[1] else (None, None)
     attributes = {name: getattr(style, name) or None for name in _ATTRIBUTES}
     return Style(color=color, bgcolor=background, **attributes)
-
-
-def _own(color: Color | None) -> Color | None:
-    return None if color is None or color.is_default else color
 
 
 _PARTS = re.compile(

@@ -305,10 +305,7 @@ class Viewport:
         """Return the cells to cut off after panning, at most to the end of the longest visible line."""
         model, renderer = self._model, self._renderer
         step = max(1, renderer.text_cells // 4)
-        texts = [
-            renderer.rows(model.row_key(position.row))[position.line].text
-            for position in self.page()
-        ]
+        texts = [renderer.rows(model.row_key(position.row))[position.line].text for position in self.page()]
         furthest = max(pan, max(map(len, texts), default=0) - step)
         return max(0, min(pan + steps * step, furthest))
 
