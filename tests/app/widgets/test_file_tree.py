@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from textual.app import App, ComposeResult
 from textual.pilot import Pilot
+from widget_text import WidgetApp, shown
 
 from support.waiting import until_quiet
 from tui.analysis.file_tree.rows import Order, SortKey
@@ -26,32 +26,25 @@ FILES = (
 )
 
 
-class TreeApp(App[None]):
-    def __init__(self, entries: Sequence[FileEntry] | None) -> None:
-        super().__init__()
-        self.first = entries
-        self.heard: list[str] = []
-
-    def compose(self) -> ComposeResult:
-        yield FileTreeView(now_s=lambda: NOW_S, empty_text="nothing fits")
+class TreeApp(WidgetApp):
+    def __init__(self, entries: Sequence[FileEntry]) -> None:
+        self.tree_view = FileTreeView(now_s=lambda: NOW_S, empty_text="nothing fits")
+        super().__init__(self.tree_view)
+        self.entries = entries
+        self.chosen: list[str | None] = []
 
     def on_mount(self) -> None:
-        self.tree_view.set_entries(self.first)
+        self.tree_view.set_entries(self.entries)
         self.tree_view.focus()
 
-    @property
-    def tree_view(self) -> FileTreeView:
-        return self.query_one(FileTreeView)
-
     def lines(self) -> list[str]:
-        found = [self.tree_view.render_line(y).text.rstrip() for y in range(self.tree_view.size.height)]
-        return [line for line in found if line]
+        return list(filter(None, shown(self.tree_view)))
 
     def names(self) -> list[str]:
         return [_name(line) for line in self.lines()[1:]]
 
     def on_file_tree_view_file_chosen(self) -> None:
-        self.heard.append(f"chosen {self.tree_view.cursor_path}")
+        self.chosen.append(self.tree_view.cursor_path)
 
 
 def _name(line: str) -> str:
@@ -60,23 +53,30 @@ def _name(line: str) -> str:
 
 @asynccontextmanager
 async def tree_of(
-    entries: Sequence[FileEntry] | None, size: tuple[int, int] = (90, 20)
+    entries: Sequence[FileEntry],
 ) -> AsyncIterator[tuple[TreeApp, Pilot[Any]]]:
     app = TreeApp(entries)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(90, 20)) as pilot:
         await until_quiet(pilot, app.tree_view)
         yield app, pilot
+
+
+async def press(app: TreeApp, pilot: Pilot[Any], *keys: str) -> None:
+    """Press each key once the tree shows what the one before opened."""
+    for key in keys:
+        await pilot.press(key)
+        await until_quiet(pilot, app.tree_view)
 
 
 async def test_directories_open_and_close_and_carry_totals() -> None:
     async with tree_of(FILES) as (app, pilot):
         hub = app.lines()[2]
         assert "5.63 MiB" in hub and "99%" in hub and "1m" in hub
-        await pilot.press("j", "right")
+        await press(app, pilot, "j", "right")
         assert app.names() == ["empty.txt", "hub/", "models--a/", "models--b/", "pip/"]
-        await pilot.press("right", "l")
+        await press(app, pilot, "right", "l")
         assert app.names()[3:6] == ["config.json", "model-00001.safetensors", "model-00002.safetensors"]
-        await pilot.press("right", "left", "h", "h", "h")
+        await press(app, pilot, "right", "left", "h", "h", "h")
         assert app.names() == ["empty.txt", "hub/", "pip/"]
         assert app.tree_view.cursor_path == "hub"
         for count in (3 + 2 + 4, 3):
@@ -87,7 +87,7 @@ async def test_directories_open_and_close_and_carry_totals() -> None:
 
 async def test_the_cursor_stays_on_its_node_through_sorting_and_newer_files() -> None:
     async with tree_of(FILES) as (app, pilot):
-        await pilot.press("j", "right", "j", "right", "j", "j")
+        await press(app, pilot, "j", "right", "j", "right", "j", "j")
         assert app.tree_view.cursor_path == "hub/models--a/model-00001.safetensors"
         app.tree_view.toggle_mark()
         app.tree_view.action_cursor_by(-1)
@@ -110,10 +110,10 @@ async def test_the_mouse_opens_chooses_and_sorts() -> None:
         await pilot.click(FileTreeView, offset=(5, 2))
         assert app.names()[1:3] == ["hub/", "models--a/"]
         await pilot.click(FileTreeView, offset=(5, 1))
-        assert app.heard == []
+        assert app.chosen == []
         await pilot.click(FileTreeView, offset=(5, 1))
         await pilot.pause()
-        assert app.heard == ["chosen empty.txt"]
+        assert app.chosen == ["empty.txt"]
         size_at = app.lines()[0].index("size")
         await pilot.click(FileTreeView, offset=(size_at, 0))
         await until_quiet(pilot, app.tree_view)

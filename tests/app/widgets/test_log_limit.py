@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from log_lines import NS_PER_S, START_NS, line, lines
+from log_lines import NS_PER_S, START_NS, finish, line, lines
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.not_kept import NotKept
@@ -24,11 +24,6 @@ BATCH = 100
 def fill(store: LogStore, entries: Sequence[LogEntry]) -> None:
     for begin in range(0, len(entries), BATCH):
         store.append(entries[begin : begin + BATCH])
-
-
-def finish(model: LogModel) -> None:
-    while not model.rows.build(lambda: False):
-        pass
 
 
 def kept_lines(model: LogModel) -> list[LogEntry]:

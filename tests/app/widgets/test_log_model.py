@@ -1,11 +1,10 @@
 """The log model holds what it is given, in order, and keeps the reader's place through everything."""
 
 import gc
-from dataclasses import replace
 
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from log_lines import START_NS, line, lines
+from log_lines import START_NS, finish, line, lines, match_count, matches_of
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.levels import RANKS, level_rank
@@ -35,11 +34,6 @@ TEXTS = (
 )
 
 
-def finish(model: LogModel) -> None:
-    while not model.rows.build(lambda: False):
-        pass
-
-
 def passes(entry: LogEntry, wanted: LogOptions) -> bool:
     """The filter, said once more and differently."""
     if isinstance(entry, LogGap):
@@ -66,6 +60,9 @@ filters = st.builds(
     min_level=st.sampled_from([None, None, "WARNING", "ERROR"]),
     pattern=st.sampled_from([None, LogPattern("1"), LogPattern("ERROR"), LogPattern("an|語", regex=True)]),
     invert=st.booleans(),
+    fold_tracebacks=st.booleans(),
+    collapse_progress=st.booleans(),
+    fold_repeats=st.booleans(),
 )
 
 
@@ -162,16 +159,7 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
 
     @rule(wanted=filters)
     def another_filter(self, wanted: LogOptions) -> None:
-        kinds = ("fold_tracebacks", "collapse_progress", "fold_repeats")
-        self.model.options = replace(wanted, **dict(zip(kinds, self.model.options.folds, strict=True)))
-        self.read = None
-
-    @rule(kinds=st.tuples(st.booleans(), st.booleans(), st.booleans()))
-    def other_folds(self, kinds: tuple[bool, bool, bool]) -> None:
-        tracebacks, progress, repeats = kinds
-        self.model.options = replace(
-            self.model.options, fold_tracebacks=tracebacks, collapse_progress=progress, fold_repeats=repeats
-        )
+        self.model.options = wanted
         self.read = None
 
     @rule(pattern=st.sampled_from([LogPattern("1"), LogPattern("er"), LogPattern("^", regex=True)]))
@@ -209,63 +197,33 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
     def all_is_well(self) -> None:
         finish(self.model)
         finish(self.other)
-        self.everything_is_held_in_order()
-        self.what_passes_is_what_should()
-        self.a_fold_hides_lines_from_sight_alone()
-        self.every_match_that_passes_is_counted()
-        self.the_first_error_is_known()
-        self.the_reader_stays()
-        self.marks_stay()
-
-    def everything_is_held_in_order(self) -> None:
         assert list(self.model.entries(filtered=False)) == self.expected
+        for model in (self.model, self.other):
+            assert list(model.entries(filtered=True)) == kept(self.expected, model.options)
+        self.folds_hide_lines_from_sight_only()
+        if self.search is not None:
+            matches = self.search.pattern.matcher()
+            passing = self.model.entries(filtered=True)
+            matching = [entry for entry in passing if isinstance(entry, LogLine) and matches(entry.message)]
+            assert match_count(self.search) == len(matching)
+        first = next((entry for entry in self.expected if is_error(entry)), None)
+        assert first == (self.store.first_error and self.store.entry(self.store.first_error))
+        if self.read is not None:
+            assert self.store.entry(self.model.rows.key(self.model.top.row)) == self.read
+        if self.cursor is not None and self.model.cursor is not None:
+            assert self.store.entry(self.model.cursor) == self.cursor
+        marked = sorted(self.marked, key=self.expected.index)
+        assert [self.store.entry(key) for key in self.store.bookmarks] == marked
 
-    def what_passes_is_what_should(self) -> None:
-        assert list(self.model.entries(filtered=True)) == kept(self.expected, self.model.options)
-        assert list(self.other.entries(filtered=True)) == kept(self.expected, self.other.options)
-
-    def a_fold_hides_lines_from_sight_alone(self) -> None:
+    def folds_hide_lines_from_sight_only(self) -> None:
+        parts = self.model.rows.parts
         seen: list[LineKey] = []
         for row in range(len(self.model)):
             part, index = self.model.rows.part(row)
             fold = part.fold_at(index)
-            is_closed = fold is not None and not fold.is_open
-            seen += (
-                [part.key(serial) for serial in fold.lines] if fold and is_closed else [part.block.key(index)]
-            )
-        assert sorted(seen) == [
-            part.block.key(index) for part in self.model.rows.parts for index in part.passing
-        ]
-
-    def every_match_that_passes_is_counted(self) -> None:
-        hits = self.search
-        if hits is not None:
-            while not hits.count(lambda: False):
-                pass
-            matches = hits.pattern.matcher()
-            wanted = [
-                entry
-                for entry in self.model.entries(filtered=True)
-                if isinstance(entry, LogLine) and matches(entry.message)
-            ]
-            assert hits.total == len(wanted)
-
-    def the_first_error_is_known(self) -> None:
-        first = next((entry for entry in self.expected if is_error(entry)), None)
-        key = self.store.first_error
-        assert first == (None if key is None else self.store.entry(key))
-
-    def the_reader_stays(self) -> None:
-        rows = self.model.rows
-        if self.read is not None:
-            assert self.store.entry(rows.key(self.model.top.row)) == self.read
-        if self.cursor is not None and self.model.cursor is not None:
-            assert self.store.entry(self.model.cursor) == self.cursor
-
-    def marks_stay(self) -> None:
-        assert [self.store.entry(key) for key in self.store.bookmarks] == sorted(
-            self.marked, key=self.expected.index
-        )
+            folded = fold.lines if fold is not None and not fold.is_open else [part.block.serials[index]]
+            seen += map(part.key, folded)
+        assert sorted(seen) == [part.block.key(index) for part in parts for index in part.passing]
 
 
 def is_error(entry: LogEntry) -> bool:
@@ -329,8 +287,5 @@ def test_a_text_that_begins_with_a_sign_is_found_on_every_line_that_has_it() -> 
     model.store.append([line(number, f"'loss': {number}\nloss: {number}") for number in range(90)])
     model.store.append([line(100, "loss 'los"), line(101, "s': none"), line(102, "été 'loss'")])
     finish(model)
-    for text, count in (("'loss': 8", 11), ("'loss'", 91), ("'lossy", 0), (" 'los", 2)):
-        search = LogSearch(model.rows, LogPattern(text, case=True))
-        while not search.count(lambda: True):
-            pass
-        assert search.total == count, text
+    counts = {text: matches_of(model, text) for text in ("'loss': 8", "'loss'", "'lossy", " 'los")}
+    assert counts == {"'loss': 8": 11, "'loss'": 91, "'lossy": 0, " 'los": 2}

@@ -1,6 +1,6 @@
 """A panel of text: long lines are wrapped, nothing of them is lost, and only what is seen is drawn."""
 
-from app.widgets.widget_text import WidgetApp
+from app.widgets.widget_text import WidgetApp, shown
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 from rich.text import Text
@@ -10,11 +10,6 @@ from tui.widgets.text_panel import Line, TextPanel, WrappedText, break_line, han
 
 SIZE = (30, 8)
 PROSE = "a line of words that is longer than the panel is wide, so it goes on below"
-
-
-def shown(panel: TextPanel) -> list[str]:
-    """Its lines beside the room of its scroll bar."""
-    return [panel.render_line(y).text.rstrip() for y in range(panel.size.height)]
 
 
 @given(st.text(alphabet="ab c世é\u0301…", max_size=200), st.integers(4, 40))
