@@ -12,8 +12,6 @@ from tui.text.units import duration
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
 
-OTHER_KEY = " Replace the key where it comes from."
-
 
 class ConnectionNotice(WrappedText):
     """Lines below the header while the server is unreachable, rejects requests or has another time."""
@@ -47,7 +45,10 @@ class ConnectionNotice(WrappedText):
         stale_note = " Showing last known data." if connection.answered_at else ""
         if link is ConnectionState.UNAUTHORIZED:
             why = reason or "The server refuses the key"
-            return f"✗ Since {since}: " if since else "✗ ", f"{why}.{stale_note}{OTHER_KEY}"
+            return (
+                f"✗ Since {since}: " if since else "✗ ",
+                f"{why}.{stale_note} Replace the key where it comes from.",
+            )
         is_live = link is ConnectionState.LIVE
         if stale and (is_live or (link is ConnectionState.LOST and connection.stale_resources)):
             names = [resource.what for resource in stale]

@@ -27,7 +27,6 @@ from tui.text.units import age, bytes_iec, count, percent, thin_bar
 from tui.widgets.background import run_in_background
 from tui.widgets.row_table import RowTable
 
-NAME_CELLS = 30
 SHARE_CELLS = 8
 AT_ONCE_S = 0.008
 """How long a change is waited for, so that what is small is done before the next key."""
@@ -229,7 +228,7 @@ class FileTreeView(RowTable[int]):
 
     def _columns(self) -> tuple[Column[int], ...]:
         return (
-            Column("name", "name", self._name_cell, NAME_CELLS, flex=1, most=64, keep=10),
+            Column("name", "name", self._name_cell, 30, flex=1, most=64, keep=10),
             Column("size", "size", self._size_cell, 9, align="right", keep=9),
             Column("share", "share", self._share_cell, SHARE_CELLS, keep=7),
             Column("percent", "", self._percent_cell, 4, align="right", keep=4),

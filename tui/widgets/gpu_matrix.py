@@ -113,13 +113,8 @@ def braille_bars(shares: Shares) -> list[Glyph]:
     return glyphs
 
 
-SCROLL_BAR_CELLS = 1  # must match the widget's CSS
 MAX_NAME_CELLS = 20
 VALUE_CELLS = 4  # fits "100%"
-NOTE_CELLS = 6
-"""Reserved for notes such as "▲ slow", so that columns of GPUs don't move when a note comes or goes."""
-NEAR = 0.1
-"""GPUs that differ less from their node's mean have its color: its level may be at the edge of two colors."""
 _CELL_STEP = 2  # a cell and the space after it
 _NUMBER_STEP = 5  # a cell with its share as a number, if there is room for all
 _MIN_HISTORY_CELLS = 10
@@ -143,7 +138,8 @@ class NodeList:
         rows, frame, width = self._rows, self._frame, self._width
         names = [sanitize(row.name) for row in rows]
         name = min(MAX_NAME_CELLS, max(map(cell_len, names), default=0))
-        reserved = NOTE_CELLS if self._gpus > 1 else 0
+        # So that columns of GPUs don't move when a note such as "▲ slow" comes or goes.
+        reserved = 6 if self._gpus > 1 else 0
         note = max([reserved, *(cell_len(sanitize(row.label_note)) for row in rows)])
         left = name + 1 + VALUE_CELLS + 1 + note + 2
         columns = zip(frame.facts, *(row.facts for row in rows), strict=False)
@@ -218,7 +214,8 @@ class NodeList:
         glyphs: list[Glyph] = []
         for share in row.values:
             glyph, style = bar(share)
-            if share is not None and row.mean is not None and abs(share - row.mean) < NEAR:
+            # A node's mean may be at the edge of two colors: GPUs close to it have its color.
+            if share is not None and row.mean is not None and abs(share - row.mean) < 0.1:
                 style = heat(row.mean)
             number = f"{percent(share).rstrip('%'):>3} " if self._cell_step == _NUMBER_STEP else ""
             glyphs += [(glyph if number else f"{glyph} ", style), (number, "header")]
@@ -314,14 +311,11 @@ def lay_out(rows: Sequence[MatrixRow], frame: Frame, width: int, height: int) ->
     kind = NodeGrid if is_dense else NodeList
     layout = kind(rows, frame, width)
     if line_count(layout, len(rows)) > height:
-        layout = kind(rows, frame, width - SCROLL_BAR_CELLS)  # it would cover the last cells
+        layout = kind(rows, frame, width - 1)  # the scroll bar would cover the last cells
     return layout
 
 
 _STYLES = ("title", "header", "name", "value", "note", "unknown", "empty", "cursor")
-
-_NOT_LAID_OUT = 10_000
-"""Height assumed before the first layout, large enough for one line per node."""
 
 
 class GpuMatrix(CursorRows):
@@ -405,7 +399,7 @@ class GpuMatrix(CursorRows):
         around = self.parent.size.height if isinstance(self.parent, Widget) else 0
         if self.styles.height is not None and self.styles.height.is_auto and around:
             return around
-        return self.size.height or _NOT_LAID_OUT
+        return self.size.height or 10_000  # before the first layout: a line for each node
 
     def _on_resize(self, event: events.Resize) -> None:
         self.fit()

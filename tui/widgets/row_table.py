@@ -34,9 +34,6 @@ from tui.text.sanitize import sanitize
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 from tui.widgets.tones import tone_styles
 
-SORT_ARROWS = ("▴", "▾")
-
-
 Cells = list[tuple[Column[Any], Sequence[Span], int]]
 """The cells of a row: column, sanitized texts, and width."""
 
@@ -234,7 +231,7 @@ class RowTable(CursorRows, Generic[Row]):
 
     def _arrow(self, column: Column[Row]) -> str:
         mark = self.sort_mark
-        return SORT_ARROWS[mark[1]] if mark is not None and mark[0] == column.id else ""
+        return "▴▾"[mark[1]] if mark is not None and mark[0] == column.id else ""
 
     def _titles(self) -> Cells:
         titles: Cells = []

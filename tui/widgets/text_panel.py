@@ -20,9 +20,6 @@ from tui.tables.column import Span
 from tui.text.sanitize import ELLIPSIS, LONGEST_WRAPPED
 from tui.widgets.tones import tone_styles
 
-HANGING_CELLS = 2
-"""Hanging indent of the rows after the first, in cells beyond the line's own indent."""
-
 PARTS_OF_NAMES = "-_/:=,"
 """Characters after which a name too long for a row may be broken."""
 
@@ -31,7 +28,8 @@ Row = tuple[int, int]
 
 
 def hanging_cells(text: str, cells: int) -> int:
-    return min(len(text) - len(text.lstrip(" ")) + HANGING_CELLS, cells // 2)
+    """Return the indent of the rows after the first: two cells beyond the line's own."""
+    return min(len(text) - len(text.lstrip(" ")) + 2, cells // 2)
 
 
 def break_line(text: str, cells: int, hanging: int) -> list[Row]:
@@ -75,9 +73,6 @@ def _end_of_row(text: str, begin: int, end: int, half: int, next_cells: int) -> 
 
 Line = str | Text | Sequence[Span]
 """A line: sanitized text, styled text, or spans of text and tone."""
-
-MAX_NAME_SHARE = 0.4
-"""Maximum share of the width for a fact's name to serve as hanging indent."""
 
 
 class TextPanel(ScrollView, can_focus=True):
@@ -170,10 +165,10 @@ def _plain(line: Line) -> str:
 
 
 def _hanging(line: Line, width: int) -> int:
-    """Return the hanging indent: the width of a leading name of a fact, else the default."""
+    """Return the hanging indent: the width of a fact's leading name, if it is not too long."""
     if not isinstance(line, str | Text) and len(line) > 1:
         name = line[0][0]
-        if name.endswith(" ") and len(name) <= width * MAX_NAME_SHARE:
+        if name.endswith(" ") and len(name) <= 0.4 * width:
             return len(name)
     return hanging_cells(_plain(line), width)
 

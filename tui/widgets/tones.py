@@ -82,7 +82,6 @@ _VARIABLE_OF_TONE = {
     "caution": "warning",
     "unknown": "warning",
 }
-_BOLD = frozenset({"strong", "key", "heading"})
 
 
 class Recolored:
@@ -104,7 +103,7 @@ def tone_styles(app: App[object]) -> Mapping[str, Style]:
 @lru_cache(maxsize=2)
 def _styles(values: tuple[str | None, ...], *, is_ansi: bool) -> Mapping[str, Style]:
     styles = {
-        tone: Style(color=_rich_color(value), bold=True if tone in _BOLD else None)
+        tone: Style(color=_rich_color(value), bold=tone in ("strong", "key", "heading") or None)
         for tone, value in zip(_VARIABLE_OF_TONE, values, strict=True)
     }
     if is_ansi:

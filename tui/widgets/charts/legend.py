@@ -104,9 +104,6 @@ def _cells(runs: Line) -> int:
     return sum(cell_len(text) for text, _ in runs)
 
 
-_GAP = "  "
-
-
 def legend_table(
     entries: Sequence[Entry], spec: ChartSpec, unit: Callable[[float], str], width: int, rows: int
 ) -> list[Line] | None:
@@ -121,7 +118,7 @@ def legend_table(
     figures = [_figures(entries[at].readout(), unit, has_changes=has_changes) for at in shown]
     widths = [max(map(cell_len, column)) for column in zip(titles, *figures, strict=True)]
     name_cells = len("━ ") + max(cell_len(names[at]) for at in shown)
-    total = len(_GAP) + name_cells + sum(cells + 1 for cells in widths)
+    total = len(_BETWEEN) + name_cells + sum(cells + 1 for cells in widths)
     if width - total < 36:  # the least width of a raster beside a table
         return None
 
@@ -129,7 +126,7 @@ def legend_table(
         right = "".join(
             " " * (cells + 1 - cell_len(text)) + text for text, cells in zip(texts, widths, strict=True)
         )
-        return [(_GAP, "blank"), (label, role), (" " * (name_cells - cell_len(label)) + right, text_role)]
+        return [(_BETWEEN, "blank"), (label, role), (" " * (name_cells - cell_len(label)) + right, text_role)]
 
     lines = [line(" ", "axis", titles, "axis")]
     for at, texts in zip(shown, figures, strict=True):
@@ -138,7 +135,7 @@ def legend_table(
             line(f"{entry.sign} {names[at]}", entry.role, texts, "off" if is_off(entry) else "legend")
         )
     if rest:
-        lines.append([(f"{_GAP}+{rest} more".ljust(total)[:total], "axis")])
+        lines.append([(f"{_BETWEEN}+{rest} more".ljust(total)[:total], "axis")])
     blank: Line = [(" " * total, "blank")]
     return [*lines, *[blank] * (rows - len(lines))]
 

@@ -25,10 +25,6 @@ AREA, BAND = "area", "band"
 The index of the series follows; none if the band is of many. Of an area it is the role of the line; how many
 of the dot rows of the cell are below the line, and the role of what is drawn over the area come after it.
 """
-MIDDLE_COLUMNS = 3
-"""Half of the dot columns, beside its own, that the usual level of a line is taken from."""
-FLAT = 0.92
-"""A line is flat if the area below it fills this share of a rectangle that only its tenth part exceeds."""
 
 _EVEN = int("5" * 256, 16)  # more bits than any chart has dot rows
 _ODD = _EVEN << 1
@@ -49,7 +45,7 @@ def dotted(bits: Dots, grid: Grid) -> Dots:
 
 
 def middle_spans(spans: Sequence[Span], bottom: float, top: float) -> list[Span]:
-    """Return the usual level of a line: the median of the middles of columns close to each other.
+    """Return the usual level of a line: the median of the middles of seven columns or fewer.
 
     Towards the ends there are fewer such columns, as many on both sides, so that a rise of the last minutes
     is not left out; the line ends with the newest sample.
@@ -60,7 +56,7 @@ def middle_spans(spans: Sequence[Span], bottom: float, top: float) -> list[Span]
     columns = [span[0] for span in spans]
     levels: list[Span] = []
     for column, *_, joined in spans:
-        half = min(MIDDLE_COLUMNS, column - columns[0], columns[-1] - column)
+        half = min(3, column - columns[0], columns[-1] - column)
         level = median(middles[bisect_left(columns, column - half) : bisect_right(columns, column + half)])
         levels.append((column, level, level, level, level, joined))
     return levels
@@ -90,9 +86,10 @@ class Canvas:
                 ends = sum((line & -line).bit_length() + line.bit_length() for line in both)
                 levels[column] = ends // (2 * len(both)) - 1
         covered = sorted(filter(None, levels)) or [0]
+        # A line is flat if the area below it almost fills a rectangle that only its tenth part exceeds.
         rectangle = covered[len(covered) * 9 // 10] * len(covered)
         heights = [dots.bit_length() - (dots & -dots).bit_length() for dots in band.values()]
-        if sum(covered) < FLAT * rectangle and covered[-1] - covered[0] >= median(heights or [0]):
+        if sum(covered) < 0.92 * rectangle and covered[-1] - covered[0] >= median(heights or [0]):
             self._line, self._levels = line, levels
 
     def draw(self, role: Role, bits: Dots) -> None:

@@ -97,13 +97,9 @@ _TIME_STEPS_S = (
     *(_DAY_S * days for days in (1, 2, 5, 10, 30, 90, 365)),
 )
 
-_DECIMAL_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _FLAT = 1e-9  # data whose relative spread is below this counts as one value
 _TINY = 1e-200  # below this magnitude, tick arithmetic breaks down
-_EXTRA_STEPS = 1  # fine steps by which an axis may extend to get even ticks
 _ROUNDING = 1e-6
-_CLEARANCE = 0.4  # a tick closer to an end than this fraction of a step is left out
-_TICK_CELLS = 9  # at least about as far apart are the labels of the x axis
 
 
 def nice_step(span: float, most: int, *, base: Literal[2, 10] = 10) -> float:
@@ -112,7 +108,7 @@ def nice_step(span: float, most: int, *, base: Literal[2, 10] = 10) -> float:
     if base == 2:
         return float(2.0 ** ceil(log2(rough) - 1e-9))
     power = 10.0 ** floor(log10(rough))
-    for factor in _DECIMAL_STEPS:
+    for factor in (1.0, 2.0, 2.5, 5.0):
         if factor * power >= rough * (1 - 1e-9):
             return factor * power
     return 10.0 * power
@@ -150,7 +146,7 @@ def _even_ticks(bottom: float, top: float, fine: float, most: int, *, extends: b
     steps = (top - bottom) / fine
     if most <= 2 or abs(steps - round(steps)) > _ROUNDING:
         return ()
-    for count in range(round(steps), round(steps) + (_EXTRA_STEPS + 1 if extends else 1)):
+    for count in range(round(steps), round(steps) + (2 if extends else 1)):
         for parts in range(min(most - 1, count), 1, -1):
             step = count // parts * fine
             zero = -bottom / step  # an axis across zero keeps its tick there
@@ -166,7 +162,7 @@ def _between(bottom: float, top: float, most: int, base: Literal[2, 10]) -> tupl
         return ()
     step = nice_step(top - bottom, most + 1, base=base)
     inner = [index * step for index in range(floor(bottom / step) + 1, ceil(top / step))]
-    return tuple(tick for tick in inner if min(tick - bottom, top - tick) >= step * _CLEARANCE)[:most]
+    return tuple(tick for tick in inner if min(tick - bottom, top - tick) >= 0.4 * step)[:most]
 
 
 def _around(
@@ -205,7 +201,7 @@ def time_ticks(
     span_s = end - start
     if span_s <= 0 or cells <= 0:
         return ()
-    most = max(1, cells // _TICK_CELLS)
+    most = max(1, cells // 9)
     if axis == "step":
         return _step_ticks(start, end, most)
     step_s = next((step for step in _TIME_STEPS_S if span_s / step < most + 1), _TIME_STEPS_S[-1])

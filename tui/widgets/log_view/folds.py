@@ -37,10 +37,6 @@ class Fold:
 REPEAT_WINDOW_NS = 10_000_000_000
 """Identical lines from several ranks within this time are folded."""
 
-_REMEMBERED = 512
-_BAR_RESTART_SHARE = 0.5
-"""A progress bar that falls below this fraction of its last state has restarted. Ranks may differ by less."""
-
 
 FoldLine = tuple[int, int, str | None, str]
 """Serial, time in epoch nanoseconds, node and message of a line."""
@@ -94,7 +90,8 @@ class FoldDetector:
 
     def _in_bar(self, serial: int, key: FoldKey, done: float, may_move: bool) -> None:
         bar = self._open["progress"].get(key)
-        if bar is None or done < bar[1] * _BAR_RESTART_SHARE:
+        # A bar that falls below half of its last state has restarted; ranks may differ by less.
+        if bar is None or done < 0.5 * bar[1]:
             self._begin(key, serial, done)
             return
         fold = self._grow(key, serial, done)
@@ -112,7 +109,7 @@ class FoldDetector:
     def _begin(self, key: FoldKey, serial: int, number: float) -> None:
         remembered = self._open[key[0]]
         remembered.pop(key, None)  # reinsert as the newest entry
-        if len(remembered) >= _REMEMBERED:
+        if len(remembered) >= 512:
             del remembered[next(iter(remembered))]  # so that memory stays bounded
         remembered[key] = serial, number
 

@@ -11,8 +11,6 @@ from typing import NamedTuple
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.levels import RANKS, level_of
 
-ERROR_RANK = RANKS["ERROR"]
-
 
 class LineKey(NamedTuple):
     """Identifies a line for as long as it is stored. Keys sort as the lines do; none ever changes.
@@ -74,7 +72,7 @@ class AttributeTable:
             self.attributes.append(attributes)
             if isinstance(attributes, LogGap):
                 self.gap_codes.add(code)
-            elif attributes.rank >= ERROR_RANK:
+            elif attributes.rank >= RANKS["ERROR"]:
                 self.error_codes.add(code)
         return code
 

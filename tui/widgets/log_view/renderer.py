@@ -92,8 +92,6 @@ def _wrapped(row: TextRow, cells: int) -> list[TextRow]:
 
 
 _SGR = re.compile(r"(?:\x1b\[|\x9b)([0-9;:]{0,64}+)m")
-_MAX_STYLES = 512
-"""Maximum number of style changes to parse in a line, since a malicious line could have one per character."""
 _ATTRIBUTES = ("bold", "dim", "italic", "underline", "reverse", "strike")
 
 
@@ -110,7 +108,8 @@ def styled_spans(text: str) -> tuple[str, list[Span]]:
     spans: list[Span] = []
     decoder, style = AnsiDecoder(), Style.null()
     length = done = 0
-    for match in [*islice(_SGR.finditer(text), _MAX_STYLES), None]:
+    # A malicious line could change its style with each character.
+    for match in [*islice(_SGR.finditer(text), 512), None]:
         piece = sanitize_whole(text[done : match.start() if match else None])
         if piece and style:
             spans.append(Span(length, length + len(piece), style))
@@ -181,15 +180,7 @@ class RowFlags(NamedTuple):
     match: bool = False
 
 
-LATE_SIGN = "↶"
-"""Sign of a late line: one that arrived after lines with later timestamps."""
-BOOKMARK_SIGN = "◆"
-CURSOR_SIGN = "›"
-CLOSED_SIGN, OPEN_SIGN = "▸", "▾"
-_THUMB, _TRACK = "┃", "│"
-
 _LEVEL_STYLES = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning", "DEBUG": "debug"}
-_CHARACTERS_PER_CELL = 4  # sanitized text has at most two combining marks per character
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +250,10 @@ class LogRenderer:
             label_cells = self._labels.width + 1 if self._labels.width else 0
             node = self._style(f"node-{color % SERIES_COLORS}")
             label += " " * (label_cells - cell_len(label))
-            late = Segment(LATE_SIGN, self._style("warning")) if attributes.late else Segment(" ", muted)
+            late = Segment("↶", self._style("warning")) if attributes.late else Segment(" ", muted)
             fold = row_key.fold
             is_open = row_key.pretty or (fold is not None and fold.is_open)
-            fold_sign = OPEN_SIGN if is_open else " " if fold is None else CLOSED_SIGN
+            fold_sign = "▾" if is_open else " " if fold is None else "▸"
             segments = [
                 self._mark(flags),
                 Segment(self.times.text(row_key.key.time_ns), muted),
@@ -304,10 +295,10 @@ class LogRenderer:
         length = max(1, round(height * shown_rows / rows))
         start = round((height - length) * min(1.0, first_row / (rows - shown_rows)))
         is_thumb = start <= y < start + length
-        return Segment(_THUMB, self._style("thumb")) if is_thumb else Segment(_TRACK, self._style("track"))
+        return Segment("┃", self._style("thumb")) if is_thumb else Segment("│", self._style("track"))
 
     def _mark(self, flags: RowFlags) -> Segment:
-        sign = BOOKMARK_SIGN if flags.bookmark else CURSOR_SIGN if flags.cursor else " "
+        sign = "◆" if flags.bookmark else "›" if flags.cursor else " "
         return Segment(sign, self._style("bookmark"))
 
     def _highlighted(self, segments: list[Segment], flags: RowFlags) -> list[Segment]:
@@ -324,7 +315,8 @@ class LogRenderer:
         geometry = self.geometry
         pan = 0 if geometry.wrap else geometry.pan
         # Leave out what is never visible: a long line costs no more than a short one.
-        last = (pan + room + 1) * (1 if row.text.isascii() else _CHARACTERS_PER_CELL)
+        # Sanitized text has at most two combining marks per character.
+        last = (pan + room + 1) * (1 if row.text.isascii() else 4)
         text = Text(row.text[:last])
         text.stylize(style)  # Rich ignores the base style of a text without spans
         for start, stop, kind in highlights(text.plain) if style == self._style("text") else ():

@@ -17,7 +17,6 @@ from tui.widgets.log_view.line import Block, LineKey
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
 
-_NEVER = -1
 _PIECE_LINES = 256
 """Lines folded at once when a filter changed: two milliseconds for lines of the slowest kinds."""
 
@@ -45,7 +44,7 @@ class BlockRows:
         self.hits: array[int] | None = None
         self._anchors: dict[int, Fold] = {}
         self._detector: FoldDetector | None = None
-        self._version = _NEVER
+        self._version = -1
         self._count = 0
         self._serials: tuple[int, int] | None = None
         self._pieces: Iterator[None] | None = None
