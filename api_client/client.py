@@ -65,32 +65,30 @@ class TrainingClient:
     ) -> None:
         clock = clock or (SystemClock() if replay is None else replay.clock)
         self._replay = replay
-        retry = retry or RetryPolicy()
         self.destinations = Destinations()
         transport = Transport(
             remote,
             destinations=self.destinations,
             clock=clock,
-            retry=retry,
+            retry=retry or RetryPolicy(),
             on_event=on_event,
             http_transport=http_transport,
             read_only_by=read_only_by if replay is None else read_only_by or "the recording",
             answer=None if replay is None else replay.answer,
         )
         self._transport = transport
-        self.clock, self._retry = clock, retry
-        self.remote = remote
+        self.clock, self.remote = clock, remote
         self.projects = Projects(transport)
-        self.jobs = Jobs(transport, self.projects, clock)
-        self.logs = Logs(transport, self.jobs, clock)
-        self.metrics = Metrics(transport, self.jobs, clock)
+        self.jobs = Jobs(transport)
+        self.logs = Logs(transport)
+        self.metrics = Metrics(transport)
         self.checkpoints = Checkpoints(transport)
-        self.cache = Cache(transport, self.projects)
+        self.cache = Cache(transport)
         self.sessions = Sessions(transport)
         self.capacity = Capacity(transport)
         self.account = Account(transport)
-        self.models = Models(transport, clock)
-        self.graphql = Graphql(transport, remote)
+        self.models = Models(transport)
+        self.graphql = Graphql(transport)
 
     # What moves bytes is imported and created on first use: most commands only ask the API.
 
@@ -108,14 +106,14 @@ class TrainingClient:
 
         if self._replay is not None:
             return self._replay.objects
-        return Objects(self.clock, self._retry, self.destinations)
+        return Objects(self.clock, self._transport.retry, self.destinations)
 
     @cached_property
     def downloads(self) -> Downloads:
         """Downloads of checkpoints, single files and the job's code."""
         from api_client.transfers.downloads import Downloads
 
-        return Downloads(self.objects, self.jobs, self.checkpoints, self.clock, self._retry)
+        return Downloads(self.objects, self.jobs, self.checkpoints, self.clock, self._transport.retry)
 
     @cached_property
     def checkpoint_contents(self) -> CheckpointContents:

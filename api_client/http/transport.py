@@ -92,7 +92,7 @@ class Transport:
         self._answer = answer
         if remote.key is not None:
             check_key(remote.key.get_secret_value(), remote.key_origin)
-        self._remote = remote
+        self.remote = remote
         self._sites: dict[Site, BaseUrl] = {
             "api": parse_base_url(remote.api_url, source=f"the API address of remote '{remote.name}'"),
             "app": parse_base_url(remote.app_url, source=f"the address of remote '{remote.name}'"),
@@ -100,7 +100,7 @@ class Transport:
         self._destinations = destinations or Destinations()
         for site in self._sites.values():
             self._destinations.remote_is_at(site.host)
-        self._clock = clock
+        self.clock = clock
         self.retry = retry
         """Policy for requests without a policy of their own."""
         self._on_event = on_event
@@ -113,7 +113,7 @@ class Transport:
         self._closed = False
 
     def __repr__(self) -> str:
-        return f"Transport({self._remote.name!r}, {self._sites['api']})"
+        return f"Transport({self.remote.name!r}, {self._sites['api']})"
 
     async def request(
         self,
@@ -139,7 +139,7 @@ class Transport:
             return await retrying(
                 partial(self._attempt, call, policy, route.adapter),
                 policy,
-                sleep=self._clock.sleep,
+                sleep=self.clock.sleep,
                 # A change is repeated only if it never arrived, or was rejected with 429.
                 may_repeat=lambda error: (
                     not call.is_over and (repeatable or not call.arrived or isinstance(error, RateLimited))
@@ -206,7 +206,7 @@ class Transport:
             self._emit_event("answered", call)
             return decoded
         host = self._sites[call.route.site].netloc
-        raise failures.not_decodable(undecodable, content, content_type, self._remote, host, call.line)
+        raise failures.not_decodable(undecodable, content, content_type, self.remote, host, call.line)
 
     def _failure(self, problem: Exception, call: _Call) -> RequestError:
         """Return the error of a request that got no answer."""
@@ -215,7 +215,7 @@ class Transport:
             return _closed(call.line)
         call.is_over = isinstance(problem, TimeoutError)  # httpx's own timeouts are of another type
         host = self._sites[call.route.site].netloc
-        failure = failures.from_exception(problem, self._remote, host, call.line)
+        failure = failures.from_exception(problem, self.remote, host, call.line)
         call.arrived = failure.arrived
         return failure.error
 
@@ -243,7 +243,7 @@ class Transport:
                 await response.aclose()
                 del response.stream  # It refers back: only a search for garbage would free the content.
             if not response.is_success:
-                raise failures.from_answer(response, content, self._remote, host, line, self._clock.now())
+                raise failures.from_answer(response, content, self.remote, host, line, self.clock.now())
             return content, response.headers.get("content-type", "")
         message = f"can't {line.words}: {host} redirected more than {MAX_REDIRECTS} times"
         raise RedirectRefused(message, **line.details)
@@ -258,7 +258,7 @@ class Transport:
 
     def _redirect_refused(self, call: _Call, site: BaseUrl, target: httpx.URL | None) -> RedirectRefused:
         redirect_target = (
-            "nowhere" if target is None else failures.clean(f"{target.scheme}://{target.host}", self._remote)
+            "nowhere" if target is None else failures.clean(f"{target.scheme}://{target.host}", self.remote)
         )
         return RedirectRefused(
             f"can't {call.line.words}: {site.netloc} redirected to {redirect_target}; not followed, because "
@@ -273,7 +273,7 @@ class Transport:
                 from api_client.http.connection import connect
 
                 self._http = await connect(
-                    self._remote, tuple(self._sites.values()), self._http_transport, clock=self._clock
+                    self.remote, tuple(self._sites.values()), self._http_transport, clock=self.clock
                 )
             http = self._http
             if http is not None and not self._closed:
@@ -293,7 +293,7 @@ class Transport:
         if self._on_event is not None:
             method, path, attempt, _words = call.line
             reason = "" if problem is None else str(problem)
-            now = self._clock.now()
+            now = self.clock.now()
             status = problem.status if isinstance(problem, ErrorAnswer) else call.status
             date = http_date(call.date)
             self._on_event(RequestEvent(kind, method, path, attempt, now, delay_s, reason, status, date))

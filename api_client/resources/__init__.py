@@ -2,3 +2,14 @@
 
 Each call builds a request, sends it and parses the answer.
 """
+
+from __future__ import annotations
+
+from api_client.http.transport import Transport
+
+
+class Resource:
+    """Requests about one noun. Every method raises RequestError."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport

@@ -10,7 +10,6 @@ from pydantic import SecretStr
 from api_client import routes
 from api_client.errors import InvalidAnswer
 from api_client.http.retry import ONE_ATTEMPT
-from api_client.http.transport import Transport
 from api_client.models import (
     InstanceType,
     InstanceTypePrice,
@@ -21,14 +20,12 @@ from api_client.models import (
     UsageSummary,
     UserInfo,
 )
+from api_client.resources import Resource
 from api_client.secret import SecretText
 
 
-class Account:
+class Account(Resource):
     """Resources that belong to the organization, not to a job. Every method raises RequestError."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     async def teams(self) -> list[Team]:
         """Return the teams that the key can see."""
@@ -81,11 +78,8 @@ def _utc_text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-class Capacity:
+class Capacity(Resource):
     """GPU limits and usage. Every method raises RequestError."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     async def get(self) -> TrainingCapacity:
         """Return the capacity of the organization and its teams, by GPU type."""

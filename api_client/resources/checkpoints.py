@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from api_client import routes
-from api_client.http.transport import Transport
 from api_client.models import CheckpointFile, CheckpointFilesPage
 from api_client.models.checkpoints import ROOT_CHECKPOINT, Checkpoint, belongs_to
+from api_client.resources import Resource
 
 CheckpointList = list[Checkpoint]
 FileList = list[CheckpointFile]
 
 
-class Checkpoints:
+class Checkpoints(Resource):
     """Checkpoints and their files. Every method raises RequestError."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     async def list(self, project_id: str, job_id: str) -> CheckpointList:
         """Return all checkpoints of a job, in the server's order (the API has no paging here)."""

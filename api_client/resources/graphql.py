@@ -9,8 +9,7 @@ from typing import Any
 from api_client import routes
 from api_client.errors import BadRequest
 from api_client.http.failures import clean
-from api_client.http.transport import Transport
-from api_client.remotes import Remote
+from api_client.resources import Resource
 
 
 def is_query(graphql: str) -> bool:
@@ -18,12 +17,8 @@ def is_query(graphql: str) -> bool:
     return not any(word in graphql for word in ("mutation", "subscription"))
 
 
-class Graphql:
+class Graphql(Resource):
     """GraphQL queries and mutations, for what the REST API lacks."""
-
-    def __init__(self, transport: Transport, remote: Remote) -> None:
-        self._transport = transport
-        self._remote = remote
 
     async def execute(self, query: str, variables: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the ``data`` of the answer. Queries are retried like a GET, mutations are not.
@@ -44,13 +39,13 @@ class Graphql:
         extensions = error.get("extensions")
         extensions = extensions if isinstance(extensions, dict) else {}
         message = clean(
-            extensions.get("description") or error.get("message") or "no reason given", self._remote
+            extensions.get("description") or error.get("message") or "no reason given", self._transport.remote
         )
         code = extensions.get("code")
         return BadRequest(
             f"the server refused the GraphQL request: {message}",
             status=HTTPStatus.OK,
-            code=clean(code, self._remote) if code else None,
+            code=clean(code, self._transport.remote) if code else None,
             server_message=message,
             method=routes.GRAPHQL_QUERY.method,
             path=routes.GRAPHQL_QUERY.path,

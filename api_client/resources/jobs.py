@@ -8,11 +8,9 @@ from http import HTTPStatus
 from typing import Any
 
 from api_client import routes
-from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound
 from api_client.http.decoding import in_part
 from api_client.http.retry import RetryPolicy
-from api_client.http.transport import Transport
 from api_client.models import (
     AuthCode,
     InteractiveSessionUpdate,
@@ -21,7 +19,7 @@ from api_client.models import (
     SignedSshCertificate,
     TrainingJob,
 )
-from api_client.resources.projects import Projects
+from api_client.resources import Resource
 from api_client.streams.job_poller import watch_job
 
 JobList = list[TrainingJob]
@@ -29,13 +27,8 @@ UrlList = list[str]
 Reasons = list[str]
 
 
-class Jobs:
+class Jobs(Resource):
     """Training jobs and actions on them. Every method raises RequestError."""
-
-    def __init__(self, transport: Transport, projects: Projects, clock: Clock) -> None:
-        self._transport = transport
-        self._projects = projects
-        self._clock = clock
 
     async def list(self, project_id: str, *, unreadable: Reasons | None = None) -> JobList:
         """Return all jobs of a project, in the server's order (the API has no paging here).
@@ -102,7 +95,7 @@ class Jobs:
 
     async def _all_until(self, job_id: str, unreadable: Reasons) -> JobList:
         """Return the jobs of the project that has the job, or none."""
-        for project in await self._projects.list(unreadable=unreadable):
+        for project in await self._transport.request(in_part(routes.PROJECTS, unreadable)):
             jobs = await self.list(project.id, unreadable=unreadable)
             if any(job.id == job_id for job in jobs):
                 return jobs
@@ -152,14 +145,11 @@ class Jobs:
         """Yield the job now and every ``interval_s`` seconds, until it has ended."""
         policy = self._transport.retry.for_polling()
         fetch_job = partial(self.get, project_id, job_id, retry=policy)
-        return watch_job(fetch_job, clock=self._clock, interval_s=interval_s)
+        return watch_job(fetch_job, clock=self._transport.clock, interval_s=interval_s)
 
 
-class Sessions:
+class Sessions(Resource):
     """Interactive sessions. Every method raises RequestError."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     async def auth_codes(self, project_id: str, job_id: str) -> list[AuthCode]:
         """Return the sign-in codes, one per replica; none for a job without a session."""

@@ -8,12 +8,11 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from api_client import routes
-from api_client.clock import Clock, epoch_ms
+from api_client.clock import epoch_ms
 from api_client.http.retry import RetryPolicy
-from api_client.http.transport import Transport
 from api_client.models import JobMetrics, LogRecord
 from api_client.models.logs import FetchPage, LogBatch, LogEnd, LogEntry, LogGap, LogLine
-from api_client.resources.jobs import Jobs
+from api_client.resources import Resource
 from api_client.streams.follow import Follower
 from api_client.streams.logs import LogIncrements, fill_gap, read_logs
 from api_client.streams.metrics import follow_metrics, metrics_query
@@ -22,13 +21,8 @@ from api_client.streams.pages import MAX_PAGE_LINES, Direction, PageSource, log_
 FUTURE = timedelta(days=1)  # clocks may be wrong: the newest lines may be ahead of ours
 
 
-class Logs:
+class Logs(Resource):
     """Log lines without loss, and bare pages of them. Every method raises RequestError."""
-
-    def __init__(self, transport: Transport, jobs: Jobs, clock: Clock) -> None:
-        self._transport = transport
-        self._jobs = jobs
-        self._clock = clock
 
     async def page(
         self,
@@ -72,8 +66,14 @@ class Logs:
         """
         follower = Follower(
             self._fetch(project_id, job_id),
-            partial(self._jobs.get, project_id, job_id, retry=self._transport.retry.for_polling()),
-            clock=self._clock,
+            partial(
+                self._transport.request,
+                routes.JOB,
+                project_id,
+                job_id,
+                retry=self._transport.retry.for_polling(),
+            ),
+            clock=self._transport.clock,
             start_ms=None if start is None else epoch_ms(start),
             newest_first=newest_first,
             drain_s=drain_s,
@@ -95,9 +95,9 @@ class Logs:
         each batch is in time order. Parts of a long time range are read concurrently and yielded in order.
         """
         return read_logs(
-            PageSource(self._fetch(project_id, job_id), clock=self._clock),
+            PageSource(self._fetch(project_id, job_id), clock=self._transport.clock),
             start_ms=epoch_ms(start),
-            end_ms=epoch_ms(end if end is not None else self._clock.now() + FUTURE),
+            end_ms=epoch_ms(end if end is not None else self._transport.clock.now() + FUTURE),
             newest_first=newest_first,
         )
 
@@ -109,14 +109,14 @@ class Logs:
         ``known`` are lines from ``start`` on that have been read already.
         """
         fetch = self._fetch(project_id, job_id)
-        return LogIncrements(fetch, clock=self._clock, start_ms=epoch_ms(start), known=known)
+        return LogIncrements(fetch, clock=self._transport.clock, start_ms=epoch_ms(start), known=known)
 
     async def fill(self, project_id: str, job_id: str, gap: LogGap) -> tuple[LogEntry, ...]:
         """Retry a gap of a stream: return its lines that were not delivered before, in time order.
 
         Lines that are still not available are represented by a LogGap, which may be the whole range.
         """
-        return await fill_gap(self._fetch(project_id, job_id), gap, clock=self._clock)
+        return await fill_gap(self._fetch(project_id, job_id), gap, clock=self._transport.clock)
 
     def _fetch(self, project_id: str, job_id: str) -> FetchPage:
         # One retry here, which is reported: the stream's own retries are silent.
@@ -124,13 +124,8 @@ class Logs:
         return partial(self._transport.request, routes.JOB_LOGS, project_id, job_id, retry=policy)
 
 
-class Metrics:
+class Metrics(Resource):
     """Metric samples. Every method raises RequestError."""
-
-    def __init__(self, transport: Transport, jobs: Jobs, clock: Clock) -> None:
-        self._transport = transport
-        self._jobs = jobs
-        self._clock = clock
 
     async def get(
         self,
@@ -168,8 +163,8 @@ class Metrics:
         policy = self._transport.retry.for_polling()
         return follow_metrics(
             partial(self._transport.request, routes.JOB_METRICS, project_id, job_id, retry=policy),
-            partial(self._jobs.get, project_id, job_id, retry=policy),
-            clock=self._clock,
+            partial(self._transport.request, routes.JOB, project_id, job_id, retry=policy),
+            clock=self._transport.clock,
             start_ms=None if start is None else epoch_ms(start),
             step_s=step_s,
             new_step_s=new_step_s,

@@ -7,8 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from api_client import routes
-from api_client.clock import Clock, epoch_ms
-from api_client.http.transport import Transport
+from api_client.clock import epoch_ms
 from api_client.models import (
     Activation,
     Deployment,
@@ -19,18 +18,15 @@ from api_client.models import (
     Startup,
 )
 from api_client.models.logs import LogLine
+from api_client.resources import Resource
 from api_client.streams.logs import LogIncrements
 from api_client.streams.pages import MAX_PAGE_LINES, Direction, log_query
 
 ModelList = list[Model]
 
 
-class Models:
+class Models(Resource):
     """Models and deployments. Every method raises RequestError."""
-
-    def __init__(self, transport: Transport, clock: Clock) -> None:
-        self._transport = transport
-        self._clock = clock
 
     async def list(self) -> ModelList:
         """Return all models that the key can see."""
@@ -97,4 +93,4 @@ class Models:
     ) -> LogIncrements:
         """Return a reader of a deployment's log that is polled for new lines, except the ``known`` ones."""
         fetch = partial(self._transport.request, routes.DEPLOYMENT_LOGS, model_id, deployment_id)
-        return LogIncrements(fetch, clock=self._clock, start_ms=epoch_ms(start), known=known)
+        return LogIncrements(fetch, clock=self._transport.clock, start_ms=epoch_ms(start), known=known)

@@ -10,20 +10,17 @@ from api_client import routes
 from api_client.errors import NotFound
 from api_client.http.decoding import in_part
 from api_client.http.retry import RetryPolicy
-from api_client.http.transport import Transport
 from api_client.models import CacheSummary, ProjectTombstone, TrainingProject
 from api_client.models.cache import CacheListing
+from api_client.resources import Resource
 from api_client.routes import Route
 
 ProjectList = list[TrainingProject]
 Reasons = list[str]
 
 
-class Projects:
+class Projects(Resource):
     """Projects of the key's teams. Every method raises RequestError."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     async def list(
         self, *, retry: RetryPolicy | None = None, unreadable: Reasons | None = None
@@ -66,12 +63,8 @@ _LISTING: Route[CacheListing | None] = routes.PROJECT_CACHE.read_by(
 Answer = TypeVar("Answer")
 
 
-class Cache:
+class Cache(Resource):
     """Content of a project's cache, as its most recent job left it."""
-
-    def __init__(self, transport: Transport, projects: Projects) -> None:
-        self._transport = transport
-        self._projects = projects
 
     async def summary(self, project_id: str) -> CacheSummary | None:
         """Return the files of a project's cache, or None if it has none. Raises RequestError."""
@@ -92,5 +85,5 @@ class Cache:
         except NotFound:
             # Either the cache or the project does not exist. If it is the project, this raises NotFound
             # again.
-            await self._projects.get(project_id)
+            await self._transport.request(routes.PROJECT, project_id)
             return None
