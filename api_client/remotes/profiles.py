@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from api_client.errors import ConfigurationError
-from api_client.files import read_small_file, update_private_file, user_path, why_not_written
+from api_client.files import user_path
 from api_client.remotes.remote import (
     Environment,
     OAuthLogin,
@@ -27,6 +27,7 @@ from api_client.remotes.remote import (
     remote_at,
     secret,
 )
+from api_client.remotes.trussrc import read_credentials, update_credentials
 
 TRUSS_SERVICE = "baseten-truss"
 PROFILE_SERVICE = "baseten-profile"
@@ -35,10 +36,6 @@ DISABLED_VARIABLE = "BASETEN_TRUSS_AUTH_KEYRING_DISABLED"
 
 class KeyringClosed(ConfigurationError):
     """The keyring is not accessible: forbidden, not installed, locked or absent. The message says which."""
-
-
-def is_disabled(environ: Mapping[str, str]) -> bool:
-    return environ.get(DISABLED_VARIABLE, "").strip().lower() in {"1", "true", "yes"}
 
 
 def read_entry(service: str, account: str, environ: Mapping[str, str]) -> str | None:
@@ -62,42 +59,37 @@ def delete_entry(service: str, account: str, environ: Mapping[str, str]) -> bool
 
 def _ask(what: str, environ: Mapping[str, str], call: Callable[[Any], Any]) -> Any:
     """Call a function with the system's keyring. Raises KeyringClosed."""
-    problem = _why_closed(environ)
-    if not problem:
+    if environ.get(DISABLED_VARIABLE, "").strip().lower() in {"1", "true", "yes"}:
+        raise KeyringClosed(f"{DISABLED_VARIABLE} disables the system keyring: unset it")
+    try:
         import keyring
         from keyring.errors import KeyringError
-
-        try:
-            return call(keyring)
-        except (KeyringError, OSError, RuntimeError) as error:
-            problem = f"can't {what} the system keyring ({type(error).__name__}): unlock it and try again"
+    except ImportError:
+        install = f"{shlex.quote(sys.executable)} -m pip install keyring"
+        raise KeyringClosed(f"can't read the system keyring: {install}") from None
+    if type(keyring.get_keyring()).__module__ in ("keyring.backends.fail", "keyring.backends.null"):
+        raise KeyringClosed("this system has no keyring")
+    try:
+        return call(keyring)
+    except (KeyringError, OSError, RuntimeError) as error:
+        problem = f"can't {what} the system keyring ({type(error).__name__}): unlock it and try again"
     raise KeyringClosed(problem)
 
 
-def parse_entry(text: str, source: str) -> dict[str, object]:
-    """Parse the JSON object of an entry. Raises ConfigurationError, which quotes none of its content."""
+def json_object(text: str | bytes, problem: str) -> dict[str, Any]:
+    """Parse a JSON object. Raises ConfigurationError, which says ``problem`` and quotes no content."""
     try:
-        entry = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
-        entry = None
-    if not isinstance(entry, dict):
-        raise ConfigurationError(
-            f"{source} is not the JSON object that the official client writes: log in again"
-        )
-    return entry
+        content = None
+    if not isinstance(content, dict):
+        raise ConfigurationError(problem)
+    return content
 
 
-def _why_closed(environ: Mapping[str, str]) -> str:
-    if is_disabled(environ):
-        return f"{DISABLED_VARIABLE} disables the system keyring: unset it"
-    try:
-        import keyring
-    except ImportError:
-        return f"can't read the system keyring: {shlex.quote(sys.executable)} -m pip install keyring"
-    module = type(keyring.get_keyring()).__module__
-    if module in ("keyring.backends.fail", "keyring.backends.null"):
-        return "this system has no keyring"
-    return ""
+def parse_entry(text: str, source: str) -> dict[str, Any]:
+    """Parse the JSON object of an entry. Raises ConfigurationError, which quotes none of its content."""
+    return json_object(text, f"{source} is not the JSON object that the official client writes: log in again")
 
 
 FILE_NAME = "auth.json"
@@ -112,7 +104,8 @@ class Profiles:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self.path = profiles_path(environ)
-        content = _read(self.path) if self.path else {}
+        text = read_credentials(self.path) if self.path else b""
+        content = _parsed(text, self.path) if self.path and text else {}
         table = content.get("profiles")
         self._profiles: dict[str, Any] = table if isinstance(table, dict) else {}
         current = content.get("current")
@@ -187,12 +180,7 @@ class Profiles:
             profile[_TOKENS_FIELD] = fields
             return (json.dumps(content, indent=2) + "\n").encode()
 
-        try:
-            update_private_file(path.resolve(), change)
-            return
-        except OSError as error:
-            problem = why_not_written(error)
-        raise ConfigurationError(f"can't write {path}: {problem}")
+        update_credentials(path, change)
 
 
 def profiles_path(environ: Mapping[str, str]) -> Path | None:
@@ -209,25 +197,8 @@ def profiles_path(environ: Mapping[str, str]) -> Path | None:
     return base / "baseten" / FILE_NAME if base else None
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return _parsed(read_small_file(path), path)
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except OSError as error:
-        problem = error.strerror or "it cannot be opened"
-    raise ConfigurationError(f"{path} cannot be read: {problem}")
-
-
 def _parsed(text: bytes, path: Path) -> dict[str, Any]:
-    problem = "it is not a JSON object"
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
-        content, problem = None, "it is not JSON"
-    if not isinstance(content, dict):
-        raise ConfigurationError(f"{path} cannot be read: {problem}")
-    return content
+    return json_object(text, f"{path} cannot be read: it is not a JSON object")
 
 
 def _tokens_of(text: str, where: str) -> OAuthTokens:

@@ -130,8 +130,6 @@ AuthScheme = Literal["Bearer", "Api-Key"]
 ENVIRONMENT_REMOTE = "<environment>"  # name of the remote defined by environment variables
 DEFAULT_APP_URL = "https://app.baseten.co"
 
-# REST hosts that are not the app host with "app" replaced by "api".
-
 
 class RemoteNotConfigured(ConfigurationError):
     """No key in the environment and no remote in the credentials file: nothing has been configured yet."""
@@ -254,79 +252,62 @@ class Environment:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.variables = environ
-        self.app_url = self._value(APP_URL_VARIABLE)
-        self.api_url = self._value(API_URL_VARIABLE)
-        self.profile = self._value(PROFILE_VARIABLE)
-        self.truss_url = self._value(TRUSS_URL_VARIABLE)
 
-    @property
-    def api_key(self) -> SecretText | None:
-        """``BASETEN_API_KEY``. Raises ConfigurationError if invalid in a header."""
-        return self._secret(API_KEY_VARIABLE)
+    def value(self, variable: str) -> str:
+        return self.variables.get(variable, "").strip()
 
-    @property
-    def truss_key(self) -> SecretText | None:
-        """Key of the truss CLI's pair of variables. Raises ConfigurationError if invalid in a header."""
-        return self._secret(TRUSS_KEY_VARIABLE)
+    def secret(self, variable: str) -> SecretText | None:
+        """Return the key in a variable. Raises ConfigurationError if it is not valid in a header."""
+        return secret(self.value(variable), variable) if self.value(variable) else None
 
     @property
     def holds_a_remote(self) -> bool:
         """True if there is a key or half of the pair; these take precedence over every file."""
-        variables = (TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, API_KEY_VARIABLE)
-        return any(self._value(variable) for variable in variables)
+        return any(map(self.value, (TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, API_KEY_VARIABLE)))
 
     @property
     def points_elsewhere(self) -> bool:
         """True if a variable other than ``BASETEN_API_KEY`` names a remote or its address."""
-        values = (self._value(TRUSS_KEY_VARIABLE), self.truss_url, self.profile)
-        return bool(self.address_variables) or any(values)
+        others = (TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, PROFILE_VARIABLE)
+        return bool(self.address_variables) or any(map(self.value, others))
 
     @property
     def address_variables(self) -> list[str]:
         """Names of the set variables that hold addresses (not keys)."""
-        values = {APP_URL_VARIABLE: self.app_url, API_URL_VARIABLE: self.api_url}
-        return [name for name, value in values.items() if value]
+        return list(filter(self.value, (APP_URL_VARIABLE, API_URL_VARIABLE)))
 
-    def remote(self) -> Remote | None:
-        """Return the remote that the variables describe, or None if they hold no key.
+    def remote(self) -> Remote:
+        """Return the remote that the variables hold.
 
         Raises ConfigurationError for half of the truss CLI's pair and for unusable addresses.
         """
-        if self.truss_url is not None or self.truss_key is not None:
-            if self.truss_url is None or self.truss_key is None:
-                missing = TRUSS_URL_VARIABLE if self.truss_url is None else TRUSS_KEY_VARIABLE
-                present = TRUSS_KEY_VARIABLE if self.truss_url is None else TRUSS_URL_VARIABLE
-                raise ConfigurationError(
-                    f"{present} is set but {missing} is not; set both or unset {present}"
-                )
-            # If BASETEN_API_KEY is set as well, the override is for that key: this one goes to its own host.
-            is_only_key = self._value(API_KEY_VARIABLE) is None
-            return self._remote(self.truss_url, TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, is_only_key)
-        if self.api_key is None:
-            return None
-        return self._remote(self.app_url or "", APP_URL_VARIABLE, API_KEY_VARIABLE, True)
-
-    def _remote(self, url: str, url_variable: str, key_variable: str, is_overridden: bool) -> Remote:
-        key, api = self._secret(key_variable), self.rest_base() if is_overridden else None
-        return remote_at(ENVIRONMENT_REMOTE, url, url_variable, key=key, key_origin=key_variable, api=api)
+        url_variable, key_variable = TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE
+        missing = [variable for variable in (url_variable, key_variable) if not self.value(variable)]
+        if len(missing) == 1:
+            present = key_variable if url_variable in missing else url_variable
+            raise ConfigurationError(f"{present} is set but {missing[0]} is not; set both or unset {present}")
+        if missing:
+            url_variable, key_variable = APP_URL_VARIABLE, API_KEY_VARIABLE
+        # The override is for BASETEN_API_KEY if that is set: the pair's key goes to its own host then.
+        is_overridden = bool(missing) or not self.value(API_KEY_VARIABLE)
+        return remote_at(
+            ENVIRONMENT_REMOTE,
+            self.value(url_variable),
+            url_variable,
+            key=self.secret(key_variable),
+            key_origin=key_variable,
+            api=self.rest_base() if is_overridden else None,
+        )
 
     def rest_base(self) -> tuple[str, str] | None:
         """Return the REST base that the override sets, and its origin. Raises ConfigurationError."""
-        if self.api_url is None:
-            return None
-        return str(parse_base_url(self.api_url, source=API_URL_VARIABLE)), API_URL_VARIABLE
+        url = self.value(API_URL_VARIABLE)
+        return (str(parse_base_url(url, source=API_URL_VARIABLE)), API_URL_VARIABLE) if url else None
 
     def reject_foreign_addresses(self, where: str, url: str) -> None:
         """Raise ConfigurationError if the environment would send a key of ``where`` to another host."""
-        if self.address_variables and self.api_key is None:
+        if self.address_variables and not self.value(API_KEY_VARIABLE):
             raise ConfigurationError(
                 f"{' and '.join(self.address_variables)} is set without {API_KEY_VARIABLE}, but the key of "
                 f"{where} is for {url or DEFAULT_APP_URL}: set {API_KEY_VARIABLE} too, or unset the address"
             )
-
-    def _value(self, variable: str) -> str | None:
-        return self.variables.get(variable, "").strip() or None
-
-    def _secret(self, variable: str) -> SecretText | None:
-        value = self._value(variable)
-        return None if value is None else secret(value, variable)

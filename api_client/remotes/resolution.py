@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from api_client.errors import ConfigurationError
@@ -58,7 +58,7 @@ def remote_of_section(name: str, section: Section, path: Path, environment: Envi
         key, key_origin, login = _own_key(name, section, where, path, environment.variables)
         environment.reject_foreign_addresses(where, url)
     except _NoOwnKey as missing:
-        shared, api, login = environment.api_key, environment.rest_base(), None
+        shared, api, login = environment.secret(API_KEY_VARIABLE), environment.rest_base(), None
         if shared is None:
             raise ConfigurationError(
                 f"{where} has {missing}, and {API_KEY_VARIABLE} is not set: set a key with: "
@@ -146,21 +146,14 @@ class Sources:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environment = Environment(environ)
         self.path = trussrc_path(environ)
-        self._environ = environ
-        self._sections: dict[str, dict[str, str]] | None = None
-        self._profiles: Profiles | None = None
 
-    @property
-    def sections(self) -> dict[str, dict[str, str]]:
-        if self._sections is None:
-            self._sections = read_sections(self.path)
-        return self._sections
+    @cached_property
+    def sections(self) -> dict[str, Section]:
+        return read_sections(self.path)
 
-    @property
+    @cached_property
     def profiles(self) -> Profiles:
-        if self._profiles is None:
-            self._profiles = Profiles(self._environ)
-        return self._profiles
+        return Profiles(self.environment.variables)
 
     def choose(self, name: str | None) -> Place:
         if name is None or name == ENVIRONMENT_REMOTE:
@@ -170,8 +163,8 @@ class Sources:
                 raise ConfigurationError(f"no remote '{name}': {API_KEY_VARIABLE} is not set")
         if name is not None:
             return self._named(name)
-        if self.environment.profile is not None:
-            return self._profile_of_environment(self.environment.profile)
+        if profile := self.environment.value(PROFILE_VARIABLE):
+            return self._profile_of_environment(profile)
         if len(self.sections) > 1:
             names = ", ".join(self.sections)
             raise ConfigurationError(
@@ -199,9 +192,7 @@ class Sources:
     def remote(self, place: Place) -> Remote:
         source, name = place
         if source == ENVIRONMENT:
-            remote = self.environment.remote()
-            assert remote is not None
-            return remote
+            return self.environment.remote()
         if source == PROFILE:
             return self.profiles.remote(name, self.environment)
         return remote_of_section(name, self.sections[name], self.path, self.environment)

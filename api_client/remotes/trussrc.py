@@ -29,7 +29,7 @@ class _Parser(ConfigParser):
 
 def read_sections(path: Path) -> dict[str, Section]:
     """Read the sections of the file; none without a file. Raises ConfigurationError; quotes no content."""
-    return sections_of(_read(path), path)
+    return sections_of(read_credentials(path), path)
 
 
 def sections_of(content: bytes, path: Path) -> dict[str, Section]:
@@ -89,7 +89,7 @@ def set_section(path: Path, name: str, values: Mapping[str, str], *, without: Co
         options = {option: value for option, value in before.get(name, {}).items() if option not in without}
         return _checked(added, before | {name: {**options, **values}}, path)
 
-    _update(path, change)
+    update_credentials(path, change)
 
 
 def remove_section(path: Path, name: str) -> bool:
@@ -108,7 +108,7 @@ def remove_section(path: Path, name: str) -> bool:
         after = {other: options for other, options in before.items() if other != name}
         return _checked([*lines[:start], *comments, *lines[end:]], after, path)
 
-    _update(path, change)
+    update_credentials(path, change)
     return existed
 
 
@@ -167,19 +167,20 @@ def _lines(content: bytes) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", content.decode())
 
 
-def _read(path: Path) -> bytes:
+def read_credentials(path: Path) -> bytes:
+    """Return the file's content; empty without a file. Raises ConfigurationError, which quotes none."""
     try:
         return read_small_file(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return b""
     except OSError as error:
         problem = error.strerror or "it cannot be opened"
     raise ConfigurationError(f"{path} cannot be read: {problem}")
 
 
-def _update(path: Path, change: Callable[[bytes], bytes | None]) -> None:
+def update_credentials(path: Path, change: Callable[[bytes], bytes | None]) -> None:
     """Change the file while no other process of ours does. Raises ConfigurationError."""
-    _read(path)  # say what is wrong with the file before anything is created
+    read_credentials(path)  # say what is wrong with the file before anything is created
     try:
         target = path.resolve()  # keep a symbolic link, for example into a dotfiles folder
         target.parent.mkdir(parents=True, exist_ok=True)
