@@ -147,6 +147,20 @@ class BaseUrl:
         """Return the origin (scheme, host, port); the key is sent again only to the same origin."""
         return (self.scheme, self.host, self.port)
 
+    @property
+    def proxy(self) -> str:
+        """The environment's proxy for this server; empty if none. This machine is never proxied."""
+        from urllib.request import (  # not needed to choose a remote, and slow to import
+            getproxies,
+            proxy_bypass,
+        )
+
+        if self.is_loopback or proxy_bypass(self.host):
+            return ""
+        proxies = getproxies()
+        proxy = proxies.get(self.scheme) or proxies.get("all") or ""
+        return proxy if "://" in proxy or not proxy else f"http://{proxy}"
+
     def __str__(self) -> str:
         return f"{self.scheme}://{self.netloc}{self.prefix}"
 

@@ -22,7 +22,6 @@ from api_client.clock import Clock, SystemClock
 from api_client.errors import ConfigurationError, InvalidAnswer, RedirectRefused, RequestError, Unauthorized
 from api_client.http import failures
 from api_client.http.failures import RequestLine
-from api_client.http.proxies import proxy_of
 from api_client.http.unpacking import ACCEPT_ENCODING, MAX_BYTES, UnpackingTransport
 from api_client.remotes import OAuthLogin, OAuthTokens, Remote, check_key
 from api_client.secret import SecretText
@@ -175,10 +174,10 @@ async def connect(
         # Don't let httpx read the environment: other code must also know if there is a proxy.
         mounts = {
             f"all://{site.url_host}": UnpackingTransport(
-                httpx.AsyncHTTPTransport(proxy=proxy, verify=context, limits=limits)
+                httpx.AsyncHTTPTransport(proxy=site.proxy, verify=context, limits=limits)
             )
             for site in sites
-            if http_transport is None and (proxy := proxy_of(site.scheme, site.host))
+            if http_transport is None and site.proxy
         }
         return httpx.AsyncClient(
             auth=KeyAuth(remote, clock or SystemClock()),

@@ -21,7 +21,6 @@ from api_client.events import RequestEvent, RequestListener
 from api_client.http import failures
 from api_client.http.decoding import LARGE, USUAL, AnswerLimit, NotDecodable, decode
 from api_client.http.failures import RequestLine
-from api_client.http.proxies import proxy_of
 from api_client.http.retry import RetryPolicy, http_date, retrying
 from api_client.remotes import Remote, check_key
 from api_client.routes import Adapter, Route, Site
@@ -251,7 +250,7 @@ class Transport:
     def _note_address(self, response: httpx.Response, site: BaseUrl) -> None:
         """Record the address that an answer of the remote came from, unless a proxy is in between."""
         stream = response.extensions.get("network_stream")
-        if stream is not None and not proxy_of(site.scheme, site.host):
+        if stream is not None and not site.proxy:
             address = stream.get_extra_info("server_addr")
             if address:
                 self._destinations.remote_is_at(address[0])

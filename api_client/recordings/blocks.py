@@ -1,6 +1,7 @@
 """The log lines or the samples of a recording, divided into blocks that are read as they are needed.
 
-The name of a block has the first and the last time in it, so that opening a recording reads none.
+The name of a block has the first and the last time in it, so that opening a recording reads none. Times are
+nanoseconds since the epoch as digits, or ISO 8601, from 1970 to 2199; zero is a time that was never set.
 """
 
 from __future__ import annotations
@@ -12,18 +13,24 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
 from pydantic_core import from_json
 
+from api_client.clock import EPOCH, epoch_ns, moment_at
+from api_client.models.base import LAST_MOMENT, moment_of_text
 from api_client.recordings.archive import DamagedMember, Members, max_lines, read_member
-from api_client.recordings.stamps import MAX_RUN_NS, stamp_of
 from api_client.words import counted
 
 BLOCK_LINES = 2_000
 NOT_JSON = b"!"
 """Stored in place of a line that cannot be read."""
+MAX_RUN = timedelta(days=3_660)
+"""Maximum time from the beginning of a recording to its end, most of which would be empty."""
+_LATEST_NS = epoch_ns(LAST_MOMENT)
 _BLOCK_NAME = re.compile(r"(logs|metrics)/(\d{1,9})_(\d{1,19})_(\d{1,19})\.ndjson")
 
 
@@ -87,7 +94,7 @@ class Blocks:
 
     def _blocks(self, begin_ns: int) -> list[RecordedBlock]:
         names = [name for name in self._members.names() if name.startswith(f"{self._kind.folder}/")]
-        earliest_ns = max(1, begin_ns - MAX_RUN_NS)
+        earliest_ns = max(1, begin_ns - MAX_RUN // timedelta(microseconds=1) * 1_000)
         matches = filter(None, map(_BLOCK_NAME.fullmatch, names))
         named = [parts for parts in matches if int(parts[4]) >= earliest_ns]
         undivided = [name for name in self._members.names() if name == self._kind.whole]
@@ -176,3 +183,24 @@ def times_of(value: Any) -> list[int]:
     gap = value.get("gap")
     times = [gap.get("start"), gap.get("end")] if isinstance(gap, dict) else [value.get("timestamp")]
     return [time_ns for item in times if (time_ns := stamp_of(item)) is not None]
+
+
+@lru_cache(4096)
+def _moment_of(text: str) -> datetime | None:
+    moment = moment_of_text(text)
+    return moment if moment is not None and EPOCH < moment < LAST_MOMENT else None
+
+
+def clamped_moment(time_ns: int) -> datetime:
+    """Return the time as a datetime, at most that of the latest valid time."""
+    return moment_at(min(max(time_ns, 0), _LATEST_NS))
+
+
+def stamp_of(value: Any) -> int | None:
+    """Return the time in ns, from digits or ISO 8601 (without a timezone: UTC); None for anything else."""
+    if not isinstance(value, str) or len(value) > 40:
+        return None
+    if value.isascii() and value.isdigit():
+        return time_ns if 0 < (time_ns := int(value)) < _LATEST_NS else None
+    moment = _moment_of(value)
+    return None if moment is None else epoch_ns(moment)

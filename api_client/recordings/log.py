@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from api_client.recordings.archive import DamagedMember, Members
-from api_client.recordings.blocks import LOG, Blocks
-from api_client.recordings.stamps import stamp_of
+from api_client.recordings.blocks import LOG, Blocks, stamp_of
 
 LINES_AHEAD = 8_000
 """Lines to keep sorted for the next pages: if blocks overlap, more of them were read than a page needs."""

@@ -23,8 +23,7 @@ from api_client.models.metrics import (
     storage_series,
 )
 from api_client.recordings.archive import DamagedMember, Members
-from api_client.recordings.blocks import METRICS, Blocks
-from api_client.recordings.stamps import clamped_moment, stamp_of
+from api_client.recordings.blocks import METRICS, Blocks, clamped_moment, stamp_of
 
 MAX_NODES, MAX_GPUS, MAX_SAMPLES = 1_024, 64, 500_000
 """Maximum size of an answer: an hour of 512 nodes with 16 GPUs has fewer samples.

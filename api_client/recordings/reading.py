@@ -31,10 +31,9 @@ from api_client.recordings.archive import (
     open_members,
     read_member,
 )
-from api_client.recordings.blocks import LOG, METRICS
+from api_client.recordings.blocks import LOG, MAX_RUN, METRICS, clamped_moment
 from api_client.recordings.log import RecordedLog
 from api_client.recordings.metrics import RecordedMetrics
-from api_client.recordings.stamps import MAX_RUN, clamped_moment
 from api_client.vocabulary import JobStatus, is_finished
 from api_client.words import counted
 

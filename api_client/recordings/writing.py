@@ -22,10 +22,9 @@ from api_client.recordings.archive import (
     ZipAppender,
     new_zip,
 )
-from api_client.recordings.blocks import BLOCK_LINES, LOG, METRICS, Blocks, Kind, times_of
+from api_client.recordings.blocks import BLOCK_LINES, LOG, METRICS, Blocks, Kind, clamped_moment, times_of
 from api_client.recordings.reading import JOB, MANIFEST, Recording, document, file_member
 from api_client.recordings.scrub import Scrubber
-from api_client.recordings.stamps import NS_PER_US, clamped_moment
 
 OVERLAP_NS = 300 * NS_PER_S
 """A continued recording reads this much again, because lines and samples may be late."""
@@ -116,7 +115,7 @@ def _key(kind: Kind, document: Any) -> str:
 
 def _gap(time_ns: int) -> Document:
     """Return a gap in place of a line, within the microseconds that ISO 8601 can have."""
-    start, end = clamped_moment(time_ns), clamped_moment(time_ns + NS_PER_US)
+    start, end = clamped_moment(time_ns), clamped_moment(time_ns + 1_000)
     reason = "this line is too long to be recorded"
     return {"gap": {"start": start.isoformat(), "end": end.isoformat(), "reason": reason}}
 

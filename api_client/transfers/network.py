@@ -19,7 +19,6 @@ import httpx
 from api_client.addresses import BaseUrl, Destinations
 from api_client.errors import ConfigurationError, RequestError
 from api_client.http.connection import CONNECT_TIMEOUT_S, KEEP_ALIVE_S, trusting_context
-from api_client.http.proxies import proxy_of
 
 BREAKS = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError)
 """All that is raised if a connection fails or breaks; ``http.failures`` translates it."""
@@ -97,13 +96,12 @@ class Network:
 
     async def proxy_for(self, site: BaseUrl) -> httpx.Proxy | None:
         """Return the environment's proxy for the site, whose address is checked if it is known here."""
-        url = proxy_of(site.scheme, site.host)
-        if not url:
+        if not site.proxy:
             return None
         with suppress(OSError):  # the proxy resolves names that are unknown here
             await asyncio.to_thread(self._destinations.resolve, site.host, site.port)
         with suppress(ValueError, httpx.InvalidURL):
-            proxy = httpx.Proxy(url)
+            proxy = httpx.Proxy(site.proxy)
             if proxy.url.scheme == "http" and proxy.url.host:
                 return proxy
         # The proxy's address may contain a password.

@@ -30,7 +30,6 @@ from api_client.addresses import BaseUrl, Destinations, parse_base_url
 from api_client.errors import AddressRefused, UploadFailed
 from api_client.http.connection import trusting_context, user_agent
 from api_client.http.failures import RequestLine, clean, from_exception
-from api_client.http.proxies import proxy_of
 from api_client.http.transport import Transport
 from api_client.models import BlobCredentials
 from api_client.transfers.network import BREAKS, Network
@@ -196,7 +195,7 @@ class _Upload:
 
 
 def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str) -> S3Store:
-    creds, proxy = credentials.creds, proxy_of(endpoint.scheme, endpoint.host)
+    creds, proxy = credentials.creds, endpoint.proxy
     client: dict[str, Any] = {
         # Without a proxy, obstore would use the environment's.
         "proxy_url": proxy or NO_PROXY,

@@ -19,9 +19,9 @@ from typing import Literal
 
 from api_client.clock import epoch_ns
 from api_client.models.logs import NS_PER_S, LogGap
+from api_client.recordings.blocks import clamped_moment
 from api_client.recordings.log import RecordedLine, RecordedLog
 from api_client.recordings.reading import FOREVER_NS, Recording
-from api_client.recordings.stamps import clamped_moment
 from tui.analysis.health.judge import judged
 from tui.analysis.logs.errors import error_text
 from tui.analysis.progress.fold import ProgressFold
