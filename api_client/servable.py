@@ -342,9 +342,9 @@ def check_rank(value: object, adapter_ranks: Sequence[object]) -> str:
     if largest is not None and largest > LORA_RANKS[-1]:
         return _too_large(largest)
     if type(value) is not int or value not in LORA_RANKS:
-        return f"{_shown(value)} is not a LoRA rank; use {_listed(LORA_RANKS)}"
+        return f"{_shown(value)} is not a LoRA rank; use {', '.join(map(str, LORA_RANKS))}"
     if largest is not None and value < largest:
-        holding = _listed([rank for rank in LORA_RANKS if rank >= largest])
+        holding = ", ".join(str(rank) for rank in LORA_RANKS if rank >= largest)
         return f"{value} is below the adapter's rank {largest}; use {holding}"
     return ""
 
@@ -383,7 +383,3 @@ def _shown(value: object) -> str:
     except (ValueError, RecursionError):  # a number with thousands of digits, or deeply nested lists
         return "that"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
-
-
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))

@@ -61,7 +61,5 @@ _KNOWN = frozenset(JobStatus)
 
 def as_known(status: str) -> str:
     """Convert a known status to the API's spelling; return any other text unchanged."""
-    if status in _KNOWN:
-        return status
     full = full_status(status)
     return full if full in _KNOWN else status

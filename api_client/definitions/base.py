@@ -6,7 +6,7 @@ The official SDK has two kinds of classes: most are strict and reject unknown fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Self
@@ -89,16 +89,13 @@ def members_only(enumeration: type[Enum]) -> BeforeValidator:
     Values read from JSON are accepted, because JSON has no members.
     """
     members = ", ".join(f"{enumeration.__name__}.{member.name}" for member in enumeration)
-    return BeforeValidator(_member_check(enumeration, members))
 
-
-def _member_check(enumeration: type[Enum], members: str) -> Callable[[Any, Any], Any]:
-    def check(value: Any, info: Any) -> Any:
+    def check(value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, enumeration) or info.mode == "json":
             return value
         raise PydanticCustomError("not_a_member", "Input should be one of {members}", {"members": members})
 
-    return check
+    return BeforeValidator(check)
 
 
 def check_method(definition: BaseModel, method: TextEnum, fields: Mapping[Any, tuple[str, ...]]) -> None:

@@ -32,14 +32,6 @@ def serves_nothing(remote: Remote) -> bool:
     return _api_address(remote).is_loopback
 
 
-def serving_url(remote: Remote, model_id: str, deployment_id: str) -> str:
-    """Return the OpenAI-compatible base URL of a deployment."""
-    api = _api_address(remote)
-    # Host names below localhost do not lead to a model.
-    host = "api.baseten.co" if api.is_loopback else api.netloc
-    return f"https://model-{model_id}.{host}/deployment/{deployment_id}/sync/v1"
-
-
 @dataclass(frozen=True, slots=True)
 class Calls:
     """A curl command and a program with the ``openai`` package that call a deployment.
@@ -64,7 +56,9 @@ def calls_of(
     remote: Remote, model_id: str, deployment_id: str, checkpoint_name: str, *, is_whisper: bool = False
 ) -> Calls:
     """Return calls of a deployment's checkpoint; ``model`` is its name."""
-    url = serving_url(remote, model_id, deployment_id)
+    # Host names below localhost do not lead to a model.
+    host = "api.baseten.co" if serves_nothing(remote) else _api_address(remote).netloc
+    url = f"https://model-{model_id}.{host}/deployment/{deployment_id}/sync/v1"  # OpenAI-compatible
     if is_whisper:
         path = "audio/transcriptions"
         data = f"-F file=@audio.wav -F {shlex.quote(f'model={checkpoint_name}')}"

@@ -10,7 +10,7 @@ import asyncio
 import json
 import ssl
 import sys
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import timedelta
 from functools import cache
 from http import HTTPStatus
@@ -18,7 +18,7 @@ from http import HTTPStatus
 import httpx
 
 from api_client.addresses import BaseUrl, parse_base_url
-from api_client.clock import Clock, SystemClock
+from api_client.clock import Clock
 from api_client.errors import ConfigurationError, InvalidAnswer, RedirectRefused, RequestError, Unauthorized
 from api_client.http import failures
 from api_client.http.failures import RequestLine
@@ -67,9 +67,6 @@ class KeyAuth(httpx.Auth):
             response = yield request
             if response.status_code != HTTPStatus.UNAUTHORIZED:
                 return
-
-    def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        raise NotImplementedError("the key is put on by async clients only")
 
     def _sign(self, request: httpx.Request, key: SecretText | None) -> None:
         if key is not None:
@@ -152,9 +149,9 @@ KEEP_ALIVE_S = 30.0  # lifetime of an idle connection: longer than the time betw
 async def connect(
     remote: Remote,
     sites: Sequence[BaseUrl],
-    http_transport: httpx.AsyncBaseTransport | None = None,
+    http_transport: httpx.AsyncBaseTransport | None,
     *,
-    clock: Clock | None = None,
+    clock: Clock,
 ) -> httpx.AsyncClient:
     """Create an httpx client for the hosts of ``remote``; it opens connections on demand.
 
@@ -180,7 +177,7 @@ async def connect(
             if http_transport is None and site.proxy
         }
         return httpx.AsyncClient(
-            auth=KeyAuth(remote, clock or SystemClock()),
+            auth=KeyAuth(remote, clock),
             headers=_usual_headers(),
             timeout=httpx.Timeout(connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S, write=60.0, pool=None),
             follow_redirects=False,

@@ -174,14 +174,11 @@ def refused_change(read_only_by: str, words: str, method: str = "", path: str = 
     )
 
 
-def leaves_open(error: RequestError) -> bool:
-    """Return True if a request that arrived may have had an effect despite this failure."""
-    return isinstance(error, InvalidAnswer) or (error.retryable and not isinstance(error, RateLimited))
-
-
-def leave_open(error: RequestError) -> None:
-    error.may_have_happened = True
-    error.args = (f"{error}; it may have taken effect and was not sent again",)
+def note_if_open(error: RequestError) -> None:
+    """Add to the error if a request that arrived may have had an effect despite it."""
+    if isinstance(error, InvalidAnswer) or (error.retryable and not isinstance(error, RateLimited)):
+        error.may_have_happened = True
+        error.args = (f"{error}; it may have taken effect and was not sent again",)
 
 
 def not_decodable(

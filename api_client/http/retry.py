@@ -19,8 +19,6 @@ from api_client.errors import AnswerTooLarge, ErrorAnswer, InvalidAnswer, Redire
 
 T = TypeVar("T")
 
-# 2 ** 32 seconds is over a century: the cap applies long before, and floats stay finite.
-
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
@@ -161,7 +159,7 @@ def is_transient(error: RequestError) -> bool:
 
 
 def _doubled(attempt: int) -> float:
-    return 2.0 ** min(attempt - 1, 32)
+    return 2.0 ** min(attempt - 1, 32)  # over a century of seconds; floats stay finite
 
 
 def parse_retry_after(text: str | None, *, date: str | None = None, now: datetime) -> float | None:

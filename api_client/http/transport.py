@@ -148,8 +148,8 @@ class Transport:
             )
         except RequestError as error:
             problem = error
-        if not repeatable and call.arrived and failures.leaves_open(problem):
-            failures.leave_open(problem)
+        if not repeatable and call.arrived:
+            failures.note_if_open(problem)
         self._emit_event("failed", call, problem)
         raise problem
 
@@ -223,7 +223,8 @@ class Transport:
         import httpx
 
         site, line, host = self._sites[call.route.site], call.line, self._sites[call.route.site].netloc
-        url = httpx.URL(f"{site}{call.path}", params=_without_none(call.query) or None)
+        query = {name: value for name, value in (call.query or {}).items() if value is not None}
+        url = httpx.URL(f"{site}{call.path}", params=query or None)
         for _ in range(MAX_REDIRECTS + 1):
             # If a login cannot be renewed, this raises, and the request had no effect.
             response = await http.send(_build(http, call, url, read_timeout_s), stream=True)
@@ -305,13 +306,12 @@ def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s:
     """
     import httpx
 
+    from api_client.http.connection import READ_TIMEOUT_S
     from api_client.http.unpacking import MAX_BYTES
 
     headers = None if call.body is None else {"Content-Type": "application/json"}
     content = None if call.body is None else json.dumps(call.body, allow_nan=False).encode()
-    usual = http.timeout
-    read_s = read_timeout_s if usual.read is None else min(read_timeout_s, usual.read)
-    timeout = httpx.Timeout(connect=usual.connect, read=read_s, write=usual.write, pool=usual.pool)
+    timeout = httpx.Timeout(**http.timeout.as_dict() | {"read": min(read_timeout_s, READ_TIMEOUT_S)})
     extensions = {MAX_BYTES: call.limit.bytes}
     request = http.build_request(
         call.route.method, url, content=content, headers=headers, timeout=timeout, extensions=extensions
@@ -332,10 +332,6 @@ def _redirect_target(response: httpx.Response, url: httpx.URL) -> httpx.URL | No
 
 def _origin(url: httpx.URL) -> tuple[str, str, int]:
     return (url.scheme, url.host, url.port or DEFAULT_PORTS.get(url.scheme, 0))
-
-
-def _without_none(query: Mapping[str, QueryValue] | None) -> dict[str, str | int | list[str]]:
-    return {name: value for name, value in (query or {}).items() if value is not None}
 
 
 def _closed(line: RequestLine) -> RequestError:

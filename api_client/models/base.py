@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from operator import itemgetter
 from typing import Annotated, Any, TypeVar, get_args
@@ -20,9 +21,6 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
-
-TOLERANT = ConfigDict(extra="ignore", defer_build=True)  # built on first use: most commands need two or three
-
 
 T = TypeVar("T")
 
@@ -98,23 +96,23 @@ STRICT_TEXT: CoreSchema = core_schema.str_schema(strict=True)
 UTC_TIME: CoreSchema = core_schema.datetime_schema(tz_constraint=0, ge=FIRST_MOMENT, lt=LAST_MOMENT)
 
 
+@dataclass(frozen=True, eq=False)
 class FastPath:
     """Validates usual values without calling Python; only others go through ``read``."""
 
-    def __init__(self, usual: CoreSchema, read: Callable[[object], object]) -> None:
-        self._usual = usual
-        self._read = read
+    usual: CoreSchema
+    read: Callable[[Any], object]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        other = core_schema.no_info_before_validator_function(self._read, handler(source))
-        return core_schema.union_schema([self._usual, other], mode="left_to_right")
+        other = core_schema.no_info_before_validator_function(self.read, handler(source))
+        return core_schema.union_schema([self.usual, other], mode="left_to_right")
 
 
+@dataclass(frozen=True, eq=False)
 class OrNull:
     """Validates null as an empty value without leaving pydantic's JSON parser."""
 
-    def __init__(self, empty: type[list[Any]] | type[dict[str, Any]]) -> None:
-        self._empty = empty
+    empty: type[list[Any]] | type[dict[str, Any]]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(
@@ -122,22 +120,22 @@ class OrNull:
         )
 
     def _known(self, value: Any) -> Any:
-        return self._empty() if value is None else value
+        return self.empty() if value is None else value
 
 
+@dataclass(frozen=True, eq=False)
 class UpTo:
     """Validates a list until its first wrong item, or until it has more than ``max_length``, and no further.
 
     Each wrong item would be kept as an error, and there may be a million.
     """
 
-    def __init__(self, max_length: int) -> None:
-        self._max_length = max_length
+    max_length: int
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         (items,) = get_args(source)
         return core_schema.list_schema(
-            handler.generate_schema(items), fail_fast=True, max_length=self._max_length
+            handler.generate_schema(items), fail_fast=True, max_length=self.max_length
         )
 
 
@@ -170,16 +168,16 @@ TolerantDict = Annotated[
 """Mapping that some servers may send as null."""
 
 
+@dataclass(frozen=True, eq=False)
 class Inside:
     """Validates an object as the value of one field, which must be present; the others are not read."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    name: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         field = core_schema.typed_dict_field(handler(source))
-        envelope = core_schema.typed_dict_schema({self._name: field}, extra_behavior="ignore")
-        return core_schema.no_info_after_validator_function(itemgetter(self._name), envelope)
+        envelope = core_schema.typed_dict_schema({self.name: field}, extra_behavior="ignore")
+        return core_schema.no_info_after_validator_function(itemgetter(self.name), envelope)
 
 
 def moment_of_text(text: str) -> datetime | None:

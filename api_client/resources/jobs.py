@@ -52,13 +52,10 @@ class Jobs(Resource):
         ``statuses`` are the API's own names; ``unreadable`` is as in ``list``. This is a POST, but it only
         reads, so it is retried like a GET.
         """
+        names = None if statuses is None else [str(status) for status in statuses]
+        filters = {"project_id": project_id, "job_id": job_id, "statuses": names}
         body: dict[str, Any] = {"order_by": [{"field": "created_at", "order": "desc"}]}
-        if project_id is not None:
-            body["project_id"] = project_id
-        if job_id is not None:
-            body["job_id"] = job_id
-        if statuses is not None:
-            body["statuses"] = [str(status) for status in statuses]
+        body |= {name: value for name, value in filters.items() if value is not None}
         route = in_part(routes.SEARCH_JOBS, unreadable)
         return await self._transport.request(route, body=body, retry=retry)
 

@@ -11,11 +11,10 @@ from typing import Any
 from api_client.clock import Clock, epoch_ms
 from api_client.errors import BadRequest
 from api_client.http.retry import ENDLESS, retrying
-from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
+from api_client.models import JobMetrics, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
 from api_client.models.logs import MS_PER_S, FetchJob
+from api_client.models.metrics import STORAGE, series_of
 from api_client.streams.reader import Window, windows
-
-_stamp_of = attrgetter("timestamp")
 
 FetchMetrics = Callable[..., Awaitable[JobMetrics]]
 """``fetch(query=metrics_query(…))``"""
@@ -165,15 +164,8 @@ class _Overlap:
 
 
 def _ends(metrics: JobMetrics) -> Iterator[datetime]:
-    for samples in _all_series(metrics):
-        if samples:
-            yield max(map(_stamp_of, samples))
-
-
-def _all_series(metrics: JobMetrics) -> Iterator[list[MetricSample]]:
-    nodes: list[NodeSeries] = [metrics, *(node.metrics for node in metrics.per_node_metrics)]
-    for node in nodes:
-        yield from node.gpu_utilization.values()
-        yield from node.gpu_memory_usage_bytes.values()
-        yield node.cpu_usage
-        yield node.cpu_memory_usage_bytes
+    """Yield the time of the newest sample of each series of GPUs and CPUs."""
+    for node in (metrics, *(node.metrics for node in metrics.per_node_metrics)):
+        for path, samples in series_of(node):
+            if samples and path[0] != STORAGE:
+                yield max(map(attrgetter("timestamp"), samples))
