@@ -49,6 +49,15 @@ def why_not_written(error: OSError) -> str:
     return _REASONS.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
 
 
+@contextmanager
+def os_errors_as(kind: Callable[[str], Exception], what: str) -> Iterator[None]:
+    """Raise another exception in place of an OSError: ``what`` can't be done, and why not."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {why_not_written(error)}") from error
+
+
 def user_path(text: str) -> Path:
     """Return the path with ``~`` expanded; the ``~name`` of an unknown user stays as it is."""
     return Path(os.path.expanduser(text))  # noqa: PTH111 - Path.expanduser raises for unknown users

@@ -25,9 +25,9 @@ from api_client.files import (
     PRIVATE_FILE_MODE,
     locked_folder,
     make_private_folder,
+    os_errors_as,
     read_small_file,
     user_path,
-    why_not_written,
     write_private,
 )
 from api_client.models import SignedSshCertificate
@@ -56,6 +56,11 @@ class NodeHost:
     def name(self) -> str:
         remote = f".{self.remote_name}" if self.remote_name else ""
         return f"{PREFIX}{self.job_id}-{self.node}{remote}{SUFFIX}"
+
+    @property
+    def is_valid(self) -> bool:
+        """True if the ids and the remote's name are valid in a host name."""
+        return _HOST.fullmatch(self.name) is not None
 
 
 def parse_host(name: str) -> NodeHost:
@@ -100,16 +105,13 @@ class SshFolder:
     def public_key(self) -> str:
         """Return the public key, creating the pair if necessary. Raises ConfigurationError."""
         public = self.key_path.with_suffix(".pub")
-        try:
+        with os_errors_as(ConfigurationError, f"can't store an SSH key in {self.path}"):
             make_private_folder(self.path)
             with locked_folder(self.path):  # one pair, also for two first connections at the same time
                 if not all(path.is_file() and path.stat().st_size for path in (self.key_path, public)):
                     self._make_pair()
             self.key_path.chmod(PRIVATE_FILE_MODE)
             return read_small_file(public).decode("ascii", "replace").strip()
-        except OSError as error:
-            problem = why_not_written(error)
-        raise ConfigurationError(f"can't store an SSH key in {self.path}: {problem}")
 
     def keep(self, host: NodeHost, signed: SignedSshCertificate, destinations: Destinations) -> None:
         """Store certificate and token for the next connection. Raises ConfigurationError."""
@@ -118,14 +120,9 @@ class SshFolder:
             "token": signed.jwt.get_secret_value(),
             "networks": destinations.networks,
         }
-        problem = ""
-        try:
+        with os_errors_as(ConfigurationError, f"can't store the certificate in {self.path}"):
             write_private(self.certificate_path(host.name), f"{signed.ssh_certificate.strip()}\n".encode())
             write_private(self._token_path(host), json.dumps(content).encode())
-            return
-        except OSError as error:
-            problem = why_not_written(error)
-        raise ConfigurationError(f"can't store the certificate in {self.path}: {problem}")
 
     def take(self, host: NodeHost) -> Ticket:
         """Return the ticket for the current connection; it works only once. Raises ConfigurationError."""
@@ -159,9 +156,7 @@ class SshFolder:
             raise ConfigurationError(f"ssh-keygen created no key in {self.path}: {output}")
 
 
-CONNECT_TIMEOUT_S = 10.0
 CHUNK_BYTES = 65_536
-_YES = frozenset({"1", "true"})
 
 
 async def relay(ticket: Ticket, *, source: int, sink: int, environ: Mapping[str, str]) -> None:
@@ -194,11 +189,11 @@ async def _connect(
         raise ConfigurationError(f"unusable SSH proxy address from the server: {ticket.proxy_address[:100]}")
     host = host.strip("[]")
     # The token would be sent unencrypted, so allow this only on this machine.
-    is_plain = environ.get("BASETEN_SSH_PROXY_INSECURE", "").lower() in _YES and is_loopback(host)
+    is_plain = environ.get("BASETEN_SSH_PROXY_INSECURE", "").lower() in {"1", "true"} and is_loopback(host)
     context = None if is_plain else ssl.create_default_context()
     problem = ""
     try:
-        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+        async with asyncio.timeout(10.0):
             addresses = await asyncio.to_thread(ticket.destinations.resolve, host, int(port))
             reader, writer = await _open_first(addresses, int(port), host, context)
     except (OSError, TimeoutError, UnicodeError) as error:

@@ -56,6 +56,11 @@ def full_status(status: str) -> str:
     return name if name.startswith(STATUS_PREFIX) else STATUS_PREFIX + name
 
 
+def normal_gpu_type(name: str) -> str:
+    """Normalize a GPU type: ``A100-40GB`` and ``A100_40GB`` are the same."""
+    return name.upper().replace("-", "_")
+
+
 _KNOWN = frozenset(JobStatus)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from api_client.definitions.jobs import CACHE_FOLDER, LOADED_CHECKPOINTS_FOLDER
+from api_client.vocabulary import normal_gpu_type
 
 _BINARY_MIB = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024, "Ti": 1024**2}
 _DECIMAL_BYTES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -137,11 +138,6 @@ def read_job_request(training_job: Mapping[str, Any]) -> JobRequest:
         session_trigger=_text(_mapping(training_job, "interactive_session"), "trigger"),
         uses_workdir=training_job.get("enable_baseten_workdir") is True,
     )
-
-
-def normal_gpu_type(name: str) -> str:
-    """Normalize a GPU type: ``A100-40GB`` and ``A100_40GB`` are the same."""
-    return name.upper().replace("-", "_")
 
 
 def quantity_mib(quantity: str) -> float | None:

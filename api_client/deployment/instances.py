@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from api_client.client import TrainingClient
-from api_client.definitions import Compute
-from api_client.definitions.job_request import normal_gpu_type, quantity_mib
+from api_client.definitions import AcceleratorSpec, Compute
+from api_client.definitions.job_request import quantity_mib
 from api_client.errors import BadRequest, InvalidAnswer, NotFound
 from api_client.models import InstanceType
+from api_client.vocabulary import normal_gpu_type
 
 
 class ListedInstance(InstanceType):
@@ -25,17 +26,14 @@ class ListedInstance(InstanceType):
     def gpu(self) -> str:
         """GPUs as config files spell them: ``A100_40GB:1``; empty without GPUs."""
         has_gpu = self.gpu_type and self.gpu_count > 0
-        return f"{normal_gpu_type(self.gpu_type or '')}:{self.gpu_count}" if has_gpu else ""
+        return f"{self.normal_gpu_type}:{self.gpu_count}" if has_gpu else ""
 
 
 Machine = TypeVar("Machine", bound=InstanceType)
 
 
 def smallest_instance(instances: Iterable[Machine], compute: Compute | None) -> Machine | None:
-    """Return the single-node machine that a deployment with this compute gets; None if no machine fits.
-
-    CPU and memory count only if there is no GPU, as in the official client.
-    """
+    """Return the single-node machine that a deployment with this compute gets; None if no machine fits."""
     fitting = [
         machine
         for machine in instances
@@ -46,14 +44,14 @@ def smallest_instance(instances: Iterable[Machine], compute: Compute | None) -> 
 
 
 def _fits(machine: InstanceType, compute: Compute | None) -> bool:
-    spec = compute.accelerator if compute else None
-    if spec is not None and spec.accelerator is not None:
-        is_same_type = normal_gpu_type(machine.gpu_type or "") == normal_gpu_type(spec.accelerator.value)
-        return is_same_type and machine.gpu_count >= max(spec.count, 1)
-    cpu_count = compute.cpu_count if compute else 0
-    memory_mib = (quantity_mib(compute.memory) or 0) if compute else 0
-    has_cpus = machine.millicpu_limit >= cpu_count * 1000
-    return not machine.gpu_count and has_cpus and machine.memory_limit_mib >= memory_mib
+    compute = compute or Compute(cpu_count=0, memory="0Mi")
+    spec = compute.accelerator or AcceleratorSpec()
+    return machine.fits(
+        gpu_type=normal_gpu_type(spec.accelerator.value) if spec.accelerator else None,
+        gpu_count=max(spec.count, 1),
+        cpu_count=compute.cpu_count,
+        memory_mib=quantity_mib(compute.memory) or 0,
+    )
 
 
 LISTED_INSTANCES_QUERY = """

@@ -29,7 +29,6 @@ from api_client.definitions import (
     SecretReference,
     WhisperCheckpoint,
 )
-from api_client.definitions.job_request import normal_gpu_type
 from api_client.deployment.instances import listed_instances, smallest_instance
 from api_client.errors import (
     BadRequest,
@@ -49,6 +48,7 @@ from api_client.models.logs import LogEntry, LogLine
 from api_client.remotes import Remote
 from api_client.servable import kind_of
 from api_client.streams.logs import LogIncrements
+from api_client.vocabulary import normal_gpu_type
 from api_client.words import command_line
 
 HF_TOKEN = "HF_TOKEN"  # environment variable with a deployment's Hugging Face token

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from api_client.models.base import FIRST_MOMENT, ApiModel, Integer, NodeCount, Number, OptionalDatetime
-from api_client.vocabulary import as_known, is_finished
+from api_client.vocabulary import as_known, is_finished, normal_gpu_type
 
 CLOCK_SKEW = timedelta(minutes=5)  # a job's first line may precede its creation: nodes have their own clocks
 
@@ -46,6 +46,23 @@ class InstanceType(ApiModel):
     def gpu_memory_bytes(self) -> int:
         """Memory of all GPUs; 0 if unknown."""
         return (self.gpu_memory_limit_mib or 0) * 1024**2 * self.gpu_count
+
+    @property
+    def normal_gpu_type(self) -> str:
+        """Type of its GPUs as config files spell it; empty if unknown."""
+        return normal_gpu_type(self.gpu_type or "")
+
+    def fits(
+        self, *, gpu_type: str | None, gpu_count: int, cpu_count: int = 0, memory_mib: float = 0
+    ) -> bool:
+        """Return True if a node has these resources.
+
+        CPUs and memory count only if no GPU is asked for, as in the official client.
+        """
+        if gpu_type is not None:
+            return self.normal_gpu_type == gpu_type and self.gpu_count >= gpu_count
+        has_cpus = self.millicpu_limit >= cpu_count * 1000
+        return not self.gpu_count and has_cpus and self.memory_limit_mib >= memory_mib
 
 
 class InstanceTypePrice(ApiModel):

@@ -12,7 +12,7 @@ from configparser import ConfigParser, Error as IniError
 from pathlib import Path
 
 from api_client.errors import ConfigurationError
-from api_client.files import read_small_file, update_private_file, user_path, why_not_written
+from api_client.files import os_errors_as, read_small_file, update_private_file, user_path
 
 Section = dict[str, str]
 
@@ -181,14 +181,10 @@ def read_credentials(path: Path) -> bytes:
 def update_credentials(path: Path, change: Callable[[bytes], bytes | None]) -> None:
     """Change the file while no other process of ours does. Raises ConfigurationError."""
     read_credentials(path)  # say what is wrong with the file before anything is created
-    try:
+    with os_errors_as(ConfigurationError, f"can't write {path}"):
         target = path.resolve()  # keep a symbolic link, for example into a dotfiles folder
         target.parent.mkdir(parents=True, exist_ok=True)
         update_private_file(target, change)
-        return
-    except OSError as error:
-        problem = why_not_written(error)
-    raise ConfigurationError(f"can't write {path}: {problem}")
 
 
 def _checked(lines: list[str], expected: Mapping[str, Section], path: Path) -> bytes:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import stat
 import tarfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -23,7 +23,7 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from api_client.definitions import Workspace
 from api_client.errors import ArchiveError
-from api_client.files import PRIVATE_FILE_MODE, new_file, read_small_file, why_not_written
+from api_client.files import PRIVATE_FILE_MODE, new_file, os_errors_as, read_small_file
 from api_client.words import listed
 
 IGNORE_FILE = ".truss_ignore"  # at the root of the archived folder; replaces all built-in rules
@@ -50,15 +50,15 @@ SURPRISING_RULES = frozenset(
 """Built-in rules that drop names that people also use for their own files; each match causes a warning."""
 
 
-def read_ignore_rules(layout: WorkspaceLayout) -> tuple[str, ...] | None:
-    """Return the rules of ``.truss_ignore``, None without one. Raises ArchiveError if it can't be read."""
+def read_ignore_rules(layout: WorkspaceLayout) -> tuple[str, ...]:
+    """Return the rules of ``.truss_ignore``, or the built-in ones. Raises ArchiveError if unreadable."""
     path = layout.root / IGNORE_FILE
     if IGNORE_FILE in layout.excluded:
-        return None
+        return BUILT_IN_RULES
     try:
         text = read_small_file(path).decode("utf-8-sig", errors="surrogateescape")
     except FileNotFoundError:
-        return None
+        return BUILT_IN_RULES
     except OSError as error:
         raise ArchiveError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None
     # Unlike git, the official client ignores spaces around a rule.
@@ -163,9 +163,7 @@ class Survey:
     """
 
     def __init__(self, layout: WorkspaceLayout) -> None:
-        own = read_ignore_rules(layout)
-        self._rules = BUILT_IN_RULES if own is None else own
-        self._has_own_rules = own is not None
+        self._rules = read_ignore_rules(layout)
         try:
             # Don't use the fastest available backend: RE2's rejects names that are not UTF-8.
             self._spec = PathSpec.from_lines(GitIgnoreSpecPattern, self._rules, backend="simple")
@@ -176,7 +174,7 @@ class Survey:
         self.files: list[ArchivedFile] = []
         self.dropped: list[DroppedEntry] = []
         self.surprising: list[str] = []
-        self.warnings: list[str] = []
+        self.warnings = list(layout.warnings)
 
     def walk(self, folder: Path, prefix: str) -> None:
         """Scan a folder; ``prefix`` is its name in the archive with a trailing slash, or empty."""
@@ -209,9 +207,10 @@ class Survey:
         return True
 
     def _drop_by_rule(self, shown: str, rule: str) -> None:
-        origin = f"the {IGNORE_FILE} rule" if self._has_own_rules else "the built-in rule"
+        is_built_in = self._rules is BUILT_IN_RULES
+        origin = "the built-in rule" if is_built_in else f"the {IGNORE_FILE} rule"
         self._drop(shown, f"ignored by {origin} {rule}")
-        if not self._has_own_rules and rule in SURPRISING_RULES:
+        if is_built_in and rule in SURPRISING_RULES:
             self.surprising.append(shown)
 
     def _entries(self, folder: _Folder) -> list[os.DirEntry[str]]:
@@ -304,7 +303,7 @@ def plan_archive(config_dir: Path, workspace: Workspace | None = None) -> Archiv
             f"the archive would be {_gigabytes(size_bytes)}, but the platform accepts at most 5 GiB; largest "
             f"files: {names}. Exclude some with exclude_dirs or a {IGNORE_FILE} file"
         )
-    warnings = [*layout.warnings, *survey.warnings]
+    warnings = survey.warnings
     if survey.surprising:
         warnings.append(
             f"excluded by the official built-in rules: {listed(sorted(survey.surprising), _MOST_NAMES)}"
@@ -327,18 +326,14 @@ def write_archive(
     writing. Blocks; memory use does not grow with the size. Raises ArchiveError if a file has vanished or
     cannot be read, or if the disk is full.
     """
-    with writing_to(to), open(new_file(to, PRIVATE_FILE_MODE), "wb") as file:  # noqa: PTH123 – a descriptor
+    with writing_archive(to), open(new_file(to, PRIVATE_FILE_MODE), "wb") as file:  # noqa: PTH123 – a descriptor
         pack(plan, file, on_progress)
     return to
 
 
-@contextmanager
-def writing_to(path: Path) -> Iterator[None]:
+def writing_archive(path: Path) -> AbstractContextManager[None]:
     """Translate OSError to ArchiveError."""
-    try:
-        yield
-    except OSError as error:
-        raise ArchiveError(f"can't write the archive to {path}: {why_not_written(error)}") from error
+    return os_errors_as(ArchiveError, f"can't write the archive to {path}")
 
 
 def pack(plan: ArchivePlan, file: IO[bytes], on_progress: Callable[[int, int], object] | None = None) -> None:

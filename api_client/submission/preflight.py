@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from api_client.addresses import is_loopback
 from api_client.definitions import TrainingProject
 from api_client.definitions.base import unknown_fields
-from api_client.definitions.job_request import JobRequest, normal_gpu_type, read_job_request
+from api_client.definitions.job_request import JobRequest, read_job_request
 from api_client.errors import RequestError, Unauthorized, Unreachable
 from api_client.models import (
     GpuCapacity,
@@ -37,6 +37,7 @@ from api_client.submission.command_rules import command_findings
 from api_client.submission.findings import Finding, most_severe_first
 from api_client.submission.payload import job_payload
 from api_client.submission.submitting import SubmissionClient
+from api_client.vocabulary import normal_gpu_type
 from api_client.words import listed
 
 T = TypeVar("T")
@@ -122,9 +123,9 @@ def _machine(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
         return
     field, gpu_type, gpu_count = "compute.accelerator", request.gpu_type, request.gpu_count
     with_gpus = [machine for machine in facts.instance_types if machine.gpu_type and machine.gpu_count]
-    counts = sorted({machine.gpu_count for machine in with_gpus if _gpu_type_of(machine) == gpu_type})
+    counts = sorted({machine.gpu_count for machine in with_gpus if machine.normal_gpu_type == gpu_type})
     if not counts:
-        types = ", ".join(sorted({_gpu_type_of(machine) for machine in with_gpus})) or "no GPUs"
+        types = ", ".join(sorted({machine.normal_gpu_type for machine in with_gpus})) or "no GPUs"
         has_capacity = facts.capacity is not None and any(_limits(request, facts.capacity, facts.team))
         problem = f"the account has no instance with {gpu_type}"
         yield Finding("warning" if has_capacity else "error", field, problem, f"it has {types}")
@@ -176,7 +177,13 @@ def _price(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
     offers = [
         (offer.instance_type.gpu_count, offer.price, offer.instance_type.name or offer.instance_type.id)
         for offer in facts.prices or ()
-        if offer.price is not None and _has_enough_resources(offer.instance_type, request)
+        if offer.price is not None
+        and offer.instance_type.fits(
+            gpu_type=request.gpu_type,
+            gpu_count=request.gpu_count,
+            cpu_count=request.cpu_count,
+            memory_mib=request.memory_mib or 0,
+        )
     ]
     if offers:
         _count, price, name = min(offers)
@@ -184,18 +191,6 @@ def _price(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
         nodes = f"{request.node_count} × {name}" if request.node_count > 1 else name
         note = "; spot may cost less" if request.spot else ""
         yield Finding("info", "compute", f"about ${per_hour:,.2f} per hour of run time ({nodes}){note}")
-
-
-def _has_enough_resources(machine: InstanceType, request: JobRequest) -> bool:
-    if request.gpu_type is None:
-        memory_is_enough = request.memory_mib is None or machine.memory_limit_mib >= request.memory_mib
-        cores_are_enough = machine.millicpu_limit >= request.cpu_count * 1000
-        return not machine.gpu_count and cores_are_enough and memory_is_enough
-    return _gpu_type_of(machine) == request.gpu_type and machine.gpu_count >= request.gpu_count
-
-
-def _gpu_type_of(machine: InstanceType) -> str:
-    return normal_gpu_type(machine.gpu_type or "")
 
 
 PUBLISHED_SCHEMES = ("hf", "s3", "gs", "r2", "cw")

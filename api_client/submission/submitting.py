@@ -30,7 +30,7 @@ from api_client.remotes import Remote
 from api_client.resources.account import Account, Capacity
 from api_client.resources.jobs import Jobs
 from api_client.resources.projects import Projects
-from api_client.submission.archive import ArchivePlan, pack, plan_archive, writing_to
+from api_client.submission.archive import ArchivePlan, pack, plan_archive, writing_archive
 from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
 from api_client.transfers.uploads import Blobs
 
@@ -115,7 +115,7 @@ async def submit(
         plan = await asyncio.to_thread(plan_archive, source_dir, project.job.workspace)
     user_env = await asyncio.to_thread(describe_environment, source_dir)
     # The file has no name, so a kill leaves nothing of it.
-    with writing_to(Path(tempfile.gettempdir())), tempfile.TemporaryFile() as archive:
+    with writing_archive(Path(tempfile.gettempdir())), tempfile.TemporaryFile() as archive:
         await _write(plan, archive, report)
         credentials = await client.blobs.training_credentials()
         await _upload(client.blobs, archive, plan.size_bytes, credentials, report)

@@ -24,11 +24,7 @@ from api_client.definitions import (
     offered_accelerators,
 )
 from api_client.errors import ConfigurationError
-from api_client.ssh import NodeHost, parse_host
-
-DEFAULT_IMAGE = "nvidia/cuda:12.9.1-devel-ubuntu24.04"
-NEWER_IMAGE = "nvidia/cuda:13.0.3-devel-ubuntu24.04"
-NEEDING_NEWER_IMAGE = frozenset({Accelerator.B300, Accelerator.GB300})
+from api_client.ssh import NodeHost
 
 
 def workstation_project(
@@ -52,13 +48,13 @@ def workstation_project(
     for unknown GPUs.
     """
     gpu_type = _accelerator(accelerator)
-    default_image = NEWER_IMAGE if gpu_type in NEEDING_NEWER_IMAGE else DEFAULT_IMAGE
+    cuda = "13.0.3" if gpu_type in (Accelerator.B300, Accelerator.GB300) else "12.9.1"
     latest = None
     if checkpoint_from_job:
         reference = BasetenCheckpoint.from_latest_checkpoint(job_id=checkpoint_from_job)
         latest = LoadCheckpointConfig(enabled=True, checkpoints=[reference])
     job = TrainingJob(
-        image=Image(base_image=image or default_image),
+        image=Image(base_image=image or f"nvidia/cuda:{cuda}-devel-ubuntu24.04"),
         compute=Compute(
             node_count=node_count,
             accelerator=AcceleratorSpec(accelerator=gpu_type, count=gpu_count),
@@ -88,16 +84,8 @@ def workstation_hosts(job_id: str, node_count: int, *, remote_name: str) -> tupl
     They include the remote unless it is ``baseten``, the official CLI's default, or not valid in a host name.
     """
     named = NodeHost(job_id, 0, remote_name)
-    mentioned = remote_name if remote_name != "baseten" and _is_host(named) else None
+    mentioned = remote_name if remote_name != "baseten" and named.is_valid else None
     return tuple(NodeHost(job_id, rank, mentioned) for rank in range(node_count))
-
-
-def _is_host(host: NodeHost) -> bool:
-    try:
-        parse_host(host.name)
-    except ConfigurationError:
-        return False
-    return True
 
 
 def _accelerator(name: str) -> Accelerator:

@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from api_client import routes
 from api_client.definitions.deployment import DEPLOYED_CHECKPOINTS_FOLDER
-from api_client.definitions.job_request import normal_gpu_type
 from api_client.emulator.answers import (
     ApiFault,
     existing,
@@ -50,6 +49,7 @@ from api_client.models import Checkpoint, InstanceType
 from api_client.models.account import EMULATOR_USER_EMAIL
 from api_client.models.logs import MS_PER_S, NS_PER_MS
 from api_client.servable import adapter_ranks, check_selection, kind_of, rank_for
+from api_client.vocabulary import normal_gpu_type
 
 SERVER_PORT = 8000
 
