@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import quote
 
-from api_client.addresses import Destinations
 from api_client.clock import Clock, SystemClock
 from api_client.events import RequestListener
 from api_client.http.retry import RetryPolicy
@@ -65,10 +64,8 @@ class TrainingClient:
     ) -> None:
         clock = clock or (SystemClock() if replay is None else replay.clock)
         self._replay = replay
-        self.destinations = Destinations()
         transport = Transport(
             remote,
-            destinations=self.destinations,
             clock=clock,
             retry=retry or RetryPolicy(),
             on_event=on_event,
@@ -77,6 +74,7 @@ class TrainingClient:
             answer=None if replay is None else replay.answer,
         )
         self._transport = transport
+        self.destinations = transport.destinations
         self.clock, self.remote = clock, remote
         self.projects = Projects(transport)
         self.jobs = Jobs(transport)
@@ -97,7 +95,7 @@ class TrainingClient:
         """Uploads to the object store behind the API."""
         from api_client.transfers.uploads import Blobs
 
-        return Blobs(self._transport, self.destinations)
+        return Blobs(self._transport)
 
     @cached_property
     def objects(self) -> Objects:

@@ -60,6 +60,11 @@ def epoch_ns(moment: datetime) -> int:
     return (moment - EPOCH) // timedelta(microseconds=1) * 1_000
 
 
+def utc_text(moment: datetime) -> str:
+    """Return the time in ISO 8601, in UTC with a Z, as the API writes it."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
 def moment_at(stamp_ns: int) -> datetime:
     """Convert nanoseconds since the epoch to an aware UTC datetime, truncated to microseconds."""
     return EPOCH + timedelta(microseconds=stamp_ns // 1_000)

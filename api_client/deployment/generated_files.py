@@ -92,11 +92,6 @@ def _api_address(remote: Remote) -> BaseUrl:
     return parse_base_url(remote.api_url, source=f"the API address of remote '{remote.name}'")
 
 
-_ABOUT = (
-    '"""Deploys checkpoints: `bt-tui deploy_checkpoints --config FILE`, or the same with `truss train`."""'
-)
-
-
 def render_python(config: DeployCheckpointsConfig) -> str:
     """Render source that imports only ``truss_train`` (and truss for GPUs); it creates an equal config."""
     value = _source(config, "\n")
@@ -104,7 +99,8 @@ def render_python(config: DeployCheckpointsConfig) -> str:
     if "truss_config." in value:
         imports.insert(0, "from truss.base import truss_config")
     joined = "\n".join(imports)
-    return f"{_ABOUT}\n\n{joined}\n\ndeploy_config = {value}\n"
+    about = "Deploys checkpoints: `bt-tui deploy_checkpoints --config FILE`, or the same with `truss train`."
+    return f'"""{about}"""\n\n{joined}\n\ndeploy_config = {value}\n'
 
 
 def _source(value: Any, line: str) -> str:

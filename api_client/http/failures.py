@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 MAX_SERVER_MESSAGE_CHARACTERS = 500  # maximum length of a server's own text in a message, in characters
 _MAX_PARSED_BYTES = 65_536
-_REQUEST_ID_HEADERS = ("x-request-id", "x-baseten-request-id", "x-amzn-requestid")
 
 _KINDS: dict[int, type[ErrorAnswer]] = {
     HTTPStatus.UNAUTHORIZED: Unauthorized,
@@ -113,9 +112,8 @@ def from_answer(
         message = f"{_refusal(remote, host)}: {phrase} ({status})"
     elif kind is Unauthorized:  # another key may help, but this one is right
         message += f"; the key of {_owner(remote)} may not do this"
-    request_id = next(
-        (response.headers[name] for name in _REQUEST_ID_HEADERS if name in response.headers), None
-    )
+    names = ("x-request-id", "x-baseten-request-id", "x-amzn-requestid")
+    request_id = next((response.headers[name] for name in names if name in response.headers), None)
     error = kind(
         message,
         status=status,

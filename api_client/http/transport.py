@@ -71,9 +71,9 @@ class Transport:
     """Sends requests to one remote.
 
     The httpx client is created on the first request, because that takes a tenth of a second. ``read_only_by``
-    names the setting that forbids changes, in words; if empty, changes are allowed. ``destinations`` records
-    where the remote is. ``answer`` answers requests in place of the network. Raises ConfigurationError if
-    the remote's addresses or key cannot be used.
+    names the setting that forbids changes, in words; if empty, changes are allowed. ``answer`` answers
+    requests in place of the network. Raises ConfigurationError if the remote's addresses or key cannot be
+    used.
     """
 
     def __init__(
@@ -85,7 +85,6 @@ class Transport:
         on_event: RequestListener | None = None,
         http_transport: httpx.AsyncBaseTransport | None = None,
         read_only_by: str = "",
-        destinations: Destinations | None = None,
         answer: AnswerRequest | None = None,
     ) -> None:
         self._answer = answer
@@ -96,9 +95,8 @@ class Transport:
             "api": parse_base_url(remote.api_url, source=f"the API address of remote '{remote.name}'"),
             "app": parse_base_url(remote.app_url, source=f"the address of remote '{remote.name}'"),
         }
-        self._destinations = destinations or Destinations()
-        for site in self._sites.values():
-            self._destinations.remote_is_at(site.host)
+        self.destinations = Destinations(site.host for site in self._sites.values())
+        """Addresses that the remote may name, by where it is."""
         self.clock = clock
         self.retry = retry
         """Policy for requests without a policy of their own."""
@@ -254,7 +252,7 @@ class Transport:
         if stream is not None and not site.proxy:
             address = stream.get_extra_info("server_addr")
             if address:
-                self._destinations.remote_is_at(address[0])
+                self.destinations.remote_is_at(address[0])
 
     def _redirect_refused(self, call: _Call, site: BaseUrl, target: httpx.URL | None) -> RedirectRefused:
         redirect_target = (

@@ -15,6 +15,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
@@ -90,23 +91,18 @@ def open_members(path: Path, *, complete_only: bool = False) -> Members:
     reading it raises DamagedMember.
     """
     try:
-        return _members(_LimitedReader(path.open("rb", buffering=0)), complete_only)
+        with ExitStack() as opened:
+            file = opened.enter_context(_LimitedReader(path.open("rb", buffering=0)))
+            archive, directory, cut_off = _read_zip(file)
+            if cut_off is not None and not complete_only:
+                directory.setdefault(cut_off.filename, cut_off)
+            members = Members(archive, directory, file.close)
+            opened.pop_all()  # what is open stays open
+            return members
     except OSError as error:
         raise RecordingError(f"can't read {path}: {error.strerror}") from error
     except RecordingError as error:
         raise RecordingError(f"{path}: {error}") from None
-
-
-def _members(file: _LimitedReader, complete_only: bool) -> Members:
-    """Return the members of a file, which it closes if it raises an error."""
-    try:
-        archive, directory, cut_off = _read_zip(file)
-        if cut_off is not None and not complete_only:
-            directory.setdefault(cut_off.filename, cut_off)
-        return Members(archive, directory, file.close)
-    except BaseException:
-        file.close()
-        raise
 
 
 def read_member(members: Members, name: str, most_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:

@@ -9,6 +9,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
+from api_client.clock import utc_text
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, TrainingJob
 from api_client.models.base import FIRST_MOMENT, LAST_MOMENT
 from api_client.models.logs import NS_PER_S
@@ -136,7 +137,7 @@ def rows_of(
                 if sample.value is None or not start <= sample.timestamp < end:
                     continue
                 key = (sample.timestamp, node.get("node_id", ""), "cache" in path)
-                row = rows.setdefault(key, {"timestamp": _iso(sample.timestamp), **node})
+                row = rows.setdefault(key, {"timestamp": utc_text(sample.timestamp), **node})
                 for name in path[:-1]:
                     row = row.setdefault(name, {})
                 row[path[-1]] = sample.value
@@ -146,7 +147,3 @@ def rows_of(
     add({}, series_of(answer))
     add({}, storage_series("cache", answer.cache))
     return [rows[key] for key in sorted(rows)]
-
-
-def _iso(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")

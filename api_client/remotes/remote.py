@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from api_client.addresses import BaseUrl, parse_base_url
+from api_client.clock import utc_text
 from api_client.errors import ConfigurationError
 from api_client.secret import SecretText
 from api_client.words import READ_ONLY_OPTION, command_line
@@ -60,8 +61,8 @@ class TokenFields:
         if tokens.refresh is not None:
             fields[self.refresh] = tokens.refresh.get_secret_value()
         if tokens.expires_at is not None:
-            text = tokens.expires_at.isoformat().replace("+00:00", "Z")
-            fields[self.expiry] = int(tokens.expires_at.timestamp()) if self.has_epoch else text
+            epoch_s, text = int(tokens.expires_at.timestamp()), utc_text(tokens.expires_at)
+            fields[self.expiry] = epoch_s if self.has_epoch else text
         return fields
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 
 from pydantic import SecretStr
 
 from api_client import routes
+from api_client.clock import utc_text
 from api_client.errors import InvalidAnswer
 from api_client.http.retry import ONE_ATTEMPT
 from api_client.models import (
@@ -54,7 +55,7 @@ class Account(Resource):
 
         Organization admins only; others get Unauthorized.
         """
-        query = {"start_date": _utc_text(start), "end_date": _utc_text(end)}
+        query = {"start_date": utc_text(start), "end_date": utc_text(end)}
         return await self._transport.request(routes.BILL, query=query)
 
     async def secrets(self, team_id: str | None = None) -> list[Secret]:
@@ -72,10 +73,6 @@ class Account(Resource):
     async def delete_secret(self, name: str, team_id: str | None = None) -> None:
         """Delete a secret."""
         await self._transport.request(routes.DELETE_SECRET, name, team_id=team_id)
-
-
-def _utc_text(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 class Capacity(Resource):

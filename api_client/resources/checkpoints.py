@@ -55,9 +55,7 @@ class Checkpoints(Resource):
         """
         others: set[str] = set()
         if checkpoint_id == ROOT_CHECKPOINT:
-            others = {other.checkpoint_id for other in await self.list(project_id, job_id)} - {
-                ROOT_CHECKPOINT
-            }
+            others = {other.checkpoint_id for other in await self.list(project_id, job_id)}
         return [
             file
             async for file in self.files(project_id, job_id)

@@ -24,8 +24,7 @@ MAX_PAGE_LINES = 1000  # maximum number of lines that the API returns at once
 
 NO_TIME = -1
 
-_by_stamp = attrgetter("timestamp_ns")
-_new_line = LogLine._make
+by_stamp = attrgetter("timestamp_ns")
 
 _LAST_NS = int(LAST_MOMENT.timestamp()) * NS_PER_S
 
@@ -146,7 +145,7 @@ class PageSource:
             self._note_undated(lines, dated[0].timestamp_ns if dated else start_ns)
             if not dated and count >= MAX_PAGE_LINES:
                 raise PageRefused("its lines have no valid timestamp", may_narrow=False)
-        dated.sort(key=_by_stamp)
+        dated.sort(key=by_stamp)
         return self._checked(dated, count, start_ns, end_ns)
 
     def _note_undated(self, lines: list[LogLine], before_ns: int) -> None:
@@ -213,7 +212,7 @@ class PageSource:
 
 def _parse(page: LogsPage) -> list[LogLine]:
     return [
-        _new_line(
+        LogLine._make(
             (
                 _time_ns(record.get("timestamp", "")),
                 record.get("message", ""),

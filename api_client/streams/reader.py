@@ -12,11 +12,10 @@ import asyncio
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
-from operator import attrgetter
 
 from api_client.errors import BadRequest
 from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLine, gap_with_lines, stamp_ns
-from api_client.streams.pages import CheckedPage, PageRefused, PageSource
+from api_client.streams.pages import CheckedPage, PageRefused, PageSource, by_stamp
 
 TOO_MANY = "the API can't return more lines of one millisecond"
 MAX_WINDOW_MS = (7 * 24 - 1) * 3600 * MS_PER_S  # of the API's 7 days, as a server may move the end itself
@@ -24,8 +23,6 @@ PIECES = 8
 
 Window = tuple[int, int]
 _Step = tuple[list[LogEntry], Window | None]
-
-_by_stamp = attrgetter("timestamp_ns")
 
 
 class RangeReader:
@@ -122,7 +119,7 @@ class RangeReader:
             return list(lines), None
         if last_ms == start_ms:
             return await self._millisecond(start_ms, page), (start_ms + 1, end_ms)
-        cut = bisect_left(lines, last_ms * NS_PER_MS, key=_by_stamp)
+        cut = bisect_left(lines, last_ms * NS_PER_MS, key=by_stamp)
         return list(lines[:cut]), (last_ms, end_ms)
 
     async def _step_backwards(self, start_ms: int, end_ms: int) -> _Step:
@@ -137,7 +134,7 @@ class RangeReader:
             self.page_count += 1
             oldest = await self._pages.page(first_ms, end_ms, "asc")
             return await self._millisecond(first_ms, oldest), (start_ms, first_ms)
-        cut = bisect_left(lines, (first_ms + 1) * NS_PER_MS, key=_by_stamp)
+        cut = bisect_left(lines, (first_ms + 1) * NS_PER_MS, key=by_stamp)
         return list(lines[cut:]), (start_ms, first_ms + 1)
 
     def _note(self, page: CheckedPage, *, has_only_the_seam: bool) -> None:

@@ -201,7 +201,8 @@ class Objects:
         code, message = element(text, "Code"), element(text, "Message")
         if not code and not message:
             message = "HTML" if "<" in text else clean(text)
-        is_temporary = code in _TEMPORARY_CODES or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        is_busy = code in {"RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable"}
+        is_temporary = is_busy or status >= HTTPStatus.INTERNAL_SERVER_ERROR
         kind = ServerFault if is_temporary else _KINDS.get(status, BadRequest)
         return kind(
             f"{host} answered {status} {code}".rstrip() + f": {message}".rstrip(": ."),
@@ -225,7 +226,6 @@ _KINDS: dict[int, type[ErrorAnswer]] = {
     HTTPStatus.REQUEST_TIMEOUT: ServerFault,
     HTTPStatus.TOO_MANY_REQUESTS: RateLimited,
 }
-_TEMPORARY_CODES = frozenset({"RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable"})
 _CONTENT_RANGE = re.compile(r"bytes\s+(\d{1,18})-(\d{1,18})/(?:(\d{1,18})|\*)", re.ASCII)
 
 

@@ -46,12 +46,11 @@ def chosen(
     matched against the name below the checkpoint's folder, the whole name, and its last part.
     """
     names = None if checkpoints is None else [plain_checkpoint(name) for name in checkpoints]
-    others = set(all_checkpoints) - {ROOT_CHECKPOINT}
     globs = None if patterns is None else list(patterns)
     return [
         file
         for file in files
-        if (names is None or any(belongs_to(file.name, name, others) for name in names))
+        if (names is None or any(belongs_to(file.name, name, all_checkpoints) for name in names))
         and (globs is None or any(_matches(file.name, glob) for glob in globs))
     ]
 

@@ -30,8 +30,8 @@ from api_client.addresses import BaseUrl, Destinations, parse_base_url
 from api_client.errors import AddressRefused, UploadFailed
 from api_client.http.connection import trusting_context, user_agent
 from api_client.http.failures import RequestLine, clean, from_exception
-from api_client.http.transport import Transport
 from api_client.models import BlobCredentials
+from api_client.resources import Resource
 from api_client.transfers.network import BREAKS, Network
 from api_client.transfers.objects import element
 
@@ -65,11 +65,7 @@ OnBytes = Callable[[int, int], object]
 OnNote = Callable[[str], object]
 
 
-class Blobs:
-    def __init__(self, transport: Transport, destinations: Destinations) -> None:
-        self._transport = transport
-        self._destinations = destinations
-
+class Blobs(Resource):
     async def training_credentials(self) -> BlobCredentials:
         """Return temporary credentials for one code archive, with a new key. Raises RequestError."""
         return await self._transport.request(routes.UPLOAD_CREDENTIALS)
@@ -90,7 +86,7 @@ class Blobs:
         """
         self._transport.check_may_change("uploading an archive")
         with source.open("rb") if isinstance(source, Path) else nullcontext(source) as file:
-            await upload_file(file, credentials, self._destinations, on_progress, on_note)
+            await upload_file(file, credentials, self._transport.destinations, on_progress, on_note)
 
 
 async def upload_file(
