@@ -166,7 +166,7 @@ class CheckpointContents:
     async def json(self, project_id: str, job_id: str, file: CheckpointFile) -> Any:
         """Read and parse a JSON file, tolerating malformed text."""
         # The index of a model with 100,000 tensors takes about 10 MB.
-        return await self._parsed(project_id, job_id, file, 16 * 1024 * 1024, _read_json)
+        return await self._parsed(project_id, job_id, file, 16 * 1024 * 1024, read_json)
 
     async def trainer_state(self, project_id: str, job_id: str, file: CheckpointFile) -> TrainerState:
         """Read a trainer_state.json; its history is returned as curves."""
@@ -194,8 +194,8 @@ class CheckpointContents:
             raise UnreadableFile(f"too large to read (over {limit_bytes:,} bytes)", file=name)
         try:
             return await asyncio.to_thread(parse, content)
-        except UnreadableFile as error:
-            raise UnreadableFile(error.problem, file=name) from None
+        except (NotDecodable, UnreadableFile) as error:
+            raise UnreadableFile(str(error), file=name) from None
 
     async def _missing(
         self, project_id: str, job_id: str, files: Sequence[CheckpointFile]
@@ -228,10 +228,3 @@ class CheckpointContents:
                 self._renewed[(job_id, file.node_rank, file.relative_file_name)] = file.url
             fresh = self._renewed.get(key)
             return fresh if fresh != stale else None
-
-
-def _read_json(content: bytes) -> Any:
-    try:
-        return read_json(content)
-    except NotDecodable as problem:
-        raise UnreadableFile(str(problem)) from None

@@ -14,8 +14,10 @@ from typing import Any
 from api_client.definitions.jobs import CACHE_FOLDER, LOADED_CHECKPOINTS_FOLDER
 from api_client.vocabulary import normal_gpu_type
 
-_BINARY_MIB = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024, "Ti": 1024**2}
-_DECIMAL_BYTES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_UNIT_BYTES = {
+    **{"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12},
+    **{"Ki": 1024, "Mi": 1024**2, "Gi": 1024**3, "Ti": 1024**4},
+}
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(Ki|Mi|Gi|Ti|k|K|M|G|T|)B?\s*")
 
 
@@ -143,12 +145,7 @@ def read_job_request(training_job: Mapping[str, Any]) -> JobRequest:
 def quantity_mib(quantity: str) -> float | None:
     """Convert ``64Gi`` to 65536; None for text that is not a quantity."""
     match = _QUANTITY.fullmatch(quantity)
-    if match is None:
-        return None
-    value, unit = float(match[1]), match[2]
-    if unit in _BINARY_MIB:
-        return value * _BINARY_MIB[unit]
-    return value * _DECIMAL_BYTES[unit] / 1024**2
+    return None if match is None else float(match[1]) * _UNIT_BYTES[match[2]] / 1024**2
 
 
 def _secret_uses(training_job: Mapping[str, Any]) -> list[SecretUse]:

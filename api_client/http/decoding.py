@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar, cast, get_args
 
@@ -129,10 +129,10 @@ def in_part(route: Route[list[T]], unreadable: list[str] | None) -> Route[list[T
     return route if unreadable is None else route.read_by(_PartialReader(route, unreadable))
 
 
+@dataclass(frozen=True)
 class _PartialReader(Generic[T]):
-    def __init__(self, route: Route[list[T]], unreadable: list[str]) -> None:
-        self._route = route
-        self._unreadable = unreadable
+    route: Route[list[T]]
+    unreadable: list[str]
 
     def validate_json(self, data: bytes, /) -> list[T]:
         return self._read(lambda adapter: adapter.validate_json(data))
@@ -143,18 +143,18 @@ class _PartialReader(Generic[T]):
     def _read(self, read_by: Callable[[Adapter[Any]], Any]) -> list[T]:
         """Read the list, record by record if it cannot be read as a whole."""
         try:
-            whole: list[T] = read_by(self._route.adapter)
+            whole: list[T] = read_by(self.route.adapter)
             return whole
         except ValidationError as error:
             why_not_whole = error
-        record: TypeAdapter[T] = TypeAdapter(get_args(self._route.kind)[0])
+        record: TypeAdapter[T] = TypeAdapter(get_args(self.route.kind)[0])
         records, reasons = [], []
-        for value in read_by(replace(cast("Route[Any]", self._route), kind=list[Any]).adapter):
+        for value in read_by(replace(cast("Route[Any]", self.route), kind=list[Any]).adapter):
             try:
                 records.append(record.validate_python(value))
             except ValidationError as error:
                 reasons.append(describe(error, "the record"))
         if not records:
             raise why_not_whole
-        self._unreadable += reasons
+        self.unreadable.extend(reasons)
         return records

@@ -31,7 +31,7 @@ from api_client.resources.account import Account, Capacity
 from api_client.resources.jobs import Jobs
 from api_client.resources.projects import Projects
 from api_client.submission.archive import ArchivePlan, pack, plan_archive, writing_archive
-from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
+from api_client.submission.payload import Overrides, apply_overrides, job_payload
 from api_client.transfers.uploads import Blobs
 
 
@@ -124,7 +124,7 @@ async def submit(
         project.job, artifact=(credentials.s3_bucket, credentials.s3_key), user_env=user_env
     )
     created_project = await client.projects.upsert(
-        project.name, team_id=choice.team_id, team_name=project_payload(project).get("team_name")
+        project.name, team_id=choice.team_id, team_name=project.team_name
     )
     created_job = await client.jobs.create(created_project.id, payload)
     if choice.warning is not None:
