@@ -120,7 +120,10 @@ def _scrub_text(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def in_part(route: Route[list[T]], unreadable: list[str] | None) -> Route[list[T]]:
+Reasons = list[str]  # why each of some records cannot be read
+
+
+def in_part(route: Route[list[T]], unreadable: Reasons | None) -> Route[list[T]]:
     """Return the route with lists that lack records that cannot be read; the reasons go to ``unreadable``.
 
     A list without any record that can be read is still an InvalidAnswer, and without ``unreadable`` so is one
@@ -132,7 +135,7 @@ def in_part(route: Route[list[T]], unreadable: list[str] | None) -> Route[list[T
 @dataclass(frozen=True)
 class _PartialReader(Generic[T]):
     route: Route[list[T]]
-    unreadable: list[str]
+    unreadable: Reasons
 
     def validate_json(self, data: bytes, /) -> list[T]:
         return self._read(lambda adapter: adapter.validate_json(data))

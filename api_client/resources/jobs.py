@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 from api_client import routes
 from api_client.errors import InvalidAnswer, NotFound
-from api_client.http.decoding import in_part
+from api_client.http.decoding import Reasons, in_part
 from api_client.http.retry import RetryPolicy
 from api_client.models import (
     AuthCode,
@@ -23,8 +23,6 @@ from api_client.resources import Resource
 from api_client.streams.job_poller import watch_job
 
 JobList = list[TrainingJob]
-UrlList = list[str]
-Reasons = list[str]
 
 
 class Jobs(Resource):
@@ -113,7 +111,7 @@ class Jobs(Resource):
         """Delete a job, stopping it first if it runs. Cannot be undone."""
         return await self._transport.request(routes.DELETE_JOB, project_id, job_id)
 
-    async def download_urls(self, project_id: str, job_id: str) -> UrlList:
+    async def download_urls(self, project_id: str, job_id: str) -> Sequence[str]:
         """Return presigned URLs of the job's uploaded code; the first is the archive. Fetch without a key."""
         return await self._transport.request(routes.JOB_CODE, project_id, job_id)
 

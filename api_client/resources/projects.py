@@ -8,7 +8,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from api_client import routes
 from api_client.errors import NotFound
-from api_client.http.decoding import in_part
+from api_client.http.decoding import Reasons, in_part
 from api_client.http.retry import RetryPolicy
 from api_client.models import CacheSummary, ProjectTombstone, TrainingProject
 from api_client.models.cache import CacheListing
@@ -16,7 +16,6 @@ from api_client.resources import Resource
 from api_client.routes import Route
 
 ProjectList = list[TrainingProject]
-Reasons = list[str]
 
 
 class Projects(Resource):

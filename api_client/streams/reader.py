@@ -249,7 +249,6 @@ def _pieces(start_ms: int, end_ms: int) -> list[Window]:
     return [(start, min(start + width, end_ms)) for start in starts]
 
 
-PARTS_AT_ONCE = 3  # more are slower, not faster (measured)
 PART_PAGES = 2  # that a part should have
 
 _Batches = list[list[LogEntry]]
@@ -271,7 +270,7 @@ async def read_parts(
     width_ms, max_pages = end_ms - start_ms, 1
     try:
         while plan:
-            for index in range(PARTS_AT_ONCE):
+            for index in range(3):  # more parts at once are slower, not faster (measured)
                 item = plan[index] if index < len(plan) else None
                 if isinstance(item, tuple):
                     part, *rest = _cut(item, width_ms, newest_first=newest_first)
