@@ -191,15 +191,13 @@ async def _connect(
     # The token would be sent unencrypted, so allow this only on this machine.
     is_plain = environ.get("BASETEN_SSH_PROXY_INSECURE", "").lower() in {"1", "true"} and is_loopback(host)
     context = None if is_plain else ssl.create_default_context()
-    problem = ""
     try:
         async with asyncio.timeout(10.0):
             addresses = await asyncio.to_thread(ticket.destinations.resolve, host, int(port))
             reader, writer = await _open_first(addresses, int(port), host, context)
     except (OSError, TimeoutError, UnicodeError) as error:
         problem = getattr(error, "strerror", None) or type(error).__name__
-    if problem:
-        raise Unreachable(f"can't reach the SSH proxy {ticket.proxy_address}: {problem}")
+        raise Unreachable(f"can't reach the SSH proxy {ticket.proxy_address}: {problem}") from error
     token = ticket.token.get_secret_value().encode()
     try:
         writer.write(struct.pack("!I", len(token)) + token)

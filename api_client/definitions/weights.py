@@ -11,19 +11,16 @@ from api_client.definitions.base import OpenDefinition, TextEnum, check_method
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
 
-_HUGGING_FACE = "hf"
-_HTTPS = "https"
-_LOCAL_FILE = "file"
 _BUCKETS = ("s3", "gs", "azure", "r2", "cw")
-SOURCE_SCHEMES = (_HUGGING_FACE, *_BUCKETS, _HTTPS, _LOCAL_FILE)
+SOURCE_SCHEMES = ("hf", *_BUCKETS, "https", "file")
 """Valid schemes of a source.
 
 ``file`` is for testing with the emulator; the platform has no such scheme, and the official SDK rejects it.
 """
 
 _FORMATS = {
-    _HUGGING_FACE: "hf://owner/repository@revision",
-    _HTTPS: "https://host/path",
+    "hf": "hf://owner/repository@revision",
+    "https": "https://host/path",
     **{scheme: f"{scheme}://bucket/path" for scheme in _BUCKETS},
 }
 
@@ -94,7 +91,7 @@ class WeightsSource(OpenDefinition):
         if not separator or scheme not in SOURCE_SCHEMES:
             schemes = ", ".join(f"{name}://" for name in SOURCE_SCHEMES)
             raise ValueError(f'"{source}" must start with one of {schemes}')
-        if scheme == _LOCAL_FILE:
+        if scheme == "file":
             if not address.startswith("/"):
                 raise ValueError(f'"{source}" must name an absolute path: file:///path')
         elif not address or address.startswith("/"):

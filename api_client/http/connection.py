@@ -217,4 +217,4 @@ def trusting_context() -> ssl.SSLContext:
         return httpx.create_ssl_context()
     except OSError as error:
         reason = error.strerror or type(error).__name__
-    raise ConfigurationError(f"can't read the trusted certificates (SSL_CERT_FILE?): {reason}")
+        raise ConfigurationError(f"can't read the trusted certificates (SSL_CERT_FILE?): {reason}") from error
