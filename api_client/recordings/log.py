@@ -11,7 +11,7 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -51,7 +51,7 @@ class RecordedLog:
         arrived: list[RecordedLine] = []
         while number < len(self.blocks.items):
             lines = self._cached_block(number)
-            end = bisect_right(lines, until_ns, start, key=_arrived)
+            end = bisect_right(lines, until_ns, start, key=attrgetter("arrived_ns"))
             stop = min(end, start + limit - len(arrived))
             arrived += lines[start:stop]
             if stop < len(lines):
@@ -135,10 +135,6 @@ class RecordedLog:
             arrived_ns = max(arrived_ns, time_ns)
             lines.append(RecordedLine(arrived_ns, entry))
         return lines
-
-
-def _arrived(line: RecordedLine) -> int:
-    return line.arrived_ns
 
 
 _Query = tuple[int, int, frozenset[str] | None]

@@ -197,16 +197,14 @@ class Recording:
         changes = {"current_status": status, "updated_at": since, "error_message": shown}
         return job.model_copy(update=changes)
 
-    def events_at(self, at: datetime) -> list[QueueEvent]:
-        return self._events[: bisect_right(self._events, at, key=_created)]
-
     def queue_at(self, at: datetime) -> QueueContext | None:
         """Return the queue context with the events so far; None if the recorder could not read either."""
         if self._queue is None and not self._events:
             return None
         queue = self._queue or QueueContext(target_job_id=self.job.id, target_job_name=self.job.name)
         released = queue.released_at if queue.released_at is None or queue.released_at <= at else None
-        return queue.model_copy(update={"events": self.events_at(at), "released_at": released})
+        events = self._events[: bisect_right(self._events, at, key=_created)]
+        return queue.model_copy(update={"events": events, "released_at": released})
 
     def checkpoints_at(self, at: datetime) -> list[Checkpoint] | None:
         """Return the checkpoints that existed; None if they were not recorded."""

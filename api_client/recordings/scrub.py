@@ -257,7 +257,8 @@ class Scrubber:
             link = _LINK.match(text, name.end)
             if link is None or name.begin < done:
                 continue
-            is_strong = name.is_option or link["of"] is not None or _is_strong(link["sep"])
+            is_assigned = any(sign in link["sep"] for sign in ("=", ":", ">", "%"))
+            is_strong = name.is_option or link["of"] is not None or is_assigned
             start, end = link.end(), _end_of_value(text, link, name, _READ)
             is_named = bool(link["open"]) and _KEY_NEXT.match(text, end + len(link["open"])) is not None
             if is_named or (not link["open"] and _is_prose_or_code(text, start, name)):
@@ -297,10 +298,6 @@ def _is_secret(name: _Name, value: str, is_strong: bool) -> bool:
 def _switches(text: str) -> int:
     """Return how often letters and digits alternate, lower and upper case included: a word does so once."""
     return sum(1 for _ in _SWITCH.finditer(text, 0, _READ))
-
-
-def _is_strong(separator: str) -> bool:
-    return any(sign in separator for sign in ("=", ":", ">", "%"))
 
 
 def _forms(value: str) -> set[str]:
