@@ -61,13 +61,6 @@ _REASONS = {
 }
 
 
-class Failure(NamedTuple):
-    """Error to raise, and True if the server may have received the request."""
-
-    error: RequestError
-    arrived: bool
-
-
 class RequestLine(NamedTuple):
     method: str
     path: str
@@ -130,8 +123,8 @@ def from_answer(
     return error
 
 
-def from_exception(error: Exception, remote: Remote | None, host: str, line: RequestLine) -> Failure:
-    """Build the failure for an exception that httpx raised, or httpcore."""
+def from_exception(error: Exception, remote: Remote | None, host: str, line: RequestLine) -> RequestError:
+    """Build the error for an exception that httpx raised, or httpcore."""
     import httpcore
     import httpx
 
@@ -145,24 +138,24 @@ def from_exception(error: Exception, remote: Remote | None, host: str, line: Req
     )
     details = line.details
     if isinstance(error, httpx.ConnectTimeout | httpcore.ConnectTimeout):
-        return Failure(TimedOut(f"can't reach {host}: no response in time", **details), False)
+        return TimedOut(f"can't reach {host}: no response in time", **details)
     if isinstance(error, httpx.TimeoutException | httpcore.TimeoutException | TimeoutError):
-        return Failure(TimedOut(f"{host} sent no complete response in time", **details), True)
+        return TimedOut(f"{host} sent no complete response in time", **details)
     if isinstance(error, httpx.ConnectError | httpcore.ConnectError):
         reason = _reason(error, remote)
         message = f"can't resolve {host}" if reason == UNRESOLVED else f"can't reach {host}: {reason}"
-        return Failure(Unreachable(message, **details), False)
+        return Unreachable(message, **details)
     if isinstance(error, httpx.ProxyError | httpcore.ProxyError):
         reason = clean(error, remote)
-        return Failure(Unreachable(f"can't reach {host} through the proxy: {reason}", **details), False)
+        return Unreachable(f"can't reach {host} through the proxy: {reason}", **details)
     if isinstance(error, httpx.DecodingError):
         kind = AnswerTooLarge if isinstance(error, BodyTooLarge) else InvalidAnswer
-        return Failure(kind(f"can't {line.words}: {host} {clean(error, remote)}", **details), True)
+        return kind(f"can't {line.words}: {host} {clean(error, remote)}", **details)
     if isinstance(error, broken_off):
         reason = _reason(error, remote)
-        return Failure(Unreachable(f"{host} broke off the connection: {reason}", **details), True)
+        return Unreachable(f"{host} broke off the connection: {reason}", **details)
     # Only the type: the remaining exceptions (LocalProtocolError, InvalidURL) may quote headers.
-    return Failure(RequestError(f"request to {host} failed: {type(error).__name__}", **details), True)
+    return RequestError(f"request to {host} failed: {type(error).__name__}", **details)
 
 
 def refused_change(read_only_by: str, words: str, method: str = "", path: str = "") -> ReadOnlyError:

@@ -207,14 +207,16 @@ class Transport:
 
     def _failure(self, problem: Exception, call: _Call) -> RequestError:
         """Return the error of a request that got no answer."""
+        import httpx
+
         if self._closed:
             call.arrived = True
             return _closed(call.line)
         call.is_over = isinstance(problem, TimeoutError)  # httpx's own timeouts are of another type
         host = self._sites[call.route.site].netloc
-        failure = failures.from_exception(problem, self.remote, host, call.line)
-        call.arrived = failure.arrived
-        return failure.error
+        not_sent = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError)
+        call.arrived = not isinstance(problem, not_sent)
+        return failures.from_exception(problem, self.remote, host, call.line)
 
     async def _exchange(self, http: httpx.AsyncClient, call: _Call, read_timeout_s: float) -> _Answer:
         """Send one request, following redirects that stay on the same server."""

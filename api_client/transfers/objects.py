@@ -159,7 +159,7 @@ class Objects:
                     current = current.redirected(headers.get("location", ""))
         except BREAKS as error:
             line = RequestLine("GET", current.path)
-            problem = from_exception(error, None, current.site.netloc, line).error
+            problem = from_exception(error, None, current.site.netloc, line)
         else:
             problem = RedirectRefused(f"{current.site.netloc} redirected more than {MAX_REDIRECTS} times")
         raise problem

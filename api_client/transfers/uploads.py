@@ -106,7 +106,7 @@ async def upload_file(
         raise UploadFailed(str(error), method="PUT", path=credentials.s3_key) from None
     except BREAKS as error:
         line = RequestLine("PUT", credentials.s3_key)
-        problem = from_exception(error, None, endpoint.netloc, line).error
+        problem = from_exception(error, None, endpoint.netloc, line)
         unreached = UploadFailed(str(problem), method="PUT", path=credentials.s3_key)
         unreached.retryable = True
         raise unreached from None
