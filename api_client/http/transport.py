@@ -45,6 +45,7 @@ class _Call:
     """
 
     route: Route[Any]
+    site: BaseUrl
     path: str
     ids: tuple[str, ...]
     query: Mapping[str, QueryValue] | None
@@ -127,9 +128,10 @@ class Transport:
         Raises RequestError and its subclasses. Raises ReadOnlyError, before anything is sent, for a
         change while changes are forbidden.
         """
-        call = _Call(route, route.path_of(*ids, team_id=team_id), ids, query, body)
+        path = route.path_of(*ids, team_id=team_id)
+        call = _Call(route, self._sites[route.site], path, ids, query, body)
         if self._read_only_by and route.is_change:
-            raise failures.refused_change(self._read_only_by, call.line.words, route.method, call.path)
+            raise failures.refused_change(self._read_only_by, call.line.words, route.method, path)
         policy = retry or self.retry
         repeatable = route.is_idempotent
         try:
@@ -172,7 +174,6 @@ class Transport:
             self._emit_event("answered", call)
             return value
         problem: Exception | None = None
-        answer: _Answer | None = None
         call.arrived, call.status, call.date = False, None, ""
         async with self._in_flight:
             http = await self._opened(call.line)
@@ -181,7 +182,7 @@ class Transport:
             self._emit_event("sent", call)
             try:
                 async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                    answer = await self._exchange(http, call, policy.read_timeout_s(call.attempt))
+                    content, content_type = await self._exchange(http, call, policy)
             except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, TimeoutError) as error:
                 problem = error
             except RuntimeError as error:
@@ -191,8 +192,6 @@ class Transport:
                 problem = error
         if problem is not None:
             raise self._failure(problem, call)
-        assert answer is not None
-        content, content_type = answer
         decoding = partial(decode, content, adapter, call.limit.values)
         try:
             # From this size on, decoding would block the event loop.
@@ -202,8 +201,9 @@ class Transport:
         else:
             self._emit_event("answered", call)
             return decoded
-        host = self._sites[call.route.site].netloc
-        raise failures.not_decodable(undecodable, content, content_type, self.remote, host, call.line)
+        raise failures.not_decodable(
+            undecodable, content, content_type, self.remote, call.site.netloc, call.line
+        )
 
     def _failure(self, problem: Exception, call: _Call) -> RequestError:
         """Return the error of a request that got no answer."""
@@ -213,29 +213,29 @@ class Transport:
             call.arrived = True
             return _closed(call.line)
         call.is_over = isinstance(problem, TimeoutError)  # httpx's own timeouts are of another type
-        host = self._sites[call.route.site].netloc
         not_sent = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError)
         call.arrived = not isinstance(problem, not_sent)
-        return failures.from_exception(problem, self.remote, host, call.line)
+        return failures.from_exception(problem, self.remote, call.site.netloc, call.line)
 
-    async def _exchange(self, http: httpx.AsyncClient, call: _Call, read_timeout_s: float) -> _Answer:
+    async def _exchange(self, http: httpx.AsyncClient, call: _Call, policy: RetryPolicy) -> _Answer:
         """Send one request, following redirects that stay on the same server."""
         import httpx
 
-        site, line, host = self._sites[call.route.site], call.line, self._sites[call.route.site].netloc
+        line, host = call.line, call.site.netloc
         query = {name: value for name, value in (call.query or {}).items() if value is not None}
-        url = httpx.URL(f"{site}{call.path}", params=query or None)
+        url = httpx.URL(f"{call.site}{call.path}", params=query or None)
         for _ in range(MAX_REDIRECTS + 1):
             # If a login cannot be renewed, this raises, and the request had no effect.
-            response = await http.send(_build(http, call, url, read_timeout_s), stream=True)
+            request = _build(http, call, url, policy.read_timeout_s(call.attempt))
+            response = await http.send(request, stream=True)
             call.arrived, call.status = True, response.status_code
             call.date = response.headers.get("date", "")
             try:
-                self._note_address(response, site)
+                self._note_address(response, call.site)
                 if response.is_redirect:
                     target = _redirect_target(response, url)
-                    if target is None or call.route.method != "GET" or _origin(target) != site.origin:
-                        raise self._redirect_refused(call, site, target)
+                    if target is None or call.route.method != "GET" or _origin(target) != call.site.origin:
+                        raise self._redirect_refused(call, target)
                     url = target
                     continue
                 content = await response.aread()
@@ -256,13 +256,13 @@ class Transport:
             if address:
                 self.destinations.remote_is_at(address[0])
 
-    def _redirect_refused(self, call: _Call, site: BaseUrl, target: httpx.URL | None) -> RedirectRefused:
+    def _redirect_refused(self, call: _Call, target: httpx.URL | None) -> RedirectRefused:
         redirect_target = (
             "nowhere" if target is None else failures.clean(f"{target.scheme}://{target.host}", self.remote)
         )
         return RedirectRefused(
-            f"can't {call.line.words}: {site.netloc} redirected to {redirect_target}; not followed, because "
-            f"the key is only for {site.netloc}",
+            f"can't {call.line.words}: {call.site.netloc} redirected to {redirect_target}; not followed, "
+            f"because the key is only for {call.site.netloc}",
             **call.line.details,
         )
 
