@@ -15,7 +15,7 @@ from support.fake_object_store import FakeObjectStore, Stored
 from support.fake_runs import finished_run, iso
 from support.remotes import remote_of
 from tui.analysis.checkpoints.facts import facts_of_run
-from tui.readers.run import evidence_of
+from tui.readers.watcher import evidence_of
 
 JOB = "/v1/training_projects/proj1/jobs/job1"
 LIST = ("checkpoints", "list", "job1")

@@ -36,8 +36,8 @@ from tui.readers.deployment import (
     read_startups,
     send,
 )
-from tui.readers.run import evidence_of
 from tui.readers.session import Session
+from tui.readers.watcher import evidence_of
 from tui.settings.runs import DEFAULT, RunSettings
 
 READING = "the log is still being read"

@@ -38,7 +38,7 @@ from tui.commands.support.output import Output, not_in_job
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, facts_of, rows_of, table_of
-from tui.readers.run import CheckedRun
+from tui.readers.watcher import CheckedRun
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
 from tui.tables.column import Column, chosen, exported, needed_columns, text_column
 from tui.text.times import iso_time, local_stamp, local_time

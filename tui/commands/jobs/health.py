@@ -40,7 +40,7 @@ from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
-from tui.readers.run import LoadedRun
+from tui.readers.watcher import LoadedRun
 from tui.settings.runs import RunSettings
 from tui.tables.column import Column, Span, text_column
 from tui.text.sanitize import sanitize

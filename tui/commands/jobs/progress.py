@@ -52,7 +52,7 @@ from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, facts_of, table_of
-from tui.readers.run import LoadedRun
+from tui.readers.watcher import LoadedRun
 from tui.tables.column import Column, text_column
 from tui.text.times import iso_time
 from tui.text.units import age, count, counted, duration, number, percent, rate

@@ -13,7 +13,7 @@ from tui.commands.support.options import Command
 from tui.commands.support.output import Output
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.remotes import run_settings
-from tui.readers.run import CheckedRun, LoadedRun, evidence_of, read_run
+from tui.readers.watcher import CheckedRun, LoadedRun, evidence_of, read_run
 from tui.text.times import LogTimes, moment_of, span_of
 from tui.text.units import counted
 
