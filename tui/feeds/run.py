@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
-from api_client.clock import Clock
 from api_client.errors import ConfigurationError, NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import TrainingJob
@@ -68,15 +67,15 @@ class RunFeed:
         self._watcher.change(stale_after_s=max(STALE_AFTER_S, 3 * self._intervals.status_s))
         self._moment_read = asyncio.Event()
         """Set once what a moment of a recording is judged by was read; the rest is read after it."""
+        if recorded_progress is None:
+            self._moment_read.set()
         self._log = RunLog(
             self._watcher,
             fold=self._fold_log,
             publish=self._publish_log,
-            before_history=None if recorded_progress is None else self._moment_read.wait,
+            before_history=self._moment_read.wait,
         )
-        self._metrics = RunMetrics(
-            self._watcher, span, interval_s=self._intervals.metrics_s, take=lambda: self._got(METRICS)
-        )
+        self._metrics = RunMetrics(self._watcher, span, interval_s=self._intervals.metrics_s)
         if metrics is not None:
             self._metrics.snapshot = metrics
             self._watcher.change(metrics_at=session.clock.now())
@@ -181,9 +180,7 @@ class RunFeed:
 
     def _got(self, part: str) -> None:
         self._session.report_success(part)
-        failing = self._watcher.snapshot.failing
-        if part in failing:
-            self._watcher.change(failing=failing - {part})
+        self._watcher.change(failing=self._watcher.snapshot.failing - {part})
         self._note_moment()
         if self._first_parts != self._published_parts:
             self._charts_awaited.end()
@@ -193,7 +190,7 @@ class RunFeed:
         run = self._watcher.snapshot
         has_progress = self._recorded_is_read or LOG in run.failing
         has_charts = run.metrics_at is not None or METRICS in run.failing
-        if self._read_recorded is not None and has_progress and has_charts and not self._moment_read.is_set():
+        if has_progress and has_charts and not self._moment_read.is_set():
             self._moment_read.set()
             self._publish()
 
@@ -263,13 +260,16 @@ class RunFeed:
             await self._moment_read.wait()  # those that are known may have fewer samples
         while True:
             # A canceled group within the group would be garbage that only a search finds, with all samples.
-            following = tasks.create_task(self._retry_forever(self._metrics.follow, METRICS))
+            following = tasks.create_task(self._retry_forever(self._take_metrics, METRICS))
             await self._reread(REREAD_S)
             following.cancel()
 
+    async def _take_metrics(self) -> None:
+        async for _ in self._metrics.follow():
+            self._got(METRICS)
+
     async def _poll_health_metrics(self) -> None:
-        if self._read_recorded is not None:
-            await self._moment_read.wait()
+        await self._moment_read.wait()
         while not self._job.is_finished:
             await self._watcher.read_health_metrics()
             await self._pause(POLL_EVERY_S if self._read_recorded is None else RECORDED_INTERVAL_S)
@@ -279,8 +279,7 @@ class RunFeed:
         while True:
             await self._watcher.read_checkpoints()
             self._got(CHECKPOINTS)
-            if self._read_recorded is not None:
-                await self._moment_read.wait()
+            await self._moment_read.wait()
             await self._watcher.read_kept_losses()
             run = self._watcher.snapshot
             if not run.checkpoints_recorded:
@@ -300,36 +299,29 @@ NEW_POINTS = int(REREAD_S / MIN_METRIC_STEP_S)
 
 
 class RunMetrics:
-    """The samples of the last ``span``, or of the whole run; ``take`` is called after every answer.
+    """The samples of the last ``span``, or of the whole run.
 
     ``interval_s`` is the minimum polling interval; it is longer for slow sampling: half its interval, or
     two of them with many nodes, whose samples take long to read.
     """
 
-    def __init__(
-        self,
-        watcher: RunWatcher,
-        span: timedelta | None,
-        *,
-        interval_s: float,
-        take: Callable[[], object],
-    ) -> None:
+    def __init__(self, watcher: RunWatcher, span: timedelta | None, *, interval_s: float) -> None:
         self._watcher = watcher
         self._span = self._shown = span
         self._interval_s = interval_s
-        self._take = take
         self.snapshot = MetricsSnapshot()
 
     def set_span(self, span: timedelta | None, shown: timedelta | None) -> None:
         """Read another time range, of which charts show a part; the next ``follow`` does."""
         self._span, self._shown = span, shown
 
-    async def follow(self) -> None:
-        """Read the time range and what comes after it, until cancelled. Raises RequestError.
+    async def follow(self) -> AsyncIterator[None]:
+        """Read the time range and what comes after it, until cancelled; yield after every answer.
 
-        What was read before stays until the first new answer.
+        What was read before stays until the first new answer. Raises RequestError.
         """
-        client, job, now = self._watcher.client, self._watcher.job, self._clock.now()
+        client, job = self._watcher.client, self._watcher.job
+        now = client.clock.now()
         end = job.updated_at if job.is_finished and job.updated_at else now
         begin = job.created_at or job.earliest_time(now)
         start = begin if self._span is None else max(begin, end - self._span)
@@ -339,7 +331,8 @@ class RunMetrics:
         fold = MetricsFold(max_points=self._most_points + NEW_POINTS)
         since = start
         if is_large:
-            await self._read_parts(fold, start, end, step_s)
+            async for _ in self._read_parts(fold, start, end, step_s):
+                yield
             # read the end of the history again, because samples may be late
             since = max(start, end - timedelta(minutes=2))
         stream = client.metrics.follow(
@@ -354,15 +347,13 @@ class RunMetrics:
             self.snapshot = await asyncio.to_thread(fold.fold, answer, step_s)
             del answer  # of many nodes, a hundred thousand objects for the garbage collector until the next
             self._watcher.note_clock(self.snapshot, self.snapshot.step_s)
-            self._watcher.change(metrics_at=self._clock.now())
-            self._take()
+            self._watcher.change(metrics_at=client.clock.now())
+            yield
             step_s = new_step_s
 
-    @property
-    def _clock(self) -> Clock:
-        return self._watcher.client.clock
-
-    async def _read_parts(self, fold: MetricsFold, start: datetime, end: datetime, step_s: int) -> None:
+    async def _read_parts(
+        self, fold: MetricsFold, start: datetime, end: datetime, step_s: int
+    ) -> AsyncIterator[None]:
         """Read the metrics of many nodes in parts. Unless some are shown already, show the newest first."""
         client, job = self._watcher.client, self._watcher.job
         if not self.snapshot.nodes:
@@ -372,10 +363,10 @@ class RunMetrics:
                 client, job, max(start, end - timedelta(minutes=5)), end, step_s
             ):
                 self.snapshot = await asyncio.to_thread(newest.fold, answer, step_s)
-                self._take()
+                yield
         async for answer in metrics_in_parts(client, job, start, end, step_s):
             await asyncio.to_thread(fold.add, answer, step_s)
-            self._take()
+            yield
 
     @property
     def _most_points(self) -> int:

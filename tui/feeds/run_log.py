@@ -50,7 +50,7 @@ class RunLog:
         *,
         fold: Callable[[Sequence[LogEntry]], object],
         publish: Callable[[LogPart], object],
-        before_history: Callable[[], Awaitable[object]] | None = None,
+        before_history: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(0),
     ) -> None:
         self._watcher = watcher
         self._client = watcher.client
@@ -147,8 +147,7 @@ class RunLog:
     async def _read_history(self, job: TrainingJob, seam: datetime, caught_up: asyncio.Event) -> None:
         start = job.earliest_time(self._client.clock.now())
         await caught_up.wait()
-        if self._before_history is not None:
-            await self._before_history()
+        await self._before_history()
         if start < seam:
             history = self._client.logs.history(
                 job.project_id, job.id, start=start, end=seam, newest_first=True
