@@ -180,7 +180,6 @@ async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None 
 
 async def history_of(client: TrainingClient, job: TrainingJob) -> QueueContext | None:
     """Return a job's status changes; None if they cannot be read, which not everybody may."""
-    try:
+    with suppress(ErrorAnswer, InvalidAnswer):
         return await client.jobs.queue_context(job.id)
-    except (ErrorAnswer, InvalidAnswer):
-        return None
+    return None

@@ -7,13 +7,14 @@ together, and a command reads them once (``read_run``).
 from __future__ import annotations
 
 import asyncio
-import itertools
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from api_client.checkpoints.trainer_state import FILE_NAME as RECORD_NAME
 from api_client.client import TrainingClient
 from api_client.errors import (
     NOT_RECORDED,
@@ -23,7 +24,8 @@ from api_client.errors import (
     RequestError,
     Unauthorized,
 )
-from api_client.models import Checkpoint, CheckpointFile, TrainingJob
+from api_client.models import Checkpoint, TrainingJob
+from api_client.models.checkpoints import ROOT_CHECKPOINT
 from tui.analysis.checkpoints.facts import newest_of, sync_state
 from tui.analysis.connection import CHECKPOINTS, METRICS, ClockOffset
 from tui.analysis.cost import price_of
@@ -251,38 +253,26 @@ def _checked_of(run: RunSnapshot) -> tuple[object, ...]:
     return (run.log_read, run.checkpoints, restarts, broken, readings)
 
 
-RECORD_NAME = "trainer_state.json"
-
-
-async def kept_losses_of(client: TrainingClient, job: TrainingJob, found: Sequence[Checkpoint]) -> KeptLosses:
+async def kept_losses_of(
+    client: TrainingClient, job: TrainingJob, listed: Sequence[Checkpoint]
+) -> KeptLosses:
     """Return the losses stored with the newest complete checkpoint. Unreadable ones count as not stored."""
-    finished = [checkpoint for checkpoint in found if sync_state(checkpoint) != "uploading"]
+    finished = [checkpoint for checkpoint in listed if sync_state(checkpoint) != "uploading"]
     newest = newest_of(finished)
     if newest is None or len(finished) < 2:
         return KeptLosses()  # It takes at least two checkpoints to have a best one.
-    try:
-        file = await _record_of(client, job, newest)
-        if file is None:
-            return KeptLosses()
-        state = await client.checkpoint_contents.trainer_state(job.project_id, job.id, file)
-    except RequestError:
-        return KeptLosses()
-    return KeptLosses(state.curve("loss"), state.curve("eval_loss"))
-
-
-async def _record_of(
-    client: TrainingClient, job: TrainingJob, checkpoint: Checkpoint
-) -> CheckpointFile | None:
-    newest = checkpoint.checkpoint_id
-    record_path = f"{newest}/{RECORD_NAME}" if newest != "." else RECORD_NAME
-    places = itertools.count(1)
-    async for file in client.checkpoints.files(job.project_id, job.id):
-        if file.relative_file_name == record_path:
-            return file
-        # a job may have many more files, too many to list for a mark in a table
-        if next(places) >= 5000:
-            break
-    return None
+    folder = "" if newest.checkpoint_id == ROOT_CHECKPOINT else f"{newest.checkpoint_id}/"
+    seen = 0
+    with suppress(RequestError):
+        async for file in client.checkpoints.files(job.project_id, job.id):
+            if file.relative_file_name == folder + RECORD_NAME:
+                state = await client.checkpoint_contents.trainer_state(job.project_id, job.id, file)
+                return KeptLosses(state.curve("loss"), state.curve("eval_loss"))
+            seen += 1
+            # a job may have many more files, too many to list for a mark in a table
+            if seen >= 5000:
+                break
+    return KeptLosses()
 
 
 async def together(*parts: Coroutine[Any, Any, Any]) -> list[Any]:

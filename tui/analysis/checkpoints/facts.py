@@ -318,8 +318,7 @@ class LastCheckpoint:
 
 def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
     """Return the newest checkpoint the API lists, else the newest in the log, else None."""
-    if run.checkpoints:
-        newest = max(run.checkpoints, key=_time_and_step)
+    if (newest := newest_of(run.checkpoints or ())) is not None:
         where: CheckpointLocation = "uploading" if sync_state(newest) == "uploading" else "stored"
         return LastCheckpoint(newest.checkpoint_id, newest.created_at, where)
     if run.progress is None or run.progress.last_checkpoint is None:

@@ -7,8 +7,8 @@ from datetime import timedelta
 from itertools import pairwise
 from statistics import median
 
-from api_client.models import Checkpoint, JobStatus
-from tui.analysis.checkpoints.facts import sync_state
+from api_client.models import JobStatus
+from tui.analysis.checkpoints.facts import newest_of, sync_state
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.text.sanitize import sanitize
 from tui.text.units import duration, money
@@ -57,11 +57,11 @@ def unsaved_work(run: RunSnapshot) -> UnsavedWork | None:
         for checkpoint in checkpoints
         if checkpoint.created_at is not None and sync_state(checkpoint) != "uploading"
     ]
-    last = max(stored, key=_created, default=None)
+    last = newest_of(stored)
     since = last.created_at if last is not None else run.running_since
     if since is None:
         return None
-    uploading = [checkpoint for checkpoint in checkpoints if sync_state(checkpoint) == "uploading"]
+    uploading = newest_of(checkpoint for checkpoint in checkpoints if sync_state(checkpoint) == "uploading")
     seconds = max(0.0, (now - since).total_seconds())
     usual_s = [(later - before).total_seconds() for before, later in pairwise(times)]
     # a single interval does not tell when the next one is due
@@ -71,12 +71,8 @@ def unsaved_work(run: RunSnapshot) -> UnsavedWork | None:
         last.checkpoint_id if last is not None else None,
         None if price is None else price * run.node_count * seconds / 60,
         None if due is None else (due - now).total_seconds(),
-        max(uploading, key=_created).checkpoint_id if uploading else None,
+        uploading.checkpoint_id if uploading is not None else None,
     )
-
-
-def _created(checkpoint: Checkpoint) -> float:
-    return checkpoint.created_at.timestamp() if checkpoint.created_at is not None else 0.0
 
 
 def unsaved_words(run: RunSnapshot) -> str:

@@ -389,7 +389,7 @@ def _metrics(run: RunSnapshot) -> list[Document]:
 
 def _spending(run: RunSnapshot) -> Document:
     """Return what the run has cost, at most if that includes the queue; and what a stop now would lose."""
-    cost, price = run.cost, run.price_per_minute
+    cost = run.cost
     is_running = run.job.current_status == JobStatus.RUNNING
     at_end = _range(cost.usd_to_end_low, cost.usd_to_end, cost.usd_to_end_high)
     is_of_use = not any(finding.kind.loss == "not finite" for finding in run.findings)
@@ -399,7 +399,7 @@ def _spending(run: RunSnapshot) -> Document:
         is_upper_bound=not cost.measured,
         billed_usd=figure(cost.billed.usd) if cost.billed is not None else None,
         gpu_hours=figure(cost.gpu_hours),
-        usd_per_hour=figure(price * 60 * run.node_count) if price is not None and is_running else None,
+        usd_per_hour=figure(run.usd_per_hour) if is_running else None,
         usd_at_end=None if is_stuck(run) else at_end,
         unsaved_s=figure(unsaved.seconds) if unsaved is not None else None,
         unsaved_usd=figure(unsaved.usd) if unsaved is not None else None,
