@@ -12,9 +12,8 @@ from api_client.errors import RequestError
 from support.dashboard import Dashboard, Heard, StubFeed, opened, pressed, screen_view, text_of
 from support.waiting import until
 from support.worlds import JOBS, run
-from tui.analysis.code import code_differences
 from tui.analysis.comparison import ComparedRun
-from tui.analysis.differences import JobDifferences
+from tui.analysis.differences import JobDifferences, code_differences
 from tui.screens.base import OpenPage
 from tui.screens.compare import CompareRunsScreen
 from tui.screens.differences import DifferencesScreen

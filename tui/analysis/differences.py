@@ -1,15 +1,221 @@
-"""What differs between two jobs, as lines for a terminal, a screen or Markdown."""
+"""The differences between two jobs: of their hardware, and of the files of their archives, as bounded diffs.
+
+Configs are read, never run. Values of environment variables are hidden (``redaction``), and so are texts that
+are recognized as secrets; where one differs, its line is shown without it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import unified_diff
+from itertools import islice, takewhile
+from pathlib import PurePosixPath
+from typing import Literal
 
 from api_client.models import TrainingJob
-from tui.analysis.code import FileDifference
+from api_client.recordings.scrub import REMOVED, Scrubber
 from tui.analysis.comparison import ComparedRun, comparison_rows
+from tui.analysis.redaction import redaction
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
+
+MAX_FILE_BYTES = 512 * 1024
+"""Larger files, such as data, are compared, but not shown line by line."""
+MAX_LINES = 200
+"""How many lines are shown of each file, and how many files are shown line by line."""
+_CONTEXT_LINES = 3
+
+Change = Literal["added", "removed", "changed", "renamed"]
+
+
+@dataclass(frozen=True, slots=True)
+class LargeFile:
+    """Stands for the content of a file that is too large to be shown."""
+
+    size_bytes: int
+    digest: str
+
+
+Files = Mapping[str, bytes | LargeFile]
+"""The content of files by path."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileDifference:
+    """A file that differs. Texts are sanitized."""
+
+    path: str
+    change: Change
+    former_path: str | None = None
+    """The path before, if the file moved."""
+    size_bytes_before: int | None = None
+    size_bytes_after: int | None = None
+    lines: tuple[str, ...] = ()
+    """A unified diff; empty for a file that is not text, or cannot be shown safely."""
+    more: int = 0
+    """Number of lines that differ, but are left out."""
+
+
+def code_differences(before: Files, after: Files) -> tuple[FileDifference, ...]:
+    """Compare the files of two archives, configs first."""
+    marks = _Marks()
+    old, new = _Side(before, marks), _Side(after, marks)
+    texts = [*old.texts.values(), *new.texts.values()]
+    scrub = Scrubber(secret for secret in old.secrets | new.secrets if any(secret in text for text in texts))
+    former = _former_paths(before, after)
+    differences: list[FileDifference] = []
+    for path in sorted(before.keys() - former.values() | after.keys(), key=new.order):
+        old_path = former.get(path, path)
+        content_before, content_after = before.get(old_path), after.get(path)
+        if content_before == content_after and old_path == path:
+            continue
+        change: Change = (
+            "added" if content_before is None else "removed" if content_after is None else "changed"
+        )
+        lines, more = list[str](), 0
+        if content_before == content_after:
+            change = "renamed"
+        elif (was := old.lines(old_path, scrub)) is not None and (now := new.lines(path, scrub)) is not None:
+            lines, more = _differing_lines(was, now, marks)
+        if old.is_hidden(old_path) or new.is_hidden(path):
+            lines, more = [], more + sum(line[0] in "+-" for line in lines)
+        shown = lines[:MAX_LINES] if len(differences) < MAX_LINES else []
+        difference = FileDifference(
+            sanitize(path),
+            change,
+            sanitize(old_path) if old_path != path else None,
+            _size_bytes(content_before),
+            _size_bytes(content_after),
+            tuple(shown),
+            more + len(lines) - len(shown),
+        )
+        differences.append(difference)
+    return tuple(differences)
+
+
+class _Marks:
+    """Stand for hidden values, with a number for each value; nothing else of a text has their form."""
+
+    _MARK = re.compile("<\0([0-9]+)\0>")
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def __call__(self, value: str) -> str:
+        return f"<\0{self._numbers.setdefault(value, len(self._numbers))}\0>"
+
+    def shown(self, line: str, before: set[str]) -> str:
+        """Return a line of a diff with words instead of marks; the marks of the file ``before`` are known."""
+
+        def placeholder(mark: re.Match[str]) -> str:
+            return "<new value>" if line[0] == "+" and mark[0] not in before else "<hidden>"
+
+        return sanitize(self._MARK.sub(placeholder, line))
+
+    def within(self, lines: Iterable[str]) -> set[str]:
+        return {mark[0] for line in lines for mark in self._MARK.finditer(line)}
+
+
+class _Side:
+    """The files of one of the jobs: their texts, and what of these may be shown."""
+
+    def __init__(self, files: Files, marks: _Marks) -> None:
+        self._files = files
+        self._marks = marks
+        self.texts = _texts(files)
+        self._shown, self.secrets = redaction(self.texts, marks)
+
+    def order(self, path: str) -> tuple[bool, str]:
+        return "truss_train" not in self.texts.get(path, ""), path
+
+    def is_hidden(self, path: str) -> bool:
+        return path in self.texts and self._shown(path) is None
+
+    def lines(self, path: str, scrub: Scrubber) -> list[str] | None:
+        """Return the lines of a file, none if there is no such file; None if it is not text."""
+        if path not in self._files:
+            return []
+        if path not in self.texts:
+            return None
+        shown = self._shown(path)
+        if shown is None:
+            return list(map(self._marks, _split(self.texts[path])))
+        lines, clean = _split(shown), _split(scrub(shown))
+        if len(lines) != len(clean):  # a secret of several lines
+            return clean
+        return [
+            line if line == without else without.replace(REMOVED, self._marks(line))
+            for line, without in zip(lines, clean, strict=True)
+        ]
+
+
+def _differing_lines(before: list[str], after: list[str], marks: _Marks) -> tuple[list[str], int]:
+    """Return a unified diff, and how many lines differ if that is too long to be made."""
+    start = _equal(before, after)
+    end = _equal(before[start:][::-1], after[start:][::-1])
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    # comparing more takes seconds
+    if len(old) + len(new) > 4_000:
+        return [], max(len(old), len(new))
+    begin, rest = max(0, start - _CONTEXT_LINES), max(0, end - _CONTEXT_LINES)
+    diff = unified_diff(
+        before[begin : len(before) - rest], after[begin : len(after) - rest], n=_CONTEXT_LINES, lineterm=""
+    )
+    known_marks = marks.within(before)
+    lines = [
+        re.sub(r"(?<=[-+])[0-9]+", lambda number: str(int(number[0]) + begin), line)
+        if line[0] == "@"
+        else marks.shown(line, known_marks)
+        for line in islice(diff, 2, None)
+    ]
+    return lines or ["differs only in what is not shown: secrets, ends of lines"] * bool(before), 0
+
+
+def _equal(before: list[str], after: list[str]) -> int:
+    """Return the number of lines at the beginning that are equal."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+
+
+def _texts(files: Files) -> dict[str, str]:
+    """Return the files that are text, with line feeds, up to ``MAX_TEXT_BYTES``, small ones first."""
+    texts: dict[str, str] = {}
+    # bytes of text that are shown line by line, of all files
+    room = 2 * 1024**2
+    for path, content in sorted(files.items(), key=lambda file: _size_bytes(file[1]) or 0):
+        if isinstance(content, LargeFile) or b"\0" in content or (room := room - len(content)) < 0:
+            continue
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        texts[path] = text.replace("\r\n", "\n").replace("\r", "\n")
+    return texts
+
+
+def _split(text: str) -> list[str]:
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _size_bytes(content: bytes | LargeFile | None) -> int | None:
+    if content is None:
+        return None
+    return content.size_bytes if isinstance(content, LargeFile) else len(content)
+
+
+def _former_paths(before: Files, after: Files) -> dict[str, str]:
+    """Return the former paths of files that moved: of equal content, else of the same name."""
+    former: dict[str, str] = {}
+    for key in (lambda files, path: files[path], lambda _, path: PurePosixPath(path).name):
+        removed = {
+            key(before, path): path for path in sorted(before.keys() - after.keys() - set(former.values()))
+        }
+        added = {key(after, path): path for path in sorted(after.keys() - before.keys() - former.keys())}
+        former |= {added[content]: removed[content] for content in removed.keys() & added.keys()}
+    return former
+
 
 _MACHINE = frozenset({"project", "instance", "gpu_type", "nodes", "gpus", "availability"})
 """The properties of a job itself, not of how it went."""

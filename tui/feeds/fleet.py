@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from api_client.errors import InvalidAnswer, NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.vocabulary import RUNNABLE_STATUSES, JobStatus
-from tui.analysis.billing import Bill
 from tui.analysis.connection import LISTS
+from tui.analysis.cost import Bill
 from tui.analysis.fleet.snapshot import UNREAD, FleetFold, FleetSnapshot, JobPreview, to_preview
 from tui.feeds.throttle import Pause, Throttle
 from tui.readers.billing import BILL_INTERVAL_S, read_bill

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
-from tui.analysis.billing import is_all_billed
 from tui.analysis.connection import ClockOffset
+from tui.analysis.cost import is_all_billed
 from tui.analysis.fleet.snapshot import NO_PREVIEW, UNREAD, JobPreview
 from tui.analysis.node_metrics import mean_known
 from tui.analysis.progress.metrics import headline_series

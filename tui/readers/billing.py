@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
 from api_client.vocabulary import TRAINING_JOB
-from tui.analysis.billing import NOTHING, Bill, Billed, total_billed
+from tui.analysis.cost import NOTHING, Bill, Billed, total_billed
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient

@@ -11,8 +11,7 @@ from api_client.archives import BadArchive, Unpacker
 from api_client.client import TrainingClient
 from api_client.errors import ApiClientError, NotFound
 from api_client.models import TrainingJob
-from tui.analysis.code import MAX_FILE_BYTES, Files, LargeFile, code_differences
-from tui.analysis.differences import JobDifferences
+from tui.analysis.differences import MAX_FILE_BYTES, Files, JobDifferences, LargeFile, code_differences
 from tui.readers.watcher import together
 
 MAX_ARCHIVE_BYTES = 50_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from tui.analysis.code import MAX_FILE_BYTES, MAX_LINES, LargeFile, code_differences
+from tui.analysis.differences import MAX_FILE_BYTES, MAX_LINES, LargeFile, code_differences
 
 CONFIG = """\
 from truss_train import Compute, Image, Runtime, SecretReference, TrainingJob, TrainingProject

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from api_client.models import Checkpoint, QueueContext, QueueEvent, TrainingJob
-from tui.analysis.billing import Bill, Billed
-from tui.analysis.cost import Cost, price_of
+from tui.analysis.cost import Bill, Billed, Cost, price_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
 

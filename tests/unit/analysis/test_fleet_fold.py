@@ -9,7 +9,7 @@ import pytest
 from api_client.models import TrainingProject
 from api_client.models.logs import NS_PER_S
 from support.worlds import ONE_O_CLOCK, job
-from tui.analysis.billing import Bill, Billed
+from tui.analysis.cost import Bill, Billed
 from tui.analysis.fleet.snapshot import (
     NO_PREVIEW,
     UNREAD,

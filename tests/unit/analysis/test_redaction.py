@@ -16,8 +16,7 @@ from hypothesis import given, strategies as st
 from api_client.models import TrainingJob as Job
 from support.fake_baseten import job
 from tui.analysis import redaction
-from tui.analysis.code import code_differences
-from tui.analysis.differences import JobDifferences
+from tui.analysis.differences import JobDifferences, code_differences
 
 CONFIG = """\
 import json, os

@@ -19,8 +19,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from api_client.vocabulary import WAITING_STATUSES, JobStatus
-from tui.analysis.billing import Bill
-from tui.analysis.cost import Charge, TotalCost, charge, price_of, total_cost
+from tui.analysis.cost import Bill, Charge, TotalCost, charge, price_of, total_cost
 from tui.analysis.fleet.capacity import gpu_allocations
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.progress.metrics import headline_series

@@ -11,8 +11,7 @@ from typing import Literal
 from api_client.models import Checkpoint, QueueContext, QueueEvent, TrainingJob
 from api_client.models.logs import NS_PER_S
 from api_client.vocabulary import JobStatus
-from tui.analysis.billing import Bill, is_all_billed
-from tui.analysis.cost import Cost, RunningTime, cost_of, running_time
+from tui.analysis.cost import Bill, Cost, RunningTime, cost_of, is_all_billed, running_time
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, SavedKey

@@ -11,8 +11,17 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.models import JobStatus, TrainingJob
-from tui.analysis.billing import Bill, Billed, billed_text, is_all_billed, total_billed
-from tui.analysis.cost import Cost, cost_of, price_of, running_time
+from tui.analysis.cost import (
+    Bill,
+    Billed,
+    Cost,
+    billed_text,
+    cost_of,
+    is_all_billed,
+    price_of,
+    running_time,
+    total_billed,
+)
 from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option, job_named, project_id_of
 from tui.commands.support.output import Output, refuse
 from tui.commands.support.remotes import run_settings

@@ -13,7 +13,7 @@ from textual.containers import VerticalScroll
 from textual.reactive import var
 from textual.widgets import Static
 
-from tui.analysis.billing import billed_text
+from tui.analysis.cost import billed_text
 from tui.analysis.run.finding import SIGNS, TONES
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.status import status_view, upload_text
