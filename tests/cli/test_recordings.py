@@ -122,7 +122,7 @@ def test_what_was_not_read_of_a_log_is_no_silence(
     live_run(baseten, "run1", silent_s=2000)
     path = str(tmp_path / "run.btrun")
     with monkeypatch.context() as killed:
-        killed.setattr(Recorder, "_log_complete", Mock(side_effect=RecordingError("killed")))
+        killed.setattr(Recorder, "_finish", Mock(side_effect=RecordingError("killed")))
         assert cli("record", "run1", "-o", path).code != 0
     health = cli("health", "--file", path)
     assert ("not to the log's end" in health.err, "can't be read" in health.err) == (

@@ -52,6 +52,7 @@ Check = Callable[[DownloadPlan, Existing | None], Awaitable[Existing | None]]
 class _Order:
     request: DownloadRequest
     folder: Path
+    item: Transfer
     existing: Existing | None = None
     task: asyncio.Task[None] | None = None
 
@@ -72,7 +73,6 @@ class DownloadsFeed:
         self._session = session
         self._publish = publish
         self._on_end = on_end
-        self._items: dict[str, Transfer] = {}
         self._orders: dict[str, _Order] = {}
         self._ids = count(1)
         self._turn = asyncio.Lock()
@@ -81,13 +81,13 @@ class DownloadsFeed:
         """Put a download on the list; it takes the place of an ended one of the same into the same folder."""
         for old_id, old in list(self._orders.items()):
             is_same = old.request.content == request.content and old.folder == folder
-            if is_same and self._items[old_id].state in ENDED:
+            if is_same and old.item.state in ENDED:
                 self._drop(old_id)
         transfer_id = str(next(self._ids))
-        self._orders[transfer_id] = _Order(request, folder)
-        self._items[transfer_id] = Transfer(
+        item = Transfer(
             transfer_id, request.title, str(folder), TransferState.PLANNING, size_bytes=request.size_bytes
         )
+        self._orders[transfer_id] = _Order(request, folder, item)
         self._publish_snapshot()
         return transfer_id
 
@@ -131,7 +131,7 @@ class DownloadsFeed:
         )
 
     def _show_progress(self, transfer_id: str, progress: DownloadProgress) -> None:
-        if self._items[transfer_id].state is TransferState.ACTIVE:
+        if self._orders[transfer_id].item.state is TransferState.ACTIVE:
             self._change(
                 transfer_id,
                 done_bytes=progress.done_bytes,
@@ -145,18 +145,18 @@ class DownloadsFeed:
 
     def cancel(self, transfer_id: str) -> None:
         """Cancel a download; files received so far are kept."""
-        item, order = self._items.get(transfer_id), self._orders.get(transfer_id)
-        if item is not None and order is not None and order.task is not None and item.state not in ENDED:
+        order = self._orders.get(transfer_id)
+        if order is not None and order.task is not None and order.item.state not in ENDED:
             order.task.cancel()
             self._end(transfer_id, TransferState.CANCELLED)
 
     def can_retry(self, transfer_id: str) -> bool:
-        return transfer_id in self._items and self._items[transfer_id].state in RESUMABLE
+        return transfer_id in self._orders and self._orders[transfer_id].item.state in RESUMABLE
 
     def clear(self) -> None:
-        for item in list(self._items.values()):
-            if item.state in ENDED:
-                self._drop(item.id)
+        for transfer_id, order in list(self._orders.items()):
+            if order.item.state in ENDED:
+                self._drop(transfer_id)
 
     def _conclude(self, transfer_id: str, report: DownloadReport) -> None:
         problems = []
@@ -172,21 +172,22 @@ class DownloadsFeed:
         self._end(transfer_id, state, "; ".join(problems))
 
     def _change(self, transfer_id: str, **changes: Any) -> None:
-        self._items[transfer_id] = replace(self._items[transfer_id], **changes)
+        order = self._orders[transfer_id]
+        order.item = replace(order.item, **changes)
         self._publish_snapshot()
 
     def _drop(self, transfer_id: str) -> None:
-        del self._items[transfer_id], self._orders[transfer_id]
+        del self._orders[transfer_id]
         self._publish_snapshot()
 
     def _end(self, transfer_id: str, state: TransferState, error: str = "") -> None:
         files = tuple(
             file if file.state.is_final else replace(file, state=FileState.WAITING)
-            for file in self._items[transfer_id].files
+            for file in self._orders[transfer_id].item.files
         )
         idle: dict[str, Any] = {"speed": None, "eta_s": None, "stalled_s": 0.0, "note": ""}
         self._change(transfer_id, state=state, error=error, files=files, **idle)
-        self._on_end(self._items[transfer_id])
+        self._on_end(self._orders[transfer_id].item)
 
     def _publish_snapshot(self) -> None:
-        self._publish(Transfers(tuple(self._items.values())))
+        self._publish(Transfers(tuple(order.item for order in self._orders.values())))

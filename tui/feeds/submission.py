@@ -72,10 +72,6 @@ class RecentConfigs(State):
     """The newest first."""
 
 
-def recent_configs_file() -> Path:
-    return state_path(FILE_NAME)
-
-
 def find_configs(below: Path, memory: Path) -> tuple[ConfigChoice, ...]:
     """Return recent configs that still exist, newest first, then each ``config.py`` that names a project.
 
@@ -92,13 +88,12 @@ def find_configs(below: Path, memory: Path) -> tuple[ConfigChoice, ...]:
 
 def remember_config(path: Path, memory: Path) -> None:
     """Move a config to the top of the recent ones. Write errors are ignored."""
-
-    def move_to_top(kept: RecentConfigs) -> RecentConfigs:
-        others = [other for other in kept.paths if other != str(path)]
-        return RecentConfigs(paths=[str(path), *others[:19]])
-
     with suppress(OSError):
-        change_state(memory, RecentConfigs, move_to_top)
+        change_state(
+            memory,
+            RecentConfigs,
+            lambda kept: RecentConfigs(paths=list(dict.fromkeys([str(path), *kept.paths]))[:20]),
+        )
 
 
 def _names_a_project(path: Path) -> bool:
@@ -177,7 +172,7 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
         """Use ``team`` for projects that do not name one; if empty, the remote's default applies."""
         super().__init__(session, SubmissionSnapshot(), publish)
         self._team = team
-        self._memory = recent_configs_file()
+        self._memory = state_path(FILE_NAME)
         self._loaded: TrainingProject | None = None
         self._overrides = Overrides()
 

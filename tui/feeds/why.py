@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from api_client.errors import RequestError
 from api_client.http.retry import LASTING, retrying
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
@@ -51,11 +50,13 @@ class WhyFeed(SnapshotFeed[WhyView]):
     async def run(self) -> None:
         """Explain what is asked for until cancelled; retry as long as the server does not answer."""
         while True:
-            await retrying(self._explain, LASTING, sleep=self._pause, on_wait=self._report)
+            await retrying(
+                self._explain,
+                LASTING,
+                sleep=self._pause,
+                on_wait=lambda error, _delay_s: self._change(error=str(error)),
+            )
             await self._pause(None)
-
-    def _report(self, error: RequestError, _delay_s: float) -> None:
-        self._change(error=str(error))
 
     def refresh(self) -> None:
         """Explain the problems of now; the known ones, as of their time, if there are none any more."""

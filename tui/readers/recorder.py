@@ -122,9 +122,6 @@ class Recorder:
             complete=self._is_log_complete,
         ).model_dump(mode="json")
 
-    def _log_complete(self) -> None:
-        self._is_log_complete = True
-
     def _secrets(self) -> list[str]:
         remote = self.client.remote
         own = [remote.key.get_secret_value()] if remote.key else []
@@ -190,9 +187,8 @@ class Recorder:
                     self.job = item.job
                     continue
                 await self._record_lines(item.entries, item.read_part)
-                if item.caught_up:
-                    self._log_complete()
-        self._log_complete()
+                self._is_log_complete |= item.caught_up
+        self._is_log_complete = True
 
     def _start_after(self, newest_ns: int | None) -> datetime:
         """Return where to read on: a little before what is recorded already."""

@@ -348,18 +348,16 @@ def cache_entries(files: Iterable[CachedFile] | Iterable[ListedPath]) -> list[Fi
     ]
 
 
-def rank_folder(node_rank: int) -> str:
-    """Return the directory name of a node's files, as used on the platform's own storage."""
-    return f"rank-{node_rank}"
-
-
 def checkpoint_entries(
     files: Iterable[CheckpointFile], checkpoint_id: str, *, by_rank: bool
 ) -> list[FileEntry]:
-    """Return a checkpoint's files by relative path, one directory per node if several nodes wrote."""
+    """Return a checkpoint's files by relative path, one directory per node if several nodes wrote.
+
+    The directories have the names that they have on the platform's own storage.
+    """
     return [
         FileEntry(
-            (f"{rank_folder(file.node_rank)}/" if by_rank else "")
+            (f"rank-{file.node_rank}/" if by_rank else "")
             + name_inside(file.relative_file_name, checkpoint_id),
             file.size_bytes or 0,
             epoch_s(file.last_modified),
