@@ -111,7 +111,7 @@ class RunningTime:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """GPU-hours and money so far, up to the expected end, and per checkpoint.
+    """GPU-hours and money so far, and up to the expected end.
 
     ``None`` means unknown: money without a price, an end without an ETA. ``usd`` is an estimate of the whole
     run, ``unbilled_usd`` one of the ``unbilled_minutes`` (of nodes) that are missing in ``billed``.
@@ -125,8 +125,6 @@ class Cost:
     usd_to_end: float | None = None
     usd_to_end_low: float | None = None
     usd_to_end_high: float | None = None
-    gpu_hours_per_checkpoint: float | None = None
-    usd_per_checkpoint: float | None = None
     price_per_minute: float | None = None
     of: str = ""
     billed: Billed | None = None
@@ -201,7 +199,6 @@ def cost_of(
     node_count: int,
     price_per_minute: float | None = None,
     left_s: tuple[float, float, float] | None = None,
-    checkpoints: int = 0,
     billed: Billed | None = None,
     all_billed: bool = False,
 ) -> Cost:
@@ -210,39 +207,33 @@ def cost_of(
     ``all_billed`` means that the bill has all of it.
     """
     gpus = max(0, job.instance_type.gpu_count) * node_count
-    gpu_hours = gpus * ran.seconds / HOUR_S if gpus else None
     usd_per_s = None if price_per_minute is None else price_per_minute * node_count / MINUTE_S
-    usd = None if usd_per_s is None else usd_per_s * ran.seconds
-    cost = Cost(
-        gpu_hours=gpu_hours,
-        usd=usd,
-        gpu_hours_per_checkpoint=gpu_hours / checkpoints if gpu_hours is not None and checkpoints else None,
-        price_per_minute=price_per_minute,
-        of=_of(ran, node_count, price_per_minute),
-        measured=ran.measured,
-    )
+    of, minutes = _of(ran, node_count, price_per_minute), None
     if billed is not None:
+        of += ", less the billed minutes"
         minutes = (
             0.0
             if all_billed
             else unbilled_minutes(billed, ran.seconds / MINUTE_S, node_count, price_per_minute)
         )
-        cost = replace(
-            cost,
-            of=f"{cost.of}, less the billed minutes",
-            billed=billed,
-            unbilled_minutes=minutes,
-            unbilled_usd=_price(minutes, price_per_minute),
-        )
-    spent, left = cost.spent_usd, None if job.is_finished else left_s
-    if left is not None and gpus:
-        cost = replace(cost, gpu_hours_to_end=gpus * (ran.seconds + left[1]) / HOUR_S)
-    if left is not None and spent is not None and usd_per_s is not None:
-        low, likely, high = (spent + usd_per_s * duration for duration in left)
-        cost = replace(cost, usd_to_end_low=low, usd_to_end=likely, usd_to_end_high=high)
-    return replace(
-        cost, usd_per_checkpoint=spent / checkpoints if spent is not None and checkpoints else None
+    cost = Cost(
+        gpu_hours=gpus * ran.seconds / HOUR_S if gpus else None,
+        usd=None if usd_per_s is None else usd_per_s * ran.seconds,
+        price_per_minute=price_per_minute,
+        of=of,
+        billed=billed,
+        unbilled_minutes=minutes,
+        unbilled_usd=_price(minutes, price_per_minute),
+        measured=ran.measured,
     )
+    if left_s is None or job.is_finished:
+        return cost
+    if gpus:
+        cost = replace(cost, gpu_hours_to_end=gpus * (ran.seconds + left_s[1]) / HOUR_S)
+    if usd_per_s is not None and (spent := cost.spent_usd) is not None:
+        low, likely, high = (spent + usd_per_s * seconds for seconds in left_s)
+        cost = replace(cost, usd_to_end_low=low, usd_to_end=likely, usd_to_end_high=high)
+    return cost
 
 
 def _price(minutes: float | None, price_per_minute: float | None) -> float | None:

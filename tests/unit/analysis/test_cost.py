@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from api_client.models import Checkpoint, QueueContext, QueueEvent, TrainingJob
+from api_client.models import QueueContext, QueueEvent, TrainingJob
 from tui.analysis.cost import Bill, Billed, Cost, price_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
@@ -46,7 +46,6 @@ ENDED = event("COMPLETED", 90)
 AGAIN = [event("CREATED", 60), event("DEPLOYING", 62), event("RUNNING", 70)]
 NEVER = [event("CREATED", 20), event("DEPLOYING", 21), event("DEPLOY_FAILED", 25)]
 CPU = job().instance_type.model_copy(update={"gpu_count": 0})
-THREE_SAVED = tuple(Checkpoint(checkpoint_id=f"c{n}", training_job_id="j1") for n in range(3))
 MULTIPLIED = "list price $0.65 per node-minute × 4 nodes × run time"
 COSTS: dict[str, tuple[RunSnapshot, dict[str, Any]]] = {
     # 90 minutes × 4 nodes × 8 GPUs = 48 GPU-hours; $0.65 × 4 × 90 = $234. Waiting is free.
@@ -71,13 +70,11 @@ COSTS: dict[str, tuple[RunSnapshot, dict[str, Any]]] = {
     "it ended before it ran": (
         run(job("DEPLOY_FAILED", updated_min=25), 60, NEVER, price_per_minute=1.0), {"gpu_hours": 0, "usd": 0}),
     "an unknown price": (run(job(), 120, LIFE),
-        {"gpu_hours": 48, "usd": None, "usd_to_end": None, "usd_per_checkpoint": None,
-         "price_per_minute": None, "of": "4 nodes × run time; price unknown"}),
+        {"gpu_hours": 48, "usd": None, "usd_to_end": None, "price_per_minute": None,
+         "of": "4 nodes × run time; price unknown"}),
     "a machine without GPUs": (
         run(job(nodes=1).model_copy(update={"instance_type": CPU}), 90, LIFE, price_per_minute=0.01),
         {"gpu_hours": None, "usd": 0.6}),
-    "a checkpoint's share": (run(job(nodes=1), 120, LIFE, price_per_minute=0.5, checkpoints=THREE_SAVED),
-        {"usd_per_checkpoint": 15, "gpu_hours_per_checkpoint": 4}),
 }  # fmt: skip
 
 

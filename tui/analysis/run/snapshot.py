@@ -204,7 +204,7 @@ class RunSnapshot:
 
     @property
     def cost(self) -> Cost:
-        """GPU-hours and money: so far, up to the expected end, and per checkpoint. Empty until known."""
+        """GPU-hours and money: so far, and up to the expected end. Empty until known."""
         if not self.history_known or not self._has_run:
             return Cost()
         return cost_of(
@@ -213,7 +213,6 @@ class RunSnapshot:
             node_count=self.node_count,
             price_per_minute=self.price_per_minute,
             left_s=self._left_s(),
-            checkpoints=len(self.checkpoints or ()),
             billed=self.bill.of(self.job) if self.bill is not None else None,
             all_billed=is_all_billed(self.job, self.at),
         )

@@ -107,7 +107,7 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
 
 
 def cost_facts(run: RunSnapshot) -> list[tuple[str, str]]:
-    """Return the cost so far, at the end, and per checkpoint; money only where billed or a price is known."""
+    """Return the cost so far and at the end; money only where billed or a price is known."""
     cost = run.cost
     price = f"{money(run.price_per_minute * 60)} per node-hour (list price)" if run.price_per_minute else ""
     low, high, between, unbilled = cost.usd_to_end_low, cost.usd_to_end_high, "", ""
@@ -119,7 +119,6 @@ def cost_facts(run: RunSnapshot) -> list[tuple[str, str]]:
         ("price", price),
         ("so far", _amount(cost.gpu_hours, cost.spent_text)),
         ("projected total", _amount(cost.gpu_hours_to_end, _estimate(cost.usd_to_end)) + between),
-        ("per checkpoint", _amount(cost.gpu_hours_per_checkpoint, _estimate(cost.usd_per_checkpoint))),
         ("billed", billed_text(cost.billed) if cost.billed is not None else ""),
         ("not billed yet", unbilled),
         ("estimate", cost.of if cost.usd is not None else ""),
