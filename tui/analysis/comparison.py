@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
+from statistics import median_high
 from typing import TYPE_CHECKING, Literal
 
 from api_client.models import TrainingJob
@@ -18,7 +19,7 @@ from tui.analysis.progress.holes import is_read_between, unread_steps
 from tui.analysis.progress.metrics import grouped, headline_metrics, headline_series
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
 from tui.analysis.run.resumed import joined, predecessor
-from tui.analysis.series import EMPTY, Series, latest
+from tui.analysis.series import EMPTY, Series, latest, values_between
 from tui.analysis.status import status_view
 from tui.text.sanitize import sanitize
 from tui.text.times import DATE_AND_MINUTE, iso_time, local_time, time_key
@@ -140,7 +141,13 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         row("best_loss", "best loss", _best_loss, _number, "less"),
         row("best_loss_step", "best loss at", _best_step, _count),
         row("eval_loss", "eval loss", lambda run: run.progress.eval_loss, _number, last),
-        row("best_eval_loss", "best eval", _best_evaluation, _number, "less"),
+        row(
+            "best_eval_loss",
+            "best eval",
+            lambda run: _best(run.progress, run.progress.eval_loss_series),
+            _number,
+            "less",
+        ),
         row(
             "throughput",
             "median speed" if in_steps else f"median {unit}",
@@ -148,7 +155,12 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
             show_speed,
             "more",
         ),
-        row("peak_learning_rate", "peak lr", _peak_learning_rate, _number),
+        row(
+            "peak_learning_rate",
+            "peak lr",
+            lambda run: max(values_between(run.progress.learning_rate_series), default=None),
+            _number,
+        ),
         row("learning_rate", "last lr", lambda run: run.progress.learning_rate, _number),
         row("step", "step", lambda run: run.progress.step, _count),
         row("total_steps", "total steps", lambda run: run.progress.total_steps, _count),
@@ -169,7 +181,9 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         row("gpu_type", "GPU", lambda run: run.job.instance_type.gpu_type, _text),
         row("nodes", "nodes", lambda run: run.run.node_count if run.run else run.job.node_count, _count),
         row("gpus", "total GPUs", _gpus, _count),
-        row("availability", "capacity", _availability, _text),
+        row(
+            "availability", "capacity", lambda run: (run.job.availability_model or "").lower() or None, _text
+        ),
         row("created_at", "created", lambda run: run.job.created_at, _moment),
         row("restarts", "restarts", lambda run: len(run.progress.restarts) or None, _count),
         row("errors", "error lines", lambda run: run.progress.errors.count or None, _count),
@@ -180,10 +194,10 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     )
 
 
-def _without_partial(one: ComparedRun) -> ComparedRun:
-    if one.state != "reading" or one.run is None:
-        return one
-    return replace(one, run=replace(one.run, progress=None))
+def _without_partial(compared: ComparedRun) -> ComparedRun:
+    if compared.state != "reading" or compared.run is None:
+        return compared
+    return replace(compared, run=replace(compared.run, progress=None))
 
 
 def comparison_table(runs: Sequence[ComparedRun]) -> ExportTable:
@@ -262,28 +276,28 @@ def curves(runs: Sequence[ComparedRun], measure: str, axis: Axis) -> tuple[Serie
     return tuple(lines)
 
 
-def _continued(one: ComparedRun, runs: Sequence[ComparedRun]) -> ComparedRun:
+def _continued(compared: ComparedRun, runs: Sequence[ComparedRun]) -> ComparedRun:
     """Return a run with the curves of those that it resumed in front."""
-    earlier = predecessor(one.job, [run.job for run in runs])
-    if earlier is None or one.run is None:
-        return one
+    earlier = predecessor(compared.job, [run.job for run in runs])
+    if earlier is None or compared.run is None:
+        return compared
     before = _continued(next(run for run in runs if run.job is earlier), runs)
-    return replace(one, run=replace(one.run, progress=joined(before.progress, one.progress)))
+    return replace(compared, run=replace(compared.run, progress=joined(before.progress, compared.progress)))
 
 
 def throughput_unit(runs: Sequence[ComparedRun]) -> str:
     return _speeds(runs)[1]
 
 
-def began_at(one: ComparedRun) -> float:
+def began_at(compared: ComparedRun) -> float:
     """Return when a run began (epoch seconds): by its status history, else by its first log line."""
-    run = one.run
+    run = compared.run
     ran = run.running_time if run is not None else None
     if ran is not None and ran.measured and ran.since is not None:
         return ran.since.timestamp()
-    if one.progress.first_line_at_ns is not None:
-        return one.progress.first_line_at_ns / NS_PER_S
-    return one.job.created_at.timestamp() if one.job.created_at else 0.0
+    if compared.progress.first_line_at_ns is not None:
+        return compared.progress.first_line_at_ns / NS_PER_S
+    return compared.job.created_at.timestamp() if compared.job.created_at else 0.0
 
 
 def _loss(progress: ProgressSnapshot, axis: Axis) -> Series:
@@ -304,7 +318,7 @@ def _speeds(runs: Sequence[ComparedRun]) -> tuple[tuple[Series, ...], str]:
     for unit, pick in _SPEEDS:
         if moving and all(len(pick(progress)) for progress in moving):
             return tuple(pick(run.progress) for run in runs), unit
-    # No unit is common to all runs, so use the most common one.
+    # No unit is common to all runs, so use the most common compared.
     unit, pick = max(_SPEEDS, key=lambda speed: sum(bool(len(speed[1](progress))) for progress in moving))
     return tuple(pick(run.progress) if moving else EMPTY for run in runs), unit
 
@@ -351,47 +365,35 @@ def _best_places(values: Sequence[Value], change: Change) -> frozenset[int]:
     return frozenset(column for column, value in enumerate(values) if value == best)
 
 
-def _availability(one: ComparedRun) -> str | None:
-    return (one.job.availability_model or "").lower() or None
-
-
-def _gpus(one: ComparedRun) -> int | None:
-    nodes = one.run.node_count if one.run else one.job.node_count
-    per_node = one.job.instance_type.gpu_count
+def _gpus(compared: ComparedRun) -> int | None:
+    nodes = compared.run.node_count if compared.run else compared.job.node_count
+    per_node = compared.job.instance_type.gpu_count
     return per_node * nodes if nodes and per_node else None
 
 
-def _duration(one: ComparedRun) -> float | None:
-    ran = one.run.running_time if one.run else None
+def _duration(compared: ComparedRun) -> float | None:
+    ran = compared.run.running_time if compared.run else None
     return ran.seconds if ran is not None and (ran.seconds or ran.measured) else None
 
 
-def _last_reward(one: ComparedRun) -> float | None:
-    name, series = headline_series(one.progress)
+def _last_reward(compared: ComparedRun) -> float | None:
+    name, series = headline_series(compared.progress)
     return latest(series) if name == "reward" else None
 
 
-def _best_loss(one: ComparedRun) -> float | None:
-    return _best(one.progress, one.progress.loss_series)
-
-
-def _best_evaluation(one: ComparedRun) -> float | None:
-    return _best(one.progress, one.progress.eval_loss_series)
+def _best_loss(compared: ComparedRun) -> float | None:
+    return _best(compared.progress, compared.progress.loss_series)
 
 
 def _best(progress: ProgressSnapshot, series: Series) -> float | None:
     """Return the lowest value; None if it means nothing, or a lower one may be in a gap."""
-    finite = [value for value in series.values if math.isfinite(value)]
+    finite = values_between(series)
     return min(finite) if finite and progress.has_ranking_loss and not progress.gaps else None
 
 
-def _peak_learning_rate(one: ComparedRun) -> float | None:
-    return max(filter(math.isfinite, one.progress.learning_rate_series.values), default=None)
-
-
-def _best_step(one: ComparedRun) -> int | None:
-    finite = [(value, step) for step, value in one.progress.loss_by_step if math.isfinite(value)]
-    return min(finite)[1] if finite and _best_loss(one) is not None else None
+def _best_step(compared: ComparedRun) -> int | None:
+    finite = [(value, step) for step, value in compared.progress.loss_by_step if math.isfinite(value)]
+    return min(finite)[1] if finite and _best_loss(compared) is not None else None
 
 
 def _at_common_step(runs: Sequence[ComparedRun]) -> tuple[int | None, dict[str, float]]:
@@ -419,18 +421,18 @@ def _losses_kept(progress: ProgressSnapshot) -> dict[int, float]:
 
 
 def _median(series: Series) -> float | None:
-    values = sorted(value for value in series.values if math.isfinite(value))
-    return values[len(values) // 2] if values else None
+    finite = values_between(series)
+    return median_high(finite) if finite else None
 
 
-def _checkpoint_count(one: ComparedRun) -> int | None:
-    if one.run is None or one.run.checkpoints is None:
+def _checkpoint_count(compared: ComparedRun) -> int | None:
+    if compared.run is None or compared.run.checkpoints is None:
         return None
-    return len(one.run.checkpoints)
+    return len(compared.run.checkpoints)
 
 
-def _last_checkpoint(one: ComparedRun) -> str | None:
-    listed = one.run.checkpoints if one.run else None
+def _last_checkpoint(compared: ComparedRun) -> str | None:
+    listed = compared.run.checkpoints if compared.run else None
     return max(listed, key=lambda found: time_key(found.created_at)).checkpoint_id if listed else None
 
 

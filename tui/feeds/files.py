@@ -24,7 +24,7 @@ from tui.readers.session import Session
 from tui.text.sanitize import sanitize
 
 STATE_BYTES = 16 * 1024 * 1024
-"""Maximum size of a trainer's record to read, since its curves need the whole file."""
+"""Maximum size of a trainer's record to read, since only the whole file can be parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class FilePreview:
     """A preview of a file.
 
     ``header`` is set for safetensors, ``state`` for a trainer_state.json. ``text`` is the beginning of a
-    text file (``is_cut``: there is more); ``peek`` the first bytes of any other file. ``read_bytes`` is
-    the number of bytes transferred. ``problem`` says why the file does not match its name, ``error`` why
-    nothing could be read; ``problem`` is not sanitized.
+    text file (``is_cut``: there is more), None for any other file. ``read_bytes`` is the number of bytes
+    transferred. ``problem`` says why the file does not match its name, ``error`` why nothing could be read;
+    ``problem`` is not sanitized.
     """
 
     file: CheckpointFile
@@ -43,7 +43,6 @@ class FilePreview:
     state: TrainerState | None = None
     text: str | None = None
     is_cut: bool = False
-    peek: bytes = b""
     problem: str = ""
     error: str = ""
 
@@ -62,8 +61,7 @@ async def _weights(client: TrainingClient, job: TrainingJob, file: CheckpointFil
     try:
         header = await client.checkpoint_contents.safetensors_header(job.project_id, job.id, file)
     except UnreadableFile as error:
-        result = await _content(client, job, file)
-        return FilePreview(file, result.read_bytes, text=result.text, peek=result.peek, problem=error.problem)
+        return replace(await _content(client, job, file), problem=error.problem)
     return FilePreview(file, header.header_bytes, header=header)
 
 
@@ -77,7 +75,7 @@ async def _content(client: TrainingClient, job: TrainingJob, file: CheckpointFil
     seen = preview(content, file.size_bytes)
     result = FilePreview(file, len(content), text=seen.text, is_cut=not seen.is_whole)
     if not is_state:
-        return replace(result, peek=content[:512])
+        return result
     try:
         return replace(result, state=parse_trainer_state(content))
     except UnreadableFile as error:

@@ -74,7 +74,7 @@ def preview_lines(
             rest = (preview.file.size_bytes or 0) - preview.read_bytes
             lines.append([(f"… {bytes_iec(rest)} more; {download} downloads the whole file", "muted")])
         return lines
-    if preview.peek:
+    if preview.read_bytes:
         return [*lines, [(f"Binary file; {download} downloads it", "muted")]]
     return [*lines, [("The file is empty.", "muted")]]
 
