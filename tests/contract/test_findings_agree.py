@@ -13,7 +13,7 @@ from api_client.emulator.processes import EmulatorChild
 from api_client.models import TrainingJob
 from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
-from tui.analysis.cost import charge, running_time
+from tui.analysis.cost import node_seconds, running_time
 from tui.analysis.health.judge import health
 from tui.analysis.health.registry import KINDS
 from tui.analysis.health.rules import DEFAULT_RULES
@@ -121,7 +121,7 @@ async def times_on_home_and_by_history(session: Session) -> dict[str, tuple[floa
                 is_read.set()
 
         feed = PreviewFeed(session, is_shown=is_shown, on_change=note)
-        feed.watch(chosen[:1], chosen[1:])
+        feed.watch(chosen[:1], chosen[1:], {job.id for job in chosen})
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
             reading = tasks.create_task(feed.run())
             await is_read.wait()
@@ -129,10 +129,10 @@ async def times_on_home_and_by_history(session: Session) -> dict[str, tuple[floa
         times = {}
         for job in chosen:
             history, now = await history_of(session.client, job), session.clock.now()
-            used = charge(job, now, feed.previews[job.id].idle_s)
+            used = node_seconds(job, now, feed.previews[job.id].idle_s)
             assert history is not None and used is not None
             ran = running_time(job, history.events, now)
-            times[job.name or ""] = (used.seconds / (job.node_count or 1), ran.seconds)
+            times[job.name or ""] = (used / (job.node_count or 1), ran.seconds)
         return times
     finally:
         await session.client.aclose()

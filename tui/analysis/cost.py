@@ -181,14 +181,10 @@ def price_of(
 ) -> float | None:
     """Return USD per minute for one node: the user's price, else the listed one, by instance id or name."""
     machine = job.instance_type
-    own = listed_price(machine.id, machine.name, overrides or {})
-    return own if own is not None else listed_price(machine.id, machine.name, listed)
-
-
-def listed_price(machine_id: str, machine_name: str, prices: Mapping[str, float]) -> float | None:
-    for name in (machine_id, machine_name):
-        if name and name in prices:
-            return prices[name]
+    for prices in (overrides or {}, listed):
+        for name in (machine.id, machine.name):
+            if name and name in prices:
+                return prices[name]
     return None
 
 
@@ -271,19 +267,8 @@ class TotalCost:
         return "≈" if self.usd else ""
 
 
-class Charge(NamedTuple):
-    """A job's usage: its machine by id and name, and its running seconds over all nodes.
-
-    ``all_billed`` is that of ``is_all_billed``.
-    """
-
-    machine: tuple[str, str]
-    seconds: float
-    all_billed: bool
-
-
-def charge(job: TrainingJob, now: datetime, idle_s: float | None = None) -> Charge | None:
-    """Return a job's usage so far; None if it has not run.
+def node_seconds(job: TrainingJob, now: datetime, idle_s: float | None = None) -> float | None:
+    """Return the seconds that a job has run so far, over all nodes; None if it has not run.
 
     A job list does not say when jobs started, so the time counts from creation until the last change of
     an ended job, less ``idle_s``, in which it did not run. The usage is overestimated if that is None.
@@ -291,33 +276,28 @@ def charge(job: TrainingJob, now: datetime, idle_s: float | None = None) -> Char
     if job.created_at is None or not _may_have_run(job):
         return None
     end = job.updated_at if job.is_finished and job.updated_at is not None else now
-    seconds = max(0.0, (end - job.created_at).total_seconds() - (idle_s or 0.0)) * (job.node_count or 1)
-    kind = job.instance_type
-    return Charge((kind.id, kind.name), seconds, is_all_billed(job, now))
+    return max(0.0, (end - job.created_at).total_seconds() - (idle_s or 0.0)) * (job.node_count or 1)
 
 
 def total_cost(
-    charged: Iterable[tuple[TrainingJob, Charge | None]],
+    used: Iterable[tuple[TrainingJob, float | None]],
     prices: Mapping[str, float],
     bill: Bill | None,
+    now: datetime,
 ) -> TotalCost:
-    """Sum up the cost of jobs; what the bill has of a job is not estimated.
-
-    A job without a charge has not run, and costs nothing.
-    """
+    """Sum up the cost of jobs by their ``node_seconds``; what the bill has of a job is not estimated."""
     billed: list[Billed] = []
     usd, unpriced = None, 0
-    for job, charge in charged:
+    for job, seconds in used:
         bill_of_job = bill.of(job) if bill is not None else None
         if bill_of_job is not None:
             billed.append(bill_of_job)
-        if charge is None or (bill_of_job is not None and charge.all_billed):
+        if seconds is None or (bill_of_job is not None and is_all_billed(job, now)):
             continue
-        price, nodes = listed_price(*charge.machine, prices), job.node_count or 1
-        node_minutes = charge.seconds / MINUTE_S
-        minutes: float | None = node_minutes
+        price, nodes = price_of(job, prices), job.node_count or 1
+        minutes: float | None = seconds / MINUTE_S
         if bill_of_job is not None:
-            minutes = unbilled_minutes(bill_of_job, node_minutes / nodes, nodes, price)
+            minutes = unbilled_minutes(bill_of_job, seconds / MINUTE_S / nodes, nodes, price)
             if minutes == 0.0:
                 continue
         if price is None or minutes is None:

@@ -126,7 +126,7 @@ class FleetFeed:
             on_change=self._throttle.request,
         )
         await self._listed.wait()
-        feed.watch(self._running, self._ended)
+        feed.watch(self._running, self._ended, self._jobs.keys())
         self._preview_feed = feed
         await feed.run()
 
@@ -206,8 +206,7 @@ class FleetFeed:
         if everything:
             self._ended = to_preview(filter(self._has_run, self._jobs.values()))
         if self._preview_feed is not None:
-            self._preview_feed.watch(self._running, self._ended)
-            self._preview_feed.drop_deleted(self._jobs.keys())
+            self._preview_feed.watch(self._running, self._ended, self._jobs.keys())
         self._listed.set()
         if is_manual:
             # After a manual refresh, publish at once, whatever the interval for large accounts.

@@ -55,15 +55,15 @@ class PreviewFeed:
         self.previews: dict[str, JobPreview] = {}
         """The previews by job id."""
 
-    def watch(self, running: list[TrainingJob], ended: list[TrainingJob]) -> None:
-        """Poll these running jobs and read the ends of these ended ones, and drop the logs of all others."""
+    def watch(self, running: list[TrainingJob], ended: list[TrainingJob], job_ids: Collection[str]) -> None:
+        """Poll these running jobs and read the ends of these ended ones, and drop the logs of all others.
+
+        ``job_ids`` are those of all jobs: previews of others, which were deleted, are dropped, too.
+        """
         self._running, self._ended = running, ended
         running_ids = {job.id for job in running}
         self._runs = {job_id: run for job_id, run in self._runs.items() if job_id in running_ids}
-
-    def drop_deleted(self, known_ids: Collection[str]) -> None:
-        for gone in self.previews.keys() - known_ids:
-            del self.previews[gone]
+        self.previews = {job_id: preview for job_id, preview in self.previews.items() if job_id in job_ids}
 
     @property
     def is_read(self) -> bool:

@@ -354,7 +354,7 @@ def job_columns(
         if known is not None and not is_awaited:
             return [(money(known.spent_usd), "muted")]
         has_bill = snapshot is None or snapshot.bill is not None
-        return READING if row.charge and (is_awaited or not has_bill) else []
+        return READING if row.node_seconds is not None and (is_awaited or not has_bill) else []
 
     own: dict[str, dict[str, Any]] = {
         "note": {"without": {"lost": partial(_note_and_lost, draw), "loss": partial(_note_or_loss, draw)}},

@@ -19,7 +19,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from api_client.vocabulary import WAITING_STATUSES, JobStatus
-from tui.analysis.cost import Bill, Charge, TotalCost, charge, price_of, total_cost
+from tui.analysis.cost import Bill, TotalCost, node_seconds, price_of, total_cost
 from tui.analysis.fleet.capacity import gpu_allocations
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.progress.metrics import headline_series
@@ -150,8 +150,8 @@ class JobRow:
     status: StatusView
     gpu: str
     gpu_count: int
-    charge: Charge | None
-    """The usage that counts toward its cost so far; None if it has not run."""
+    node_seconds: float | None
+    """The seconds that count toward its cost so far, over all nodes; None if it has not run."""
     sign: str
     """The sign of the worst finding, else of the status."""
     tone: str
@@ -254,7 +254,7 @@ class FleetSnapshot:
         return sum(1 for _ in takewhile(lambda row: row.running, self.jobs))
 
     def cost_of(self, rows: Iterable[JobRow]) -> TotalCost:
-        return total_cost(((row.job, row.charge) for row in rows), self.prices, self.bill)
+        return total_cost(((row.job, row.node_seconds) for row in rows), self.prices, self.bill, self.at)
 
 
 def job_row(
@@ -278,7 +278,7 @@ def job_row(
         status=status,
         gpu=hardware(job),
         gpu_count=job.total_gpus,
-        charge=charge(job, now, preview.idle_s),
+        node_seconds=node_seconds(job, now, preview.idle_s),
         sign=SIGNS[alarms[0].severity] if alarms else status.sign,
         tone=TONES[alarms[0].severity] if alarms else status.tone,
         note=brief(worst, now) if worst is not None else _note(job, place),  # what the money is lost by
