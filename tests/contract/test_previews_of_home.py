@@ -2,49 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 
 import pytest
 
 from support.fake_baseten import Answer, FakeBaseten
 from support.fake_runs import live_run
-from support.remotes import remote_of
+from support.followed_fleet import followed
 from tui.analysis.fleet import snapshot as snapshot_module
-from tui.analysis.fleet.snapshot import UNREAD, FleetSnapshot
+from tui.analysis.fleet.snapshot import UNREAD
 from tui.feeds import fleet as fleet_module
-from tui.feeds.fleet import FleetFeed
 from tui.readers.kept_health import KeptHealth
-from tui.readers.session import Session
-
-WaitFor = Callable[[Callable[[FleetSnapshot], bool]], Awaitable[FleetSnapshot]]
-
-
-@asynccontextmanager
-async def followed(baseten: FakeBaseten) -> AsyncIterator[tuple[FleetFeed, WaitFor]]:
-    """A feed that lists its jobs all the time, and a function that waits for a snapshot."""
-    news, published = asyncio.Event(), list[FleetSnapshot]()
-
-    def note(snapshot: FleetSnapshot) -> None:
-        published.append(snapshot)
-        news.set()
-
-    async def wait_for(is_wanted: Callable[[FleetSnapshot], bool]) -> FleetSnapshot:
-        while not (published and is_wanted(published[-1])):
-            news.clear()
-            await asyncio.wait_for(news.wait(), timeout=60)
-        return published[-1]
-
-    session = Session(remote_of(baseten))
-    feed = FleetFeed(session, note, list_interval_s=0.01)
-    task = asyncio.create_task(feed.run())
-    try:
-        yield feed, wait_for
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await session.client.aclose()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,12 +14,11 @@ from api_client.streams.logs import LATENESS_MS
 from api_client.streams.pages import MAX_PAGE_LINES
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, line, project
 from support.fake_runs import iso
+from support.followed_fleet import followed
 from support.log_server import FastClock
 from support.remotes import remote_of
 from tui.analysis.connection import Connection
-from tui.analysis.fleet.snapshot import FleetSnapshot
 from tui.analysis.progress.fold import ProgressFold
-from tui.feeds.fleet import FleetFeed
 from tui.readers.log_reader import FLOOD_LINES, LogReader
 from tui.readers.session import Session
 
@@ -130,61 +128,37 @@ ROUNDS = 20
 RUNS = "the-one-that-runs"
 
 
+def searches(baseten: FakeBaseten) -> list[bool]:
+    """The searches for jobs so far: whether each was for all of them."""
+    return ["statuses" not in each.body for each in baseten.asked if each.path.endswith("/search")]
+
+
 @pytest.mark.parametrize(("jobs", "between"), [(30, 1), (300, 4), (1_000, 11)])
 async def test_the_more_jobs_the_seldomer_all_are_asked_for(jobs: int, between: int) -> None:
-    ended = asyncio.Event()
-    searches: list[bool] = []
-
-    def take(fleet: FleetSnapshot) -> None:
-        assert len(fleet.jobs) == jobs, "those that ended long ago stay on the list"
-        asked = [each.body for each in baseten.asked if each.path.endswith("/search")]
-        searches[:] = ["statuses" not in body for body in asked]
-        if len(searches) >= ROUNDS // 2:
-            baseten.jobs[-1] = job(RUNS, "FAILED")
-        if len(searches) >= ROUNDS and any(row.id == RUNS and not row.running for row in fleet.jobs):
-            ended.set()
-
     with FakeBaseten() as baseten:
         baseten.jobs = [job(f"job{number:05}") for number in range(jobs - 1)] + [job(RUNS, "RUNNING")]
-        session = Session(remote_of(baseten))
-        task = asyncio.create_task(FleetFeed(session, take, list_interval_s=0.01).run())
-        try:
-            await asyncio.wait_for(ended.wait(), timeout=60)
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            await session.client.aclose()
-    assert [place for place, is_whole in enumerate(searches[:ROUNDS]) if is_whole] == [
-        *range(0, ROUNDS, between)
-    ]
+        async with followed(baseten) as (_, wait_for):
+            await wait_for(lambda _: len(searches(baseten)) >= ROUNDS // 2)
+            baseten.jobs[-1] = job(RUNS, "FAILED")
+            await wait_for(lambda fleet: not fleet.running)
+            fleet = await wait_for(lambda _: len(searches(baseten)) >= ROUNDS)
+    assert len(fleet.jobs) == jobs, "those that ended long ago stay on the list"
+    whole = [place for place, is_whole in enumerate(searches(baseten)[:ROUNDS]) if is_whole]
+    assert whole == [*range(0, ROUNDS, between)]
 
 
 async def test_projects_are_listed_again_for_a_job_of_an_unknown_one() -> None:
-    listed, found = asyncio.Event(), asyncio.Event()
-
-    def take(fleet: FleetSnapshot) -> None:
-        if len([each for each in baseten.asked if each.path.endswith("/search")]) >= 5:
-            listed.set()
-        if any(each.name == "new" for each in fleet.projects):
-            found.set()
-
     def listings() -> int:
         return sum(each.path.endswith("/training_projects") for each in baseten.asked)
 
     with FakeBaseten() as baseten:
         baseten.jobs = [job("one")]
-        session = Session(remote_of(baseten))
-        task = asyncio.create_task(FleetFeed(session, take, list_interval_s=0.01).run())
-        try:
-            await asyncio.wait_for(listed.wait(), timeout=60)
+        async with followed(baseten) as (_, wait_for):
+            await wait_for(lambda _: len(searches(baseten)) >= 5)
             known = listings()
             baseten.projects = [*baseten.projects, project("p2", "new")]
             baseten.jobs = [*baseten.jobs, job("two", "RUNNING", training_project_id="p2")]
-            await asyncio.wait_for(found.wait(), timeout=60)
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            await session.client.aclose()
+            await wait_for(lambda fleet: any(each.name == "new" for each in fleet.projects))
     assert (known, listings()) == (1, 2)
 
 
@@ -206,16 +180,8 @@ async def test_snapshots_of_more_jobs_are_published_less_often(
     jobs_per_second: int, interval_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tui.feeds.fleet.JOBS_PER_SECOND", jobs_per_second)
-    published = asyncio.Event()
     with FakeBaseten() as baseten:
         baseten.jobs = [job(f"job{number:05}") for number in range(50)]
-        session = Session(remote_of(baseten))
-        feed = FleetFeed(session, lambda _snapshot: published.set())
-        task = asyncio.create_task(feed.run())
-        try:
-            await asyncio.wait_for(published.wait(), timeout=60)
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            await session.client.aclose()
+        async with followed(baseten) as (feed, wait_for):
+            await wait_for(lambda fleet: len(fleet.jobs) == 50)
     assert feed._throttle.interval_s == interval_s

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from support.fake_baseten import Answer, FakeBaseten
 from support.worlds import ONE_O_CLOCK, job
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery
@@ -52,14 +51,14 @@ def test_slack_text_mentions_nobody() -> None:
     text = body("slack")["text"]
     assert text.startswith("✗ llama_70b: @everyone &lt;!channel&gt; &lt;@U1&gt;")
     assert body("slack").items() >= {"mrkdwn": False, "unfurl_links": False, "unfurl_media": False}.items()
-    assert "<" not in text
+    assert "<" not in text and text.endswith(FACTS)
 
 
 def test_discord_content_mentions_nobody_and_makes_no_link() -> None:
     message = body("discord")
     assert (message["allowed_mentions"], message["flags"]) == ({"parse": []}, 4)
     assert r"\[safe\](https://evil.example) \`x\` & \*y\*" in message["content"]
-    assert r"llama\_70b" in message["content"]
+    assert r"llama\_70b" in message["content"] and message["content"].endswith(FACTS)
 
 
 def test_teams_gets_an_adaptive_card_without_markdown() -> None:
@@ -75,11 +74,6 @@ def test_teams_gets_an_adaptive_card_without_markdown() -> None:
     assert facts == FACTS
 
 
-@pytest.mark.parametrize(("form", "key"), [("slack", "text"), ("discord", "content")])
-def test_chat_message_has_the_time_of_the_alert(form: Any, key: str) -> None:
-    assert body(form)[key].endswith(FACTS)
-
-
 @given(st.text())
 def test_discord_content_is_never_too_long(text: str) -> None:
     record = alert(text).record() | {"text": "*" * 1500 + text * 20}
@@ -93,22 +87,12 @@ SECRETS = ("hf_abcdefghijklmnopqrstuvwxyz012345", "the-key-of-this-remote")
 
 
 @pytest.mark.parametrize("form", ["json", "slack", "discord", "teams"])
-async def test_payload_of_each_form_holds_no_secret(form: Any) -> None:
+def test_payload_of_each_form_holds_no_secret(form: Any) -> None:
     text = f"login with HF_TOKEN={SECRETS[0]} failed, key {SECRETS[1]}, https://u:pa55word@host/"
-    with FakeBaseten() as receiver:
-        receiver.on("POST", "/hook", Answer({}))
-        failures: list[str] = []
-        delivery = AlertDelivery(
-            (), f"{receiver.url}/hook", failures.append, {}, form=form, secrets=SECRETS[1:]
-        )
-        task = asyncio.create_task(delivery.run())
-        delivery.send(alert(text))
-        await delivery.drain(30.0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        sent = receiver.asked[-1].raw.decode()
+    delivery = AlertDelivery((), None, pytest.fail, {}, secrets=SECRETS[1:])
+    sent = payload(delivery.record(alert(text)), form).decode()
     assert "login with HF" in sent
-    assert not [secret for secret in (*SECRETS, "pa55word", receiver.key) if secret in sent]
+    assert not [secret for secret in (*SECRETS, "pa55word") if secret in sent]
 
 
 async def test_answer_without_end_is_not_read() -> None:
