@@ -147,7 +147,9 @@ async def test_the_more_jobs_the_seldomer_all_are_asked_for(jobs: int, between: 
     assert whole == [*range(0, ROUNDS, between)]
 
 
-async def test_projects_are_listed_again_for_a_job_of_an_unknown_one() -> None:
+async def test_projects_are_listed_again_for_a_job_of_an_unknown_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.feeds.fleet.PROJECTS_INTERVAL_S", 1e6)
+
     def listings() -> int:
         return sum(each.path.endswith("/training_projects") for each in baseten.asked)
 

@@ -25,9 +25,10 @@ async def followed(baseten: FakeBaseten) -> AsyncIterator[tuple[FleetFeed, WaitF
         news.set()
 
     async def wait_for(is_wanted: Callable[[FleetSnapshot], bool]) -> FleetSnapshot:
-        while not (published and is_wanted(published[-1])):
-            news.clear()
-            await asyncio.wait_for(news.wait(), timeout=60)
+        async with asyncio.timeout(60):
+            while not (published and is_wanted(published[-1])):
+                news.clear()
+                await news.wait()
         return published[-1]
 
     session = Session(remote_of(baseten))

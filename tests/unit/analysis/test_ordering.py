@@ -4,7 +4,7 @@ from hypothesis import given, strategies as st
 
 from tui.analysis.ordering import ordered
 
-VALUES = st.lists(st.none() | st.floats() | st.integers(0, 2))
+VALUES = st.lists(st.none() | st.just(math.nan) | st.floats() | st.integers(0, 2))
 
 
 @given(VALUES, st.booleans())
