@@ -112,12 +112,11 @@ class Connection:
     """The last known state of the connection.
 
     ``answered_at`` is the time of the last successful response, ``failing_since`` of the first failure
-    after it, ``retry_at`` of the next attempt, ``reason`` the error in the server's or the system's
-    words. ``stale_resources`` are what feeds cannot get from a server that responds, so the screen shows
-    stale data. ``failing_routes`` are routes that fail while others succeed; they may recover. The link is
-    lost only if no route has been answered since ``waiting_since``. ``clock_ahead_s`` is how far the local
-    clock is ahead of the server's (negative: behind), 0 if that spoils nothing. For a recording, ``recorded``
-    returns its name and the moment that is shown.
+    after it, whatever route that was, ``retry_at`` of the next attempt, ``reason`` the error in the server's
+    or the system's words. ``stale_resources`` are what feeds cannot get from a server that responds, so the
+    screen shows stale data. ``failing_routes`` are routes that fail while others succeed; they may recover.
+    ``clock_ahead_s`` is how far the local clock is ahead of the server's (negative: behind), 0 if that spoils
+    nothing. For a recording, ``recorded`` returns its name and the moment that is shown.
     """
 
     link: ConnectionState = ConnectionState.CONNECTING
@@ -127,7 +126,6 @@ class Connection:
     reason: str = ""
     stale_resources: tuple[StaleResource, ...] = ()
     failing_routes: tuple[FailingRoute, ...] = ()
-    waiting_since: datetime | None = None
     clock_ahead_s: float = 0.0
     recorded: Callable[[], str] | None = None
 
@@ -215,14 +213,13 @@ class Connection:
         failing = replace(
             self,
             failing_routes=(*before, trouble)[-50:],
-            waiting_since=self.waiting_since or event.at,
+            failing_since=self.failing_since or event.at,
         )
         if self.link is ConnectionState.LIVE and not failing._is_whole(trouble, event):
             return failing
         if self.link is ConnectionState.LOST and link is ConnectionState.RETRYING:
             link = ConnectionState.LOST  # More failed attempts do not change the state.
-        first = self.failing_since or failing.waiting_since
-        return replace(failing, link=link, failing_since=first, retry_at=retry_at, reason=event.reason)
+        return replace(failing, link=link, retry_at=retry_at, reason=event.reason)
 
     def _is_whole(self, trouble: FailingRoute, event: RequestEvent) -> bool:
         """Return True if the whole server appears to be failing, not just what this route serves."""
@@ -235,7 +232,7 @@ class Connection:
         may_be_a_blip = event.status is None or event.status >= 500 or event.status in _NOT_NOW
         if not may_be_a_blip or (trouble.at - since).total_seconds() >= ROUTE_GRACE_S:
             return True
-        first = self.waiting_since
+        first = self.failing_since
         return any(
             route.service != trouble.service and first is not None and route.since >= first
             for route in self.failing_routes
