@@ -152,7 +152,6 @@ class RecordingIndex:
         """When the last line of each copy arrived, and the copy, packed."""
         self._copy()
         self._next_copy = self._blocks_between = len(self._log.blocks.items) // COPIES + 1
-        self._errors = 0
         self._newest_error_ns = -SAME_ERROR_NS
         self._moments: list[Moment] = []
         self._search = self._search_run(Timeline(recording, settings))
@@ -199,8 +198,8 @@ class RecordingIndex:
         line = each.entry
         text = None if isinstance(line, LogGap) else error_text(line.message, line.level)
         is_new = each.arrived_ns - self._newest_error_ns >= SAME_ERROR_NS
-        if text is not None and is_new and self._errors < 1_000:
-            self._newest_error_ns, self._errors = each.arrived_ns, self._errors + 1
+        if text is not None and is_new and len(self._moments) < 1_000:  # findings come after all errors
+            self._newest_error_ns = each.arrived_ns
             # Lines have nanoseconds, the clock microseconds: a line is visible just after its time.
             visible_at = clamped_moment(each.arrived_ns) + timedelta(microseconds=1)
             self._moments.append(Moment(visible_at, "error", text))

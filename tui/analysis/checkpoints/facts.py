@@ -195,14 +195,11 @@ def checkpoint_facts(
     """
     steps = [step_of(checkpoint.checkpoint_id) for checkpoint in checkpoints]
     evaluations = kept.evaluation or eval_loss_by_step
-    unscored: tuple[list[Score | None], set[int]] = [None] * len(steps), set()
-    by_evaluation, unknown = unscored
-    if evaluations:
-        by_evaluation, unknown = _scores("eval loss", steps, evaluations, () if kept.evaluation else unread)
+    by_evaluation, unknown = _scores("eval loss", steps, evaluations, () if kept.evaluation else unread)
     has_evaluations = sum(score is not None for score in by_evaluation) > 1
     by_training, unknown_losses = _scores("loss", steps, loss_by_step, unread)
     rewards, _ = _scores("reward", steps, reward_by_step, unread)
-    saved, _ = _scores("loss", steps, kept.training, ()) if kept.training else unscored
+    saved, _ = _scores("loss", steps, kept.training, ())
     for index in unknown_losses if loss_by_step else range(len(steps)):
         by_training[index] = saved[index]
     scores = by_evaluation if has_evaluations else by_training
