@@ -146,8 +146,8 @@ def run_title(run: RunSnapshot, findings: Sequence[HealthFinding]) -> str:
 
 def fleet_title(rows: Sequence[JobRow]) -> str:
     """Return ``✗ 1 ▲ 2 need attention – bt-tui``, or the number of running jobs."""
-    if words := attention(needing(rows)):
-        return f"{words} – {PROGRAM}"
+    if summary := attention(needing(rows)):
+        return f"{summary} – {PROGRAM}"
     running = sum(row.running for row in rows)
     return f"● {running} running – {PROGRAM}" if running else PROGRAM
 
@@ -194,8 +194,8 @@ class AlertTracker:
         ]
         return tuple(news)
 
-    def _is_new(self, job: TrainingJob, found: HealthFinding, now: datetime, first_at: datetime) -> bool:
-        key = (job.id, found.key)
+    def _is_new(self, job: TrainingJob, finding: HealthFinding, now: datetime, first_at: datetime) -> bool:
+        key = (job.id, finding.key)
         seen = self._seen.get(key)
         self._seen[key] = now
         until = self._snoozed.get(key)
@@ -206,10 +206,10 @@ class AlertTracker:
             return True  # a snoozed finding that is still present counts as new
         if not is_news(seen, now):
             return False
-        if found.since is None:
+        if finding.since is None:
             return now > first_at
         # for a while after its first update, a source still finds what was there before
-        return found.since >= self._started or now - first_at >= timedelta(minutes=2)
+        return finding.since >= self._started or now - first_at >= timedelta(minutes=2)
 
     def snooze(self, job_id: str, keys: Iterable[str], until: datetime) -> None:
         for key in keys:

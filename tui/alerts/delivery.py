@@ -280,11 +280,11 @@ async def post(url: str, body: bytes) -> None:
         raise Unreachable(type(error).__name__) from None
     if answer.is_success:
         return
-    words, status = f"HTTP {answer.status_code}", answer.status_code
+    reason, status = f"HTTP {answer.status_code}", answer.status_code
     if answer.is_redirect:
-        raise RedirectRefused(words)
+        raise RedirectRefused(reason)
     is_later = answer.is_server_error or status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT)
     delay_s = parse_retry_after(
         answer.headers.get("retry-after"), date=answer.headers.get("date"), now=datetime.now(UTC)
     )
-    raise (ServerFault if is_later else BadRequest)(words, status=status, retry_after_s=delay_s)
+    raise (ServerFault if is_later else BadRequest)(reason, status=status, retry_after_s=delay_s)

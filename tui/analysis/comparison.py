@@ -343,9 +343,9 @@ def _row(
     return ComparisonRow(row_id, title, tuple(values), tuple(shown), differs, best)
 
 
-def _change(first: Value, value: Value, place: int) -> str:
+def _change(first: Value, value: Value, column: int) -> str:
     """Format the change from the first run, such as `` −12%``."""
-    if not place or not isinstance(first, int | float) or not isinstance(value, int | float):
+    if not column or not isinstance(first, int | float) or not isinstance(value, int | float):
         return ""
     if not math.isfinite(first) or not math.isfinite(value) or first == 0:
         return ""

@@ -103,7 +103,7 @@ class FailingRoute:
 
     @property
     def service(self) -> str:
-        """What fails with this route: the logs of one job fail with those of another."""
+        """The service that fails with this route: the logs of one job fail with those of another."""
         return self.what or self.path
 
 

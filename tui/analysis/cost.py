@@ -134,7 +134,7 @@ class Cost:
 
     @property
     def spent_text(self) -> str:
-        """What was spent, after ``≈`` unless all of it is billed; "" if it is not known."""
+        """The money spent, after ``≈`` unless all of it is billed; "" if it is not known."""
         is_billed = self.billed is not None and not self.unbilled_usd
         return "" if self.spent_usd is None else f"{'' if is_billed else '≈ '}{money(self.spent_usd)}"
 

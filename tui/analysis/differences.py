@@ -234,7 +234,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class JobDifferences:
-    """What differs from one job to another; ``not_compared`` says why their code was not."""
+    """The differences of one job from another; ``not_compared`` says why their code was not compared."""
 
     before: TrainingJob
     after: TrainingJob
@@ -243,7 +243,7 @@ class JobDifferences:
 
     @property
     def job(self) -> list[Difference]:
-        """What differs in project and hardware."""
+        """The differences in project and hardware."""
         rows = comparison_rows([ComparedRun(self.before), ComparedRun(self.after)])
         return [Difference(row.title, *row.shown) for row in rows if row.id in _MACHINE and row.differs]
 
@@ -274,10 +274,10 @@ class JobDifferences:
 
 def _heading(file: FileDifference) -> str:
     name = f"{file.former_path} → {file.path}" if file.former_path else file.path
-    words = f"{name} {file.change}"
+    heading = f"{name} {file.change}"
     if file.lines:
-        return f"{words} ({counted(file.more, 'line')} more)" if file.more else words
+        return f"{heading} ({counted(file.more, 'line')} more)" if file.more else heading
     if file.more:
-        return f"{words}: {counted(file.more, 'line')} not shown"
+        return f"{heading}: {counted(file.more, 'line')} not shown"
     sizes = [bytes_iec(size) for size in (file.size_bytes_before, file.size_bytes_after) if size is not None]
-    return words if file.change == "renamed" else f"{words}: {' → '.join(sizes)}"
+    return heading if file.change == "renamed" else f"{heading}: {' → '.join(sizes)}"

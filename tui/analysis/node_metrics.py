@@ -242,8 +242,8 @@ def metrics_until(metrics: MetricsSnapshot, time: float) -> MetricsSnapshot:
     cut = _until(metrics, time)
     nodes = [_until(node, time) for node in metrics.nodes]
     nodes = [node for node in nodes if node.mean_utilization.times or node.cpu.times]
-    series = [each for node in nodes for each in (node.mean_utilization, node.cpu)] or [cut.cache_usage]
-    at = max((each.times[-1] for each in series if each.times), default=None)
+    series = [line for node in nodes for line in (node.mean_utilization, node.cpu)] or [cut.cache_usage]
+    at = max((line.times[-1] for line in series if line.times), default=None)
     return replace(
         cut,
         nodes=tuple(_with_values_now(node, at) for node in nodes),

@@ -183,12 +183,12 @@ def _names_of_variables(tree: ast.AST) -> Iterator[int]:
                 places = [key]
             case _:
                 continue
-        for place in places:
-            match place:
+        for literal in places:
+            match literal:
                 case ast.Constant(value=str(text)) if (
                     re.fullmatch("[A-Z_][A-Z0-9_]*", text) or text in _ARGUMENTS
                 ):
-                    yield id(place)
+                    yield id(literal)
 
 
 def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:

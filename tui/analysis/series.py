@@ -271,8 +271,8 @@ def even_means(series: Series, count: int) -> tuple[float | None, ...]:
     if not series.times:
         return ()
     start, end = series.times[0], series.times[-1]
-    edges = [-math.inf, *(start + (end - start) * place / count for place in range(1, count + 1))]
-    return tuple(mean_between(series, *part) for part in pairwise(edges))
+    edges = [-math.inf, *(start + (end - start) * part / count for part in range(1, count + 1))]
+    return tuple(mean_between(series, *edge) for edge in pairwise(edges))
 
 
 def values_between(series: Series, start: float = -math.inf, end: float = math.inf) -> list[float]:

@@ -17,16 +17,19 @@ from tui.feeds.throttle import Pause, Throttle
 from tui.readers.session import Session, listed_prices
 from tui.readers.watcher import RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
+from tui.text.times import time_key
 
 
 async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
     """Return the newest older job of the same project. Raises RequestError."""
     jobs = await session.client.jobs.list(job.project_id)
-    dated = [
-        (other.created_at, other) for other in jobs if other.created_at is not None and other.id != job.id
+    dated = [other for other in jobs if other.created_at is not None and other.id != job.id]
+    older = [
+        other
+        for other in dated
+        if job.created_at is None or time_key(other.created_at) < time_key(job.created_at)
     ]
-    older = [pair for pair in dated if job.created_at is None or pair[0] < job.created_at]
-    return max(older, key=lambda pair: pair[0])[1] if older else None
+    return max(older, key=lambda other: time_key(other.created_at), default=None)
 
 
 class RunCache(dict[str, ComparedRun]):

@@ -1,4 +1,4 @@
-"""What feeds share: a snapshot that is published after each change, pauses, and a limit to publishing."""
+"""Shared by feeds: a snapshot that is published after each change, pauses, and a limit to publishing."""
 
 from __future__ import annotations
 

@@ -93,8 +93,8 @@ class WhyFeed(SnapshotFeed[WhyView]):
             if position != self.snapshot.place or explanations is not self._known:
                 return
             self._change(explanation=explanations[position], error="")
-            found = explanations[position].finding
-            is_dated = found is None or found.since is not None
+            finding = explanations[position].finding
+            is_dated = finding is None or finding.since is not None
             if run.history_known and run.checkpoints is not None and is_dated:
                 return
             await self._pause(1.0)  # a job that was just opened has not read what it costs

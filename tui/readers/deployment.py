@@ -170,11 +170,9 @@ async def _optional_answer(question: Callable[[], Awaitable[T]]) -> T | None:
     """Return the response, None if the server lacks or refuses the route. An invalid key raises."""
     try:
         return await question()
-    except Unauthorized as error:
-        if error.is_key_invalid:
+    except (ErrorAnswer, InvalidAnswer) as error:
+        if isinstance(error, Unauthorized) and error.is_key_invalid:
             raise
-        return None
-    except (ErrorAnswer, InvalidAnswer):
         return None
 
 

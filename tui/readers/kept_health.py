@@ -1,4 +1,4 @@
-"""What the running jobs looked like lately, for commands that are to be quick.
+"""The health of the running jobs as it was read lately, for commands that are to be quick.
 
 Whoever watches all jobs (the dashboard, ``top``, ``--health``) keeps it in a file that they share.
 """
@@ -18,7 +18,7 @@ MAX_AGE_S = 900.0
 
 @dataclass(frozen=True)
 class KeptHealth(State):
-    """What was read of a job at ``at_s`` (epoch seconds).
+    """The health of a job as it was read at ``at_s`` (epoch seconds).
 
     ``sign`` is that of its worst finding, "" without one; ``cells`` are the texts and tones of its
     columns in a list of jobs.

@@ -62,7 +62,7 @@ class Timeline:
     @property
     def findings(self) -> list[FindingPeriod]:
         """All findings so far, in the order in which they were first seen."""
-        return sorted([*self._closed, *self._open.values()], key=lambda one: one.first_seen)
+        return sorted([*self._closed, *self._open.values()], key=lambda period: period.first_seen)
 
     def look(self) -> None:
         recording, at = self._recording, self.at
@@ -194,14 +194,14 @@ class RecordingIndex:
         packed = zlib.compress(pickle.dumps(self._first_pass, pickle.HIGHEST_PROTOCOL), 1)
         self._copies.append((self._first_pass.arrived_ns, packed))
 
-    def _note_error(self, each: RecordedLine) -> None:
-        line = each.entry
+    def _note_error(self, recorded: RecordedLine) -> None:
+        line = recorded.entry
         text = None if isinstance(line, LogGap) else error_text(line.message, line.level)
-        is_new = each.arrived_ns - self._newest_error_ns >= SAME_ERROR_NS
+        is_new = recorded.arrived_ns - self._newest_error_ns >= SAME_ERROR_NS
         if text is not None and is_new and len(self._moments) < 1_000:  # findings come after all errors
-            self._newest_error_ns = each.arrived_ns
+            self._newest_error_ns = recorded.arrived_ns
             # Lines have nanoseconds, the clock microseconds: a line is visible just after its time.
-            visible_at = clamped_moment(each.arrived_ns) + timedelta(microseconds=1)
+            visible_at = clamped_moment(recorded.arrived_ns) + timedelta(microseconds=1)
             self._moments.append(Moment(visible_at, "error", text))
 
     def _search_run(self, timeline: Timeline) -> Iterator[None]:

@@ -232,7 +232,7 @@ class Recorder:
     async def _record_small_files(self) -> None:
         """Record the small files in checkpoints, such as trainer states, newest first, up to a total size."""
         left = 64 * 1024**2
-        for file in sorted(self._files, key=lambda one: one.last_modified, reverse=True):
+        for file in sorted(self._files, key=lambda saved_file: saved_file.last_modified, reverse=True):
             is_small = 0 < file.size_bytes <= min(8 * 1024**2, left)
             if not is_small or file.relative_file_name.rpartition("/")[2] not in (
                 "trainer_state.json",

@@ -162,12 +162,8 @@ async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None 
     price_of = dict(own or {})
     try:
         priced = await client.account.instance_type_prices()
-    except Unauthorized as error:
-        if error.is_key_invalid:
-            raise
-        return price_of
     except (ErrorAnswer, InvalidAnswer) as error:
-        if error.retryable:
+        if error.retryable or (isinstance(error, Unauthorized) and error.is_key_invalid):
             raise
         return price_of
     for item in priced:

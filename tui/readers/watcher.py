@@ -52,7 +52,7 @@ CHECKPOINTS_AGE_S = 300.0
 
 
 class RunWatcher:
-    """What is known of one run. Every ``read_…`` reads one part from the server, and raises RequestError.
+    """The state of one run as far as it was read. Every ``read_…`` reads one part, and raises RequestError.
 
     ``max_points`` limits the curves. ``findings`` are those already known: they stay until the run's own log
     and metrics have been checked. ``clock_offset`` is shared by the watchers of one server; without it, the

@@ -54,9 +54,9 @@ def compare_checkpoints(
     return lines + _compared_adapters(first.lora_adapter_config, other.lora_adapter_config)
 
 
-def _exact_sizes(one: Checkpoint, other: Checkpoint) -> tuple[str, str]:
-    left, right = _two_sizes(one.size_bytes, other.size_bytes)
-    return UNKNOWN if one.size_bytes is None else left, UNKNOWN if other.size_bytes is None else right
+def _exact_sizes(first: Checkpoint, other: Checkpoint) -> tuple[str, str]:
+    left, right = _two_sizes(first.size_bytes, other.size_bytes)
+    return UNKNOWN if first.size_bytes is None else left, UNKNOWN if other.size_bytes is None else right
 
 
 def _written(checkpoint: Checkpoint) -> str:

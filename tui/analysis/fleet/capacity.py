@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -107,15 +107,15 @@ def fold_capacity(capacity: TrainingCapacity) -> tuple[CapacityRow, ...]:
     return (*own, *teams)
 
 
-def _row(one: GpuCapacity, team: str = "", team_id: str = "") -> CapacityRow:
+def _row(capacity: GpuCapacity, team: str = "", team_id: str = "") -> CapacityRow:
     return CapacityRow(
         team=team,
         team_id=team_id,
-        gpu_type=one.gpu_type,
-        baseline=one.baseline,
-        limit=one.limit,
-        on_demand=one.on_demand_count,
-        spot=one.spot_usage_count or 0,
+        gpu_type=capacity.gpu_type,
+        baseline=capacity.baseline,
+        limit=capacity.limit,
+        on_demand=capacity.on_demand_count,
+        spot=capacity.spot_usage_count or 0,
     )
 
 
@@ -129,16 +129,22 @@ def gpu_allocations(
     """
     allocations = [_holder(job, now) for job in jobs if not job.is_finished and job.total_gpus]
     waiting = sorted(
-        (one for one in allocations if one.waits),
-        key=lambda one: (one.gpu_type, -(one.job.priority or 0), -one.age_s, one.job.id),
+        (allocation for allocation in allocations if allocation.waits),
+        key=lambda allocation: (
+            allocation.gpu_type,
+            -(allocation.job.priority or 0),
+            -allocation.age_s,
+            allocation.job.id,
+        ),
     )
     places: dict[str, int] = {}
     placed = []
-    for one in waiting:
-        places[one.gpu_type] = position = places.get(one.gpu_type, 0) + 1
-        placed.append(GpuAllocation(one.job, one.gpu_type, one.gpus, one.age_s, True, position))
+    for allocation in waiting:
+        places[allocation.gpu_type] = position = places.get(allocation.gpu_type, 0) + 1
+        placed.append(replace(allocation, place=position))
     holding = sorted(
-        (one for one in allocations if not one.waits), key=lambda one: (one.gpu_type, -one.gpus, one.job.id)
+        (allocation for allocation in allocations if not allocation.waits),
+        key=lambda allocation: (allocation.gpu_type, -allocation.gpus, allocation.job.id),
     )
     return tuple(placed), tuple(holding)
 

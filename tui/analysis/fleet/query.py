@@ -158,16 +158,16 @@ _CHOICES = {
 }
 
 
-def _status_matches(status: str, wanted: str) -> bool:
+def _status_matches(status: str, value: str) -> bool:
     """Return True if the status matches: ``run`` matches running, ``failed`` matches only failed.
 
     ``deploy`` matches both statuses that begin with it.
     """
     full = full_status(status)
-    group = _STATUS_GROUPS.get(wanted)
+    group = _STATUS_GROUPS.get(value)
     if group is not None:
         return group(full)
-    return short_status(full).startswith(short_status(full_status(wanted)))
+    return short_status(full).startswith(short_status(full_status(value)))
 
 
 def _loosely(row: JobRow, word: str) -> bool:

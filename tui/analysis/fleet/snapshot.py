@@ -76,7 +76,7 @@ def teams_of(projects: Iterable[ProjectRow]) -> tuple[TeamRow, ...]:
 
 def of_team(fleet: FleetSnapshot, team: str) -> FleetSnapshot:
     """Return only that team's projects and jobs; everything for "", and for a team that has no project."""
-    projects: Sequence[ProjectRow] = [one for one in fleet.projects if one.team == team]
+    projects: Sequence[ProjectRow] = [project for project in fleet.projects if project.team == team]
     if not team or not projects:
         return fleet
     ids = {project.id for project in projects}
@@ -385,12 +385,12 @@ def brief(finding: HealthFinding, now: datetime) -> str:
     """Shorten a finding to two or three words for a narrow column: ``stalled 17m``, ``node-2 slow``."""
     node = clip_middle(sanitize(finding.node or ""), NODE_CHARACTERS)
     kind = finding.kind
-    words = kind.brief if finding.node else kind.brief_of_job or kind.brief
-    if not words:
+    template = kind.brief if finding.node else kind.brief_of_job or kind.brief
+    if not template:
         text = sanitize(finding.short).replace(" for ", " ")
         return text.replace(sanitize(finding.node), node) if finding.node else text
     since = f" {age((now - finding.since).total_seconds())}" if finding.since is not None else ""
-    return words.format(since=since, node=node)
+    return template.format(since=since, node=node)
 
 
 def short_reason(message: str) -> str:
@@ -463,7 +463,7 @@ def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -
     total = Counter([row.project_id for row in rows])
     running = Counter([row.project_id for row in takewhile(lambda row: row.running, rows)])
     alarmed = Counter([row.project_id for row in takewhile(lambda row: row.alarmed, rows)])
-    found = [
+    project_rows = [
         ProjectRow(
             project.id,
             sanitize(project.name) or project.id,
@@ -474,5 +474,5 @@ def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -
         )
         for project in projects
     ]
-    found.sort(key=lambda project: (-project.alarmed, -project.running, project.name.lower()))
-    return tuple(found)
+    project_rows.sort(key=lambda project: (-project.alarmed, -project.running, project.name.lower()))
+    return tuple(project_rows)

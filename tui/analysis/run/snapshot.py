@@ -131,13 +131,13 @@ class RunSnapshot:
 
     @property
     def usd_per_hour(self) -> float | None:
-        """What all nodes cost, estimated from the list price."""
+        """The price of all nodes, estimated from the list price."""
         price = self.price_per_minute
         return None if price is None else price * self.node_count * HOUR_S / MINUTE_S
 
     @property
     def lost_usd(self) -> float:
-        """What the costliest problem has cost so far; an estimate, 0 if it is not known."""
+        """The money that the costliest problem has wasted so far; an estimate, 0 if it is not known."""
         return lost_usd(costliest(self.findings), self.usd_per_hour, self.end_or_now)
 
     @property

@@ -115,8 +115,8 @@ def _rows(summary: Document) -> Iterator[tuple[str, str]]:
     if rest := summary.get("left_out", {}).get("metrics"):
         yield "metrics", f"{counted(rest, 'other')}: bt-tui metrics --list"
     cost = summary.get("cost", {})
-    if words := _cost_text(cost):
-        yield "cost", words
+    if text := _cost_text(cost):
+        yield "cost", text
     if "unsaved_work" in cost:
         yield "unsaved", cost["unsaved_work"].removeprefix("Unsaved work: ")
     if saved := _checkpoint_text(summary):
@@ -127,15 +127,15 @@ def _rows(summary: Document) -> Iterator[tuple[str, str]]:
 
 def _progress_rows(progress: Document) -> Iterator[tuple[str, str]]:
     if "step" in progress:
-        words = _of(count, progress["step"])
+        text = _of(count, progress["step"])
         if progress.get("total_steps"):
             total, fraction = progress["total_steps"], progress.get("fraction")
-            words += f" of {_of(count, total)} ({_of(percent, fraction)})"
+            text += f" of {_of(count, total)} ({_of(percent, fraction)})"
         if "epoch" in progress:
-            words += f", epoch {_of(number, progress['epoch'])}"
+            text += f", epoch {_of(number, progress['epoch'])}"
         if "last_step_s_ago" in progress:
-            words += f", {_of(age, progress['last_step_s_ago'])} ago"
-        yield "step", words
+            text += f", {_of(age, progress['last_step_s_ago'])} ago"
+        yield "step", text
     if "steps_per_s_overall" in progress:
         now = [f"{_of(rate, progress['steps_per_s'])} now"] if "steps_per_s" in progress else []
         overall = f"{_of(rate, progress['steps_per_s_overall'])} over the run"
@@ -147,14 +147,14 @@ def _progress_rows(progress: Document) -> Iterator[tuple[str, str]]:
 
 
 def _metric_text(metric: Document) -> str:
-    words = _of(number, metric.get("newest"))
+    text = _of(number, metric.get("newest"))
     if "trend" in metric:
-        words += f", {metric['trend']}"
+        text += f", {metric['trend']}"
     if "best" in metric:
-        words += f"; best {_of(number, metric['best'])}"
+        text += f"; best {_of(number, metric['best'])}"
         if "best_at_step" in metric:
-            words += f" at step {_of(count, metric['best_at_step'])}"
-    return words
+            text += f" at step {_of(count, metric['best_at_step'])}"
+    return text
 
 
 def _cost_text(cost: Document) -> str:
@@ -190,8 +190,8 @@ def _checkpoint_text(summary: Document) -> str:
 def _saved_text(saved: Document) -> str:
     where = "in the log only, not uploaded" if saved["where"] == "log" else saved["where"]
     ago = f"{_of(age, saved['age_s'])} ago" if "age_s" in saved else ""
-    words = (saved.get("name"), ago, where, saved.get("score"), saved.get("fault"))
-    return ", ".join(filter(None, words))
+    parts = (saved.get("name"), ago, where, saved.get("score"), saved.get("fault"))
+    return ", ".join(filter(None, parts))
 
 
 def _of(form: Any, value: float | str | None) -> str:
