@@ -98,12 +98,6 @@ def test_secret_in_a_file_is_not_shown(path: str, line: str) -> None:
     assert "<hidden>" in file.lines[1] and "<new value>" in file.lines[2]
 
 
-@pytest.mark.parametrize("path", [".env", "prod.env", "conf/.env.local"])
-def test_lines_of_a_file_of_variables_are_only_counted(path: str) -> None:
-    (file,) = code_differences({path: b"A=1\n"}, {path: f"A={SECRET}\n".encode()})
-    assert (file.lines, file.more, SECRET in repr(file)) == ((), 2, False)
-
-
 def test_text_files_are_compared_line_by_line_and_others_by_content() -> None:
     before = {"a.py": b"x = 1\ny = 2\n", "same.py": b"1", "gone.txt": b"old\n", "data.bin": b"\0\1"}
     after = {"a.py": b"x = 1\ny = 3\n", "same.py": b"1", "new.txt": b"hello\n", "data.bin": b"\0\2"}

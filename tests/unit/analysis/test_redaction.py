@@ -73,6 +73,7 @@ PROGRAMS = {
     "run.sh": ("export a={w}", "export A='{w} {w}'", "if true; then export A={w}; fi"),
     ".env": ("a={w}", "export B='{w}'"),
     "prod.env": ("a = {w}", "B: {w}"),
+    "conf/.env.local": ("a={w}",),
     "Dockerfile": ("ENV a {w}", "ENV A={w}"),
 }
 
