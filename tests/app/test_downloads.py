@@ -16,6 +16,7 @@ from tui.analysis.transfers import Transfer, Transfers, TransferState, outcome_t
 from tui.screens.dialogs import QuitScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import CancelDownloadRequested, RetryDownloadRequested
+from tui.widgets.row_table import RowTable
 
 MIB = 2**20
 FOLDER = Path("/downloads/llama-sft_llama70")
@@ -93,6 +94,9 @@ async def test_a_walk_through_the_list_at_every_size() -> None:
             text = await pressed(pilot, "G")
             assert "[bold]evil" in text and "\x1b" not in text and "press t to resume" in text
             await listed(pilot, GOING, FAILED)
+            tables = list(app.screen.query(RowTable))
+            above, below = (table.columns_shown for table in tables)
+            assert {name: above[name] for name in above.keys() & below.keys()}.items() <= below.items()
         await pressed(pilot, "g", "t", "x", "j", "x", "t")
         told = [(type(one), one.transfer_id) for one in heard.messages]
         assert told == [(CancelDownloadRequested, "1"), (RetryDownloadRequested, "2")]

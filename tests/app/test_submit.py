@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -10,12 +11,18 @@ from textual.widgets import Input
 
 from api_client.emulator.processes import EmulatorChild
 from api_client.remotes import resolve_remote
-from support.dashboard import text_of
+from support.dashboard import opened, pressed, screen_view, text_of
 from support.fake_baseten import FakeBaseten
 from support.remotes import remote_of
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
-from tui.feeds.submission import STARTERS, ConfigChoice, find_configs, remember_config
+from tui.feeds.submission import (
+    STARTERS,
+    ConfigChoice,
+    SubmissionSnapshot,
+    find_configs,
+    remember_config,
+)
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
@@ -140,8 +147,7 @@ async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_r
             await until(pilot, lambda: "[red]no such luck[/red]" in text_of(app))
             assert "line 2" in text_of(app) or ":2" in text_of(app)
             app.screen.query_one("#path", Input).value = ""
-            await pilot.press("down")  # to the first of the list, which is shown before it is run
-            await until(pilot, lambda: '"from-the-path"' in text_of(app))
+            await until(pilot, lambda: '"from-the-path"' in text_of(app))  # the first, before it is run
             await pilot.press("enter")
             await until(pilot, lambda: "Overrides" in text_of(app))
             await pilot.press("escape")
@@ -167,6 +173,34 @@ async def test_a_pasted_text_that_no_path_can_be_is_refused(here: Path) -> None:
             await pilot.press("enter")
             await until(pilot, lambda: "✗" in text_of(app))
             assert "it can't be read: File name too long" in " ".join(text_of(app).split())
+
+
+class StubSubmissionFeed:
+    """Finds 18 configs."""
+
+    def __init__(self, publish: Callable[[SubmissionSnapshot], object]) -> None:
+        self._publish = publish
+
+    async def find_configs_nearby(self) -> None:
+        configs = tuple(ConfigChoice(Path(f"/jobs/{number}/config.py")) for number in range(1, 19))
+        self._publish(SubmissionSnapshot(choices=configs))
+
+
+async def test_letters_typed_in_the_list_of_configs_narrow_it() -> None:
+    app = screen_view(lambda: SubmitScreen(StubSubmissionFeed, "acme"))
+    async with opened(app) as pilot:
+        await pressed(pilot, "down", "pagedown", "up", "q")
+        assert isinstance(app.screen, SubmitScreen)
+        assert app.screen.query_one("#path", Input).value == "q"
+        text = await pressed(pilot, "backspace", "/", "1", "8")
+        assert "/jobs/18" in text and "/jobs/17" not in text
+
+
+async def test_long_list_of_configs_leaves_room_for_their_text() -> None:
+    app = screen_view(lambda: SubmitScreen(StubSubmissionFeed, "acme"))
+    async with opened(app):
+        assert app.screen.max_scroll_y == 0
+        assert app.screen.query_one("#job").size.height >= 8
 
 
 def test_typed_path_is_completed_by_folders_and_python_files(here: Path) -> None:

@@ -66,6 +66,19 @@ async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -
         assert "✗" in text_of(app)
 
 
+async def test_list_grows_with_warnings_and_shrinks_without_them() -> None:
+    saved = [lora(f"checkpoint-{number}") for number in range(1, 6)]
+    app = deploy_view(to(form_of(*saved), "checkpoint_names"))
+    async with opened(app, SIZE) as pilot:
+        pane, marks = app.screen.query_one(QuestionPane), app.screen.query_one(CheckboxList)
+        calm = pane.question
+        warned = replace(calm, options=tuple(replace(each, warning="exploded") for each in calm.options))
+        for question, lines in ((warned, 10), (calm, 5)):
+            assert pane.revise(question)
+            await settle(pilot)
+            assert (marks.size.height, marks.show_vertical_scrollbar) == (lines, False)
+
+
 async def test_variables_are_read_a_line_each_and_the_review_copies_the_config_in_each_form() -> None:
     app, copied = deploy_view(to(form_of(lora("checkpoint-1")), "environment")), Heard(CopyRequested)
     async with opened(app, (100, 50), message_hook=copied) as pilot:

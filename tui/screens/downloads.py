@@ -62,7 +62,7 @@ def _pace(item: Transfer) -> Sequence[Span]:
 
 
 TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
-    Column("title", "download", lambda item: [(item.title, "strong")], width=18, flex=2, most=64, keep=10),
+    Column("name", "download", lambda item: [(item.title, "strong")], width=18, flex=2, most=64, keep=10),
     Column("state", "", lambda item: _state(STATE_VIEWS[item.state]), width=11, keep=9),
     Column("progress", "", lambda item: _progress(item.fraction), width=BAR_CELLS + 6, keep=8),
     Column(
@@ -130,7 +130,14 @@ class DownloadsScreen(AppScreen):
     def compose_body(self) -> ComposeResult:
         yield self._table
         yield WrappedText(id="about")
-        yield RowTable(FILE_COLUMNS, lambda file: str(file.path), id="files", opens=False, sized=True)
+        yield RowTable(
+            FILE_COLUMNS,
+            lambda file: str(file.path),
+            id="files",
+            opens=False,
+            sized=True,
+            like=self._table,
+        )
         files, source = map(self.key_for, ("checkpoints.download_checkpoint", "job.download_source"))
         yield WrappedText(NOTHING.format(files=files, source=source), id="nothing")
 

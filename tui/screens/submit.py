@@ -81,6 +81,13 @@ def _choice_headings(rows: Sequence[ConfigChoice]) -> list[Heading]:
 
 NO_MATCH = "No file of the list matches. Enter runs the file of this path."
 PATH_HINT = "path to a config.py; → completes, enter runs its code"
+MOVES = {
+    "down": "cursor_by(1)",
+    "up": "cursor_by(-1)",
+    "pagedown": "cursor_by_page(1)",
+    "pageup": "cursor_by_page(-1)",
+}
+"""What keys in the field of the path do in the list below it."""
 STAGES = ("choosing", "reviewing", "submitting")
 SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("·", "muted")}
 SUBMISSION = "submission"
@@ -152,6 +159,7 @@ class SubmitScreen(Recolored, AppScreen):
         self._remote_name = remote_name
         self._choices = RowTable(CHOICE_COLUMNS, lambda row: row.name, id="choices")
         self._choices.headings_of = _choice_headings
+        self._choices.can_focus = False  # the field keeps the focus: what is typed narrows the list
 
     def compose_body(self) -> ComposeResult:
         """Yield the widgets of all stages; CSS shows those of the current stage."""
@@ -270,10 +278,10 @@ class SubmitScreen(Recolored, AppScreen):
         else:
             self._chosen()
 
-    def on_key(self, event: events.Key) -> None:
-        if event.key in ("down", "up") and self.focused is self.query_one("#path"):
+    async def on_key(self, event: events.Key) -> None:
+        if event.key in MOVES and self.focused is self.query_one("#path"):
             event.stop()
-            self.set_focus(self._choices)
+            await self._choices.run_action(MOVES[event.key])
 
     @work(name="config", group="review", exclusive=True, exit_on_error=False)
     async def _load(self, config: Path) -> None:

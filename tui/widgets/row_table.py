@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic
 
 from rich.cells import cell_len
@@ -100,10 +100,12 @@ class RowTable(CursorRows, Generic[Row]):
         id: str | None = None,
         opens: bool = True,
         sized: bool = False,
+        like: RowTable[Any] | None = None,
     ) -> None:
         """Create an empty table.
 
-        ``opens`` enables opening a row with enter; ``sized`` sizes columns by their content.
+        ``opens`` enables opening a row with enter; ``sized`` sizes columns by their content. Columns that
+        another table has, too, are as wide as ``like`` there, if there is room for all.
         """
         super().__init__(id=id)
         self._all_columns = tuple(columns)
@@ -111,6 +113,7 @@ class RowTable(CursorRows, Generic[Row]):
         self._key = key
         self._opens = opens
         self._sized = sized
+        self._like = like
         self._gap = GAP
         self._rows: Sequence[Row] = ()
         self.headings_of: Callable[[Sequence[Row]], Sequence[Heading]] = lambda _rows: ()
@@ -142,9 +145,10 @@ class RowTable(CursorRows, Generic[Row]):
         return self._rows[self._cursor] if self._rows else None
 
     @property
-    def columns_shown(self) -> frozenset[str]:
+    def columns_shown(self) -> dict[str, int]:
+        """The width of each column that is shown, by its id."""
         self._fit(self.scrollable_content_region.width)
-        return frozenset(column.id for column, _ in self._layout)
+        return {column.id: cells for column, cells in self._layout}
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show these records. The cursor stays on its key, on its screen line, and in view if it was.
@@ -228,6 +232,15 @@ class RowTable(CursorRows, Generic[Row]):
             columns = sized_columns(columns, self._rows[:500], width)
             self._gap = gap_between(columns, width)
         self._layout, self._layout_width = fitted_columns(columns, width, self._gap), width
+        if self._like is not None:
+            widths, gap = self._like.columns_shown, self._like._gap
+            alike = [
+                replace(column, width=widths[column.id], flex=0) if column.id in widths else column
+                for column in columns
+            ]
+            layout = fitted_columns(alike, width, gap)
+            if len(layout) == len(self._layout):  # no column is lost by it
+                self._layout, self._gap = layout, gap
 
     def _arrow(self, column: Column[Row]) -> str:
         mark = self.sort_mark

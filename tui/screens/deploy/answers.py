@@ -219,6 +219,8 @@ def _replace_prompts(page: OptionList, options: Sequence[ListOption]) -> bool:
         return False
     for index, option in enumerate(options):
         page.replace_option_prompt_at_index(index, option.prompt)
+    page._update_lines()  # Textual keeps the height and the scroll bar of the old texts
+    page.refresh(layout=True)
     return True
 
 
