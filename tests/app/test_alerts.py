@@ -28,6 +28,7 @@ from tui.app.alerts import Alerts
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import RunChecked
+from tui.settings.model import Loaded
 
 SIZE = (100, 24)
 STALL = HealthFinding(KINDS["stalled"], "critical", "no step for 9m, though \x1b[31mGPUs are busy")
@@ -74,9 +75,12 @@ class FakeApp:
 
     screen_stack = ()
 
-    def __init__(self, *, focused: bool) -> None:
-        self.app_focus = focused
+    def __init__(self, settings: Loaded, *, focused: bool) -> None:
+        self.settings, self.app_focus = settings, focused
+        self.snoozed = frozenset[Any]()
         self.notices: list[str] = []
+        self.sequences: list[str] = []
+        self.write_to_terminal = self.sequences.append
         self.rings = 0
 
     def notify(self, message: str, **_options: Any) -> None:
@@ -123,15 +127,13 @@ OSC_777 = f"\x1b]777;notify;✗ llama-70b-sft-v3;{TOLD}\x07"
 def test_what_is_told_and_how_can_be_chosen(
     wanted: dict[str, Any], focused: bool, snapshot: RunSnapshot, notices: int, written: list[str], rings: int
 ) -> None:
-    app = FakeApp(focused=focused)
-    sequences: list[str] = []
-    chosen = settings(notifications={"title": False, **wanted}).configuration.notifications
-    alerts = Alerts(app, chosen, {}, write=sequences.append, share=lambda _snoozed: None)  # type: ignore[arg-type]
+    app = FakeApp(settings(notifications={"title": False, **wanted}), focused=focused)
+    alerts = Alerts(app)  # type: ignore[arg-type]
     alerts.start()
     alerts.note_event(events.AppFocus())
     for run in (HEALTHY, snapshot):
         alerts.take_run(RunChecked(run, all_checked=True))
-    assert (len(app.notices), [one for one in sequences if one], app.rings) == (notices, written, rings)
+    assert (len(app.notices), [one for one in app.sequences if one], app.rings) == (notices, written, rings)
 
 
 @pytest.mark.setting("notifications.snooze_minutes")

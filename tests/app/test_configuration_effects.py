@@ -42,7 +42,7 @@ class Opened(Dashboard):
         self.use_session(SimpleNamespace(remote_name="acme"))  # type: ignore[arg-type]  # passed on to feeds
 
     def _home(self) -> HomeScreen:
-        return HomeScreen(lambda publish: StubFleetFeed(fleet(), publish), "acme", self._memory)  # type: ignore[arg-type,return-value]
+        return HomeScreen(lambda publish: StubFleetFeed(fleet(), publish), "acme", self.memory)  # type: ignore[arg-type,return-value]
 
     async def on_unmount(self) -> None:
         self.session = None

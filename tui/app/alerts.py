@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any
 
 from textual import events
-from textual.app import App
 from textual.notifications import SeverityLevel
 
 from tui.actions import Scope
-from tui.actions.keymap import key_for
 from tui.alerts.alert import Alert, AlertTracker, fleet_title, run_title
 from tui.alerts.delivery import (
     RESTORE_TITLE,
@@ -25,38 +22,24 @@ from tui.alerts.delivery import (
     title_sequence,
 )
 from tui.analysis.fleet.snapshot import JobRow, without_snoozed
-from tui.analysis.run.finding import SnoozedFindings
+from tui.app.service import BaseApp, Service
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import FleetChecked, Handlers, RunChecked, SnoozeRequested
-from tui.settings.model import NotificationSettings
 from tui.text.units import counted, duration
-from tui.widgets.background import run_in_background
 
 TOAST_S = 12.0
 _TONES: dict[str, SeverityLevel] = {"critical": "error", "warning": "warning", "info": "information"}
 
 
-class Alerts:
-    """Reports new findings; ``share`` passes the snoozed ones to the screens."""
+class Alerts(Service):
+    """Reports new findings, and snoozes them."""
 
-    def __init__(
-        self,
-        app: App[Any],
-        settings: NotificationSettings,
-        keys: Mapping[str, str],
-        *,
-        write: Callable[[str], object],
-        share: Callable[[SnoozedFindings], object],
-    ) -> None:
-        self._app = app
-        self._settings = settings
-        self._keys = keys
-        self._write = write
-        self._share = share
+    def __init__(self, app: BaseApp) -> None:
+        super().__init__(app)
+        self._settings = app.settings.configuration.notifications
         self._tracker = AlertTracker(_now())
         self._delivery: AlertDelivery | None = None
-        self._snoozed: SnoozedFindings = frozenset()
         self._title_shown = ""
         self._last_rows: Mapping[int, JobRow] = MappingProxyType({})
         self._knows_focus = False
@@ -76,14 +59,14 @@ class Alerts:
                 os.environ,
                 form=settings.webhook_format,
             )
-            run_in_background(self._app, self._delivery.run, "notifications outside", group="alerts")
+            self._run(self._delivery.run, "notifications outside", "alerts")
         if settings.title:
-            self._write(SAVE_TITLE)
+            self._app.write_to_terminal(SAVE_TITLE)
         self._app.set_interval(10.0, self._check_snoozes)
 
     def stop(self) -> None:
         if self._title_shown:
-            self._write(title_sequence("") + RESTORE_TITLE)
+            self._app.write_to_terminal(title_sequence("") + RESTORE_TITLE)
 
     def note_event(self, event: events.Event) -> None:
         if isinstance(event, events.AppFocus | events.AppBlur):
@@ -111,7 +94,8 @@ class Alerts:
             self._send_alerts(self._tracker.update(run.job, run.findings, _now(), source="run"))
         front = self._front
         if front is not None and front.job is not None and front.job.id == run.job.id:
-            awake = [finding for finding in run.findings if (run.job.id, finding.key) not in self._snoozed]
+            snoozed = self._app.snoozed
+            awake = [finding for finding in run.findings if (run.job.id, finding.key) not in snoozed]
             self._show_title(run_title(run, awake))
 
     def take_fleet(self, message: FleetChecked) -> None:
@@ -127,8 +111,8 @@ class Alerts:
                 self._send_alerts(self._tracker.update(row.job, row.findings, _now(), source=source))
         self._tracker.prune(watched.union(row.id for row in message.fleet.jobs), _now())
         if isinstance(self._front, HomeScreen):
-            rows = message.fleet.jobs
-            awake = [without_snoozed(row, self._snoozed) for row in rows] if self._snoozed else rows
+            rows, snoozed = message.fleet.jobs, self._app.snoozed
+            awake = [without_snoozed(row, snoozed) for row in rows] if snoozed else rows
             self._show_title(fleet_title(awake))
 
     @property
@@ -139,7 +123,7 @@ class Alerts:
     def _show_title(self, title: str) -> None:
         if self._settings.title and title != self._title_shown:
             self._title_shown = title
-            self._write(title_sequence(title))
+            self._app.write_to_terminal(title_sequence(title))
 
     # Reporting
 
@@ -158,7 +142,7 @@ class Alerts:
             if settings.bell:
                 self._app.bell()
             kind = osc_kind(settings.osc, os.environ)
-            self._write(notification_sequence(kind, alert.title, alert.text, os.environ))
+            self._app.write_to_terminal(notification_sequence(kind, alert.title, alert.text, os.environ))
         if self._delivery is not None:
             self._delivery.send(alert)
 
@@ -169,22 +153,19 @@ class Alerts:
 
     def snooze(self, message: SnoozeRequested) -> None:
         job, keys = message.job, [finding.key for finding in message.findings]
-        if all((job.id, key) in self._snoozed for key in keys):
+        if all((job.id, key) in self._app.snoozed for key in keys):
             self._tracker.wake(job.id, keys)
             self._app.notify("Alerts for this job are on again.")
         else:
             length = timedelta(minutes=self._settings.snooze_minutes)
             self._tracker.snooze(job.id, keys, _now() + length)
-            key = key_for("home.snooze", self._keys)
+            key = self._app.key_for("home.snooze")
             what = f"{counted(len(keys), 'alert')} snoozed for {duration(length.total_seconds())}"
             self._app.notify(f"{what}; press {key} again to undo.")
         self._check_snoozes()
 
     def _check_snoozes(self) -> None:
-        snoozed = self._tracker.snoozed(_now())
-        if snoozed != self._snoozed:
-            self._snoozed = snoozed
-            self._share(snoozed)
+        self._app.snoozed = self._tracker.snoozed(_now())
 
 
 def _now() -> datetime:

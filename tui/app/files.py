@@ -8,28 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import platformdirs
-from textual.app import App
 from textual.worker import Worker
 
 from api_client.errors import RequestError
 from api_client.files import why_not_written, write_private
 from api_client.recordings.archive import SUFFIX, RecordingError
-from tui.actions.keymap import key_for
 from tui.analysis.transfers import DownloadRequest, Transfer, TransferState, outcome_text
+from tui.app.service import BaseApp, Service
 from tui.screens import messages
 from tui.screens.dialogs import DownloadFolderScreen, ExportScreen, FileConflictScreen
 from tui.screens.downloads import DownloadsScreen
-from tui.system.saved_files import Outbox, delivered_as, landing, packed, proposed_path, safe_name
+from tui.system.saved_files import delivered_as, landing, packed, proposed_path, safe_name
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
-from tui.widgets.background import run_in_background
 
 if TYPE_CHECKING:
     from api_client.models import TrainingJob
@@ -39,12 +37,8 @@ if TYPE_CHECKING:
     from tui.readers.session import Session
 
 
-class SavedFiles:
+class SavedFiles(Service):
     """Saves tables and screenshots; in a browser session, sends saved files to the browser."""
-
-    def __init__(self, app: App[Any], outbox: Outbox) -> None:
-        self._app = app
-        self._outbox = outbox
 
     @property
     def handlers(self) -> messages.Handlers:
@@ -91,12 +85,10 @@ class SavedFiles:
 
     def deliver_all(self, files: Sequence[Path], folder: Path, title: str) -> None:
         """Send files from ``folder`` to the browser; several files are packed into one archive."""
-        run_in_background(
-            self._app, partial(self._pack_and_deliver, files, folder, title), "archive", group="pack"
-        )
+        self._run(partial(self._pack_and_deliver, files, folder, title), "archive", "pack")
 
     async def _pack_and_deliver(self, files: Sequence[Path], folder: Path, title: str) -> None:
-        archive = self._outbox.place(f"{title}.zip")
+        archive = self._app.outbox.place(f"{title}.zip")
         try:
             path = await asyncio.to_thread(packed, files, folder, archive)
         except OSError as error:
@@ -110,21 +102,11 @@ class SavedFiles:
         self._app.deliver_binary(path, save_filename=safe_name(path.name))
 
 
-class DownloadStarter:
+class DownloadStarter(Service):
     """Asks for the folder of a download, starts it and reports its end; needs a session to start any."""
 
-    def __init__(
-        self,
-        app: App[Any],
-        session: Session | None,
-        keys: Mapping[str, str],
-        outbox: Outbox,
-        files: SavedFiles,
-    ) -> None:
-        self._app = app
-        self._session = session
-        self._keys = keys
-        self._outbox = outbox
+    def __init__(self, app: BaseApp, files: SavedFiles) -> None:
+        super().__init__(app)
         self._files = files
         self._feed: DownloadsFeed | None = None
 
@@ -157,27 +139,28 @@ class DownloadStarter:
             return  # the list shows it
         severities = {TransferState.DONE: "information", TransferState.FAILED: "error"}
         actions = ("app.show_downloads", "downloads.retry_download")
-        text = outcome_text(item, ", then ".join(key_for(action, self._keys) for action in actions))
+        text = outcome_text(item, ", then ".join(map(self._app.key_for, actions)))
         severity = severities.get(item.state, "warning")
         self._app.notify(text, severity=severity, timeout=10)  # type: ignore[arg-type]
 
     # Requests from screens
 
     def ask(self, message: messages.DownloadRequested) -> Worker[None] | None:
-        if self._session is None:
+        session = self._app.session
+        if session is None:
             return None
-        asking = self._run(partial(self._ask, self._session, message.wanted))
+        asking = self._download(partial(self._ask, session, message.wanted))
         return None if self._app.is_web else asking  # a browser is not asked for a folder
 
-    def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> Worker[None]:
-        return run_in_background(self._app, work, "download", group="downloads")
+    def _download(self, work: Callable[[], Coroutine[Any, Any, None]]) -> Worker[None]:
+        return self._run(work, "download", "downloads")
 
     async def _ask(self, session: Session, wanted: DownloadRequest) -> None:
         if self._app.is_web:  # the folder would be on the server, so completed files go to the browser
             feed = self._running_feed(session)
-            await feed.download(feed.begin(wanted, self._outbox.folder()), self._check)
+            await feed.download(feed.begin(wanted, self._app.outbox.folder()), self._check)
             return
-        key = key_for("app.show_downloads", self._keys)
+        key = self._app.key_for("app.show_downloads")
         size = f"{bytes_iec(wanted.size_bytes)}. " if wanted.size_bytes else ""
         about = (
             f"{size}Runs in the background; {key} shows progress. An interrupted download resumes"
@@ -213,7 +196,7 @@ class DownloadStarter:
 
     def retry(self, message: messages.RetryDownloadRequested) -> None:
         if self._feed is not None and self._feed.can_retry(message.transfer_id):
-            self._run(partial(self._feed.download, message.transfer_id, self._check))
+            self._download(partial(self._feed.download, message.transfer_id, self._check))
 
     def clear(self, _message: messages.ClearDownloadsRequested) -> None:
         if self._feed is not None:
@@ -244,27 +227,19 @@ def _refusals(plan: DownloadPlan) -> str:
     return f" {counted(len(plan.refused), 'refused name')}, first: {reason}"
 
 
-class Recorders:
-    """The recordings that are made; a second request for a job ends its recording.
+class Recorders(Service):
+    """The recordings that are made; a second request for a job ends its recording."""
 
-    ``share`` is called with the ids of the jobs being recorded when they change.
-    """
-
-    def __init__(
-        self, app: App[Any], session: Session | None, *, share: Callable[[frozenset[str]], object]
-    ) -> None:
-        self._app = app
-        self._session = session
-        self._share = share
+    def __init__(self, app: BaseApp) -> None:
+        super().__init__(app)
         self._running: dict[str, Worker[None]] = {}
-        self._recording: frozenset[str] = frozenset()
 
     @property
     def handlers(self) -> messages.Handlers:
         return {messages.RecordRequested: self.toggle}
 
     def toggle(self, message: messages.RecordRequested) -> None:
-        job, session = message.job, self._session
+        job, session = message.job, self._app.session
         running = self._running.pop(job.id, None)
         if running is not None and not running.is_finished:
             running.cancel()
@@ -272,9 +247,7 @@ class Recorders:
         elif session is not None and session.connection.recorded is not None:
             self._app.notify("This is a recording already.")
         elif session is not None:
-            self._running[job.id] = run_in_background(
-                self._app, partial(self._record, session, job), "recording", group="record"
-            )
+            self._running[job.id] = self._run(partial(self._record, session, job), "recording", "record")
 
     async def _record(self, session: Session, job: TrainingJob) -> None:
         from tui.readers.recorder import Recorder
@@ -284,7 +257,7 @@ class Recorders:
         def begin() -> None:
             until = "" if job.is_finished else " until the job ends"
             self._app.notify(f"Recording to {path.name}{until}; record again to stop.")
-            self._show_recording(self._recording | {job.id})
+            self._app.recording |= {job.id}
 
         recorder = Recorder(session.client, job, path, on_begin=begin)
         try:
@@ -300,11 +273,7 @@ class Recorders:
         else:
             self._report(recorder)
         finally:
-            self._show_recording(self._recording - {job.id})
-
-    def _show_recording(self, job_ids: frozenset[str]) -> None:
-        self._recording = job_ids
-        self._share(job_ids)
+            self._app.recording -= {job.id}
 
     def _fail(self, reason: str) -> None:
         self._app.notify(sanitize(reason), title="Can't record", severity="error")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from textual.app import App
 from textual.screen import Screen
 from textual.worker import Worker
 
-from tui.actions.keymap import key_for
+from tui.app.service import BaseApp, Service
 from tui.screens.base import AppScreen, FindPage, OpenPage, Page, PageServices
 from tui.screens.home.screen import HomePage
-from tui.widgets.background import run_in_background
 
 
 class NavigationHistory:
@@ -51,15 +48,13 @@ class NavigationHistory:
         return self._visits[at]
 
 
-class Navigation:
-    """Opens pages above each other, with a history; ``share`` gives a screen the state of all."""
+class Navigation(Service):
+    """Opens pages above each other, with a history."""
 
     services: PageServices
 
-    def __init__(self, app: App[Any], keys: Mapping[str, str], share: Callable[[AppScreen], object]) -> None:
-        self._app = app
-        self._keys = keys
-        self._share = share
+    def __init__(self, app: BaseApp) -> None:
+        super().__init__(app)
         self._history = NavigationHistory()
         self._pages = WeakKeyDictionary[Screen[Any], Page]()
 
@@ -83,11 +78,9 @@ class Navigation:
     def open(self, page: Page | FindPage) -> Worker[None] | None:
         """Open a page above the current screen; the worker opens one that must be found first."""
         if not isinstance(page, Page):
-            return run_in_background(
-                self._app, partial(self._find, page), "search for a job", group="open", exclusive=True
-            )
+            return self._run(partial(self._find, page), "search for a job", "open", exclusive=True)
         screen = page.open(self.services)
-        self._share(screen)
+        self._app.share_with(screen)
         self._prepare(screen)
         if page != self._history.present:  # otherwise the history has just moved there
             self._sync()
@@ -99,7 +92,7 @@ class Navigation:
 
     def _prepare(self, screen: AppScreen) -> None:
         """Set the keys, and read the style sheet, for which Textual would parse all others again."""
-        screen.change_keys(self._keys)
+        screen.change_keys(self._app.keys)
         styles = self._app.stylesheet
         styles.read_all([path for path in screen.css_path if not styles.has_source(str(path))])
 
@@ -128,7 +121,7 @@ class Navigation:
         self._sync()
         page = self._history.step(by)
         if page is None:
-            self._app.notify(f"{nowhere}{key_for('screen.back', self._keys)} leaves a screen.")
+            self._app.notify(f"{nowhere}{self._app.key_for('screen.back')} leaves a screen.")
         elif any(self._pages.get(screen) == page for screen in self._app.screen_stack):
             while self._pages.get(self._app.screen) != page:
                 await self._app.pop_screen()

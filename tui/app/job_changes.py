@@ -6,25 +6,24 @@ runs are imported with the first question about that: Home's start does not wait
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from textual.app import App
 from textual.worker import Worker
 
 from api_client.errors import RequestError
 from api_client.vocabulary import JobStatus
 from tui.actions import Scope
 from tui.analysis.fleet.batches import Batch, ProjectDeletion, Verb, batch_of, name_of
+from tui.app.service import BaseApp, Service
 from tui.screens import messages
 from tui.screens.base import AppScreen
 from tui.screens.dialogs import ConfirmScreen, StopAnswer, StopScreen
 from tui.screens.home.screen import HomeScreen
 from tui.system.external_programs import open_in_browser
 from tui.text.sanitize import sanitize
-from tui.widgets.background import run_in_background
 
 if TYPE_CHECKING:
     from api_client.models import TrainingJob
@@ -36,15 +35,12 @@ if TYPE_CHECKING:
 FAILURE_SHOWN_S = 20.0
 
 
-class JobChanges:
-    """Carries out what users request for jobs, after confirmation; without a session it only asks."""
+class JobChanges(Service):
+    """Carries out what users request for jobs, after confirmation."""
 
-    def __init__(
-        self, app: App[Any], session: Session | None, *, share: Callable[[Mapping[str, str]], object]
-    ) -> None:
-        self._app = app
-        self._session = session
-        self.stopper = JobStopper(app, session, share)
+    def __init__(self, app: BaseApp) -> None:
+        super().__init__(app)
+        self.stopper = JobStopper(app)
 
     @property
     def handlers(self) -> messages.Handlers:
@@ -61,7 +57,7 @@ class JobChanges:
         if not batch.jobs:
             self._app.notify(batch.nothing_fits, severity="warning")
             return None
-        return run_in_background(self._app, partial(self._run_batch, batch, message.run), "batch")
+        return self._run(partial(self._run_batch, batch, message.run), "batch")
 
     async def _is_confirmed(self, batch: Batch, run: RunSnapshot | None) -> bool:
         if batch.verb is Verb.STOP and len(batch.jobs) == 1:
@@ -70,14 +66,14 @@ class JobChanges:
         return await self._app.push_screen_wait(question)
 
     async def _run_batch(self, batch: Batch, run: RunSnapshot | None) -> None:
-        if not await self._is_confirmed(batch, run) or self._session is None:
+        if not await self._is_confirmed(batch, run) or self._app.session is None:
             return
         failures: list[tuple[TrainingJob, str]] = []
         made: list[TrainingJob] = []
         is_unsure = False
         for job in batch.jobs:
             try:
-                made += await act(self._session, batch.verb, job)
+                made += await act(self._app.session, batch.verb, job)
             except RequestError as error:
                 failures.append((job, str(error)))
                 is_unsure |= error.may_have_happened
@@ -101,15 +97,14 @@ class JobChanges:
         if project.refusal:
             self._app.notify(project.refusal, severity="warning")
             return None
-        work = partial(self._run_deletion, project)
-        return run_in_background(self._app, work, "delete project", group="batch")
+        return self._run(partial(self._run_deletion, project), "delete project", "batch")
 
     async def _run_deletion(self, project: ProjectDeletion) -> None:
         question = ConfirmScreen(project.question, project.consequence, "Delete")
-        if not await self._app.push_screen_wait(question) or self._session is None:
+        if not await self._app.push_screen_wait(question) or self._app.session is None:
             return
         try:
-            await self._session.client.projects.delete(project.project_id)
+            await self._app.session.client.projects.delete(project.project_id)
         except RequestError as error:
             title = "Possibly not deleted" if error.may_have_happened else "Not deleted"
             self._app.notify(
@@ -123,12 +118,12 @@ class JobChanges:
         self._refresh(project.jobs)
 
     def browse(self, message: messages.BrowserRequested) -> None:
-        if self._session is None:
+        if self._app.session is None:
             return
-        if self._session.connection.recorded is not None:
+        if self._app.session.connection.recorded is not None:
             self._app.notify("A recording has no page in the browser.")
             return
-        link = self._session.client.job_link(message.job.project_id, message.job.id)
+        link = self._app.session.client.job_link(message.job.project_id, message.job.id)
         if self._app.is_web:
             self._app.open_url(link)
         elif not open_in_browser(link):
@@ -136,7 +131,7 @@ class JobChanges:
             self._app.notify(f"No browser found; link copied: {link}")
 
     def resume(self, message: messages.ResumeRequested) -> None:
-        remote = self._session.remote if self._session is not None else None
+        remote = self._app.session.remote if self._app.session is not None else None
         line = remote.command_line("resume", message.job.id, changes=True) if remote is not None else ""
         if line:
             self._app.post_message(messages.CopyRequested(line, "command"))
@@ -166,15 +161,11 @@ async def act(session: Session, verb: Verb, job: TrainingJob) -> list[TrainingJo
     return []
 
 
-class JobStopper:
-    """Asks when to stop a job; ``share`` gets the ids of jobs to stop later, and the conditions in words."""
+class JobStopper(Service):
+    """Asks when to stop a job."""
 
-    def __init__(
-        self, app: App[Any], session: Session | None, share: Callable[[Mapping[str, str]], object]
-    ) -> None:
-        self._app = app
-        self._session = session
-        self._share = share
+    def __init__(self, app: BaseApp) -> None:
+        super().__init__(app)
         self._waiting: dict[str, tuple[Worker[None], str]] = {}
 
     @property
@@ -193,7 +184,7 @@ class JobStopper:
         stalled = run is not None and any(finding.kind.halts for finding in run.findings)
         doubt = "The run has stalled: it may never save its next checkpoint." if stalled else ""
         about = filter(None, [batch.consequence, doubt, waits])
-        may_lose_work = job.current_status == JobStatus.RUNNING and self._session is not None
+        may_lose_work = job.current_status == JobStatus.RUNNING and self._app.session is not None
         question = StopScreen(
             batch.question,
             "\n".join(about),
@@ -216,12 +207,13 @@ class JobStopper:
         """Return what stopping now would lose; empty if that is not known."""
         from tui.readers.stopping import read_unsaved_words
 
-        return await read_unsaved_words(self._session.client, job, run) if self._session is not None else ""
+        session = self._app.session
+        return "" if session is None else await read_unsaved_words(session.client, job, run)
 
     def _read_rules(self, typed: str) -> GuardRules:
         from tui.guard.conditions import read_rules
 
-        return read_rules(typed, self._session.clock.now() if self._session else datetime.now(UTC))
+        return read_rules(typed, self._app.session.clock.now() if self._app.session else datetime.now(UTC))
 
     def _stop_on(self, job: TrainingJob, rules: GuardRules) -> None:
         from tui.guard.conditions import causes
@@ -230,14 +222,14 @@ class JobStopper:
         self._later(job, partial(self._guard, job, rules), f"stops{saves} on {causes(rules)}")
 
     def _later(self, job: TrainingJob, work: Callable[[], Coroutine[Any, Any, None]], when: str) -> None:
-        worker = run_in_background(self._app, work, "later stop", group="act")
+        worker = self._run(work, "later stop", "act")
         self._waiting[job.id] = (worker, when)
         self._changed()
         self._app.notify(f"{name_of(job)} {when}. Keep this dashboard open.")
 
     async def _guard(self, job: TrainingJob, rules: GuardRules) -> None:
         """Watch the run until it ends, and stop it by the rules; what the guard does is notified."""
-        if self._session is None:
+        if self._app.session is None:
             return
         from tui.guard.memory import GuardMemory
         from tui.guard.watch import Guard, Reporting
@@ -250,21 +242,21 @@ class JobStopper:
                 self._app.notify(alert.text, title=alert.title, severity="warning", timeout=30)
 
         try:
-            await Guard(self._session.client, rules, GuardMemory(), Reporting(show)).run([job])
+            await Guard(self._app.session.client, rules, GuardMemory(), Reporting(show)).run([job])
         finally:
             self._waiting.pop(job.id, None)
             self._changed()
 
     async def _stop_after_checkpoint(self, job: TrainingJob) -> None:
-        if self._session is None:
+        if self._app.session is None:
             return
         from tui.readers.stopping import next_checkpoint
 
         name = name_of(job)
         try:
-            saved, _ = await next_checkpoint(self._session.client, job, self._session.clock)
+            saved, _ = await next_checkpoint(self._app.session.client, job, self._app.session.clock)
             if saved is not None:
-                await self._session.client.jobs.stop(job.project_id, job.id)
+                await self._app.session.client.jobs.stop(job.project_id, job.id)
         except RequestError as error:
             self._app.notify(str(error), title=f"Not stopped: {name}", severity="error", timeout=30)
         else:
@@ -281,4 +273,4 @@ class JobStopper:
         self._changed()
 
     def _changed(self) -> None:
-        self._share({job_id: when for job_id, (_, when) in self._waiting.items()})
+        self._app.stopping = {job_id: when for job_id, (_, when) in self._waiting.items()}

@@ -34,9 +34,9 @@ from textual.widgets import Button, Input, OptionList
 
 from tui.actions import Scope, actions_of
 from tui.actions.keymap import key_signs, keys_of
+from tui.app.service import Service
 from tui.screens.base import AppScreen, PaletteItem
-from tui.settings.model import Loaded
-from tui.settings.remembered import Memory, ThemeState
+from tui.settings.remembered import ThemeState
 from tui.text.sanitize import LONGEST_WRAPPED
 from tui.widgets.tones import Recolored
 
@@ -169,20 +169,15 @@ class ThemePalette(Recolored, Palette):
         return super().dismiss(result)
 
 
-class Themes:
+class Themes(Service):
     """The theme: from the settings if they name one, else the one chosen last."""
-
-    def __init__(self, app: App[Any], settings: Loaded, memory: Memory) -> None:
-        self._app = app
-        self._settings = settings
-        self._memory = memory
 
     @property
     def initial(self) -> str:
-        from_settings = self._settings.configuration.theme.name
-        chosen = self._memory.state.theme.name
+        settings, chosen = self._app.settings, self._app.memory.state.theme.name
         exists = chosen in self._app.available_themes
-        return from_settings if self._settings.is_given("theme.name") or not exists else chosen
+        is_chosen = exists and not settings.is_given("theme.name")
+        return chosen if is_chosen else settings.configuration.theme.name
 
     def search(self) -> None:
         current = self._app.theme
@@ -197,9 +192,9 @@ class Themes:
     def _choose(self, name: str) -> None:
         """Switch to a theme; later starts use it too, unless the settings name one."""
         self._app.theme = name
-        self._memory.put(theme=ThemeState(name=name))
-        if self._settings.is_given("theme.name"):
-            origin = self._settings.origin("theme.name")
+        self._app.memory.put(theme=ThemeState(name=name))
+        if self._app.settings.is_given("theme.name"):
+            origin = self._app.settings.origin("theme.name")
             self._app.notify(f"{name} until you quit; {origin} sets the theme at startup.")
 
 

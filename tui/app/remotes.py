@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from textual.app import App
 from textual.markup import escape
 from textual.worker import Worker
 
@@ -18,8 +17,8 @@ from api_client.remotes import ENVIRONMENT_REMOTE, Remote
 from api_client.remotes.resolution import list_remotes
 from api_client.words import READ_ONLY_OPTION, command_line
 from tui.app.palette import open_palette
+from tui.app.service import BaseApp, Service
 from tui.text.sanitize import sanitize
-from tui.widgets.background import run_in_background
 
 if TYPE_CHECKING:
     from tui.readers.session import Session
@@ -29,46 +28,21 @@ SLOW_SERVER_S = 1.0
 """Time without an answer after which a switch says what it waits for."""
 
 
-class SessionHolder(Protocol):
-    """Owner of the session that is shown, which switching replaces."""
-
-    session: Session | None
-
-    def session_with(self, remote: Remote) -> Session:
-        """Return a session with a remote; raises ``ApiClientError`` if its key cannot be sent."""
-
-    async def continue_with(self, session: Session) -> None:
-        """Show this session, and close everything that belongs to the previous one."""
-
-
-class Remotes:
+class Remotes(Service):
     """Offers the configured remotes, and switches to one if it answers and accepts the key.
 
-    ``may_leave`` returns False, and tells the user why, if switching would end something.
     ``own_emulator`` starts the local emulator if it is not running, and blocks until then.
     """
 
-    def __init__(
-        self,
-        app: App[Any],
-        holder: SessionHolder,
-        *,
-        may_leave: Callable[[], bool],
-        own_emulator: Callable[[], Remote] | None,
-    ) -> None:
-        self._app = app
-        self._holder = holder
-        self._may_leave = may_leave
+    def __init__(self, app: BaseApp, own_emulator: Callable[[], Remote] | None) -> None:
+        super().__init__(app)
         self._own_emulator = own_emulator
 
     def choose(self) -> Worker[None]:
-        return self._run(self._choose, "list remotes")
+        return self._run(self._choose, "list remotes", exclusive=True)
 
     def switch_to(self, remote: Remote) -> None:
-        self._run(partial(self._switch_to, remote), "switch remote")
-
-    def _run(self, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> Worker[None]:
-        return run_in_background(self._app, work, group, exclusive=True)
+        self._run(partial(self._switch_to, remote), "switch remote", exclusive=True)
 
     async def _choose(self) -> None:
         listing = await asyncio.to_thread(list_remotes, environ=os.environ)
@@ -82,7 +56,7 @@ class Remotes:
         if self._own_emulator is not None and LOCAL not in {listed.name for listed in listing.remotes}:
             start = partial(self._start_and_switch, self._own_emulator)
             description = "the emulator on this machine; started if needed, keeps its data"
-            commands.append((LOCAL, partial(self._run, start, "start emulator"), description))
+            commands.append((LOCAL, partial(self._run, start, "start emulator", exclusive=True), description))
         if commands:
             open_palette(self._app, commands, "Switch to which remote?")
         else:
@@ -94,15 +68,15 @@ class Remotes:
 
     def _named(self, remote: Remote) -> Remote:
         """Return the remote with the options that reach it: its name, and those of this dashboard."""
-        session = self._holder.session
+        session = self._app.session
         options = session.remote.options or () if session is not None else ()
         name = () if remote.name == ENVIRONMENT_REMOTE else ("--remote", remote.name)
         return replace(remote, options=(*name, *(READ_ONLY_OPTION,) * (READ_ONLY_OPTION in options)))
 
     async def _switch_to(self, remote: Remote) -> None:
-        if not self._may_leave():
+        if not self._app.may_leave():
             return
-        session = self._holder.session_with(remote)
+        session = self._app.session_with(remote)
         session.on_connection = None
         try:
             await self._check(session)
@@ -113,8 +87,8 @@ class Remotes:
             await session.aclose()
             raise
         else:
-            if self._may_leave():
-                await self._holder.continue_with(session)
+            if self._app.may_leave():
+                await self._app.continue_with(session)
             else:
                 await session.aclose()
 
@@ -128,7 +102,7 @@ class Remotes:
             slow.cancel()
 
     def _report_not_switched(self, remote: Remote, error: ApiClientError) -> None:
-        session = self._holder.session
+        session = self._app.session
         stays = f"\nStill on {session.remote_name}." if session is not None else ""
         self._app.notify(
             f"{sanitize(str(error)).rstrip('.')}.{stays}",

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rich.text import Text
 from textual import constants, events, on
 from textual._context import active_message_pump
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
-from textual.reactive import var
 from textual.screen import Screen
 from textual.theme import Theme
 from textual.widget import MountError
@@ -34,9 +33,7 @@ from textual.worker import Worker, WorkerFailed, WorkerState
 from api_client.remotes import Remote
 from api_client.words import command_line
 from tui.actions import ACTIONS, ActionFlag, Scope
-from tui.actions.keymap import bindings_of, key_for, rebound
-from tui.analysis.connection import Connection
-from tui.analysis.run.finding import SnoozedFindings
+from tui.actions.keymap import bindings_of, rebound
 from tui.analysis.transfers import Transfers
 from tui.app.alerts import Alerts
 from tui.app.files import DownloadStarter, Recorders, SavedFiles
@@ -44,6 +41,7 @@ from tui.app.history import Navigation
 from tui.app.job_changes import JobChanges
 from tui.app.palette import ActionProvider, Palette, PaletteProvider, Themes, action_commands
 from tui.app.remotes import Remotes
+from tui.app.service import BaseApp
 from tui.app.teams import Teams
 from tui.app.terminal import (
     EXIT_HUNG_UP,
@@ -62,10 +60,10 @@ from tui.screens.downloads import DownloadsPage, DownloadsScreen
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomePage
 from tui.screens.job.page import JobPage, job_by_id
-from tui.screens.welcome import WelcomeChoice, WelcomeScreen
+from tui.screens.welcome import WelcomeScreen
 from tui.settings import config_path
 from tui.settings.model import Loaded
-from tui.settings.problems import Problem, changed_keys
+from tui.settings.problems import Problem
 from tui.settings.remembered import Memory
 from tui.system.external_programs import copy_through_tmux
 from tui.system.garbage import (
@@ -73,7 +71,6 @@ from tui.system.garbage import (
     IdleCollector,
 )
 from tui.system.keyboard import TerminalDriver
-from tui.system.saved_files import Outbox
 from tui.text.sanitize import LONGEST_WRAPPED, clip, sanitize, sanitize_multiline
 from tui.text.times import local_time
 from tui.widgets.background import run_in_background
@@ -83,14 +80,13 @@ if TYPE_CHECKING:
     from tui.readers.recorded_runs import OpenRecordings
 
 PROBLEMS_SHOWN = 3
-PROBLEMS_SHOWN_S = 30.0
 NOTICE_SEEN_S = 1.0
 """The next key dismisses a notice that has been shown for this long."""
 CRASHED = 1
 """Exit status of a crash."""
 
 
-class BtTuiApp(App[WelcomeChoice]):
+class BtTuiApp(BaseApp):
     """The dashboard for one remote; without a remote, it shows the welcome screen."""
 
     TITLE = "bt-tui"
@@ -98,12 +94,6 @@ class BtTuiApp(App[WelcomeChoice]):
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.APP)
 
     COMMANDS: ClassVar = {ActionProvider, PaletteProvider}
-
-    connection: var[Connection] = var(Connection())
-    transfers: var[Transfers] = var(Transfers())
-    snoozed: var[SnoozedFindings] = var(SnoozedFindings())
-    stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
-    recording: var[frozenset[str]] = var(frozenset[str]())
 
     def __init__(
         self,
@@ -119,42 +109,33 @@ class BtTuiApp(App[WelcomeChoice]):
         tips: bool = False,
         recorded: OpenRecordings | None = None,
     ) -> None:
-        self._settings = settings or Loaded()
-        self._memory = memory if memory is not None else Memory()
-        configuration = self._settings.configuration
+        settings = settings or Loaded()
+        configuration = settings.configuration
         no_color = configuration.theme.no_color or bool(os.environ.get("NO_COLOR"))
-        super().__init__(ansi_color=True if no_color else None)
+        super().__init__(settings, memory or Memory(), ansi_color=True if no_color else None)
         self._sanitizer = Sanitizer()
         for theme in THEMES:
             self.register_theme(theme)
-        self.themes = Themes(self, self._settings, self._memory)
+        self.themes = Themes(self)
         self.theme = NO_COLOR_THEME if no_color else self.themes.initial
-        self._keys = changed_keys(configuration.keys)
-        self._bindings = rebound(self._bindings, self._keys)
+        self._bindings = rebound(self._bindings, self.keys)
         self._recorded, self._recorded_at = recorded, remote if recorded is not None else None
         self._job_id = job_id
         self._tab = tab
-        self._read_only_by = self._settings.origin("readonly") if configuration.readonly else ""
+        self._read_only_by = settings.origin("readonly") if configuration.readonly else ""
         changing = (action.id for action in ACTIONS if ActionFlag.DANGEROUS in action.flags)
         self.refused_actions = frozenset(changing if self._read_only_by else ())
         self._why_no_remote = why_no_remote
         self._typed = TypedKeys(self, super().on_event)
-        self.outbox = Outbox()
-        self.files = SavedFiles(self, self.outbox)
-        self.navigation = Navigation(self, self._keys, self._share_with)
-        self.tips = Tips(self, self._memory, self._keys, enabled=tips)
-        self.alerts = Alerts(
-            self,
-            configuration.notifications,
-            self._keys,
-            write=self.write_to_terminal,
-            share=partial(setattr, self, "snoozed"),
-        )
+        self.files = SavedFiles(self)
+        self.navigation = Navigation(self)
+        self.tips = Tips(self, enabled=tips)
+        self.alerts = Alerts(self)
         self.shutdown = Shutdown(self.restore_terminal)
         self.ended_unasked = False
         self._is_asked_to_end = False
         self._main_task: asyncio.Task[Any] | None = None
-        self.remotes = Remotes(self, self, may_leave=self._may_leave_remote, own_emulator=own_emulator)
+        self.remotes = Remotes(self, own_emulator)
         self.use_session(self.session_with(remote) if remote else None, demo=demo)
 
     # Session
@@ -170,17 +151,17 @@ class BtTuiApp(App[WelcomeChoice]):
         )
 
     def use_session(self, session: Session | None, *, demo: bool = False) -> None:
-        """Create the services for a session; without one, they show dialogs and notices only."""
+        """Create the services for a session."""
         self.session = session
-        self.teams = Teams(self, session, self._settings.configuration, self._memory, demo=demo)
-        self.downloads = DownloadStarter(self, session, self._keys, self.outbox, self.files)
-        self.jobs = JobChanges(self, session, share=partial(setattr, self, "stopping"))
-        self.recorders = Recorders(self, session, share=partial(setattr, self, "recording"))
+        self.teams = Teams(self, demo=demo)
+        self.downloads = DownloadStarter(self, self.files)
+        self.jobs = JobChanges(self)
+        self.recorders = Recorders(self)
         self.navigation.services = PageServices(
             app=self,
             connected=session,
-            settings=self._settings,
-            memory=self._memory,
+            settings=self.settings,
+            memory=self.memory,
             fleet_feed=self.teams.feed,
             label=self.teams.label,
             team=lambda: self.teams.team,
@@ -221,18 +202,16 @@ class BtTuiApp(App[WelcomeChoice]):
             else HomePage().open(self.navigation.services)
         )
 
-    def _may_leave_remote(self) -> bool:
-        """Return True if switching ends no downloads; otherwise notify the user of them."""
+    def may_leave(self) -> bool:
         running = self.transfers.under_way
         if running:
-            key = key_for("app.show_downloads", self._keys)
+            key = self.key_for("app.show_downloads")
             self.notify(f"Downloads are running and would be canceled. {key} shows them.", severity="warning")
         if stops := self.jobs.stopper.waiting:
             self.notify(f"{stop_words(stops)}: the dashboard must stay here for it.", severity="warning")
         return not running and not stops
 
     async def continue_with(self, session: Session) -> None:
-        """Open Home for the session, and close everything that belongs to the previous one."""
         before = self.session
         if before is not None:
             before.on_connection = None
@@ -258,27 +237,27 @@ class BtTuiApp(App[WelcomeChoice]):
         self.navigation.begin(first)
         self.push_screen(first)
         self.theme_changed_signal.subscribe(self, self._recolor)
-        self.set_interval(2.0, self._memory.save)
+        self.set_interval(2.0, self.memory.save)
         collector = IdleCollector()
         self.set_interval(LOOK_EVERY_S, lambda: collector.collect_if_idle(self.alerts.unused_s))
         self.alerts.start()
         self.tips.start()
-        if ignored := self._settings.ignored:
-            text = f"{_listed(ignored)}\n{command_line('config', 'edit')} opens the file."
-            self.notify(text, title="Outdated configuration", severity="warning", timeout=PROBLEMS_SHOWN_S)
-        if problems := self._settings.problems:
-            self.notify(
-                problems_text(problems),
-                title="Invalid configuration",
-                severity="warning",
-                timeout=PROBLEMS_SHOWN_S,
-            )
+        self._report_settings("Outdated configuration", self.settings.ignored, "")
+        self._report_settings("Invalid configuration", self.settings.problems, "Using the default settings. ")
         if self._job_id is not None and self.session is not None:
             self.navigation.open(partial(job_by_id, self._job_id, self._tab))
 
+    def _report_settings(self, title: str, problems: Sequence[Problem], effect: str) -> None:
+        if problems:
+            lines = [str(problem) for problem in problems[:PROBLEMS_SHOWN]]
+            if rest := len(problems[PROBLEMS_SHOWN:]):
+                lines.append(f"… and {rest} more")
+            lines.append(f"{effect}{command_line('config', 'edit')} opens the file.")
+            self.notify("\n".join(lines), title=title, severity="warning", timeout=30.0)
+
     async def on_unmount(self) -> None:
         self.alerts.stop()
-        self._memory.save(wait_s=1.0)
+        self.memory.save(wait_s=1.0)
         if self.session is not None:
             await self.session.aclose()
 
@@ -357,20 +336,6 @@ class BtTuiApp(App[WelcomeChoice]):
         if restore is not None:
             restore()
 
-    # The state that every screen shows
-
-    def _share_with(self, screen: AppScreen) -> None:
-        screen.connection, screen.downloads = self.connection, self.transfers
-        screen.snoozed, screen.stopping = self.snoozed, self.stopping
-        screen.recording = self.recording
-
-    def _share(self) -> None:
-        for screen in self.screen_stack:
-            if isinstance(screen, AppScreen):
-                self._share_with(screen)
-
-    watch_connection = watch_transfers = watch_snoozed = watch_stopping = watch_recording = _share
-
     def _take_transfers(self, message: messages.DownloadsChanged) -> None:
         self.transfers = message.downloads
 
@@ -394,12 +359,6 @@ class BtTuiApp(App[WelcomeChoice]):
     def get_driver_class(self) -> type[Driver]:
         """Return the driver named by the environment (for web pages), else one that accepts any input."""
         return super().get_driver_class() if constants.DRIVER is not None else TerminalDriver
-
-    def write_to_terminal(self, sequence: str) -> None:
-        """Write an escape sequence unchanged; do nothing if the app is headless."""
-        if sequence and self._driver is not None and not self.is_headless:
-            self._driver.write(sequence)
-            self._driver.flush()
 
     async def on_event(self, event: events.Event) -> None:
         self.alerts.note_event(event)
@@ -495,14 +454,14 @@ class BtTuiApp(App[WelcomeChoice]):
             self.push_screen(dialog, answered)
 
     def action_help(self) -> None:
-        self._open_once(HelpScreen(self._scopes(self.screen), self._keys, read_only=bool(self._read_only_by)))
+        self._open_once(HelpScreen(self._scopes(self.screen), self.keys, read_only=bool(self._read_only_by)))
 
     def action_command_palette(self) -> None:
         self._open_once(Palette(placeholder="Search jobs and actions…"))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         read_only = bool(self._read_only_by)
-        yield from action_commands(self._scopes(screen), self.run_action, self._keys, read_only=read_only)
+        yield from action_commands(self._scopes(screen), self.run_action, self.keys, read_only=read_only)
         yield SystemCommand("Theme", "Choose a dark or a light color theme.", self.themes.search)
         yield SystemCommand("Settings", "Show where the settings file is.", self.show_settings_path)
         yield SystemCommand("Screenshot", "Save a screenshot as SVG.", self.save_screen)
@@ -543,18 +502,6 @@ class BtTuiApp(App[WelcomeChoice]):
 
 def _recorded_moment(recorded: OpenRecordings) -> str:
     return f"{sanitize(recorded.name)} {local_time(recorded.clock.now())}"
-
-
-def _listed(problems: Sequence[Problem]) -> str:
-    shown = "\n".join(str(problem) for problem in problems[:PROBLEMS_SHOWN])
-    rest = len(problems) - PROBLEMS_SHOWN
-    return f"{shown}\n… and {rest} more" if rest > 0 else shown
-
-
-def problems_text(problems: Sequence[Problem]) -> str:
-    return (
-        f"{_listed(problems)}\nUsing the default settings. {command_line('config', 'edit')} opens the file."
-    )
 
 
 def failure_text(worker: Worker[Any]) -> str:

@@ -5,53 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from textual.app import App
 from textual.markup import escape
 
 from tui.analysis.fleet.snapshot import FleetSnapshot, of_team, teams_of
 from tui.analysis.run.finding import HealthFinding
 from tui.app.palette import open_palette
+from tui.app.service import BaseApp, Service
 from tui.feeds.fleet import FleetFeed
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import OpenProjectRequested
-from tui.settings.model import Configuration
-from tui.settings.remembered import Memory
 from tui.tables.fleet import ALL_PROJECTS
 from tui.text.units import counted
 
 if TYPE_CHECKING:
     from api_client.models import TrainingJob
-    from tui.readers.session import Session
 
 ALL_TEAMS = ""
 
 Publish = Callable[[FleetSnapshot], object]
 
 
-class Teams:
+class Teams(Service):
     """Feeds Home, and narrows it to a team or a project; the choice of a team is remembered by remote."""
 
-    def __init__(
-        self,
-        app: App[Any],
-        session: Session | None,
-        settings: Configuration,
-        memory: Memory,
-        *,
-        demo: bool = False,
-    ) -> None:
-        self._app = app
-        self._session = session
-        self._settings = settings
-        self._memory = memory
+    def __init__(self, app: BaseApp, *, demo: bool = False) -> None:
+        super().__init__(app)
         self._demo = demo
         self._fleet: FleetSnapshot | None = None
         """The newest listing, including all teams."""
         self._publish: Publish | None = None
-        self._remote_name = session.remote_name if session is not None else ""
-        self.team = memory.state.teams.get(self._remote_name, ALL_TEAMS)
+        self._remote_name = app.session.remote_name if app.session is not None else ""
+        self.team = app.memory.state.teams.get(self._remote_name, ALL_TEAMS)
 
     def label(self) -> str:
         """Return the name that Home shows: the remote, the chosen team, and a mark for demo data."""
@@ -59,14 +45,10 @@ class Teams:
         return " · ".join(word for word in parts if word)
 
     def feed(self, publish: Publish) -> FleetFeed:
-        assert self._session is not None
+        session, settings = self._app.session, self._app.settings.configuration
+        assert session is not None
         self._publish = publish
-        return FleetFeed(
-            self._session,
-            self._take,
-            self._settings.runs,
-            list_interval_s=self._settings.refresh.fleet_s,
-        )
+        return FleetFeed(session, self._take, settings.runs, list_interval_s=settings.refresh.fleet_s)
 
     def _take(self, fleet: FleetSnapshot) -> None:
         self._fleet = fleet
@@ -120,8 +102,8 @@ class Teams:
 
     def _choose_team(self, team: str) -> None:
         self.team = team
-        teams = {remote: name for remote, name in self._memory.state.teams.items() if name}
-        self._memory.put(teams={**teams, self._remote_name: team})
+        teams = {remote: name for remote, name in self._app.memory.state.teams.items() if name}
+        self._app.memory.put(teams={**teams, self._remote_name: team})
         for screen in self._app.screen_stack:
             if isinstance(screen, HomeScreen):
                 screen.show_remote(self.label())

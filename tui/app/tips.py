@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any
 
 from rich.text import Text
-from textual.app import App
 from textual.reactive import var
 from textual.screen import Screen
 
 from tui.actions import Scope
-from tui.actions.keymap import key_for
+from tui.app.service import BaseApp, Service
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
-from tui.settings.remembered import Memory
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
@@ -67,13 +65,11 @@ TIPS = {
 """All tips by action, in the order in which they are shown; the words follow the action's key."""
 
 
-class Tips:
+class Tips(Service):
     """Shows tips about unused actions; the memory keeps in how many starts each was shown."""
 
-    def __init__(self, app: App[Any], memory: Memory, keys: Mapping[str, str], *, enabled: bool) -> None:
-        self._app = app
-        self._memory = memory
-        self._keys = keys
+    def __init__(self, app: BaseApp, *, enabled: bool) -> None:
+        super().__init__(app)
         self._enabled = enabled
         self._shown_names: frozenset[str] = frozenset()
         self._current: str | None = None
@@ -101,7 +97,7 @@ class Tips:
         line = self._line_of(screen)
         if line is not None:
             self._shown_on = (screen, tip)
-            line.shown = (key_for(tip, self._keys), TIPS[tip]) if tip is not None else ("", "")
+            line.shown = (self._app.key_for(tip), TIPS[tip]) if tip is not None else ("", "")
         if tip is not None and tip not in self._shown_names:
             self._shown_names |= {tip}
             self._put(tip, self._times(tip) + 1)
@@ -114,11 +110,11 @@ class Tips:
         return None  # it is mounted by the next poll
 
     def _times(self, name: str) -> int:
-        return self._memory.state.tips.get(name, 0)
+        return self._app.memory.state.tips.get(name, 0)
 
     def _put(self, name: str, times: int) -> None:
         counts = {tip: self._times(tip) for tip in TIPS} | {name: times}
-        self._memory.put(tips={name: count for name, count in counts.items() if count})
+        self._app.memory.put(tips={name: count for name, count in counts.items() if count})
 
     def _fits(self, name: str, scopes: Collection[str], screen: AppScreen) -> bool:
         scope, _, action = name.partition(".")

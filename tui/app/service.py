@@ -1,0 +1,103 @@
+"""The app as its services see it, and their base class.
+
+A service does one kind of work for all screens, such as downloads. It does not know the app itself, which
+owns all services.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App
+from textual.reactive import var
+from textual.worker import Worker
+
+from api_client.remotes import Remote
+from tui.actions.keymap import key_for
+from tui.analysis.connection import Connection
+from tui.analysis.run.finding import SnoozedFindings
+from tui.analysis.transfers import Transfers
+from tui.screens.base import AppScreen
+from tui.screens.welcome import WelcomeChoice
+from tui.settings.model import Loaded
+from tui.settings.problems import changed_keys
+from tui.settings.remembered import Memory
+from tui.system.saved_files import Outbox
+from tui.widgets.background import run_in_background
+
+if TYPE_CHECKING:
+    from tui.readers.session import Session
+
+
+class BaseApp(App[WelcomeChoice]):
+    """Settings, session, and the state that every screen shows."""
+
+    connection: var[Connection] = var(Connection())
+    transfers: var[Transfers] = var(Transfers())
+    snoozed: var[SnoozedFindings] = var(SnoozedFindings())
+    stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
+    """The jobs to be stopped later, by id, and when, in words."""
+    recording: var[frozenset[str]] = var(frozenset[str]())
+    """Ids of the jobs being recorded."""
+    session: Session | None = None
+    """None on the welcome screen: services show dialogs and notices only."""
+
+    def __init__(self, settings: Loaded, memory: Memory, *, ansi_color: bool | None) -> None:
+        super().__init__(ansi_color=ansi_color)
+        self.settings = settings
+        self.memory = memory
+        self.keys = changed_keys(settings.configuration.keys)
+        self.outbox = Outbox()
+
+    @abstractmethod
+    def session_with(self, remote: Remote) -> Session:
+        """Return a session with a remote; raises ``ApiClientError`` if its key cannot be sent."""
+
+    @abstractmethod
+    def may_leave(self) -> bool:
+        """Return True if switching to another remote ends nothing; otherwise notify the user of it."""
+
+    @abstractmethod
+    async def continue_with(self, session: Session) -> None:
+        """Show this session, and close everything that belongs to the previous one."""
+
+    def key_for(self, action_id: str) -> str:
+        """Return the current key of the action ``scope.id``, formatted for display."""
+        return key_for(action_id, self.keys)
+
+    def write_to_terminal(self, sequence: str) -> None:
+        """Write an escape sequence unchanged; do nothing if the app is headless."""
+        if sequence and self._driver is not None and not self.is_headless:
+            self._driver.write(sequence)
+            self._driver.flush()
+
+    def share_with(self, screen: AppScreen) -> None:
+        screen.connection, screen.downloads = self.connection, self.transfers
+        screen.snoozed, screen.stopping = self.snoozed, self.stopping
+        screen.recording = self.recording
+
+    def _share(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, AppScreen):
+                self.share_with(screen)
+
+    watch_connection = watch_transfers = watch_snoozed = watch_stopping = watch_recording = _share
+
+
+class Service:
+    """Does one kind of work for all screens."""
+
+    def __init__(self, app: BaseApp) -> None:
+        self._app = app
+
+    def _run(
+        self,
+        work: Callable[[], Coroutine[Any, Any, None]],
+        name: str,
+        group: str = "",
+        *,
+        exclusive: bool = False,
+    ) -> Worker[None]:
+        return run_in_background(self._app, work, name, group=group, exclusive=exclusive)
