@@ -495,6 +495,7 @@ DOES = {
         "slower": "change_speed(-1)",
     },
     Scope.COMPARE: OF_CHARTS,
+    Scope.DEPLOY: {verb: f"change('{verb}')" for verb in ("promote", "deactivate", "activate", "retry")},
 }
 """What carries out actions that have no method of their own.
 

@@ -33,7 +33,6 @@ from tui.forms.question import (
 from tui.text.sanitize import sanitize_whole
 from tui.text.units import HOUR_S, MINUTE_S, age, bytes_iec, money, number
 
-NO_GPUS = "the account has no GPU instance type that configs can name"
 UNSTARTED_STATUSES = frozenset(
     {
         JobStatus.PENDING,
@@ -256,7 +255,9 @@ def _gpu(draft: DeployDraft) -> Question:
         proposed=draft.proposed_gpu,
         options=options,
         remark=memory_hint(draft.chosen_with_base),
-        refusal="" if possible_values(options) else NO_GPUS,
+        refusal=""
+        if possible_values(options)
+        else "the account has no GPU instance type that configs can name",
     )
 
 

@@ -264,12 +264,8 @@ class AppScreen(OpenedWhole, Screen[None]):
         if self.app.screen is self:
             self.app.pop_screen()
 
-    def confirm(self, question: ConfirmScreen, then: Callable[[], object]) -> None:
-        def answered(confirmed: bool | None) -> None:
-            if confirmed:
-                then()
-
-        self.app.push_screen(question, answered)
+    def confirm(self, question: ConfirmScreen, then: Callable[[], Any]) -> None:
+        self.app.push_screen(question, lambda confirmed: then() if confirmed else None)
 
 
 @dataclass

@@ -25,16 +25,10 @@ from tui.widgets.file_tree import FileTreeView, middle_cut
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
-BIGGEST = 6
-"""Maximum number of directories listed in the summary line, space permitting."""
-BIGGEST_CELLS = 34
 _GENERIC_NAMES = re.compile(r"[0-9a-f]{8,}|snapshots|blobs|refs|data")
-BY_SIZE = Order(SortKey.SIZE, descending=True)
 NO_CACHE = (
     "This project has no cache yet.\n\nSet cache_config in a config.py to use one; its files outlive the job."
 )
-EMPTY_CACHE = "The cache is empty: the latest job left nothing in it."
-FILTER_HINT = "text or pattern: qwen, *.safetensors, hub/*/snapshots/*"
 
 
 class CacheScreen(TreeScreen):
@@ -52,9 +46,12 @@ class CacheScreen(TreeScreen):
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
         yield StatusLine(id="biggest")
-        yield FilterField(FILTER_HINT)
+        yield FilterField("text or pattern: qwen, *.safetensors, hub/*/snapshots/*")
         yield FileTreeView(
-            order=BY_SIZE, now_s=self._now_s, empty_text="No paths match the filter.", id="tree"
+            order=Order(SortKey.SIZE, descending=True),
+            now_s=self._now_s,
+            empty_text="No paths match the filter.",
+            id="tree",
         )
         yield WrappedText(id="instead")
 
@@ -86,7 +83,7 @@ class CacheScreen(TreeScreen):
                 again = f"Press {self.key_for('screen.refresh')} to retry."
                 return f"✗ Can't read the cache.\n\n{snapshot.error}\n\n{again}"
             return "Loading the cache…"
-        return EMPTY_CACHE if snapshot.exists else NO_CACHE
+        return "The cache is empty: the latest job left nothing in it." if snapshot.exists else NO_CACHE
 
     @on(FileTreeView.Arranged)
     def _show_header(self) -> None:
@@ -106,11 +103,11 @@ class CacheScreen(TreeScreen):
 
     def _show_biggest(self) -> None:
         tree = self.tree_view.file_tree
-        biggest = tree.largest_directories(BIGGEST) if tree is not None else []
+        biggest = tree.largest_directories(6) if tree is not None else []
         facts: list[list[Span]] = [
             [
                 (f"{percent(tree.share_of_total(node))} ", "strong"),
-                (middle_cut(sanitize(_descriptive_name(tree, node)), BIGGEST_CELLS), "plain"),
+                (middle_cut(sanitize(_descriptive_name(tree, node)), 34), "plain"),
                 (f" {bytes_iec(tree.sizes[node])}", "muted"),
             ]
             for node in biggest

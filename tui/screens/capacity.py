@@ -21,9 +21,6 @@ from tui.text.units import counted
 from tui.widgets.row_table import RowTable
 from tui.widgets.text_panel import WrappedText
 
-SHOWN_OF_GPUS = "gpu team bar use free on_demand spot baseline waits"
-SHOWN_OF_JOBS = "status gpus type name age priority spot project user"
-
 WORDS = {
     "loading": "Loading GPU capacity…",
     "empty": "No GPU limits for training here.",
@@ -46,8 +43,10 @@ class CapacityScreen(AppScreen):
     def __init__(self, remote_name: str, feed_with: MakeFeed) -> None:
         super().__init__(feed_with)
         self._remote_name = remote_name
-        self._gpus = RowTable(chosen(GPUS, SHOWN_OF_GPUS), lambda line: line.row.key, id="gpus", opens=False)
-        self._jobs = RowTable(chosen(QUEUE, SHOWN_OF_JOBS), lambda one: one.key, id="jobs")
+        gpus = chosen(GPUS, "gpu team bar use free on_demand spot baseline waits")
+        jobs = chosen(QUEUE, "status gpus type name age priority spot project user")
+        self._gpus = RowTable(gpus, lambda line: line.row.key, id="gpus", opens=False)
+        self._jobs = RowTable(jobs, lambda job: job.key, id="jobs")
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")

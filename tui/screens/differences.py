@@ -25,8 +25,6 @@ from tui.widgets.row_table import RowTable
 from tui.widgets.text_panel import Line, TextPanel, WrappedText
 
 RETRY_DELAY_S = 10.0
-LONGEST_LINE_CELLS = 400
-"""Longer lines, such as data, are cut: five rows of a narrow screen."""
 
 
 class ReadOnceScreen(AppScreen):
@@ -89,7 +87,8 @@ class DifferencesScreen(ReadOnceScreen):
             f"Code not compared: {sanitize(differences.not_compared)}" if differences.not_compared else ""
         )
         remarks: list[Line] = [[(text, "muted")] for text in (missing, differences.none_words) if text]
-        lines = ((clip(line, LONGEST_LINE_CELLS), tone) for line, tone in differences.lines())
+        # Data in long lines is cut after five rows of a narrow screen.
+        lines = ((clip(line, 400), tone) for line, tone in differences.lines())
         self._lines = [*remarks, *([(line, tone or "plain")] for line, tone in lines)]
         self._show()
 

@@ -107,7 +107,6 @@ FILE_COLUMNS: tuple[Column[FileProgress], ...] = (
 )
 
 
-MIN_FOLDER_CELLS = 20
 NOTHING = (
     "No downloads.\n\nPress {files} on a checkpoint or its files to download them,"
     " {source} on a job for its source code."
@@ -187,9 +186,7 @@ class DownloadsScreen(AppScreen):
         # the files are not listed yet, or never will be
         files = f"{counted(len(item.files), 'file')}, " if item.files else ""
         lead = f"{files}{bytes_iec(item.size_bytes)} → "
-        about = Text(
-            lead + clip_middle(sanitize(item.folder), max(MIN_FOLDER_CELLS, self.size.width - 2 - len(lead)))
-        )
+        about = Text(lead + clip_middle(sanitize(item.folder), max(20, self.size.width - 2 - len(lead))))
         if item.error:
             about.append(f"\n✗ {sanitize(item.error)}")
         elif item.stalled_s:

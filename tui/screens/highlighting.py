@@ -11,8 +11,6 @@ from rich.syntax import ANSISyntaxTheme, Syntax
 from tui.text.sanitize import sanitize_beginning
 from tui.widgets.text_panel import Line
 
-HIGHLIGHTED_CHARACTERS = 128 * 1024
-"""Show longer texts without syntax highlighting, which would take too long."""
 TOKEN_TONES: dict[tuple[str, ...], str] = {
     ("Comment",): "muted",
     ("Name", "Tag"): "key",  # JSON and YAML keys
@@ -43,7 +41,7 @@ def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
     """Split a text into sanitized lines, highlighted according to the file's name."""
     safe = "\n".join(map(sanitize_beginning, text[: 1024 * 1024].splitlines()))
     lexer = LEXERS.get(PurePosixPath(name).suffix.lower())
-    if lexer is None or len(safe) > HIGHLIGHTED_CHARACTERS:
+    if lexer is None or len(safe) > 128 * 1024:  # which would take too long
         return list(safe.split("\n"))
     theme = ANSISyntaxTheme({token: tones[tone] for token, tone in TOKEN_TONES.items()})
     colored = Syntax(safe, lexer, theme=theme).highlight(safe)

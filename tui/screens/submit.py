@@ -79,8 +79,6 @@ def _choice_headings(rows: Sequence[ConfigChoice]) -> list[Heading]:
     return [(first, [(title, "heading")]) for first, title, number in titles if number]
 
 
-NO_MATCH = "No file of the list matches. Enter runs the file of this path."
-PATH_HINT = "path to a config.py; → completes, enter runs its code"
 MOVES = {
     "down": "cursor_by(1)",
     "up": "cursor_by(-1)",
@@ -165,9 +163,14 @@ class SubmitScreen(Recolored, AppScreen):
         """Yield the widgets of all stages; CSS shows those of the current stage."""
         yield WrappedText(id="error")
         with Vertical(id="choosing"):
-            yield Input(placeholder=PATH_HINT, id="path", compact=True, suggester=PathSuggester())
+            yield Input(
+                placeholder="path to a config.py; → completes, enter runs its code",
+                id="path",
+                compact=True,
+                suggester=PathSuggester(),
+            )
             yield self._choices
-            yield WrappedText(NO_MATCH, id="no-match")
+            yield WrappedText("No file of the list matches. Enter runs the file of this path.", id="no-match")
         with Horizontal(id="reviewing"):
             yield TextPanel(id="job")
             with Vertical(id="change"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import StrEnum
+from itertools import chain
 from typing import ClassVar
 
 from rich.text import Text
@@ -67,7 +67,11 @@ class WelcomeScreen(Screen[None]):
         with VerticalScroll(id="box", can_focus=False):
             yield Static(Text("bt-tui"), id="name")
             yield Static(Text("A dashboard for Baseten Training in your terminal."), id="claim")
-            yield ChoiceList(*_options(), id="choices")
+            options = [
+                [Option(Text.assemble((label, "bold"), "\n", (about, "dim")), id=choice), None]
+                for choice, label, about in CHOICES
+            ]
+            yield ChoiceList(*chain.from_iterable(options), id="choices")  # with lines between them
             yield Static(Text(self._reason), id="reason")
             with Vertical(id="login"):
                 yield WrappedText(id="about")
@@ -126,11 +130,3 @@ class WelcomeScreen(Screen[None]):
         self.query_one("#key", Input).clear()
         self.query_one("#box").remove_class("-login")
         self.set_focus(self.query_one("#choices"))
-
-
-def _options() -> Iterator[Option | None]:
-    """Return the choices with lines between them."""
-    for choice, label, about in CHOICES:
-        if choice is not CHOICES[0][0]:
-            yield None
-        yield Option(Text.assemble((label, "bold"), "\n", (about, "dim")), id=choice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
@@ -84,16 +85,12 @@ def section_text(section: str) -> str:
 
 
 def toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, (list, tuple, set, frozenset)):
         ordered = sorted(value) if isinstance(value, (set, frozenset)) else value
         return "[" + ", ".join(map(toml_value, ordered)) + "]"
-    if isinstance(value, float):
-        return f"{value:g}" if "e" not in f"{value:g}" else str(value)
-    return str(value)
+    if isinstance(value, float) and "e" not in (short := f"{value:g}"):
+        return short
+    return json.dumps(value, ensure_ascii=False)  # which spells the others as TOML does
 
 
 def template() -> str:

@@ -16,7 +16,6 @@ from tui.widgets.charts.ticks import Window, XAxis, place_label
 from tui.widgets.tones import tone_styles
 
 GAP = "  "
-MIN_MAP_CELLS = 16
 TONES = {"good": "muted", "caution": "warn", "bad": "bad"}
 
 
@@ -73,7 +72,7 @@ class TimeRow(Widget):
         if view.window not in windows:
             windows.insert(0, view.window)
         texts = [range_words(window, self.shown.axis) for window in windows]
-        if sum(len(words) + len(GAP) for words in texts) + MIN_MAP_CELLS > self.size.width:
+        if sum(len(words) + len(GAP) for words in texts) + 16 > self.size.width:  # a map has as many cells
             windows = [view.window]
         edges = []
         for window in windows:

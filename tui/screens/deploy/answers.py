@@ -24,8 +24,6 @@ from tui.forms.question import Answer, Option, Question
 from tui.screens.base import key_on
 from tui.screens.dialogs import ChoiceList
 
-REASON_CELLS = 44
-"""Wrap reasons to this width, so that they fit beside the list of questions at 80 columns."""
 TITLE_CELLS = 12
 """Width of the longest title of a question, "Checkpoints" and "Environment", with a cell to spare."""
 
@@ -242,7 +240,8 @@ def option_text(option: Option, widths: Sequence[int]) -> Text:
     """Return label and facts; the whole reason if disabled, as the cursor cannot move there to read on."""
     text = Text(option.label)
     if option.disabled_reason:
-        lines = textwrap.wrap(option.disabled_reason, REASON_CELLS, break_on_hyphens=False)
+        # They fit beside the list of questions at 80 columns.
+        lines = textwrap.wrap(option.disabled_reason, 44, break_on_hyphens=False)
         text.append("".join(f"\n    {line}" for line in lines), "italic")
     elif option.hint:
         text.pad_right(widths[0] - text.cell_len)

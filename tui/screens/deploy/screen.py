@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial, partialmethod
+from functools import partial
 from pathlib import Path
 
 from rich.text import Text
@@ -21,17 +21,7 @@ from api_client.deployment import DeployAnswers, DeploymentUpdate, truss_config_
 from api_client.models import TrainingJob
 from api_client.submission.findings import Finding
 from tui.actions import Scope
-from tui.analysis.deployments import (
-    ACTIVATE,
-    DEACTIVATE,
-    PROMOTE,
-    RETRY,
-    VERBS,
-    DeploymentVerb,
-    startup_text,
-    status_tone,
-    status_word,
-)
+from tui.analysis.deployments import VERBS, DeploymentVerb, startup_text, status_tone, status_word
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.deployment import DeployFeed, DeploySnapshot
 from tui.forms.deployment import (
@@ -379,16 +369,12 @@ class DeployScreen(Recolored, AppScreen):
             return self.snapshot.stage in ("tried", "asking")
         return True
 
-    def _confirm_change(self, verb: DeploymentVerb) -> None:
+    def action_change(self, name: str) -> None:
+        verb = VERBS[name]
         change = self._feed.change_of(verb)
         if change is not None:
-            question = ConfirmScreen(change.question, verb.consequence, verb.name.capitalize())
+            question = ConfirmScreen(change.question, verb.consequence, name.capitalize())
             self.confirm(question, lambda: self._change_deployment(verb))
-
-    action_promote = partialmethod(_confirm_change, PROMOTE)
-    action_deactivate = partialmethod(_confirm_change, DEACTIVATE)
-    action_activate = partialmethod(_confirm_change, ACTIVATE)
-    action_retry = partialmethod(_confirm_change, RETRY)
 
     # It ends the worker that follows the deployment: the feed follows it again after the change.
     @work(name="deployment", group="deploy", exclusive=True, exit_on_error=False)

@@ -29,7 +29,6 @@ from tui.widgets.text_panel import Line, TextPanel
 from tui.widgets.tones import Recolored, tone_styles
 
 LONGEST_VALUE_CELLS = 300
-ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_FACTS = (
     ("r", "rank r"),
     ("lora_alpha", "alpha"),
@@ -67,7 +66,7 @@ def preview_lines(
     if preview.state is not None:
         lines += [*state_lines(preview.state), ""]
     if preview.text is not None:
-        if PurePosixPath(preview.file.relative_file_name).name == ADAPTER_CONFIG:
+        if PurePosixPath(preview.file.relative_file_name).name == "adapter_config.json":
             lines += adapter_lines(preview.text)
         lines += text_lines(preview.text, preview.file.relative_file_name, tones)
         if preview.is_cut:
@@ -145,19 +144,12 @@ def state_lines(state: TrainerState) -> list[Line]:
     return lines
 
 
-HOVER_DELAY_S = 0.15
-"""Time that the cursor must rest on a file before it is read, so that passing over files costs nothing."""
-REMEMBERED = 64
-
-ReadPreview = Callable[[CheckpointFile], Awaitable[FilePreview]]
-
-
 class PreviewPane(Recolored, Vertical):
     """Shows a directory's totals or a file's preview."""
 
     def __init__(
         self,
-        read_preview: ReadPreview,
+        read_preview: Callable[[CheckpointFile], Awaitable[FilePreview]],
         *,
         now_s: Callable[[], float] = time.time,
         id: str | None = None,
@@ -171,9 +163,6 @@ class PreviewPane(Recolored, Vertical):
     def compose(self) -> ComposeResult:
         yield StatusLine(id="preview-head")
         yield TextPanel(id="preview-lines")
-
-    def focus_lines(self) -> None:
-        self.screen.set_focus(self.query_one(TextPanel))
 
     def forget(self) -> None:
         self._previews.clear()
@@ -220,7 +209,7 @@ class PreviewPane(Recolored, Vertical):
         self.workers.cancel_group(self, "preview")
 
     async def _read(self, file: CheckpointFile) -> None:
-        await asyncio.sleep(HOVER_DELAY_S)
+        await asyncio.sleep(0.15)  # passing over files costs nothing
         again, download = key_on(self, "screen.refresh"), key_on(self, "files.download")
         preview = await self._read_preview(file)
         lines = await asyncio.to_thread(
@@ -228,7 +217,7 @@ class PreviewPane(Recolored, Vertical):
         )
         self._show(self._head(file, preview), lines)
         if not preview.error:
-            while len(self._previews) >= REMEMBERED:
+            while len(self._previews) >= 64:
                 del self._previews[next(iter(self._previews))]
             self._previews[_key(file)] = (preview, lines)
 

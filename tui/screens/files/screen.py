@@ -28,7 +28,6 @@ from tui.widgets.file_tree import FileTreeView
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
-FILTER_HINT = "text or pattern: adapter, *.json"
 NO_FILES = "No files stored for this checkpoint.\n\nThey appear as they are uploaded; press {key} to refresh."
 
 
@@ -58,7 +57,7 @@ class FilesScreen(TreeScreen):
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
-        yield FilterField(FILTER_HINT)
+        yield FilterField("text or pattern: adapter, *.json")
         with Vertical(id="body"):
             yield FileTreeView(now_s=self._now_s, empty_text="No paths match the filter.", id="tree")
             yield self._preview
@@ -162,7 +161,7 @@ class FilesScreen(TreeScreen):
     def _file_chosen(self) -> None:
         self.remove_class("-no-preview")
         self.add_class("-whole")
-        self._preview.focus_lines()
+        self.set_focus(self._preview.query_one("#preview-lines"))
 
     def _wanted_files(self) -> tuple[CheckpointFile, ...]:
         """Return the files that are marked, in marked directories, or under the cursor if none is marked."""

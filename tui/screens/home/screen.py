@@ -58,14 +58,7 @@ if TYPE_CHECKING:
     from tui.analysis.run.snapshot import RunSnapshot
     from tui.screens.home.preview import JobPreviewPane
 
-NO_JOBS = "No training jobs here yet.\n\n{key} submits one, or creates a starter project."
-FILTER_HINT = "words, is:alarmed status:running gpu:h100 user:ada age<2d"
-
-PREVIEW_LINES, LEAST_PREVIEW_LINES = 9, 4
-TALL = 30
-"""From this height on, the preview is always there."""
 MAX_BOOKMARKS = 200
-MAX_FILTER_CHARACTERS = 200
 
 
 class JobsPane(Vertical):
@@ -109,7 +102,7 @@ class HomeScreen(AppScreen):
         self._columns = job_columns(lambda: self.snapshot, small_curve)
         self._jobs = RowTable(self._columns, lambda row: row.id, id="jobs")
         self._projects = RowTable(PROJECT_COLUMNS, lambda row: row.id, id="projects")
-        self._filter = FilterField(FILTER_HINT)
+        self._filter = FilterField("words, is:alarmed status:running gpu:h100 user:ada age<2d")
 
     def compose_body(self) -> ComposeResult:
         with Horizontal(id="body"):
@@ -147,7 +140,7 @@ class HomeScreen(AppScreen):
         kept = self._memory.state.home
         if kept.sort in sortable(self._columns):
             self.sort = (kept.sort, kept.descending)
-        if kept.filter and len(kept.filter) <= MAX_FILTER_CHARACTERS:
+        if kept.filter and len(kept.filter) <= 200:
             self._filter.value = kept.filter
         self.set_class(kept.projects_flipped, "-projects-flipped")
         self.bookmarks = tuple(self._memory.state.bookmarks.jobs[-MAX_BOOKMARKS:])
@@ -316,8 +309,8 @@ class HomeScreen(AppScreen):
         above = [part for part in self.query("#filter, #problem") if part.display]
         room = self.query_one("#jobs-pane").size.height - sum(part.size.height for part in above)
         free = room - self._jobs.virtual_size.height
-        lines = max(free, PREVIEW_LINES if self.size.height >= TALL else 0)
-        pane.display = row is not None and lines >= LEAST_PREVIEW_LINES
+        lines = max(free, 9 if self.size.height >= 30 else 0)
+        pane.display = row is not None and lines >= 4
         if row is not None and pane.display and self.snapshot is not None:
             pane.styles.height = lines
             pane.show(row, self.snapshot.at, self._keys_for(row))
@@ -351,7 +344,8 @@ class HomeScreen(AppScreen):
             key = self.key_for("screen.refresh")
             empty = f"Nothing to show yet. Retrying automatically; press {key} to retry now."
         elif not snapshot.jobs:
-            empty = NO_JOBS.format(key=self.key_for("home.new_job"))
+            key = self.key_for("home.new_job")
+            empty = f"No training jobs here yet.\n\n{key} submits one, or creates a starter project."
         else:
             empty = "\n".join((self._no_match(), *self._query.problems))
         self.show_text("#empty", empty)
