@@ -18,7 +18,7 @@ from support.dashboard import Dashboard, screen_view, text_of
 from support.deploying_server import DeployingServer
 from support.fake_baseten import Answer, line
 from support.log_server import FastClock
-from support.waiting import to_screen, until
+from support.waiting import sees, to_screen, until
 from tui.feeds.deployment import DeployFeed
 from tui.forms.deployment import filled_form
 from tui.readers.deployment import SentDeployment
@@ -86,7 +86,7 @@ def keys_offered(app: Dashboard) -> set[str]:
 async def test_one_that_serves_is_stopped_and_started_again(server: DeployingServer) -> None:
     server.statuses = ["BUILDING", "LOADING_MODEL", "ACTIVE"]
     async with deployed(server) as (app, pilot):
-        await until(pilot, lambda: "last start 40s: image pull 9s · weight download 31s" in text_of(app))
+        await sees(pilot, "last start 40s: image pull 9s · weight download 31s")
         assert (
             "✓ active" in (screen := text_of(app))
             and "later: bt-tui --remote acme deployments show " in screen
@@ -97,14 +97,14 @@ async def test_one_that_serves_is_stopped_and_started_again(server: DeployingSer
         server.on("POST", ".*/deactivate", Answer({"success": True}))
         server.statuses = ["ACTIVE", "DEACTIVATING", "INACTIVE"]
         await confirm(app, pilot, "x", "Deactivate deployment of tuned")
-        await until(pilot, lambda: "■ INACTIVE" in text_of(app) and "✓ deactivated" in text_of(app))
+        await sees(pilot, "■ INACTIVE", "✓ deactivated")
         assert keys_offered(app) == {"promote", "activate"}
 
         server.on("POST", ".*/activate", Answer({"success": True}))
         server.lines.append(line("second start", at_ms=1_740_830_401_000))
         server.statuses = ["INACTIVE", "DEPLOYING", "ACTIVE"]
         await confirm(app, pilot, "a", "Billed while running")
-        await until(pilot, lambda: "✓ active" in text_of(app) and "second start" in text_of(app))
+        await sees(pilot, "✓ active", "second start")
         assert text_of(app).count("first start") == 1
         assert changes(server) == ["deactivate", "activate"]
 
@@ -118,10 +118,10 @@ async def test_one_that_failed_is_retried_once_and_a_lost_answer_is_said(server:
         await pilot.press("n")
         assert changes(server) == []
         await confirm(app, pilot, "t", "Retry deployment of tuned")
-        await until(pilot, lambda: "✗ may not have been retried" in text_of(app))
+        await sees(pilot, "✗ may not have been retried")
         assert changes(server) == ["retry"]
 
         server.on("POST", ".*/retry", Answer({"retried": False, "reason": "too old"}))
         await confirm(app, pilot, "t", "Retry deployment of tuned")
-        await until(pilot, lambda: "✗ not retried: too old" in text_of(app))
+        await sees(pilot, "✗ not retried: too old")
         assert keys_offered(app) == {"deactivate", "retry"}

@@ -43,7 +43,6 @@ FAILED = replace(
 
 async def show(pilot: Pilot[object], snapshot: RunSnapshot) -> None:
     screen = pilot.app.screen
-    assert isinstance(screen, JobScreen)
     screen.post_message(JobScreen.Published(snapshot))
     await settle(pilot)
 
@@ -163,7 +162,6 @@ async def test_home_tells_what_is_new_after_the_first_glance_and_snoozes_the_job
     app = NotingDashboard(first, settings=settings())
     async with opened(app, SIZE, notifications=True) as pilot:
         screen = app.screen
-        assert isinstance(screen, HomeScreen)
         screen.snapshot = fleet()
         await settle(pilot)
         assert app.titles[-1] == "✗ 1 needs attention – bt-tui"

@@ -9,7 +9,7 @@ from typing import Any
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from support.dashboard import home, opened, text_of
-from support.waiting import to_screen, until
+from support.waiting import sees, to_screen, until
 from support.worlds import JOBS, job
 from tui.analysis.fleet.batches import Verb, batch_of
 from tui.screens.dialogs import ConfirmScreen
@@ -71,10 +71,8 @@ async def test_marked_jobs_are_stopped_after_one_question_that_names_them() -> N
         await until(pilot, lambda: len(session.calls) == 5)
         assert {verb for verb, _ in session.calls} == {"stop"}
         assert "spot" not in {job_id for _, job_id in session.calls}
-        await until(pilot, lambda: "stopping" in text_of(app))
-        screen = app.screen
-        assert isinstance(screen, HomeScreen)
-        assert screen.marked == ("spot",)
+        await sees(pilot, "stopping")
+        assert app.screen.marked == ("spot",)
 
 
 async def test_what_fails_is_told_by_name_beside_what_was_done() -> None:
@@ -83,13 +81,13 @@ async def test_what_fails_is_told_by_name_beside_what_was_done() -> None:
     async with opened(app, (100, 30), notifications=True) as pilot:
         await to_screen(pilot, ConfirmScreen, "down", "space", "up", "space", "R")
         await pilot.press("y")
-        await until(pilot, lambda: "Not run again: 1 of 2" in text_of(app))
+        await sees(pilot, "Not run again: 1 of 2")
         assert "qwen3-grpo-7: the server said no" in text_of(app)
         assert "whisper-ft: started again as whisper." in text_of(app)
         session.is_unsure = True
         await to_screen(pilot, ConfirmScreen, "R")
         await pilot.press("y")
-        await until(pilot, lambda: "Possibly not run again: 1 of 1" in text_of(app))
+        await sees(pilot, "Possibly not run again: 1 of 1")
 
 
 async def test_only_jobs_that_have_ended_are_deleted_and_only_after_an_explicit_yes() -> None:
@@ -97,7 +95,7 @@ async def test_only_jobs_that_have_ended_are_deleted_and_only_after_an_explicit_
     app = dashboard(session)
     async with opened(app, (100, 24), notifications=True) as pilot:
         await pilot.press("X")
-        await until(pilot, lambda: "stop them first" in text_of(app))
+        await sees(pilot, "stop them first")
         for answer in ("n", "enter", "escape", "y"):
             await to_screen(pilot, ConfirmScreen, "G", "X")
             assert "flux-lora-2 (broken)" in text_of(app)
@@ -111,13 +109,12 @@ async def test_a_project_is_deleted_with_its_jobs_if_all_have_ended() -> None:
     app = dashboard(session)
     async with opened(app, (120, 24), notifications=True) as pilot:
         screen = app.screen
-        assert isinstance(screen, HomeScreen)
         screen.query_one("#projects").focus()
         await pilot.press("X")
-        await until(pilot, lambda: "Choose a project to delete." in text_of(app))
+        await sees(pilot, "Choose a project to delete.")
         screen._projects.move_to("p-llama-sft")
         await pilot.press("X")
-        await until(pilot, lambda: "Not deleted, still active" in text_of(app))
+        await sees(pilot, "Not deleted, still active")
         for name in ("evals", "flux"):
             screen._projects.move_to(f"p-{name}")
             for answer in "ny":
@@ -126,7 +123,7 @@ async def test_a_project_is_deleted_with_its_jobs_if_all_have_ended() -> None:
                 assert ("delete", f"p-{name}") not in session.calls
                 await to_screen(pilot, HomeScreen, answer)
             outcome = {"evals": "evals: deleted.", "flux": "flux: the server said no"}[name]
-            await until(pilot, lambda outcome=outcome: outcome in text_of(app))  # type: ignore[misc]
+            await sees(pilot, outcome)
         assert session.calls == [("delete", "p-evals"), ("delete", "p-flux")]
 
 

@@ -21,7 +21,7 @@ from api_client.emulator.processes import EmulatorChild
 from api_client.transfers import objects
 from support.dashboard import READ_ONLY, text_of
 from support.remotes import remote_of
-from support.waiting import to_screen, until, until_quiet
+from support.waiting import sees, to_screen, until, until_quiet
 from tui.app import BtTuiApp
 from tui.screens.cache import CacheScreen
 from tui.screens.dialogs import ConfirmScreen, DownloadFolderScreen, FileConflictScreen
@@ -65,12 +65,6 @@ def dashboard(emulator: EmulatorChild) -> BtTuiApp:
     return BtTuiApp(remote_of(emulator), settings=READ_ONLY)  # reading and downloading change nothing there
 
 
-async def sees(pilot: Pilot[Any], *words: str) -> None:
-    app = pilot.app
-    assert isinstance(app, BtTuiApp)
-    await until(pilot, lambda: all(word in text_of(app) for word in words))
-
-
 async def to_file(pilot: Pilot[Any], name: str) -> None:
     tree = pilot.app.screen.query_one(FileTreeView)
     await until_quiet(pilot, tree)
@@ -93,7 +87,6 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
         await sees(pilot, "captured", "huggingface/")
         tree = app.screen.query_one(FileTreeView)
         await until_quiet(pilot, tree)
-        assert tree.visible_rows is not None
         largest = max(tree.visible_rows.nodes, key=tree.visible_rows.size_bytes)
         assert tree.cursor_row == largest
         # A finished job's adapter.

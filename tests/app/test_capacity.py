@@ -14,8 +14,7 @@ from textual.widgets import Input
 from support.dashboard import pressed, text_of
 from support.fake_baseten import Answer, FakeBaseten, job
 from support.fake_runs import serve_capacity
-from support.remotes import remote_of
-from support.waiting import to_screen, until
+from support.waiting import dashboard_on, sees, to_screen, until
 from tui.app import BtTuiApp
 from tui.screens.capacity import CapacityScreen
 from tui.screens.job.screen import JobScreen
@@ -39,9 +38,7 @@ def baseten() -> Iterator[FakeBaseten]:
 async def capacity(
     baseten: FakeBaseten, size: tuple[int, int] = (80, 24)
 ) -> AsyncIterator[tuple[BtTuiApp, Pilot[Any]]]:
-    app = BtTuiApp(remote_of(baseten))
-    async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: "4 jobs" in text_of(app))
+    async with dashboard_on(baseten, "4 jobs", size=size) as (app, pilot):
         await pilot.press("Q")
         await until(pilot, lambda: isinstance(app.screen, CapacityScreen) and "first-one" in text_of(app))
         yield app, pilot
@@ -51,7 +48,7 @@ async def test_limits_use_and_the_queue_at_a_glance_and_the_way_to_a_job(
     baseten: FakeBaseten, tmp_path: Path
 ) -> None:
     async with capacity(baseten) as (app, pilot):
-        await until(pilot, lambda: "32/64" in text_of(app))
+        await sees(pilot, "32/64")
         screen = text_of(app)
         assert "2 waiting for 24 GPUs" in screen
         assert "16/16" in screen and "=cmd()" in screen  # the team's
@@ -69,7 +66,7 @@ async def test_limits_use_and_the_queue_at_a_glance_and_the_way_to_a_job(
         await until(pilot, lambda: "big-one" not in text_of(app))
         assert "small-one" in text_of(app)
         await pilot.press("j")
-        await until(pilot, lambda: "big-one" in text_of(app))
+        await sees(pilot, "big-one")
         await to_screen(pilot, JobScreen, "a", "tab", "home", "enter")
         assert app.screen.job.id == "first"  # type: ignore[attr-defined]
 
@@ -90,4 +87,4 @@ async def test_no_route_no_right_empty_and_failing_are_four_sights_and_the_queue
             baseten.on(*route, answer)
             await pilot.press("r")
             await until(pilot, lambda words=words: words in " ".join(text_of(app).split()))  # type: ignore[misc]
-            await until(pilot, lambda: "first-one" in text_of(app))
+            await sees(pilot, "first-one")

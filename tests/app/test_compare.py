@@ -19,8 +19,7 @@ from textual.widgets import Input
 from support.dashboard import Dashboard, Heard, StubFeed, home, opened, pressed, screen_view, text_of
 from support.fake_baseten import Answer, FakeBaseten, line
 from support.fake_runs import finished_run
-from support.remotes import remote_of
-from support.waiting import to_screen, until
+from support.waiting import dashboard_on, sees, to_screen, until
 from support.worlds import JOBS, fleet, run
 from tui.analysis.comparison import ComparedRun
 from tui.app import BtTuiApp
@@ -55,9 +54,7 @@ def baseten() -> Iterator[FakeBaseten]:
 
 @asynccontextmanager
 async def on_home(baseten: FakeBaseten) -> AsyncIterator[tuple[BtTuiApp, Pilot[Any]]]:
-    app = BtTuiApp(remote_of(baseten))
-    async with app.run_test(size=(100, 40)) as pilot:
-        await until(pilot, lambda: "3 jobs" in text_of(app))
+    async with dashboard_on(baseten, "3 jobs", size=(100, 40)) as (app, pilot):
         yield app, pilot
 
 
@@ -109,7 +106,7 @@ async def test_a_running_job_is_followed_beside_one_that_is_gone_and_one_that_fa
             return [one.progress.step for one in getattr(app.screen, "runs", ()) if one.progress]
 
         for words in ("second no longer exists", "[bold]no[/]", "loss of first"):
-            await until(pilot, lambda words=words: words in text_of(app))  # type: ignore[misc]
+            await sees(pilot, words)
         await until(pilot, lambda: 29 in steps())
         baseten.logs["one"].append(line("step 30/900 loss=1.5", at_ms=int(time.time() * 1000)))
         await until(pilot, lambda: 30 in steps())
@@ -156,7 +153,7 @@ async def test_export_writes_what_is_drawn_and_never_over_another_file(
         table.write_text("mine")
         await pressed(pilot, "E")
         await pilot.press("enter")
-        await until(pilot, lambda: "exists" in text_of(app))
+        await sees(pilot, "exists")
         assert table.read_text() == "mine"
         await pilot.press("enter")
         await until(pilot, lambda: not app.screen.query("#box"))
@@ -164,7 +161,7 @@ async def test_export_writes_what_is_drawn_and_never_over_another_file(
 
         await pressed(pilot, "v", "v", "E")
         await save_as(pilot, tmp_path / "no" / "such.json")
-        await until(pilot, lambda: "not saved" in text_of(app))
+        await sees(pilot, "not saved")
         await save_as(pilot, tmp_path / "out.json")
         await until(pilot, (tmp_path / "out.json").exists)
         found = json.loads((tmp_path / "out.json").read_text())

@@ -16,10 +16,8 @@ from api_client.models.logs import LogLine
 from support.dashboard import Dashboard, home, opened, pressed, settle, text_of
 from support.fake_baseten import Answer, FakeBaseten, job as baseten_job
 from support.fake_runs import metrics_of, node, serve_metrics
-from support.remotes import remote_of
-from support.waiting import until
+from support.waiting import dashboard_on, until
 from support.worlds import ONE_O_CLOCK, StubFleetFeed, StubRunFeed, fleet, job, run
-from tui.app import BtTuiApp
 from tui.screens.base import OpenPage
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
@@ -66,9 +64,7 @@ def feeds(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 async def open_first_job(pilot: Pilot[Any]) -> JobScreen:
     await settle(pilot)
     await pressed(pilot, "enter")
-    screen = pilot.app.screen
-    assert isinstance(screen, JobScreen)
-    return screen
+    return pilot.app.screen  # type: ignore[return-value]
 
 
 @pytest.mark.setting("theme.name", "theme.no_color")
@@ -191,8 +187,7 @@ async def test_the_rates_are_those_of_the_requests(monkeypatch: pytest.MonkeyPat
         serve_metrics(server, metrics_of(node("node-0", [0.9] * 5, end_s=time.time())))
         of_job = "/v1/training_projects/[^/]+/jobs/job1/checkpoints"
         server.on("GET", of_job, Answer({"training_job": server.jobs[0], "checkpoints": []}))
-        app = BtTuiApp(remote_of(server), settings=settings(refresh=rates))
-        async with app.run_test(size=SIZE) as pilot:
+        async with dashboard_on(server, size=SIZE, settings=settings(refresh=rates)) as (_, pilot):
             await until(pilot, lambda: PatientClock.waits_s == {rates["fleet_s"]})
             await pilot.press("enter")
             await until(pilot, lambda: PatientClock.waits_s >= set(rates.values()))
@@ -218,7 +213,6 @@ async def test_home_and_a_job_are_as_they_were_left(tmp_path: Path, feeds: list[
         flipped = app.screen.has_class("-projects-flipped")
         screen = await open_first_job(pilot)
         await pressed(pilot, "2", "w", "t", "l", "3", "plus", "u", "2")
-        assert screen.snapshot is not None
         screen.post_message(JobScreen.Published(screen.snapshot))
         await settle(pilot)
     given = Loaded(settings(logs={"wrap": False}).configuration, {"logs.wrap": "config.toml:2"})
@@ -243,7 +237,6 @@ async def test_job_below_another_one_does_not_replace_what_is_remembered(feeds: 
     app = Opened(settings(), memory)
     async with opened(app, SIZE) as pilot:
         below = await open_first_job(pilot)
-        assert feeds and below.snapshot is not None
         app.post_message(OpenPage(JobPage(job("another"))))
         await settle(pilot)
         assert memory.state.job.job_id == "another"

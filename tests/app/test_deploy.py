@@ -12,8 +12,7 @@ from textual.widgets import OptionList
 
 from support.dashboard import StubDeployFeed, deploy_view, settle, text_of
 from support.deploying_server import DeployingServer, listed_checkpoint
-from support.remotes import remote_of
-from support.waiting import to_screen, until
+from support.waiting import dashboard_on, sees, to_screen, until
 from support.wizard_facts import form_of, lora, to
 from tui.app import BtTuiApp
 from tui.forms.deployment import REVIEW
@@ -59,9 +58,7 @@ async def test_from_home_to_a_served_model_by_keyboard(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with DeployingServer() as server:
-        app = BtTuiApp(remote_of(server))
-        async with app.run_test(size=(80, 24), notifications=True) as pilot:
-            await until(pilot, lambda: "job1" in text_of(app))
+        async with dashboard_on(server, "job1", size=(80, 24), notifications=True) as (app, pilot):
             await pilot.press("d")
 
             # a row of the page is changed, a bad answer is refused
@@ -69,7 +66,7 @@ async def test_from_home_to_a_served_model_by_keyboard(
             await pilot.press("home", "down", "down", "down", "enter")
             await until(pilot, lambda: step_of(app) == "model_name")
             await pilot.press("ctrl+u", "enter")
-            await until(pilot, lambda: "✗" in text_of(app))
+            await sees(pilot, "✗")
             assert step_of(app) == "model_name"
             await pilot.press(*"served", "enter")
             await until(pilot, lambda: step_of(app) == REVIEW)
@@ -80,28 +77,28 @@ async def test_from_home_to_a_served_model_by_keyboard(
             await pilot.press("enter")
             await until(pilot, lambda: step_of(app) == REVIEW)
             await pilot.press("escape")
-            await until(pilot, lambda: "Leave without deploying?" in text_of(app))
+            await sees(pilot, "Leave without deploying?")
             await pilot.press("n")
             await until(pilot, lambda: step_of(app) == REVIEW)
 
             # a dry run shows and writes the config, and creates nothing
             await pilot.press("down", "enter")
-            await until(pilot, lambda: "nothing was created" in text_of(app))
+            await sees(pilot, "nothing was created")
             assert files(tmp_path, "truss_configs/*/config.yaml")
             await pilot.press("escape")
             await until(pilot, lambda: step_of(app) == REVIEW and "nothing was created" not in text_of(app))
 
             # the config is saved as Python
             await pilot.press("down", "enter")
-            await until(pilot, lambda: "saved as" in text_of(app))
+            await sees(pilot, "saved as")
             (saved,) = files(tmp_path, "deploy_*.py")
             assert "DeployCheckpointsConfig(" in saved.read_text(encoding="utf-8")
 
             await to_screen(pilot, ConfirmScreen, "up", "up", "enter")
             assert server.wet == []
             await pilot.press("y")
-            await until(pilot, lambda: "✓ active" in text_of(app))
-            await until(pilot, lambda: "curl" in text_of(app))
+            await sees(pilot, "✓ active")
+            await sees(pilot, "curl")
             await pilot.resize_terminal(60, 30)
             await settle(pilot)
             lines = text_of(app).splitlines()
@@ -116,9 +113,7 @@ async def test_full_checkpoint_is_saved_as_a_config_for_an_engine_or_vllm(
     monkeypatch.chdir(tmp_path)
     with DeployingServer() as server:
         server.checkpoints = [listed_checkpoint("checkpoint-100", kind="full", base_model="org/tuned-8B")]
-        app = BtTuiApp(remote_of(server))
-        async with app.run_test(size=(100, 30), notifications=True) as pilot:
-            await until(pilot, lambda: "job1" in text_of(app))
+        async with dashboard_on(server, "job1", size=(100, 30), notifications=True) as (app, pilot):
             await pilot.press("d")
             await go_on(app, pilot, "model_name")
             await pilot.press(*"served", "enter")
@@ -169,14 +164,14 @@ async def test_from_the_checkpoints_to_the_deployment_by_mouse_alone(monkeypatch
     app = deploy_view(to(form_of(lora("one"), lora("two")), "checkpoint_names"))
     async with app.run_test(size=(100, 60)) as pilot:
         await until(pilot, lambda: step_of(app) == "checkpoint_names")
-        await until(pilot, lambda: "☐ two" in text_of(app))
+        await sees(pilot, "☐ two")
         for row in (0, 1):
             await pilot.click(CheckboxList, offset=(3, row))
         assert app.screen.query_one(CheckboxList).marked == ("two",)
         await press_footer(app, pilot, "enter")
         await until(pilot, lambda: step_of(app) == REVIEW)
         # The list of the step before is there until this one's is drawn.
-        await until(pilot, lambda: "asks to confirm" in text_of(app))
+        await sees(pilot, "asks to confirm")
         actions = app.screen.query_one("QuestionPane OptionList", OptionList)
         await pilot.click(actions, offset=(3, (actions.highlighted or 0) + 1))
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen) and bool(app.screen.query("#yes")))

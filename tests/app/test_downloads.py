@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from api_client.transfers import FileProgress, FileState
-from support.dashboard import Dashboard, Heard, home, pressed, settle, text_of
+from support.dashboard import Heard, home, pressed, settle, text_of
 from tui.analysis.transfers import Transfer, Transfers, TransferState, outcome_text
 from tui.screens.dialogs import QuitScreen
 from tui.screens.home.screen import HomeScreen
@@ -56,7 +56,6 @@ BOTH = Transfers((GOING, FAILED))
 
 async def opened(pilot: Pilot[Any]) -> None:
     app = pilot.app
-    assert isinstance(app, Dashboard)
     await settle(pilot)
     app.transfers = BOTH
     await pilot.press("T")
@@ -67,7 +66,6 @@ SIZES = [(60, 20), (80, 24), (120, 40)]
 
 
 async def listed(pilot: Pilot[Any], *transfers: Transfer) -> str:
-    assert isinstance(pilot.app, Dashboard)
     pilot.app.transfers = Transfers(transfers)
     await settle(pilot)
     return text_of(pilot.app)

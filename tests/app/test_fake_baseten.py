@@ -12,7 +12,7 @@ from support.dashboard import text_of
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, billed, job, line, project
 from support.fake_runs import iso, training_log
 from support.log_server import FastClock
-from support.waiting import to_screen, until
+from support.waiting import dashboard_on, sees, to_screen, until
 from tui.app import BtTuiApp
 from tui.readers.session import Session
 from tui.screens.job.screen import TAB_IDS, JobScreen
@@ -73,16 +73,14 @@ async def test_home_and_the_live_tab_work_with_half_the_routes_missing() -> None
             r"/v1/training_projects/[^/]+/jobs/[^/]+/checkpoints",
             Answer(b"<html>oops</html>", status=500),
         )
-        app = BtTuiApp(remote_of(server))
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: "their-run" in text_of(app))
+        async with dashboard_on(server, "their-run", size=SIZE) as (app, pilot):
             assert "teleport" in text_of(app) and "bare" in text_of(app)
             await pilot.press("enter")
             await until(pilot, lambda: isinstance(app.screen, JobScreen) and "step 19/20" in text_of(app))
-            await until(pilot, lambda: "80%" in text_of(app))
+            await sees(pilot, "80%")
             assert "their-run" in text_of(app)
             await pilot.press(str(1 + TAB_IDS.index("details")))
-            await until(pilot, lambda: "only organization admins can read the bill" in text_of(app))
+            await sees(pilot, "only organization admins can read the bill")
             assert not [asked for asked in server.asked if "DELETE" in asked.method]
 
 
@@ -93,14 +91,13 @@ async def test_home_and_the_job_tell_what_is_billed_from_what_is_estimated() -> 
         prices = [{"instance_type": server.jobs[0]["instance_type"], "price": 0.5}]
         server.on("GET", r"/v1/instance_type_prices", Answer({"instance_types": prices}))
         server.send_bill(billed("live", 24.0, 60))
-        app = BtTuiApp(remote_of(server))
-        async with app.run_test(size=SIZE) as pilot:
+        async with dashboard_on(server, size=SIZE) as (app, pilot):
             # Of the 90 minutes 60 are billed, at a discount; 30 at $0.50 are not.
-            await until(pilot, lambda: "≈ $39." in text_of(app))
+            await sees(pilot, "≈ $39.")
             await to_screen(pilot, JobScreen, "enter")
-            await until(pilot, lambda: "12.0 GPU·h ≈ $39." in text_of(app))
+            await sees(pilot, "12.0 GPU·h ≈ $39.")
             await pilot.press(str(1 + TAB_IDS.index("details")))
-            await until(pilot, lambda: "$24.00 for 60 min" in text_of(app))
+            await sees(pilot, "$24.00 for 60 min")
             shown = text_of(app)
             assert re.search(r"so far +12.0 GPU·h  ≈ \$39\.", shown)
             assert re.search(r"not billed yet +≈ \$15\.\d\d for 3\d min", shown)
@@ -118,13 +115,11 @@ async def test_a_job_asked_for_by_id_opens_and_its_long_history_is_read_to_its_b
     with server_with_a_run() as server:
         hours_ago_ms = int(time.time() * 1000) - 3 * 3600 * 1000
         server.logs["live"] += [line(f"older {n}", at_ms=hours_ago_ms - n * 86_400_000) for n in range(30)]
-        app = BtTuiApp(remote_of(server), job_id="live", tab="logs")
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: "step 19/20" in text_of(app))
+        async with dashboard_on(server, "step 19/20", size=SIZE, job_id="live", tab="logs") as (_, pilot):
             # All of it first: the view keeps its place where more come before its first line.
-            await until(pilot, lambda: "50 lines" in text_of(app))
+            await sees(pilot, "50 lines")
             await pilot.press("g")
-            await until(pilot, lambda: "older 29" in text_of(app))
+            await sees(pilot, "older 29")
 
 
 async def test_home_tells_of_a_broken_loss_though_metrics_checkpoints_and_a_job_are_garbage() -> None:
@@ -134,9 +129,7 @@ async def test_home_tells_of_a_broken_loss_though_metrics_checkpoints_and_a_job_
         server.jobs.append(job("wrong", node_count={"x": 1}))
         training_log(server, "live", now - 600, [*[1.0] * 40, *["nan"] * 20])
         server.on("GET", r".*/jobs/live/(metrics|checkpoints)", Answer({"cpu_usage": "soon"}))
-        app = BtTuiApp(remote_of(server))
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: "loss is NaN" in text_of(app))
+        async with dashboard_on(server, "loss is NaN", size=SIZE) as (app, _):
             assert "1 job left out: invalid data (node_count: Input should" in text_of(app)
 
 

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from api_client.checkpoints import SafetensorsHeader, Tensor
 from api_client.models import Checkpoint, CheckpointFile
 from support.dashboard import Dashboard, Heard, StubFeed, opened, pressed, screen_view, settle, text_of
-from support.waiting import at_rest, until
+from support.waiting import at_rest, sees
 from support.worlds import JOBS, ONE_O_CLOCK
 from tui.analysis.checkpoints.comparison import compare_checkpoints
 from tui.analysis.checkpoints.facts import checkpoint_facts
@@ -70,12 +70,12 @@ async def test_directory_shows_its_size_a_file_why_it_is_unreadable_and_marks_ar
     async with app.run_test(size=(100, 30), message_hook=heard) as pilot:
         await at_rest(pilot)
         await pilot.press("G")
-        await until(pilot, lambda: "2 files, 4.00 GiB" in text_of(app))
+        await sees(pilot, "2 files, 4.00 GiB")
         assert "✓ 1 marked" in await pressed(pilot, "space", "D")
         await pilot.press("enter")
         await at_rest(pilot)
         await pilot.press("j")
-        await until(pilot, lambda: "Can't read the file." in text_of(app))
+        await sees(pilot, "Can't read the file.")
         text = text_of(app)
         assert "the link has expired" in text and "Press r to retry" in text and "\x1b" not in text
     (message,) = heard.messages
@@ -128,7 +128,7 @@ async def on_the_config(pilot: Pilot[Any]) -> None:
     await pilot.press("g")
     while not (tree.cursor_path or "").endswith("adapter_config.json"):
         await pilot.press("j")
-    await until(pilot, lambda: "rank r" in text_of(pilot.app))  # type: ignore[arg-type]
+    await sees(pilot, "rank r")
     await settle(pilot)
 
 

@@ -10,7 +10,6 @@ from support.worlds import StubRunFeed, fleet, log_lines, run
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.transfers import Transfer, Transfers, TransferState
 from tui.feeds.run_log import LogPart
-from tui.screens.downloads import DownloadsScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
@@ -66,7 +65,6 @@ async def test_downloads_that_begin_while_their_list_is_open_get_the_keyboard() 
     app = home()
     async with opened(app, SIZE) as pilot:
         await pressed(pilot, "T")
-        assert isinstance(app.screen, DownloadsScreen)
         first, second = (Transfer(name, name, "/downloads", TransferState.ACTIVE) for name in ("1", "2"))
         for items in ((first,), (), (first, second)):
             app.transfers = Transfers(items)

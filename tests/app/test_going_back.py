@@ -15,7 +15,7 @@ from textual.widgets import Static
 from api_client.remotes import resolve_remote
 from support.dashboard import text_of
 from support.fake_baseten import FakeBaseten, job, project
-from support.waiting import until
+from support.waiting import sees, until
 from tui.app import BtTuiApp
 from tui.screens.cache import CacheScreen
 from tui.screens.home.screen import HomeScreen
@@ -86,9 +86,8 @@ async def test_back_and_forward_are_those_of_a_browser(server: FakeBaseten) -> N
         await is_shown(pilot, HomeScreen)
         await is_shown(pilot, CacheScreen, "‹ Cache", after="F F")
         await pilot.press("alt+left", "alt+left", "alt+left")
-        await until(pilot, lambda: "No earlier screen" in text_of(app))
+        await sees(pilot, "No earlier screen")
         await pilot.press("slash", *"F0", "backspace")  # in a field they are the field's keys
-        assert isinstance(app.screen, HomeScreen)
         assert app.screen.query_text == "F"
 
 
@@ -122,9 +121,9 @@ async def test_job_header_has_a_way_back_for_the_mouse_on_a_narrow_terminal(serv
 
 async def choose(pilot: Pilot[Any], letters: str, words: str) -> None:
     await pilot.press("0")
-    await until(pilot, lambda: "Which team or project?" in text_of(pilot.app))  # type: ignore[arg-type]
+    await sees(pilot, "Which team or project?")
     await pilot.press(*letters)
-    await until(pilot, lambda: words in text_of(pilot.app))  # type: ignore[arg-type]
+    await sees(pilot, words)
     while not isinstance(pilot.app.screen, HomeScreen):
         await pilot.press("enter")
         await pilot.pause()
@@ -144,7 +143,7 @@ async def test_a_team_s_jobs_alone_are_shown_also_the_next_time(server: FakeBase
     async with (app := dashboard(server, memory)).run_test(size=SIZE) as pilot:
         await is_shown(pilot, HomeScreen, "run-two")
         await pilot.press("0")
-        await until(pilot, lambda: "1 project, 1 job, 0 running" in text_of(app))
+        await sees(pilot, "1 project, 1 job, 0 running")
         await pilot.press("escape")
         await choose(pilot, "allteams", "all teams and projects")
         await is_shown(pilot, HomeScreen, "run-one")

@@ -23,7 +23,7 @@ from support.dashboard import (
     settle,
     text_of,
 )
-from support.waiting import until
+from support.waiting import sees, until
 from support.wizard_facts import form_of, lora, to
 from support.worlds import fleet, job, run
 from tui.analysis.connection import Connection, ConnectionState
@@ -159,7 +159,7 @@ async def test_a_tip_and_a_notification() -> None:
     saved = "Saved the log to /home/somebody/experiments/llama-finetune/2026/logs/of-the-longest-run.log."
     app = home(tips=True)
     async with app.run_test(size=SIZES[0], notifications=True) as pilot:
-        await until(pilot, lambda: "tip " in text_of(app))
+        await sees(pilot, "tip ")
         _, words = app.screen.query_one("TipLine").shown  # type: ignore[attr-defined]
         for size in SIZES:
             await pilot.resize_terminal(*size)
@@ -169,7 +169,7 @@ async def test_a_tip_and_a_notification() -> None:
             has_room = size[1] >= LEAST_LINES
             assert (flowing(words) in flowing(text_of(app))) == has_room, size
             app.notify(saved, timeout=1000)
-            await until(pilot, lambda: "▌" in text_of(app))
+            await sees(pilot, "▌")
             await settle(pilot)
             right = app.screen.query_one("Toast").region.right
             toast = [row[:right].split("▌", 1)[1] for row in text_of(app).splitlines() if "▌" in row]
@@ -195,4 +195,4 @@ async def test_actions_of_the_review_after_the_terminal_becomes_lower() -> None:
     async with opened(app, SIZES[0]) as pilot:
         assert "deploy_config" in text_of(app)
         await pilot.resize_terminal(80, 24)
-        await until(pilot, lambda: "Leave" in text_of(app))
+        await sees(pilot, "Leave")

@@ -6,13 +6,12 @@ from textual.command import Command, CommandList, CommandPalette
 from textual.css.query import NoMatches
 from textual.pilot import Pilot
 
-from support.dashboard import Dashboard, Heard, home, job_view, opened, pressed, text_of
-from support.waiting import to_screen, until
+from support.dashboard import Dashboard, Heard, home, job_view, opened, pressed
+from support.waiting import sees, to_screen, until
 from support.worlds import fleet, job
 from tui.actions import ACTIONS, Scope
 from tui.screens.base import OpenPage
 from tui.screens.home.screen import HomeScreen
-from tui.screens.job.screen import JobScreen
 
 
 @pytest.mark.proves("README.md", "Try it")
@@ -24,19 +23,16 @@ async def test_the_palette_has_every_action_of_the_screen_and_the_open_jobs_chec
             if action.scope in (*own, Scope.SCREEN, Scope.APP) and action.id != "command_palette":
                 assert action.help in helps
         await find(pilot, app, "checkpoints", "Show the job's checkpoints")
-        screen = app.screen
-        assert isinstance(screen, JobScreen)
-        await until(pilot, lambda: screen.tab == "checkpoints")
+        await until(pilot, lambda: app.screen.tab == "checkpoints")
         await to_screen(pilot, CommandPalette, "colon")
         await pilot.press(*"ckpoint3000")
-        await until(pilot, lambda: "checkpoint checkpoint-3000" in text_of(app) and "lora" in text_of(app))
+        await sees(pilot, "checkpoint checkpoint-3000", "lora")
 
 
 async def test_palette_lists_jobs_as_on_home_then_the_actions_of_the_screen() -> None:
     app = home(fleet(tuple(job(f"job{number}", name=f"bert-{number}") for number in range(9))))
     async with opened(app, (80, 40)) as pilot:
         home_screen = app.screen
-        assert isinstance(home_screen, HomeScreen)
         await to_screen(pilot, CommandPalette, "colon")
         await until(pilot, lambda: bool(app.screen.query_one(CommandList).option_count))
         options = app.screen.query_one(CommandList).options
@@ -49,7 +45,7 @@ async def test_palette_lists_jobs_as_on_home_then_the_actions_of_the_screen() ->
 async def find(pilot: Pilot[Any], app: Dashboard, letters: str, words: str) -> None:
     await to_screen(pilot, CommandPalette, "colon")
     await pilot.press(*letters)
-    await until(pilot, lambda: words in text_of(app))
+    await sees(pilot, words)
     while isinstance(app.screen, CommandPalette):
         await pressed(pilot, "enter")
 
@@ -61,14 +57,14 @@ async def test_actions_are_found_by_words_jobs_and_projects_by_letters_of_names_
         for typed, words in (("svg", "Screenshot"), ("settings", "Settings"), ("marked stop", "Stop the m")):
             await to_screen(pilot, CommandPalette, "colon")
             await pilot.press(*(key.replace(" ", "space") for key in typed))
-            await until(pilot, lambda words=words: words in text_of(app))  # type: ignore[misc]
+            await sees(pilot, words)
             await pressed(pilot, "escape")
         for typed in ("lm8b", "KCJ4"):
             asked.messages.clear()
             await find(pilot, app, typed, "job llama-8b")
             await until(pilot, lambda: [one.page.job.id for one in asked.messages] == ["vkcj4q7"])
         await find(pilot, app, "p-qwen3-g", "project qwen3-grpo")
-        await until(pilot, lambda: "in qwen3-grpo" in text_of(app))
+        await sees(pilot, "in qwen3-grpo")
 
 
 async def test_a_picture_of_the_screen_is_saved_where_there_is_no_folder_of_downloads_too(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,8 +20,7 @@ from support.dashboard import settle, text_of
 from support.fake_baseten import FakeBaseten, job
 from support.fake_runs import finished_run, iso, training_log
 from support.recorded import DOCUMENTS, at, by_hand, line, ndjson, sample
-from support.remotes import remote_of
-from support.waiting import POLL_EVERY_S, until
+from support.waiting import POLL_EVERY_S, dashboard_on, sees, to_screen, until
 from tui.actions import JOB_TABS
 from tui.analysis.connection import LOG
 from tui.analysis.node_metrics import MetricsFold
@@ -87,17 +86,17 @@ async def test_the_moment_is_marked_and_changes_are_refused(path: Path) -> None:
         assert notices[-1] == "A recording has no page in the browser."
         assert app.screen.query_one(LogView)._times._now_s() == at(1060).timestamp()
         await pilot.press("4")
-        await until(pilot, lambda: "checkpoint-1" in text_of(app))
+        await sees(pilot, "checkpoint-1")
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, FilesScreen))
-        assert isinstance(app.screen, FilesScreen) and app.screen._now_s() == at(1060).timestamp()
+        await to_screen(pilot, FilesScreen)
+        assert app.screen._now_s() == at(1060).timestamp()
 
 
 async def test_what_was_not_recorded_is_no_error(tmp_path: Path) -> None:
     async with dashboard([by_hand(tmp_path / "run.btrun", {CHECKPOINTS: None})], None) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, JobScreen))
         await pilot.press("4")
-        await until(pilot, lambda: "The checkpoints were not recorded." in text_of(app))
+        await sees(pilot, "The checkpoints were not recorded.")
         assert "Stale" not in text_of(app)
 
 
@@ -158,8 +157,7 @@ async def test_another_moment_is_read_at_once_and_shown_when_it_is_complete(
         await pilot.press("ctrl+left")
         await until(pilot, lambda: any(run.at == at(3440) for run in shown))
     first = next(run for run in shown if run.at == at(3440))
-    assert first.progress is not None and first.progress.step is not None
-    assert first.metrics_at == first.at
+    assert first.progress.step is not None and first.metrics_at == first.at
 
 
 async def _seek(app: BtTuiApp, pilot: Pilot[Any], moment: float) -> None:
@@ -183,7 +181,7 @@ async def test_keys_and_clicks_go_through_the_run(path: Path) -> None:
         await pilot.press(*"8" * (len(marks) - error + 1))
         assert bar._run.at == marks[error - 1] == at(2000)
         await pilot.press("9")
-        await until(pilot, lambda: "× RuntimeError: CUDA out of memory" in text_of(app))
+        await sees(pilot, "× RuntimeError: CUDA out of memory")
         await until(pilot, lambda: _step(app) == 388)
         start, cells = app.screen.query_one(TimeBar)._track
         await pilot.click(TimeBar, offset=(start + cells - 1, 0))
@@ -218,7 +216,7 @@ async def test_playing_advances_at_the_chosen_speed_and_begins_again_after_the_e
         await pilot.press("7", "7", "6", "semicolon")
         elapsed[0] += 50
         await until(pilot, lambda: _step(app) == 220)
-        await until(pilot, lambda: "▶ 2×" in text_of(app) and "; pause" in text_of(app))
+        await sees(pilot, "▶ 2×", "; pause")
         elapsed[0] += 5000
         await until(pilot, lambda: _step(app) == 599 and "‖" in text_of(app) and "; play " in text_of(app))
         await pilot.press("semicolon")
@@ -240,30 +238,55 @@ async def test_several_recordings_are_listed_and_compared(path: Path, tmp_path: 
         await until(pilot, lambda: isinstance(app.screen, CompareRunsScreen) and "1.5" in text_of(app))
 
 
-async def test_it_is_recorded_to_a_file_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where recordings are written."""
     monkeypatch.chdir(tmp_path)
-    path = tmp_path / "run1.btrun"
+    return tmp_path
+
+
+@pytest.fixture
+def running() -> Iterator[FakeBaseten]:
+    """A server with a running job of 50 lines."""
+    begin_s = time.time() - 900
+    with FakeBaseten() as baseten:
+        baseten.jobs = [job("run1", "RUNNING", created_at=iso(begin_s), updated_at=iso(begin_s))]
+        training_log(baseten, "run1", begin_s, [2.0] * 50)
+        yield baseten
+
+
+@asynccontextmanager
+async def recording(baseten: FakeBaseten) -> AsyncIterator[tuple[BtTuiApp, Pilot[Any]]]:
+    """The job's screen, asked to record it."""
+    async with dashboard_on(baseten, size=(120, 36), job_id="run1") as (app, pilot):
+        await to_screen(pilot, JobScreen)
+        await pilot.press("ctrl+r")
+        yield app, pilot
+
+
+def recorded_lines(path: Path) -> int:
+    with Recording(path) as recording:
+        return len(list(recording.log.entries()))
+
+
+async def test_it_is_recorded_to_a_file_alone(folder: Path) -> None:
+    path = folder / "run1.btrun"
     path.mkdir()
     with FakeBaseten() as baseten:
         finished_run(baseten, "run1", losses=[2.0] * 50, total=50)
-        app = BtTuiApp(remote_of(baseten), job_id="run1")
-        async with app.run_test(size=(120, 36)) as pilot:
-            await until(pilot, lambda: isinstance(app.screen, JobScreen))
-            await pilot.press("ctrl+r")
+        async with recording(baseten) as (app, pilot):
             await until(pilot, lambda: _was_told(app, "Can't record"))
             assert not _was_told(app, "Recording to")
             path.rmdir()
             for start in (f"Recorded {number} new lines to {path}" for number in (50, 0)):
                 await pilot.press("ctrl+r")
                 await until(pilot, lambda: _was_told(app, start))  # noqa: B023
-    with Recording(path) as recording:
-        assert len(list(recording.log.entries())) == 50
+    assert recorded_lines(path) == 50
 
 
 async def test_quitting_writes_the_lines_that_a_recording_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, running: FakeBaseten, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     recorders = list[Recorder]()
 
     def made(*given: Any, **options: Any) -> Recorder:
@@ -271,49 +294,32 @@ async def test_quitting_writes_the_lines_that_a_recording_holds(
         return recorders[0]
 
     monkeypatch.setattr("tui.readers.recorder.Recorder", made)
-    begin_s = time.time() - 900
-    with FakeBaseten() as baseten:
-        baseten.jobs = [job("run1", "RUNNING", created_at=iso(begin_s), updated_at=iso(begin_s))]
-        training_log(baseten, "run1", begin_s, [2.0] * 50)
-        app = BtTuiApp(remote_of(baseten), job_id="run1")
-        async with app.run_test(size=(120, 36)) as pilot:
-            await until(pilot, lambda: isinstance(app.screen, JobScreen))
-            await pilot.press("ctrl+r")
-            await until(pilot, lambda: _was_told(app, "Recording to"))
-            # the notice may be gone before a busy machine has read the log
-            await until(pilot, lambda: recorders[0].line_count == 50)
-            app.exit()
-    with Recording(tmp_path / "run1.btrun") as recording:
-        assert len(list(recording.log.entries())) == 50
+    async with recording(running) as (app, pilot):
+        await until(pilot, lambda: _was_told(app, "Recording to"))
+        # the notice may be gone before a busy machine has read the log
+        await until(pilot, lambda: recorders[0].line_count == 50)
+        app.exit()
+    assert recorded_lines(folder / "run1.btrun") == 50
 
 
 @pytest.mark.proves("docs/recordings.md", "Recordings")
-async def test_a_running_job_is_recorded_until_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    path, begin_s = tmp_path / "run1.btrun", time.time() - 900
-    running = job("run1", "RUNNING", created_at=iso(begin_s), updated_at=iso(begin_s))
-    with FakeBaseten() as baseten:
-        baseten.jobs = [running]
-        training_log(baseten, "run1", begin_s, [2.0] * 50)
-        app = BtTuiApp(remote_of(baseten), job_id="run1")
-        async with app.run_test(size=(120, 36)) as pilot:
-            await until(pilot, lambda: isinstance(app.screen, JobScreen))
-            await pilot.press("ctrl+r")
-            await until(pilot, lambda: _was_told(app, "Recording to"))
-            await until(pilot, path.exists)
-            await until(pilot, lambda: "● rec" in text_of(app))
-            await pilot.press("ctrl+r")
-            await until(pilot, lambda: _was_told(app, "Recording stopped"))
-            await until(pilot, lambda: not _is_recording(app) and "● rec" not in text_of(app))
-            with Recording(path) as recording:
-                assert not recording.manifest.ended
-            running |= {"current_status": "TRAINING_JOB_COMPLETED", "updated_at": iso(time.time())}
-            await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.job.is_finished)
-            await pilot.press("ctrl+r")
-            await until(pilot, lambda: _was_told(app, "Recorded "))
-    with Recording(path) as recording:
-        assert recording.manifest.ended
-        assert len(list(recording.log.entries())) == 50
+async def test_a_running_job_is_recorded_until_told(folder: Path, running: FakeBaseten) -> None:
+    path = folder / "run1.btrun"
+    async with recording(running) as (app, pilot):
+        await until(pilot, lambda: _was_told(app, "Recording to") and path.exists())
+        await sees(pilot, "● rec")
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: _was_told(app, "Recording stopped"))
+        await until(pilot, lambda: not _is_recording(app) and "● rec" not in text_of(app))
+        with Recording(path) as stopped:
+            assert not stopped.manifest.ended
+        running.jobs[0] |= {"current_status": "TRAINING_JOB_COMPLETED", "updated_at": iso(time.time())}
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.job.is_finished)
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: _was_told(app, "Recorded "))
+    with Recording(path) as complete:
+        assert complete.manifest.ended
+    assert recorded_lines(path) == 50
 
 
 async def test_a_feed_that_fails_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,7 +337,6 @@ def _is_recording(app: BtTuiApp) -> bool:
 
 
 async def _show_tab(app: BtTuiApp, pilot: Pilot[Any], tab: str) -> None:
-    assert isinstance(app.screen, JobScreen)
     app.screen.action_show_tab(tab)
     await pilot.pause()
 

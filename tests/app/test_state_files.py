@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from api_client.remotes import resolve_remote
 from support.dashboard import text_of
 from support.fake_baseten import FakeBaseten, job, project
-from support.waiting import until
-from tui.app.shell import BtTuiApp
+from support.waiting import dashboard_on, sees, until
 from tui.feeds.submission import find_configs, remember_config
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
@@ -63,11 +61,10 @@ async def test_dashboard_starts_whatever_its_memory_is(tmp_path: Path, instead: 
     INSTEAD[instead](path)
     with FakeBaseten() as baseten:
         baseten.projects, baseten.jobs = [project("proj1", "llama-sft")], [job("job1", name="run-one")]
-        app = BtTuiApp(resolve_remote(environ=baseten.environ()), memory=Memory(path))
-        async with app.run_test(size=(100, 30)) as pilot:
+        async with dashboard_on(baseten, size=(100, 30), memory=Memory(path)) as (app, pilot):
             await until(pilot, lambda: isinstance(app.screen, HomeScreen) and "1 job" in text_of(app))
             await pilot.press("escape", "S", "B")
-            await until(pilot, lambda: "run-one" in text_of(app))
+            await sees(pilot, "run-one")
             await pilot.press("enter")
             await until(pilot, lambda: isinstance(app.screen, JobScreen) and "run-one" in text_of(app))
             await pilot.press("2", "w")

@@ -10,12 +10,9 @@ import pytest
 from textual.widgets import Input
 
 from api_client.emulator.processes import EmulatorChild
-from api_client.remotes import resolve_remote
 from support.dashboard import opened, pressed, screen_view, text_of
 from support.fake_baseten import FakeBaseten
-from support.remotes import remote_of
-from support.waiting import to_screen, until
-from tui.app import BtTuiApp
+from support.waiting import dashboard_on, sees, to_screen, until
 from tui.feeds.submission import (
     STARTERS,
     ConfigChoice,
@@ -61,11 +58,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.proves("docs/commands.md", "Submit a job")
 async def test_choose_review_change_submit_and_watch(here: Path) -> None:
     with EmulatorChild(world="empty") as emulator:
-        app = BtTuiApp(remote_of(emulator))
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: "No training jobs here yet" in text_of(app))
+        async with dashboard_on(emulator, "No training jobs here yet", size=SIZE) as (app, pilot):
             await pilot.press("n")
-            await until(pilot, lambda: "config files" in text_of(app))
+            await sees(pilot, "config files")
             await pilot.press("enter")
             shown = ("from-the-screen", "sh ./run.sh", "2 files", "2Gi, spot", "definitions.TrainingProject(")
             await until(pilot, lambda: all(each in text_of(app) for each in shown))
@@ -75,7 +70,7 @@ async def test_choose_review_change_submit_and_watch(here: Path) -> None:
             await until(pilot, lambda: "2Gi, spot" not in text_of(app))
             app.screen.query_one("#accelerator").focus()
             await pilot.press(*"h100", "tab")
-            await until(pilot, lambda: "✗ the accelerator 'h100'" in text_of(app))
+            await sees(pilot, "✗ the accelerator 'h100'")
             await pilot.press("shift+tab", "ctrl+s")
             await until(pilot, lambda: "Not submitted" in [one.title for one in app._notifications])
             assert "from-the-screen" in text_of(app), "the review stays"
@@ -91,7 +86,7 @@ async def test_choose_review_change_submit_and_watch(here: Path) -> None:
             await until(pilot, lambda: all(each in text_of(app) for each in words))
             await to_screen(pilot, HomeScreen, "escape")
             await to_screen(pilot, SubmitScreen, "n")
-            await until(pilot, lambda: "recent" in text_of(app))
+            await sees(pilot, "recent")
 
 
 @pytest.mark.proves("docs/commands.md", "Submit a job")
@@ -99,25 +94,23 @@ async def test_starter_project_is_written_and_its_config_reviewed(here: Path) ->
     (here / "lab").mkdir()
     (here / "lab" / "run.sh").write_text("mine", encoding="utf-8")
     with FakeBaseten() as server:
-        app = BtTuiApp(resolve_remote(environ=server.environ()))
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: "job1" in text_of(app))
+        async with dashboard_on(server, "job1", size=SIZE) as (app, pilot):
             await to_screen(pilot, SubmitScreen, "n")
             await until(pilot, lambda: "new project" in text_of(app) and "recent" not in text_of(app))
             await pilot.resize_terminal(80, 24)
             notes = [choice.note for choice in STARTERS]
             await until(pilot, lambda: all(note in text_of(app) for note in notes))
             await pilot.press(*"quickstart")
-            await until(pilot, lambda: "from truss_train import" in text_of(app))
+            await sees(pilot, "from truss_train import")
             await pilot.press("enter")
             await until(pilot, lambda: isinstance(app.screen, StarterScreen))
             app.screen.query_one("#folder", Input).value = "lab"
             await pilot.press("enter")
-            await until(pilot, lambda: "not overwritten: lab/run.sh" in text_of(app))
+            await sees(pilot, "not overwritten: lab/run.sh")
             assert (here / "lab" / "run.sh").read_text() == "mine"
             app.screen.query_one("#folder", Input).value = "lab/first"
             await pilot.press("enter")
-            await until(pilot, lambda: "lab/first/config.py" in text_of(app) and "^s" in text_of(app))
+            await sees(pilot, "lab/first/config.py", "^s")
             assert sorted(path.name for path in (here / "lab" / "first").iterdir()) == [
                 "config.py",
                 "run.sh",
@@ -138,18 +131,16 @@ async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_r
         (here / folder).mkdir(exist_ok=True)
         (here / folder / "config.py").write_text(text, encoding="utf-8")
     with FakeBaseten() as server:
-        app = BtTuiApp(resolve_remote(environ=server.environ()))
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: "job1" in text_of(app))
+        async with dashboard_on(server, "job1", size=SIZE) as (app, pilot):
             await pilot.press("n")
-            await until(pilot, lambda: "another/config.py" in text_of(app))
+            await sees(pilot, "another/config.py")
             await pilot.press(*"config.py", "enter")
-            await until(pilot, lambda: "[red]no such luck[/red]" in text_of(app))
+            await sees(pilot, "[red]no such luck[/red]")
             assert "line 2" in text_of(app) or ":2" in text_of(app)
             app.screen.query_one("#path", Input).value = ""
             await until(pilot, lambda: '"from-the-path"' in text_of(app))  # the first, before it is run
             await pilot.press("enter")
-            await until(pilot, lambda: "Overrides" in text_of(app))
+            await sees(pilot, "Overrides")
             await pilot.press("escape")
             await pilot.press(*"ENDLESS", "enter")  # narrows the list
             await until(pilot, lambda: told.exists() and told.read_text() != "")
@@ -164,14 +155,12 @@ async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_r
 async def test_a_pasted_text_that_no_path_can_be_is_refused(here: Path) -> None:
     (here / "config.py").write_text(CONFIG, encoding="utf-8")
     with FakeBaseten() as server:
-        app = BtTuiApp(resolve_remote(environ=server.environ()))
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: "job1" in text_of(app))
+        async with dashboard_on(server, "job1", size=SIZE) as (app, pilot):
             await pilot.press("n")
-            await until(pilot, lambda: "config.py" in text_of(app))
+            await sees(pilot, "config.py")
             app.screen.query_one("#path", Input).value = "a job " * 100
             await pilot.press("enter")
-            await until(pilot, lambda: "✗" in text_of(app))
+            await sees(pilot, "✗")
             assert "it can't be read: File name too long" in " ".join(text_of(app).split())
 
 
@@ -190,7 +179,6 @@ async def test_letters_typed_in_the_list_of_configs_narrow_it() -> None:
     app = screen_view(lambda: SubmitScreen(StubSubmissionFeed, "acme"))
     async with opened(app) as pilot:
         await pressed(pilot, "down", "pagedown", "up", "q")
-        assert isinstance(app.screen, SubmitScreen)
         assert app.screen.query_one("#path", Input).value == "q"
         text = await pressed(pilot, "backspace", "/", "1", "8")
         assert "/jobs/18" in text and "/jobs/17" not in text

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from api_client.remotes import Remote, resolve_remote
 from support.dashboard import pressed, text_of
 from support.fake_baseten import Answer, FakeBaseten
-from support.waiting import to_screen, until
+from support.waiting import sees, to_screen, until
 from tui.app import BtTuiApp, remotes
 from tui.readers import session
 from tui.screens.downloads import DownloadsScreen
@@ -53,10 +53,9 @@ async def test_another_remote_is_chosen_by_name_and_so_is_the_emulator_on_this_m
         here = Remote("local", own.url, own.url, SecretStr(own.key), "its folder")
         app = BtTuiApp(resolve_remote("harbour", environ=environ), own_emulator=lambda: here)
         async with app.run_test(size=(100, 30)) as pilot:
-            await until(pilot, lambda: "harbour" in text_of(app) and "● live" in text_of(app))
+            await sees(pilot, "harbour", "● live")
             await choose(pilot, app, "light", "lighthouse")
             assert text_of(app).startswith(" bt-tui  lighthouse")
-            assert app.session is not None
             assert app.session.remote.command_line("jobs") == "bt-tui --remote lighthouse jobs"
             first.asked.clear()
             second.asked.clear()
@@ -81,7 +80,7 @@ async def test_a_remote_that_cannot_be_had_is_told_of_and_the_one_before_is_kept
         silent.on("GET", "/.*", Answer(hangs=True))
         app = BtTuiApp(resolve_remote(environ=here.environ()))
         async with app.run_test(size=(100, 30), notifications=True) as pilot:
-            await until(pilot, lambda: "job1" in text_of(app) and "● live" in text_of(app))
+            await sees(pilot, "job1", "● live")
             await to_screen(pilot, DownloadsScreen, "T")
             before, screen = app.session, app.screen
             for changed, words in (
@@ -92,7 +91,7 @@ async def test_a_remote_that_cannot_be_had_is_told_of_and_the_one_before_is_kept
                 ({"app_url": silent.url, "api_url": silent.url}, "sent no complete response in time"),
             ):
                 app.remotes.switch_to(replace(good, **changed))  # type: ignore[arg-type]
-                await until(pilot, lambda: "Can't switch to lighthouse" in text_of(app))
+                await sees(pilot, "Can't switch to lighthouse")
                 shown = " ".join(text_of(app).replace("▌", " ").split())
                 assert words in shown
                 assert f"Still on {urlsplit(here.url).netloc}." in shown

@@ -14,7 +14,7 @@ from textual.widgets import Input, OptionList
 
 from support.dashboard import Dashboard, home, job_view, pressed, settle, text_of
 from support.sick_runs import sick_run
-from support.waiting import until
+from support.waiting import sees, until
 from tui.app.theme import THEMES
 from tui.settings.loading import load
 from tui.settings.model import Loaded, ThemeName
@@ -38,7 +38,6 @@ async def test_headings_and_the_row_under_the_cursor_stand_out() -> None:
             table = app.screen.query_one("#jobs", RowTable)
             heading = table.get_component_rich_style("rows--heading").color
             cursor = table.get_component_rich_style("rows--cursor").bgcolor
-            assert heading is not None and cursor is not None
             colors = [Color.parse(app.theme_variables[part]) for part in ("background", "foreground")]
             paper, ink = (color.brightness for color in colors)
             footer = Color.parse(app.theme_variables["footer-description-foreground"])
@@ -72,7 +71,7 @@ def ink(app: Dashboard) -> set[str]:
 
 
 async def details(pilot: Pilot[Any]) -> None:
-    await until(pilot, lambda: "findings" in text_of(pilot.app))  # type: ignore[arg-type]
+    await sees(pilot, "findings")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +101,7 @@ async def test_cursors_are_seen_without_color(monkeypatch: pytest.MonkeyPatch) -
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         await pressed(pilot, "colon")
-        await until(pilot, lambda: "qwen3-grpo-7" in text_of(app))
+        await sees(pilot, "qwen3-grpo-7")
         option = app.screen.query_one(OptionList).get_visual_style("option-list--option-highlighted")
         assert option.underline, "Textual reverses no option"
         assert app.screen.query_one(Input).get_component_rich_style("input--cursor").reverse

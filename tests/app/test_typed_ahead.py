@@ -12,8 +12,8 @@ from textual.command import CommandList, CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from support.dashboard import Dashboard, Heard, home, job_view, opened, settle, text_of
-from support.waiting import to_screen, until
+from support.dashboard import Dashboard, Heard, home, job_view, opened, settle
+from support.waiting import sees, to_screen, until
 from tui.app import BtTuiApp
 from tui.app.job_changes import JobChanges
 from tui.screens.base import OpenPage
@@ -71,7 +71,6 @@ async def test_key_after_enter_waits_for_a_slow_field(monkeypatch: pytest.Monkey
     async with opened(app, SIZE) as pilot:
         await pilot.press("slash", *"v2")
         field = app.focused
-        assert isinstance(field, Input)
         is_free = asyncio.Event()
         field.call_later(is_free.wait)
         asyncio.get_running_loop().call_later(0.4, is_free.set)
@@ -85,7 +84,7 @@ async def test_enter_pressed_twice_opens_the_first_match_answers_once_and_choose
     answers: list[bool | None] = []
     async with opened(app, SIZE, message_hook=asked) as pilot:
         await pilot.press("slash", *"v2")
-        await until(pilot, lambda: "1 of " in text_of(app))
+        await sees(pilot, "1 of ")
         await at_once(app, pilot, "enter", "enter")
         assert len(asked.messages) == 1
         app.push_screen(ConfirmScreen("Stop it?", "It ends.", "Stop", "Keep it"), answers.append)
@@ -95,7 +94,7 @@ async def test_enter_pressed_twice_opens_the_first_match_answers_once_and_choose
         assert answers == [False] and len(app.screen_stack) == 2
         await to_screen(pilot, CommandPalette, "colon")
         await pilot.press(*"help")
-        await until(pilot, lambda: "Keyboard shortcuts." in text_of(app))
+        await sees(pilot, "Keyboard shortcuts.")
         await at_once(app, pilot, "enter", "enter", "enter", "enter")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         assert [type(screen) for screen in app.screen_stack[1:]] == [HomeScreen, HelpScreen]
@@ -155,7 +154,7 @@ async def test_key_waits_for_a_screen_that_changes_right_before_it_acts(
         looks = iter([True, False])  # when it acts, a tip is mounted, say
         monkeypatch.setattr("tui.app.typed_keys.is_settled", lambda _screen: next(looks, True))
         await at_once(app, pilot, "space")
-        await until(pilot, lambda: "1 marked" in text_of(app))
+        await sees(pilot, "1 marked")
 
 
 async def test_dialog_that_opens_by_itself_takes_no_key_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

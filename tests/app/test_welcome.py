@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 from support.dashboard import text_of
 from support.fake_baseten import Answer, FakeBaseten
-from support.waiting import until
+from support.waiting import sees, until
 from tui.app import BtTuiApp
 from tui.readers import login
 from tui.screens.welcome import WelcomeChoice
@@ -39,10 +39,10 @@ async def test_pasted_key_is_stored_once_the_server_accepts_it(
             await pilot.press("G", "enter")
             await until(pilot, lambda: baseten.url in text_of(app))
             await paste(pilot, "no-key-of-this-server")
-            await until(pilot, lambda: "✗" in text_of(app))
+            await sees(pilot, "✗")
             assert "refused the key" in text_of(app) and "no-key-of" not in text_of(app)
             await paste(pilot, "two words")
-            await until(pilot, lambda: "a space" in text_of(app))
+            await sees(pilot, "a space")
             assert not trussrc.exists()
             assert len(baseten.asked) == 1
             app.screen.query_one("#key", Input).post_message(events.Paste(baseten.key))
@@ -62,9 +62,9 @@ async def test_escape_forgets_the_typed_key(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("USER_TRUSSRC_PATH", str(tmp_path / "trussrc"))
     app = BtTuiApp(None)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "Watch the demo" in text_of(app))
+        await sees(pilot, "Watch the demo")
         await pilot.press("G", "enter")
-        await until(pilot, lambda: "Create an API key" in text_of(app))
+        await sees(pilot, "Create an API key")
         await pilot.press(*"secret", "escape")
-        await until(pilot, lambda: "Watch the demo" in text_of(app))
+        await sees(pilot, "Watch the demo")
         assert app.screen.query_one("#key", Input).value == ""

@@ -29,13 +29,11 @@ SIZE = (80, 24)
 
 
 def step_of(screen: object) -> str:
-    assert isinstance(screen, DeployScreen) and screen.snapshot.form is not None
     return screen.snapshot.form.question.id
 
 
 def review_of(app: BtTuiApp) -> DeployForm:
     """The state of the wizard, which shows the review."""
-    assert isinstance(app.screen, DeployScreen) and app.screen.snapshot.form is not None
     assert app.screen.snapshot.form.current == REVIEW
     return app.screen.snapshot.form
 
@@ -83,7 +81,6 @@ async def test_variables_are_read_a_line_each_and_the_review_copies_the_config_i
     app, copied = deploy_view(to(form_of(lora("checkpoint-1")), "environment")), Heard(CopyRequested)
     async with opened(app, (100, 50), message_hook=copied) as pilot:
         assert "is not NAME=value" in await pressed(pilot, *"NAME", "ctrl+s")
-        assert isinstance(app.screen, DeployScreen)
         app.screen.watch_snapshot(app.screen.snapshot)  # as when the feed reads new facts
         await settle(pilot)
         assert "is not NAME=value" in text_of(app)
@@ -122,10 +119,7 @@ async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_
         assert answers == ["No earlier step can be changed; esc returns to the review."]
         assert step_of(app.screen) == "checkpoint_names"
         await pressed(pilot, "space", "j", "space", "ctrl+s")
-        screen = app.screen
-        assert isinstance(screen, DeployScreen) and screen.snapshot.form is not None
-        assert screen.snapshot.form.answers.checkpoint_names == ("b",)
-        assert step_of(screen) == REVIEW
+        assert review_of(app).answers.checkpoint_names == ("b",)
 
 
 async def test_confirmation_names_checkpoints_that_were_only_proposed() -> None:
@@ -147,9 +141,7 @@ async def test_a_checkpoint_that_is_still_uploaded_is_named_and_never_in_the_ans
         assert app.screen.query_one(CheckboxList).marked == ()
         await pilot.press("enter")  # with nothing marked, the cursor is the answer
         await settle(pilot)
-        assert step_of(app.screen) == REVIEW
-        assert isinstance(app.screen, DeployScreen) and app.screen.snapshot.form is not None
-        assert app.screen.snapshot.form.answers.checkpoint_names == ("checkpoint-2000",)
+        assert review_of(app).answers.checkpoint_names == ("checkpoint-2000",)
 
 
 async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
@@ -178,7 +170,6 @@ async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
 
 async def go_back_to_secrets(screen: object) -> None:
     """Go back from the review; return when the question's pane is mounted, but not the field in it."""
-    assert isinstance(screen, DeployScreen)
     screen.action_previous()
     for _ in range(1000):
         if any(pane.question.id == "secrets" for pane in screen.query(QuestionPane)):
@@ -192,7 +183,6 @@ async def test_a_second_snapshot_may_come_before_the_question_is_drawn() -> None
     async with opened(app, SIZE) as pilot:
         screen = app.screen
         await go_back_to_secrets(screen)
-        assert isinstance(screen, DeployScreen)
         screen.take(replace(screen.snapshot, note="checked"))
         await settle(pilot)
         assert step_of(screen) == "secrets"
@@ -212,7 +202,6 @@ async def test_dashboard_survives_questions_that_replace_each_other(turns: int) 
     app = deploy_view(to(form_of(lora("checkpoint-1")), REVIEW))
     async with opened(app, SIZE) as pilot:
         screen = app.screen
-        assert isinstance(screen, DeployScreen)
         for _ in range(3):
             screen.action_previous()
             for _ in range(turns):  # the pane may be removed halfway
@@ -243,7 +232,6 @@ async def test_review_takes_keys_after_a_failed_deployment(monkeypatch: pytest.M
     app = deploy_view(to(form_of(lora("checkpoint-1")), REVIEW))
     async with opened(app, SIZE) as pilot:
         screen = app.screen
-        assert isinstance(screen, DeployScreen)
         screen._feed._change(stage="working")
         await settle(pilot)
         monkeypatch.setattr(Compositor, "reflow", lambda *given: reflow(*given)._replace(shown=set()))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from textual.pilot import Pilot
 from textual.screen import Screen
 
 from support.dashboard import settle, text_of
+from support.remotes import Reachable, remote_of
+from tui.app import BtTuiApp
 from tui.widgets.file_tree import FileTreeView
 
 PATIENCE_S = 180.0
@@ -24,6 +27,26 @@ async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
         assert loop.time() < give_up, text_of(pilot.app)  # type: ignore[arg-type]
         await asyncio.sleep(POLL_EVERY_S)  # not a pause: it has every widget answer
         pilot.app.screen._on_timer_update()
+
+
+async def sees(pilot: Pilot[Any], *words: str) -> None:
+    """Let the dashboard go on until it shows all of the words."""
+    await until(pilot, lambda: all(word in text_of(pilot.app) for word in words))  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def dashboard_on(
+    server: Reachable,
+    *words: str,
+    size: tuple[int, int] = (100, 30),
+    notifications: bool = False,
+    **options: Any,
+) -> AsyncIterator[tuple[BtTuiApp, Pilot[Any]]]:
+    """The real app on a server, once it shows all of the words."""
+    app = BtTuiApp(remote_of(server), **options)
+    async with app.run_test(size=size, notifications=notifications) as pilot:
+        await sees(pilot, *words)
+        yield app, pilot
 
 
 async def to_screen(pilot: Pilot[Any], screen: type[Screen[Any]], *keys: str) -> None:
