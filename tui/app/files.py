@@ -186,7 +186,7 @@ class DownloadStarter(Service):
             raise DownloadError(_no_room(plan.needed_bytes, plan.free_bytes))
         if before is not None or not plan.conflicts:
             return before or Existing.SKIP  # files created in the meantime must not be overwritten
-        names = [str(_below(file.path, plan.folder)) for file in plan.conflicts]
+        names = [str(file.path.relative_to(plan.folder)) for file in plan.conflicts]
         choice = await self._app.push_screen_wait(FileConflictScreen(str(plan.folder), names))
         return None if choice is None else Existing(choice)
 
@@ -213,10 +213,6 @@ def _why_no_room(wanted: DownloadRequest, folder: Path) -> str:
 
 def _no_room(needed_bytes: int, free_bytes: int | None) -> str:
     return f"Not enough room: {bytes_iec(needed_bytes)} needed, {bytes_iec(free_bytes)} free."
-
-
-def _below(path: Path, folder: Path) -> Path:
-    return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
 def _refusals(plan: DownloadPlan) -> str:

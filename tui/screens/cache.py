@@ -56,13 +56,7 @@ class CacheScreen(TreeScreen):
         yield WrappedText(id="instead")
 
     def on_mount(self) -> None:
-        self._show(None, self.snapshot)
         self.set_interval(10.0, self._show_header)  # the header shows an age
-        self.run_feed("cache feed")
-
-    def watch_snapshot(self, before: CacheSnapshot, snapshot: CacheSnapshot) -> None:
-        if self.is_mounted:
-            self._show(before, snapshot)
 
     def _show(self, before: CacheSnapshot | None, snapshot: CacheSnapshot) -> None:
         """Distinguish loading, no cache, an empty cache and an error; keep and mark old data on errors."""

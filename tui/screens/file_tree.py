@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from typing import Any
+
 from textual import on
+from textual.reactive import var
 
 from tui.analysis.file_tree.tree import ROOT
 from tui.screens.base import AppScreen
@@ -18,6 +22,20 @@ class TreeScreen(AppScreen):
     """A screen with one tree, a `FilterField` and ``#stale``; its first scope must own the actions."""
 
     AUTO_FOCUS = "#tree"
+
+    snapshot: var[Any]
+
+    def on_mount(self) -> None:
+        self._show(None, self.snapshot)
+        self.run_feed("file feed")
+
+    def watch_snapshot(self, before: Any, snapshot: Any) -> None:
+        if self.is_mounted:
+            self._show(before, snapshot)
+
+    @abstractmethod
+    def _show(self, before: Any, snapshot: Any) -> None:
+        """Show a snapshot; ``before`` is the one that is shown, None if there is none."""
 
     @property
     def tree_view(self) -> FileTreeView:

