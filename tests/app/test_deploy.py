@@ -10,7 +10,7 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from support.dashboard import StubDeployFeed, deploy_view, settle, text_of
+from support.dashboard import StubDeployFeed, deploy_view, resized, text_of
 from support.deploying_server import DeployingServer, listed_checkpoint
 from support.waiting import dashboard_on, sees, to_screen, until
 from support.wizard_facts import form_of, lora, to
@@ -99,8 +99,7 @@ async def test_from_home_to_a_served_model_by_keyboard(
             await pilot.press("y")
             await sees(pilot, "✓ active")
             await sees(pilot, "curl")
-            await pilot.resize_terminal(60, 30)
-            await settle(pilot)
+            await resized(pilot, 60, 30)
             lines = text_of(app).splitlines()
             assert any(line.strip() == 'curl "$URL/chat/completions" \\' for line in lines), lines
             assert " " * 3 in lines[next(row for row, line in enumerate(lines) if "-d '" in line) + 1][:4]

@@ -58,8 +58,7 @@ async def opened(pilot: Pilot[Any]) -> None:
     app = pilot.app
     await settle(pilot)
     app.transfers = BOTH
-    await pilot.press("T")
-    await settle(pilot)
+    await pressed(pilot, "T")
 
 
 SIZES = [(60, 20), (80, 24), (120, 40)]

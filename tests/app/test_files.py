@@ -13,7 +13,17 @@ from textual.pilot import Pilot
 
 from api_client.checkpoints import SafetensorsHeader, Tensor
 from api_client.models import Checkpoint, CheckpointFile
-from support.dashboard import Dashboard, Heard, StubFeed, opened, pressed, screen_view, settle, text_of
+from support.dashboard import (
+    Dashboard,
+    Heard,
+    StubFeed,
+    opened,
+    pressed,
+    resized,
+    screen_view,
+    settle,
+    text_of,
+)
 from support.waiting import at_rest, sees
 from support.worlds import JOBS, ONE_O_CLOCK
 from tui.analysis.checkpoints.comparison import compare_checkpoints
@@ -112,8 +122,7 @@ async def test_two_checkpoints_stand_side_by_side_a_property_a_line() -> None:
     app = Dashboard(lambda: CompareCheckpointsScreen(left, right, no_files))
     async with opened(app, (60, 24)) as pilot:
         for width in (60, 80, 81, 120):
-            await pilot.resize_terminal(width, 24)
-            await settle(pilot)
+            await resized(pilot, width, 24)
             table: RowTable[Any] = app.screen.query_one(RowTable)
             rows = [table.render_line(y).text.rstrip() for y in range(table.size.height)]
             assert "left-" in rows[0] and "right-" in rows[0]

@@ -14,6 +14,7 @@ from support.dashboard import (
     loading_home,
     opened,
     pressed,
+    resized,
     screen_view,
     settle,
     text_of,
@@ -66,8 +67,7 @@ async def test_a_filter_narrows_while_it_is_typed_and_esc_brings_all_back() -> N
         ):
             field.value = typed
             for size in (SIZE, (60, 20)):
-                await pilot.resize_terminal(*size)
-                await settle(pilot)
+                await resized(pilot, *size)
                 assert problem in " ".join(text_of(app).split())
                 assert len(names(app)) > 1
         for typed, found in (
@@ -92,8 +92,7 @@ async def test_what_hides_jobs_and_how_many_pass_are_always_shown() -> None:
         app.screen.query_one("#filter", Input).value = query
         await pilot.press("enter")
         for size in ((120, 24), (40, 12), (60, 20)):
-            await pilot.resize_terminal(*size)
-            await settle(pilot)
+            await resized(pilot, *size)
             top = " ".join(text_of(app).split())
             assert f"/{query}" in top and f"{len(names(app))} of {len(JOBS)} jobs" in top, size
         await pilot.press("escape")
@@ -221,8 +220,7 @@ async def test_losses_are_sorted_by_value_and_nan_is_the_worst() -> None:
 
 async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_job() -> None:
     app, heard = home(), Heard(OpenPage)
-    async with app.run_test(size=SIZE, message_hook=heard) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE, message_hook=heard) as pilot:
         await pressed(pilot, "s")
         assert isinstance(app.screen, StopScreen)
         assert "Stop qwen3-grpo-7 (grpo7)?" in text_of(app)
@@ -279,8 +277,7 @@ async def test_a_finding_leaves_progress_and_time_left_in_place_and_says_what_it
     async with opened(app, (140, 24)) as pilot:
         line = next(line for line in text_of(app).splitlines() if "llama-70b-sft-v3" in line)
         assert [part in line for part in ("46%", "7h 10m", "node-2 slow", "$18")] == [True] * 4
-        await pilot.resize_terminal(80, 24)
-        await settle(pilot)
+        await resized(pilot, 80, 24)
         line = next(line for line in text_of(app).splitlines() if "llama-70b-sft-v3" in line)
         assert [part in line for part in ("46%", "7h 10m", "node-2 slow")] == [True] * 3
 
@@ -333,8 +330,7 @@ async def test_tall_screens_show_what_is_wrong_with_the_selected_job() -> None:
         rows = (await pressed(pilot, "slash", *"whisper-ft")).splitlines()
         assert any("whisper-ft" in row and "1 A10G" in row for row in rows), rows
         await pressed(pilot, "escape")
-        await pilot.resize_terminal(120, 14)
-        await settle(pilot)
+        await resized(pilot, 120, 14)
         assert not app.screen.query_one("#preview").display
 
 
@@ -357,8 +353,7 @@ async def test_preview_shows_whole_lines_of_the_log() -> None:
     app = home(FleetFold().fold(PROJECTS, JOBS[:1], previews, ONE_O_CLOCK))
     async with opened(app, (120, 40)) as pilot:
         for size in ((120, 40), (80, 36), (160, 44)):
-            await pilot.resize_terminal(*size)
-            await settle(pilot)
+            await resized(pilot, *size)
             log = app.screen.query_one("#preview-log", TextPanel)
             rows = [log.render_line(y).text.strip() for y in range(log.size.height)]
             assert rows[0].startswith("line ") and "line 8" in " ".join(rows), size

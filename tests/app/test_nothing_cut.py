@@ -19,6 +19,7 @@ from support.dashboard import (
     loading_home,
     opened,
     pressed,
+    resized,
     screen_view,
     settle,
     text_of,
@@ -162,8 +163,7 @@ async def test_a_tip_and_a_notification() -> None:
         await sees(pilot, "tip ")
         _, words = app.screen.query_one("TipLine").shown  # type: ignore[attr-defined]
         for size in SIZES:
-            await pilot.resize_terminal(*size)
-            await settle(pilot)
+            await resized(pilot, *size)
             app.tips.show()
             await settle(pilot)
             has_room = size[1] >= LEAST_LINES
@@ -182,8 +182,7 @@ async def test_all_answers_to_the_question_when_to_stop() -> None:
     async with opened(app, SIZES[0]) as pilot:
         await pressed(pilot, "s")
         for size in SIZES:
-            await pilot.resize_terminal(*size)
-            await settle(pilot)
+            await resized(pilot, *size)
             for answer in ("Stop now (y)", "After checkpoint (c)", "When… (w)", "Keep (n)"):
                 assert answer in text_of(app), size
             box = app.screen.query_one("#box").content_region

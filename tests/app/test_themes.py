@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.theme import Theme
 from textual.widgets import Input, OptionList
 
-from support.dashboard import Dashboard, home, job_view, pressed, settle, text_of
+from support.dashboard import Dashboard, home, job_view, opened, pressed, settle, text_of
 from support.sick_runs import sick_run
 from support.waiting import sees, until
 from tui.app.theme import THEMES
@@ -98,8 +98,7 @@ async def test_words_take_the_colors_of_another_theme(
 async def test_cursors_are_seen_without_color(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     app = home()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
+    async with opened(app, (80, 24)) as pilot:
         await pressed(pilot, "colon")
         await sees(pilot, "qwen3-grpo-7")
         option = app.screen.query_one(OptionList).get_visual_style("option-list--option-highlighted")

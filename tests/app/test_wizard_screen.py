@@ -11,7 +11,7 @@ from textual._compositor import Compositor
 from textual.widgets import Input
 
 from api_client.deployment import DeployAnswers
-from support.dashboard import Heard, StubDeployFeed, deploy_view, opened, pressed, settle, text_of
+from support.dashboard import Heard, StubDeployFeed, deploy_view, opened, pressed, resized, settle, text_of
 from support.waiting import PATIENCE_S, until
 from support.wizard_facts import NOW, checkpoint, form_of, lora, to
 from tui.analysis.health.registry import KINDS
@@ -97,12 +97,10 @@ async def test_each_step_shows_the_config_of_the_answers_where_there_is_room() -
     app = deploy_view(to(form_of(lora("checkpoint-1")), "gpu"))
     async with opened(app, (120, 36)) as pilot:
         assert "checkpoint_name='checkpoint-1'" in text_of(app)
-        await pilot.resize_terminal(*SIZE)
-        await settle(pilot)
+        await resized(pilot, *SIZE)
         assert "checkpoint_name" not in text_of(app)
         app.screen.post_message(DeployScreen.Published(DeploySnapshot(stage="asking", form=form_of())))
-        await pilot.resize_terminal(120, 36)
-        await settle(pilot)
+        await resized(pilot, 120, 36)
         assert "deploy_config" not in text_of(app), "nothing can be deployed"
 
 

@@ -192,3 +192,10 @@ async def pressed(pilot: Pilot[Any], *keys: str) -> str:
     await pilot.press(*keys)
     await settle(pilot)
     return text_of(cast(BtTuiApp, pilot.app))
+
+
+async def resized(pilot: Pilot[Any], columns: int, rows: int) -> str:
+    """Resize the terminal; return what is on the screen once it is at rest."""
+    await pilot.resize_terminal(columns, rows)
+    await settle(pilot)
+    return text_of(cast(BtTuiApp, pilot.app))
