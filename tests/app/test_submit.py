@@ -165,14 +165,14 @@ async def test_a_pasted_text_that_no_path_can_be_is_refused(here: Path) -> None:
 
 
 class StubSubmissionFeed:
-    """Finds 18 configs."""
+    """Finds 18 configs, and the starters."""
 
     def __init__(self, publish: Callable[[SubmissionSnapshot], object]) -> None:
         self._publish = publish
 
     async def find_configs_nearby(self) -> None:
         configs = tuple(ConfigChoice(Path(f"/jobs/{number}/config.py")) for number in range(1, 19))
-        self._publish(SubmissionSnapshot(choices=configs))
+        self._publish(SubmissionSnapshot(choices=configs + STARTERS))
 
 
 async def test_letters_typed_in_the_list_of_configs_narrow_it() -> None:
@@ -182,6 +182,10 @@ async def test_letters_typed_in_the_list_of_configs_narrow_it() -> None:
         assert app.screen.query_one("#path", Input).value == "q"
         text = await pressed(pilot, "backspace", "/", "1", "8")
         assert "/jobs/18" in text and "/jobs/17" not in text
+        await pressed(pilot, *["backspace"] * 3, *"quickstart")
+        await sees(pilot, "from truss_train import")
+        await pressed(pilot, "z")
+        await until(pilot, lambda: "from truss_train import" not in text_of(app))
 
 
 async def test_long_list_of_configs_leaves_room_for_their_text() -> None:

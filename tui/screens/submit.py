@@ -194,10 +194,7 @@ class SubmitScreen(Recolored, AppScreen):
         self.update_classes({f"-{name}": name == stage for name in STAGES})
         self._show_header(snapshot)
         self.show_text("#error", f"✗ {sanitize(snapshot.error)}" if snapshot.error else "")
-        if snapshot.choices is not None:
-            self._narrow_choices()
-        if stage == "choosing":
-            self._preview()
+        self._narrow_choices()
         if snapshot.project is not None and stage == "reviewing":
             self._show_review(snapshot)
             if before != stage:
@@ -223,12 +220,11 @@ class SubmitScreen(Recolored, AppScreen):
     @on(Input.Changed, "#path")
     def _narrow_choices(self) -> None:
         choices = self.snapshot.choices
-        if choices is None:
-            return
         typed = self.query_one("#path", Input).value.strip().lower()
-        shown = [choice for choice in choices if typed in choice.name.lower()]
+        shown = [choice for choice in choices or () if typed in choice.name.lower()]
         self._choices.set_rows(shown)
-        self.query_one("#no-match").display = not shown
+        self.query_one("#no-match").display = choices is not None and not shown
+        self._preview()
 
     def _show_header(self, snapshot: SubmissionSnapshot) -> None:
         spans = [[(f"on {self._remote_name}", "muted")]]
