@@ -80,22 +80,19 @@ async def test_what_fails_is_told_by_name_beside_what_was_done() -> None:
     app = dashboard(session)
     async with opened(app, (100, 30), notifications=True) as pilot:
         await to_screen(pilot, ConfirmScreen, "down", "space", "up", "space", "R")
-        await pilot.press("y")
-        await sees(pilot, "Not run again: 1 of 2")
+        await sees(pilot, "Not run again: 1 of 2", after=("y",))
         assert "qwen3-grpo-7: the server said no" in text_of(app)
         assert "whisper-ft: started again as whisper." in text_of(app)
         session.is_unsure = True
         await to_screen(pilot, ConfirmScreen, "R")
-        await pilot.press("y")
-        await sees(pilot, "Possibly not run again: 1 of 1")
+        await sees(pilot, "Possibly not run again: 1 of 1", after=("y",))
 
 
 async def test_only_jobs_that_have_ended_are_deleted_and_only_after_an_explicit_yes() -> None:
     session = RecordingSession()
     app = dashboard(session)
     async with opened(app, (100, 24), notifications=True) as pilot:
-        await pilot.press("X")
-        await sees(pilot, "stop them first")
+        await sees(pilot, "stop them first", after=("X",))
         for answer in ("n", "enter", "escape", "y"):
             await to_screen(pilot, ConfirmScreen, "G", "X")
             assert "flux-lora-2 (broken)" in text_of(app)
@@ -110,11 +107,9 @@ async def test_a_project_is_deleted_with_its_jobs_if_all_have_ended() -> None:
     async with opened(app, (120, 24), notifications=True) as pilot:
         screen = app.screen
         screen.query_one("#projects").focus()
-        await pilot.press("X")
-        await sees(pilot, "Choose a project to delete.")
+        await sees(pilot, "Choose a project to delete.", after=("X",))
         screen._projects.move_to("p-llama-sft")
-        await pilot.press("X")
-        await sees(pilot, "Not deleted, still active")
+        await sees(pilot, "Not deleted, still active", after=("X",))
         for name in ("evals", "flux"):
             screen._projects.move_to(f"p-{name}")
             for answer in "ny":

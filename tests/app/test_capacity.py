@@ -65,8 +65,7 @@ async def test_limits_use_and_the_queue_at_a_glance_and_the_way_to_a_job(
         await pilot.press("tab", "home", "a")
         await until(pilot, lambda: "big-one" not in text_of(app))
         assert "small-one" in text_of(app)
-        await pilot.press("j")
-        await sees(pilot, "big-one")
+        await sees(pilot, "big-one", after=("j",))
         await to_screen(pilot, JobScreen, "a", "tab", "home", "enter")
         assert app.screen.job.id == "first"  # type: ignore[attr-defined]
 

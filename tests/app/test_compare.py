@@ -152,8 +152,7 @@ async def test_export_writes_what_is_drawn_and_never_over_another_file(
 
         table.write_text("mine")
         await pressed(pilot, "E")
-        await pilot.press("enter")
-        await sees(pilot, "exists")
+        await sees(pilot, "exists", after=("enter",))
         assert table.read_text() == "mine"
         await pilot.press("enter")
         await until(pilot, lambda: not app.screen.query("#box"))

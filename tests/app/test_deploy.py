@@ -65,8 +65,7 @@ async def test_from_home_to_a_served_model_by_keyboard(
             await go_on(app, pilot)
             await pilot.press("home", "down", "down", "down", "enter")
             await until(pilot, lambda: step_of(app) == "model_name")
-            await pilot.press("ctrl+u", "enter")
-            await sees(pilot, "✗")
+            await sees(pilot, "✗", after=("ctrl+u", "enter"))
             assert step_of(app) == "model_name"
             await pilot.press(*"served", "enter")
             await until(pilot, lambda: step_of(app) == REVIEW)
@@ -76,28 +75,24 @@ async def test_from_home_to_a_served_model_by_keyboard(
             assert "Deploy served?" in text_of(app)
             await pilot.press("enter")
             await until(pilot, lambda: step_of(app) == REVIEW)
-            await pilot.press("escape")
-            await sees(pilot, "Leave without deploying?")
+            await sees(pilot, "Leave without deploying?", after=("escape",))
             await pilot.press("n")
             await until(pilot, lambda: step_of(app) == REVIEW)
 
             # a dry run shows and writes the config, and creates nothing
-            await pilot.press("down", "enter")
-            await sees(pilot, "nothing was created")
+            await sees(pilot, "nothing was created", after=("down", "enter"))
             assert files(tmp_path, "truss_configs/*/config.yaml")
             await pilot.press("escape")
             await until(pilot, lambda: step_of(app) == REVIEW and "nothing was created" not in text_of(app))
 
             # the config is saved as Python
-            await pilot.press("down", "enter")
-            await sees(pilot, "saved as")
+            await sees(pilot, "saved as", after=("down", "enter"))
             (saved,) = files(tmp_path, "deploy_*.py")
             assert "DeployCheckpointsConfig(" in saved.read_text(encoding="utf-8")
 
             await to_screen(pilot, ConfirmScreen, "up", "up", "enter")
             assert server.wet == []
-            await pilot.press("y")
-            await sees(pilot, "✓ active")
+            await sees(pilot, "✓ active", after=("y",))
             await sees(pilot, "curl")
             await resized(pilot, 60, 30)
             lines = text_of(app).splitlines()

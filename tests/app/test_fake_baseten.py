@@ -79,8 +79,11 @@ async def test_home_and_the_live_tab_work_with_half_the_routes_missing() -> None
             await until(pilot, lambda: isinstance(app.screen, JobScreen) and "step 19/20" in text_of(app))
             await sees(pilot, "80%")
             assert "their-run" in text_of(app)
-            await pilot.press(str(1 + TAB_IDS.index("details")))
-            await sees(pilot, "only organization admins can read the bill")
+            await sees(
+                pilot,
+                "only organization admins can read the bill",
+                after=(str(1 + TAB_IDS.index("details")),),
+            )
             assert not [asked for asked in server.asked if "DELETE" in asked.method]
 
 
@@ -96,8 +99,7 @@ async def test_home_and_the_job_tell_what_is_billed_from_what_is_estimated() -> 
             await sees(pilot, "≈ $39.")
             await to_screen(pilot, JobScreen, "enter")
             await sees(pilot, "12.0 GPU·h ≈ $39.")
-            await pilot.press(str(1 + TAB_IDS.index("details")))
-            await sees(pilot, "$24.00 for 60 min")
+            await sees(pilot, "$24.00 for 60 min", after=(str(1 + TAB_IDS.index("details")),))
             shown = text_of(app)
             assert re.search(r"so far +12.0 GPU·h  ≈ \$39\.", shown)
             assert re.search(r"not billed yet +≈ \$15\.\d\d for 3\d min", shown)
@@ -118,8 +120,7 @@ async def test_a_job_asked_for_by_id_opens_and_its_long_history_is_read_to_its_b
         async with dashboard_on(server, "step 19/20", size=SIZE, job_id="live", tab="logs") as (_, pilot):
             # All of it first: the view keeps its place where more come before its first line.
             await sees(pilot, "50 lines")
-            await pilot.press("g")
-            await sees(pilot, "older 29")
+            await sees(pilot, "older 29", after=("g",))
 
 
 async def test_home_tells_of_a_broken_loss_though_metrics_checkpoints_and_a_job_are_garbage() -> None:

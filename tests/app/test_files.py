@@ -79,13 +79,11 @@ async def test_directory_shows_its_size_a_file_why_it_is_unreadable_and_marks_ar
     app, heard = files_view(FULL), Heard(DownloadRequested)
     async with app.run_test(size=(100, 30), message_hook=heard) as pilot:
         await at_rest(pilot)
-        await pilot.press("G")
-        await sees(pilot, "2 files, 4.00 GiB")
+        await sees(pilot, "2 files, 4.00 GiB", after=("G",))
         assert "✓ 1 marked" in await pressed(pilot, "space", "D")
         await pilot.press("enter")
         await at_rest(pilot)
-        await pilot.press("j")
-        await sees(pilot, "Can't read the file.")
+        await sees(pilot, "Can't read the file.", after=("j",))
         text = text_of(app)
         assert "the link has expired" in text and "Press r to retry" in text and "\x1b" not in text
     (message,) = heard.messages
@@ -136,8 +134,7 @@ async def on_the_config(pilot: Pilot[Any]) -> None:
     tree = pilot.app.screen.query_one(FileTreeView)
     await pilot.press("g")
     while not (tree.cursor_path or "").endswith("adapter_config.json"):
-        await pilot.press("j")
-    await sees(pilot, "rank r")
+        await sees(pilot, "rank r", after=("j",))
     await settle(pilot)
 
 

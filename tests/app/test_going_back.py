@@ -85,8 +85,7 @@ async def test_back_and_forward_are_those_of_a_browser(server: FakeBaseten) -> N
             await pilot.click(offset=(text_of(app).splitlines()[0].index("‹"), 0))
         await is_shown(pilot, HomeScreen)
         await is_shown(pilot, CacheScreen, "‹ Cache", after="F F")
-        await pilot.press("alt+left", "alt+left", "alt+left")
-        await sees(pilot, "No earlier screen")
+        await sees(pilot, "No earlier screen", after=("alt+left", "alt+left", "alt+left"))
         await pilot.press("slash", *"F0", "backspace")  # in a field they are the field's keys
         assert app.screen.query_text == "F"
 
@@ -120,10 +119,8 @@ async def test_job_header_has_a_way_back_for_the_mouse_on_a_narrow_terminal(serv
 
 
 async def choose(pilot: Pilot[Any], letters: str, words: str) -> None:
-    await pilot.press("0")
-    await sees(pilot, "Which team or project?")
-    await pilot.press(*letters)
-    await sees(pilot, words)
+    await sees(pilot, "Which team or project?", after=("0",))
+    await sees(pilot, words, after=(*letters,))
     while not isinstance(pilot.app.screen, HomeScreen):
         await pilot.press("enter")
         await pilot.pause()
@@ -142,8 +139,7 @@ async def test_a_team_s_jobs_alone_are_shown_also_the_next_time(server: FakeBase
             assert "Speech" in text_of(app).splitlines()[0]
     async with (app := dashboard(server, memory)).run_test(size=SIZE) as pilot:
         await is_shown(pilot, HomeScreen, "run-two")
-        await pilot.press("0")
-        await sees(pilot, "1 project, 1 job, 0 running")
+        await sees(pilot, "1 project, 1 job, 0 running", after=("0",))
         await pilot.press("escape")
         await choose(pilot, "allteams", "all teams and projects")
         await is_shown(pilot, HomeScreen, "run-one")

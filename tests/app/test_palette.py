@@ -25,8 +25,7 @@ async def test_the_palette_has_every_action_of_the_screen_and_the_open_jobs_chec
         await find(pilot, app, "checkpoints", "Show the job's checkpoints")
         await until(pilot, lambda: app.screen.tab == "checkpoints")
         await to_screen(pilot, CommandPalette, "colon")
-        await pilot.press(*"ckpoint3000")
-        await sees(pilot, "checkpoint checkpoint-3000", "lora")
+        await sees(pilot, "checkpoint checkpoint-3000", "lora", after=(*"ckpoint3000",))
 
 
 async def test_palette_lists_jobs_as_on_home_then_the_actions_of_the_screen() -> None:
@@ -44,8 +43,7 @@ async def test_palette_lists_jobs_as_on_home_then_the_actions_of_the_screen() ->
 
 async def find(pilot: Pilot[Any], app: Dashboard, letters: str, words: str) -> None:
     await to_screen(pilot, CommandPalette, "colon")
-    await pilot.press(*letters)
-    await sees(pilot, words)
+    await sees(pilot, words, after=(*letters,))
     while isinstance(app.screen, CommandPalette):
         await pressed(pilot, "enter")
 
@@ -56,8 +54,7 @@ async def test_actions_are_found_by_words_jobs_and_projects_by_letters_of_names_
     async with opened(app, (80, 24), message_hook=asked) as pilot:
         for typed, words in (("svg", "Screenshot"), ("settings", "Settings"), ("marked stop", "Stop the m")):
             await to_screen(pilot, CommandPalette, "colon")
-            await pilot.press(*(key.replace(" ", "space") for key in typed))
-            await sees(pilot, words)
+            await sees(pilot, words, after=[key.replace(" ", "space") for key in typed])
             await pressed(pilot, "escape")
         for typed in ("lm8b", "KCJ4"):
             asked.messages.clear()

@@ -85,8 +85,7 @@ async def test_the_moment_is_marked_and_changes_are_refused(path: Path) -> None:
         notices = [notice.message for notice in app._notifications]
         assert notices[-1] == "A recording has no page in the browser."
         assert app.screen.query_one(LogView)._times._now_s() == at(1060).timestamp()
-        await pilot.press("4")
-        await sees(pilot, "checkpoint-1")
+        await sees(pilot, "checkpoint-1", after=("4",))
         await pilot.press("enter")
         await to_screen(pilot, FilesScreen)
         assert app.screen._now_s() == at(1060).timestamp()
@@ -95,8 +94,7 @@ async def test_the_moment_is_marked_and_changes_are_refused(path: Path) -> None:
 async def test_what_was_not_recorded_is_no_error(tmp_path: Path) -> None:
     async with dashboard([by_hand(tmp_path / "run.btrun", {CHECKPOINTS: None})], None) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, JobScreen))
-        await pilot.press("4")
-        await sees(pilot, "The checkpoints were not recorded.")
+        await sees(pilot, "The checkpoints were not recorded.", after=("4",))
         assert "Stale" not in text_of(app)
 
 
@@ -180,8 +178,7 @@ async def test_keys_and_clicks_go_through_the_run(path: Path) -> None:
         error = marks.index(at(2000.500001))
         await pilot.press(*"8" * (len(marks) - error + 1))
         assert bar._run.at == marks[error - 1] == at(2000)
-        await pilot.press("9")
-        await sees(pilot, "× RuntimeError: CUDA out of memory")
+        await sees(pilot, "× RuntimeError: CUDA out of memory", after=("9",))
         await until(pilot, lambda: _step(app) == 388)
         start, cells = app.screen.query_one(TimeBar)._track
         await pilot.click(TimeBar, offset=(start + cells - 1, 0))

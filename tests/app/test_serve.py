@@ -150,6 +150,11 @@ async def stranger() -> AsyncIterator[Any]:
         yield session
 
 
+async def status(browser: Any, address: str, *, method: str = "GET", **options: Any) -> int:
+    async with browser.request(method, address, **options) as answer:
+        return int(answer.status)
+
+
 @asynccontextmanager
 async def visitor(served: Served) -> AsyncIterator[Any]:
     """A browser that has opened the printed address."""
@@ -171,11 +176,9 @@ async def refuses_all_but_the_printed_address(served: Served, session: Any) -> N
             assert answer.status == 403, path
             assert "the full address" in await answer.text()
     for cookie in ("bt-tui-pass=x", f"token={token}", "bt-tui=\xe9"):
-        async with session.get(here, headers={"Cookie": cookie}) as answer:
-            assert answer.status == 403, cookie
+        assert await status(session, here, headers={"Cookie": cookie}) == 403, cookie
     for method in ("HEAD", "OPTIONS", "POST"):
-        async with session.request(method, here) as answer:
-            assert answer.status == 403, method
+        assert await status(session, here, method=method) == 403, method
     with pytest.raises(aiohttp.WSServerHandshakeError):
         await session.ws_connect(f"{here}ws")
     assert "serve-page" not in served.command_lines()
@@ -185,8 +188,7 @@ async def refuses_all_but_the_printed_address(served: Served, session: Any) -> N
     assert page.startswith(here)
     assert token not in page
     served.page = page
-    async with session.get(served.page + "page.js") as answer:
-        assert answer.status == 200
+    assert await status(session, served.page + "page.js") == 200
     async with stranger() as other, other.get(page) as answer:
         assert answer.status == 403
 
@@ -204,8 +206,7 @@ async def refuses_other_sites(served: Served, session: Any) -> None:
         ({}, 200),
     ]
     for headers, expected in cases:
-        async with session.get(served.page, headers=headers) as answer:
-            assert answer.status == expected, headers
+        assert await status(session, served.page, headers=headers) == expected, headers
     with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
         await session.ws_connect(served.page + "ws", origin="http://other.example")
     assert refused.value.status == 403
@@ -218,8 +219,7 @@ async def test_only_the_printed_address_opens_it_and_other_sites_are_refused(
     async with serving(emulator.remote_environ(), tmp_path) as served, stranger() as session:
         mapped = served.origin.replace("127.0.0.1", "[::ffff:127.0.0.1]")  # an IPv6 socket is no way round
         with suppress(aiohttp.ClientConnectorError):  # a system without IPv6
-            async with session.get(mapped) as answer:
-                assert answer.status == 403
+            assert await status(session, mapped) == 403
             with pytest.raises(aiohttp.WSServerHandshakeError):
                 await session.ws_connect(f"{mapped}ws")
         await refuses_all_but_the_printed_address(served, session)
@@ -232,8 +232,7 @@ async def test_only_the_printed_address_opens_it_and_other_sites_are_refused(
         assert len(named) > 3
         for found in named:
             assert re.fullmatch(r"[\w./]+", found)  # below the page's own address: nothing from elsewhere
-            async with session.get(served.page + found) as answer:
-                assert answer.status == 200, found
+            assert await status(session, served.page + found) == 200, found
 
 
 async def test_exposed_to_the_network_it_is_as_closed_and_no_other_server_of_the_host_is_sent_the_token(
@@ -254,12 +253,10 @@ async def test_exposed_to_the_network_it_is_as_closed_and_no_other_server_of_the
         assert cookie["samesite"] == "Strict"
         for path in ("", "ws", first.page.removeprefix(first.origin).partition("/")[0]):
             assert not session.cookie_jar.filter_cookies(URL(second.here + path))
-        async with session.get(second.here) as answer:
-            assert answer.status == 403
-        async with session.get(second.address.replace(second.origin, second.here)) as answer:
-            assert answer.status == 200
-        async with session.get(first.page) as answer:  # the second's cookie does not replace the first's
-            assert answer.status == 200
+        assert await status(session, second.here) == 403
+        assert await status(session, second.address.replace(second.origin, second.here)) == 200
+        # the second's cookie does not replace the first's
+        assert await status(session, first.page) == 200
 
 
 async def test_the_demo_needs_no_account_and_a_closed_page_ends_its_dashboard(tmp_path: Path) -> None:
@@ -348,8 +345,7 @@ async def test_no_keys_end_a_page_its_files_are_its_own_and_what_is_killed_leave
             async with asyncio.timeout(LIMIT_S):
                 while not second.closed:
                     await second.receive()
-        async with session.get(served.page + left) as answer:
-            assert answer.status == 404
+        assert await status(session, served.page + left) == 404
         await save_jobs(first)
         assert len(left_in(tmp_path)) == 1
         served.process.kill()

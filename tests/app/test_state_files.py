@@ -63,8 +63,7 @@ async def test_dashboard_starts_whatever_its_memory_is(tmp_path: Path, instead: 
         baseten.projects, baseten.jobs = [project("proj1", "llama-sft")], [job("job1", name="run-one")]
         async with dashboard_on(baseten, size=(100, 30), memory=Memory(path)) as (app, pilot):
             await until(pilot, lambda: isinstance(app.screen, HomeScreen) and "1 job" in text_of(app))
-            await pilot.press("escape", "S", "B")
-            await sees(pilot, "run-one")
+            await sees(pilot, "run-one", after=("escape", "S", "B"))
             await pilot.press("enter")
             await until(pilot, lambda: isinstance(app.screen, JobScreen) and "run-one" in text_of(app))
             await pilot.press("2", "w")

@@ -66,8 +66,7 @@ async def test_a_job_is_stopped_after_its_next_checkpoint_or_not_or_now(server: 
         await to_screen(pilot, StopScreen, "s")
         await sees(pilot, "since checkpoint-6, ≈ $")
         assert "due in about" in text_of(app)
-        await pilot.press("c")
-        await sees(pilot, "■ stops after its next checkpoint")
+        await sees(pilot, "■ stops after its next checkpoint", after=("c",))
         await to_screen(pilot, HomeScreen, "escape")
         await sees(pilot, "●■ job1")
         await to_screen(pilot, JobScreen, "enter")
@@ -84,8 +83,7 @@ async def test_a_job_is_stopped_after_its_next_checkpoint_or_not_or_now(server: 
         assert "■ stops after its next checkpoint" not in text_of(app)
 
         await to_screen(pilot, StopScreen, "s")
-        await pilot.press("y")
-        await sees(pilot, "STOPPED")
+        await sees(pilot, "STOPPED", after=("y",))
 
 
 async def test_the_question_does_not_wait_for_checkpoints_that_do_not_come(server: DeployingServer) -> None:

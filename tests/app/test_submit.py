@@ -59,8 +59,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def test_choose_review_change_submit_and_watch(here: Path) -> None:
     with EmulatorChild(world="empty") as emulator:
         async with dashboard_on(emulator, "No training jobs here yet", size=SIZE) as (app, pilot):
-            await pilot.press("n")
-            await sees(pilot, "config files")
+            await sees(pilot, "config files", after=("n",))
             await pilot.press("enter")
             shown = ("from-the-screen", "sh ./run.sh", "2 files", "2Gi, spot", "definitions.TrainingProject(")
             await until(pilot, lambda: all(each in text_of(app) for each in shown))
@@ -69,8 +68,7 @@ async def test_choose_review_change_submit_and_watch(here: Path) -> None:
             await pilot.press(*"dedicated", "tab")
             await until(pilot, lambda: "2Gi, spot" not in text_of(app))
             app.screen.query_one("#accelerator").focus()
-            await pilot.press(*"h100", "tab")
-            await sees(pilot, "✗ the accelerator 'h100'")
+            await sees(pilot, "✗ the accelerator 'h100'", after=(*"h100", "tab"))
             await pilot.press("shift+tab", "ctrl+s")
             await until(pilot, lambda: "Not submitted" in [one.title for one in app._notifications])
             assert "from-the-screen" in text_of(app), "the review stays"
@@ -100,17 +98,14 @@ async def test_starter_project_is_written_and_its_config_reviewed(here: Path) ->
             await pilot.resize_terminal(80, 24)
             notes = [choice.note for choice in STARTERS]
             await until(pilot, lambda: all(note in text_of(app) for note in notes))
-            await pilot.press(*"quickstart")
-            await sees(pilot, "from truss_train import")
+            await sees(pilot, "from truss_train import", after=(*"quickstart",))
             await pilot.press("enter")
             await until(pilot, lambda: isinstance(app.screen, StarterScreen))
             app.screen.query_one("#folder", Input).value = "lab"
-            await pilot.press("enter")
-            await sees(pilot, "not overwritten: lab/run.sh")
+            await sees(pilot, "not overwritten: lab/run.sh", after=("enter",))
             assert (here / "lab" / "run.sh").read_text() == "mine"
             app.screen.query_one("#folder", Input).value = "lab/first"
-            await pilot.press("enter")
-            await sees(pilot, "lab/first/config.py", "^s")
+            await sees(pilot, "lab/first/config.py", "^s", after=("enter",))
             assert sorted(path.name for path in (here / "lab" / "first").iterdir()) == [
                 "config.py",
                 "run.sh",
@@ -132,15 +127,12 @@ async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_r
         (here / folder / "config.py").write_text(text, encoding="utf-8")
     with FakeBaseten() as server:
         async with dashboard_on(server, "job1", size=SIZE) as (app, pilot):
-            await pilot.press("n")
-            await sees(pilot, "another/config.py")
-            await pilot.press(*"config.py", "enter")
-            await sees(pilot, "[red]no such luck[/red]")
+            await sees(pilot, "another/config.py", after=("n",))
+            await sees(pilot, "[red]no such luck[/red]", after=(*"config.py", "enter"))
             assert "line 2" in text_of(app) or ":2" in text_of(app)
             app.screen.query_one("#path", Input).value = ""
             await until(pilot, lambda: '"from-the-path"' in text_of(app))  # the first, before it is run
-            await pilot.press("enter")
-            await sees(pilot, "Overrides")
+            await sees(pilot, "Overrides", after=("enter",))
             await pilot.press("escape")
             await pilot.press(*"ENDLESS", "enter")  # narrows the list
             await until(pilot, lambda: told.exists() and told.read_text() != "")
@@ -156,11 +148,9 @@ async def test_a_pasted_text_that_no_path_can_be_is_refused(here: Path) -> None:
     (here / "config.py").write_text(CONFIG, encoding="utf-8")
     with FakeBaseten() as server:
         async with dashboard_on(server, "job1", size=SIZE) as (app, pilot):
-            await pilot.press("n")
-            await sees(pilot, "config.py")
+            await sees(pilot, "config.py", after=("n",))
             app.screen.query_one("#path", Input).value = "a job " * 100
-            await pilot.press("enter")
-            await sees(pilot, "✗")
+            await sees(pilot, "✗", after=("enter",))
             assert "it can't be read: File name too long" in " ".join(text_of(app).split())
 
 

@@ -83,8 +83,7 @@ async def test_enter_pressed_twice_opens_the_first_match_answers_once_and_choose
     app, asked = home(), Heard(OpenPage)
     answers: list[bool | None] = []
     async with opened(app, SIZE, message_hook=asked) as pilot:
-        await pilot.press("slash", *"v2")
-        await sees(pilot, "1 of ")
+        await sees(pilot, "1 of ", after=("slash", *"v2"))
         await at_once(app, pilot, "enter", "enter")
         assert len(asked.messages) == 1
         app.push_screen(ConfirmScreen("Stop it?", "It ends.", "Stop", "Keep it"), answers.append)
@@ -93,8 +92,7 @@ async def test_enter_pressed_twice_opens_the_first_match_answers_once_and_choose
         await until(pilot, lambda: bool(answers))
         assert answers == [False] and len(app.screen_stack) == 2
         await to_screen(pilot, CommandPalette, "colon")
-        await pilot.press(*"help")
-        await sees(pilot, "Keyboard shortcuts.")
+        await sees(pilot, "Keyboard shortcuts.", after=(*"help",))
         await at_once(app, pilot, "enter", "enter", "enter", "enter")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         assert [type(screen) for screen in app.screen_stack[1:]] == [HomeScreen, HelpScreen]

@@ -63,8 +63,6 @@ async def test_escape_forgets_the_typed_key(tmp_path: Path, monkeypatch: pytest.
     app = BtTuiApp(None)
     async with app.run_test(size=(80, 24)) as pilot:
         await sees(pilot, "Watch the demo")
-        await pilot.press("G", "enter")
-        await sees(pilot, "Create an API key")
-        await pilot.press(*"secret", "escape")
-        await sees(pilot, "Watch the demo")
+        await sees(pilot, "Create an API key", after=("G", "enter"))
+        await sees(pilot, "Watch the demo", after=(*"secret", "escape"))
         assert app.screen.query_one("#key", Input).value == ""

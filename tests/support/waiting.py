@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -29,8 +29,9 @@ async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
         pilot.app.screen._on_timer_update()
 
 
-async def sees(pilot: Pilot[Any], *words: str) -> None:
-    """Let the dashboard go on until it shows all of the words."""
+async def sees(pilot: Pilot[Any], *words: str, after: Sequence[str] = ()) -> None:
+    """Press the keys ``after`` which the dashboard is to show all of the words, and wait until it does."""
+    await pilot.press(*after)
     await until(pilot, lambda: all(word in text_of(pilot.app) for word in words))  # type: ignore[arg-type]
 
 

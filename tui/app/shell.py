@@ -170,19 +170,15 @@ class BtTuiApp(BaseApp):
             if self._recorded is None or session is None or session.remote is not self._recorded_at
             else self._recorded,
         )
-        self._handlers = self._handlers_of(session)
-
-    def _handlers_of(self, session: Session | None) -> messages.Handlers:
-        handlers: dict[type[AppMessage], Callable[[Any], object]] = {
+        self._handlers: dict[type[AppMessage], Callable[[Any], object]] = {
             messages.DownloadsChanged: self._take_transfers,
             messages.CopyRequested: self._copy,
             messages.OpenProjectRequested: self.teams.open_project,
         }
         for service in (self.jobs, self.downloads, self.files, self.alerts, self.recorders):
-            handlers |= service.handlers
+            self._handlers |= service.handlers
         if session is not None:
-            handlers[OpenPage] = self.navigation.take
-        return handlers
+            self._handlers[OpenPage] = self.navigation.take
 
     @on(AppMessage)
     def _carry_out(self, message: AppMessage) -> None:
