@@ -128,20 +128,19 @@ def _words(value: Any) -> str:
 
 
 def state_lines(state: TrainerState) -> list[Line]:
-    step = count(state.global_step)
-    if state.max_steps:
-        step += f" of {count(state.max_steps)}"
-    lines: list[Line] = [_fact("step", step)]
-    if state.epoch is not None:
-        lines.append(_fact("epoch", number(state.epoch)))
-    for name, label in (("loss", "loss"), ("eval_loss", "eval loss"), ("learning_rate", "learning rate")):
-        if (value := state.last(name)) is not None:
-            lines.append(_fact(label, number(value)))
-    if state.best_metric is not None:
-        lines.append(_fact("best metric", number(state.best_metric)))
-    if state.best_model_checkpoint:
-        lines.append(_fact("best at", state.best_model_checkpoint))
-    return lines
+    of_all = f" of {count(state.max_steps)}" if state.max_steps else ""
+    numbers = {
+        "epoch": state.epoch,
+        "loss": state.last("loss"),
+        "eval loss": state.last("eval_loss"),
+        "learning rate": state.last("learning_rate"),
+        "best metric": state.best_metric,
+    }
+    return [
+        _fact("step", f"{count(state.global_step)}{of_all}"),
+        *(_fact(label, number(value)) for label, value in numbers.items() if value is not None),
+        *([_fact("best at", state.best_model_checkpoint)] if state.best_model_checkpoint else []),
+    ]
 
 
 class PreviewPane(Recolored, Vertical):

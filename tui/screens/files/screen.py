@@ -116,12 +116,13 @@ class FilesScreen(TreeScreen):
         if priority_count == 1 and tree is not None:
             facts.append([(bytes_iec(tree.total_bytes), "strong")])
             facts.append([(counted(tree.file_count, "file"), "plain")])
-        if self.snapshot.is_loading:
-            facts.append([("↻ listing", "muted")])
-        if (checkpoint.sync_status or "").upper() == "SYNCING":
-            facts.append([("↑ uploading", "caution")])
-        facts.append([(sanitize(checkpoint.checkpoint_type or ""), "muted")])
-        facts.append([(sanitize(checkpoint.base_model or ""), "muted")])
+        is_uploading = (checkpoint.sync_status or "").upper() == "SYNCING"
+        facts += [
+            [("↻ listing" if self.snapshot.is_loading else "", "muted")],
+            [("↑ uploading" if is_uploading else "", "caution")],
+            [(sanitize(checkpoint.checkpoint_type or ""), "muted")],
+            [(sanitize(checkpoint.base_model or ""), "muted")],
+        ]
         self.query_one("#header", StatusLine).set_facts(
             [fact for fact in facts if fact[0][0]], priority_count
         )
