@@ -19,13 +19,14 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from api_client.remotes.remote import API_KEY_VARIABLE, TRUSS_KEY_VARIABLE
 from tui.system.saved_files import save_entries
 
 if TYPE_CHECKING:
     from api_client.models.logs import LogEntry
 
-KEY_VARIABLES = frozenset({"BASETEN_API_KEY", "BASETEN_TRUSS_AUTH_API_KEY"})
-"""The variables from ``api_client.remotes`` that may hold a key."""
+KEY_VARIABLES = frozenset({API_KEY_VARIABLE, TRUSS_KEY_VARIABLE})
+"""The variables that may hold a key."""
 
 
 def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:
