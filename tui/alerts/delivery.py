@@ -22,7 +22,6 @@ from api_client.errors import BadRequest, RedirectRefused, RequestError, ServerF
 from api_client.http.retry import RetryPolicy, parse_retry_after, retrying
 from tui.alerts.alert import Alert
 from tui.alerts.payloads import Form, Record, form_of, payload
-from tui.system.external_programs import scrubbed_environment
 from tui.text.sanitize import clip, sanitize
 
 ESC, BEL, ST = "\x1b", "\x07", "\x1b\\"
@@ -138,6 +137,8 @@ class AlertDelivery:
         self._form = form_of(self._webhook, form)
         self._fail = fail
         self._unsent = unsent
+        from tui.system.external_programs import scrubbed_environment
+
         self._environ = scrubbed_environment(environ)
         self._scrub = Scrubber([*secrets, *secrets_of_environment(environ)])
         ways: dict[Way, object] = {"command": command, "webhook": webhook}

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from api_client.transfers.records import FileProgress, FileState
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, count, counted, duration, percent
 
 if TYPE_CHECKING:
     from api_client.models import CheckpointFile, TrainingJob
+    from api_client.transfers.records import FileProgress
 
 
 class TransferState(StrEnum):
@@ -35,16 +35,6 @@ STATE_VIEWS: dict[TransferState, tuple[str, str, str]] = {
     TransferState.CANCELLED: ("■", "canceled", "caution"),
 }
 """Sign, word and tone of each state."""
-
-FILE_STATE_VIEWS: dict[FileState, tuple[str, str, str]] = {
-    FileState.WAITING: ("◌", "waiting", "waiting"),
-    FileState.ACTIVE: ("↓", "loading", "running"),
-    FileState.VERIFYING: ("↓", "verifying", "running"),
-    FileState.DONE: ("✓", "done", "muted"),
-    FileState.SKIPPED: ("=", "present", "muted"),
-    FileState.FAILED: ("✗", "failed", "bad"),
-}
-"""Sign, word and tone of each state of a single file."""
 
 
 STALLED = "stalled"
@@ -163,6 +153,8 @@ def outcome_text(item: Transfer, resume_keys: str) -> str:
     if item.state is TransferState.FAILED:
         why = f": {item.error.rstrip('.')}" if item.error else ""
         return f"Download of {item.title} incomplete{why}. Press {resume_keys} to resume."
+    from api_client.transfers.records import FileState  # with the first download
+
     skipped = sum(file.state is FileState.SKIPPED for file in item.files)
     skipped_note = f", {count(skipped)} already there" if skipped else ""
     size = f"{bytes_iec(item.size_bytes)}, {counted(len(item.files), 'file')}{skipped_note}"

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from api_client.remotes import Remote
 from tui.app.shell import CRASHED, BtTuiApp
 from tui.app.terminal import crash_notice, drawn_on_stdout, watched_threads
-from tui.screens.welcome import WelcomeChoice
 from tui.settings.model import Loaded
 from tui.settings.remembered import Memory, memory_path
 from tui.system.garbage import collect_only_when_idle, forget_left_widgets, make_no_caches_for_lines
 
 if TYPE_CHECKING:
     from tui.readers.recorded_runs import OpenRecordings
+    from tui.screens.welcome import WelcomeChoice
 
 __all__ = ["BtTuiApp", "run_dashboard"]
 

@@ -23,8 +23,6 @@ from api_client.recordings.archive import SUFFIX, RecordingError
 from tui.analysis.transfers import DownloadRequest, Transfer, TransferState, outcome_text
 from tui.app.service import BaseApp, Service
 from tui.screens import messages
-from tui.screens.dialogs import DownloadFolderScreen, ExportScreen, FileConflictScreen
-from tui.screens.downloads import DownloadsScreen
 from tui.system.saved_files import delivered_as, landing, packed, proposed_path, safe_name
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
@@ -48,6 +46,7 @@ class SavedFiles(Service):
         if not any(table.rows for table in message.tables):
             self._app.notify("Nothing to export yet.")
             return
+        from tui.screens.dialogs import ExportScreen
 
         def saved(files: tuple[Path, ...] | None) -> None:
             if files:
@@ -135,6 +134,8 @@ class DownloadStarter(Service):
             self._app.notify(f"{item.title}: on its way to your browser.")
             self._files.deliver_all([file.path for file in item.files], Path(item.folder), item.title)
             return
+        from tui.screens.downloads import DownloadsScreen
+
         if item.state is TransferState.CANCELLED and isinstance(self._app.screen, DownloadsScreen):
             return  # the list shows it
         severities = {TransferState.DONE: "information", TransferState.FAILED: "error"}
@@ -167,6 +168,7 @@ class DownloadStarter(Service):
             " if you download to the same folder again."
         )
         from tui.feeds.downloads import proposed_folder
+        from tui.screens.dialogs import DownloadFolderScreen
 
         screen = DownloadFolderScreen(
             wanted.title, about, proposed_folder(wanted), refuse=partial(_why_no_room, wanted)
@@ -179,6 +181,7 @@ class DownloadStarter(Service):
     async def _check(self, plan: DownloadPlan, before: Existing | None) -> Existing | None:
         """Ask what to do with existing files of other content, unless it was decided ``before``."""
         from api_client.transfers import DownloadError, Existing
+        from tui.screens.dialogs import FileConflictScreen
 
         if not plan.files:
             raise DownloadError("Nothing to download." + _refusals(plan))

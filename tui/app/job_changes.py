@@ -20,9 +20,7 @@ from tui.analysis.fleet.batches import Batch, ProjectDeletion, Verb, batch_of, n
 from tui.app.service import BaseApp, Service
 from tui.screens import messages
 from tui.screens.base import AppScreen
-from tui.screens.dialogs import ConfirmScreen, StopAnswer, StopScreen
 from tui.screens.home.screen import HomeScreen
-from tui.system.external_programs import open_in_browser
 from tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from tui.analysis.run.snapshot import RunSnapshot
     from tui.guard.rules import GuardRules
     from tui.readers.session import Session
+    from tui.screens.dialogs import StopAnswer
 
 FAILURE_SHOWN_S = 20.0
 
@@ -62,6 +61,8 @@ class JobChanges(Service):
     async def _is_confirmed(self, batch: Batch, run: RunSnapshot | None) -> bool:
         if batch.verb is Verb.STOP and len(batch.jobs) == 1:
             return await self.stopper.wants_now(batch, run)
+        from tui.screens.dialogs import ConfirmScreen
+
         question = ConfirmScreen(batch.question, batch.consequence, batch.yes, batch.no)
         return await self._app.push_screen_wait(question)
 
@@ -100,6 +101,8 @@ class JobChanges(Service):
         return self._run(partial(self._run_deletion, project), "delete project", "batch")
 
     async def _run_deletion(self, project: ProjectDeletion) -> None:
+        from tui.screens.dialogs import ConfirmScreen
+
         question = ConfirmScreen(project.question, project.consequence, "Delete")
         if not await self._app.push_screen_wait(question) or self._app.session is None:
             return
@@ -120,6 +123,8 @@ class JobChanges(Service):
     def browse(self, message: messages.BrowserRequested) -> None:
         if self._app.session is None:
             return
+        from tui.system.external_programs import open_in_browser
+
         if self._app.session.connection.recorded is not None:
             self._app.notify("A recording has no page in the browser.")
             return
@@ -178,6 +183,8 @@ class JobStopper(Service):
 
         Every other answer is handled here.
         """
+        from tui.screens.dialogs import StopScreen
+
         (job,) = batch.jobs
         _, later = self._waiting.get(job.id, (None, ""))
         waits = f"It {later}, as long as this dashboard stays open." if later else ""

@@ -20,7 +20,6 @@ from tui.analysis.connection import Connection
 from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers
 from tui.screens.base import AppScreen
-from tui.screens.welcome import WelcomeChoice
 from tui.settings.model import Loaded
 from tui.settings.problems import changed_keys
 from tui.settings.remembered import Memory
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from tui.readers.session import Session
 
 
-class BaseApp(App[WelcomeChoice]):
+class BaseApp(App[Any]):
     """Settings, session, and the state that every screen shows."""
 
     connection: var[Connection] = var(Connection())

@@ -1,5 +1,7 @@
 """The app itself: it owns the services, the session and the state that all screens show.
 
+Home's first picture does not wait for other screens and dialogs: they are imported when they are opened.
+
 Textual prints a traceback of a crash with the values of local variables, which may include API keys and, in
 text from a server, escape sequences, and only once everything has been closed. This app restores the
 terminal first, and its report (``tui.app.terminal``) has neither.
@@ -55,17 +57,12 @@ from tui.app.typed_keys import TypedKeys
 from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.base import AppMessage, AppScreen, OpenPage, PageServices
-from tui.screens.dialogs import QuitScreen, stop_words
-from tui.screens.downloads import DownloadsPage, DownloadsScreen
-from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomePage
 from tui.screens.job.page import JobPage, job_by_id
-from tui.screens.welcome import WelcomeScreen
 from tui.settings import config_path
 from tui.settings.model import Loaded
 from tui.settings.problems import Problem
 from tui.settings.remembered import Memory
-from tui.system.external_programs import copy_through_tmux
 from tui.system.garbage import (
     LOOK_EVERY_S,
     IdleCollector,
@@ -192,11 +189,11 @@ class BtTuiApp(BaseApp):
             self.tips.done(f"{Scope.HOME}.open_job")
 
     def first_screen(self) -> Screen[None]:
-        return (
-            WelcomeScreen(self._why_no_remote)
-            if self.session is None
-            else HomePage().open(self.navigation.services)
-        )
+        if self.session is not None:
+            return HomePage().open(self.navigation.services)
+        from tui.screens.welcome import WelcomeScreen
+
+        return WelcomeScreen(self._why_no_remote)
 
     def may_leave(self) -> bool:
         running = self.transfers.under_way
@@ -204,6 +201,8 @@ class BtTuiApp(BaseApp):
             key = self.key_for("app.show_downloads")
             self.notify(f"Downloads are running and would be canceled. {key} shows them.", severity="warning")
         if stops := self.jobs.stopper.waiting:
+            from tui.screens.dialogs import stop_words
+
             self.notify(f"{stop_words(stops)}: the dashboard must stay here for it.", severity="warning")
         return not running and not stops
 
@@ -369,6 +368,8 @@ class BtTuiApp(BaseApp):
     def _copy(self, message: messages.CopyRequested) -> None:
         self.copy_to_clipboard(message.text)
         if not self.is_web:
+            from tui.system.external_programs import copy_through_tmux
+
             self.run_worker(partial(copy_through_tmux, message.text, os.environ), group="copy", thread=True)
         copied = "" if message.lines else f" {clip(sanitize(message.text), 160)}"
         self.notify(f"Copied {message.what}{copied}.")
@@ -450,6 +451,8 @@ class BtTuiApp(BaseApp):
             self.push_screen(dialog, answered)
 
     def action_help(self) -> None:
+        from tui.screens.help import HelpScreen
+
         self._open_once(HelpScreen(self._scopes(self.screen), self.keys, read_only=bool(self._read_only_by)))
 
     def action_command_palette(self) -> None:
@@ -471,6 +474,8 @@ class BtTuiApp(BaseApp):
         run_in_background(self, self.files.save_screenshot, "screenshot", group="picture")
 
     def action_show_downloads(self) -> None:
+        from tui.screens.downloads import DownloadsPage, DownloadsScreen
+
         if isinstance(self.screen, DownloadsScreen):
             self.pop_screen()
         elif isinstance(self.screen, AppScreen):
@@ -479,6 +484,8 @@ class BtTuiApp(BaseApp):
     async def action_quit(self) -> None:
         running, stops = len(self.transfers.under_way), self.jobs.stopper.waiting
         if running or stops:
+            from tui.screens.dialogs import QuitScreen
+
             self._open_once(QuitScreen(running, stops), lambda confirmed: self.exit() if confirmed else None)
         else:
             self.exit()

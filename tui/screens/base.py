@@ -25,7 +25,6 @@ from tui.actions.keymap import bindings_of, key_for, rebound
 from tui.analysis.connection import Connection
 from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers
-from tui.screens.dialogs import ConfirmScreen
 from tui.tables.column import Span
 from tui.widgets.background import run_in_background
 from tui.widgets.connection_notice import ConnectionNotice
@@ -40,6 +39,7 @@ if TYPE_CHECKING:  # Home's first picture does not wait for them
     from tui.feeds.comparison import RunCache
     from tui.readers.recorded_runs import OpenRecordings
     from tui.readers.session import Session
+    from tui.screens.dialogs import ConfirmScreen
     from tui.settings.model import Loaded
     from tui.settings.remembered import Memory
 

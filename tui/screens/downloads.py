@@ -14,7 +14,6 @@ from api_client.transfers.records import FileProgress, FileState
 from tui.actions import Scope
 from tui.analysis.transfers import (
     ENDED,
-    FILE_STATE_VIEWS,
     RESUMABLE,
     STALLED,
     STATE_VIEWS,
@@ -76,6 +75,17 @@ TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
     Column("speed", "speed", _pace, width=10, align="right", keep=6),
     Column("left", "left", lambda item: [(time_left(item), "plain")], width=7, align="right", keep=7),
 )
+
+
+FILE_STATE_VIEWS: dict[FileState, tuple[str, str, str]] = {
+    FileState.WAITING: ("◌", "waiting", "waiting"),
+    FileState.ACTIVE: ("↓", "loading", "running"),
+    FileState.VERIFYING: ("↓", "verifying", "running"),
+    FileState.DONE: ("✓", "done", "muted"),
+    FileState.SKIPPED: ("=", "present", "muted"),
+    FileState.FAILED: ("✗", "failed", "bad"),
+}
+"""Sign, word and tone of each state of a single file."""
 
 
 def _file_name(file: FileProgress) -> list[Span]:

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import tzinfo
@@ -118,6 +117,8 @@ def packed(files: Sequence[Path], folder: Path, into: Path) -> Path:
     """Return the only file, or pack all, uncompressed. Raises OSError. Blocks: call it in a thread."""
     if len(files) == 1:
         return files[0]
+    import zipfile  # few files are packed, and Home's first picture does not wait for it
+
     with zipfile.ZipFile(into, "w", zipfile.ZIP_STORED, strict_timestamps=False) as archive:
         for file in files:
             archive.write(file, file.relative_to(folder))
