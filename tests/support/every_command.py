@@ -10,7 +10,7 @@ import click
 
 from tui.cli import cli as program
 from tui.commands.support.catalogue import walk
-from tui.commands.support.options import JSONL, OFFICIAL_TABLES
+from tui.commands.support.output import JSONL, OFFICIAL_TABLES
 
 MACHINE_FORMATS = frozenset({"json", "csv", "ndjson"})
 JOB, ENDED, WAITING = "job00001", "job00002", "job00003"

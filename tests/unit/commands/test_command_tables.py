@@ -1,14 +1,12 @@
 """Tables: aligned, as wide as needed when piped, fitted when not."""
 
+import io
+
 import pytest
 
-from tui.commands.support.tables import Cell, render_facts, render_table
+from tui.commands.support.output import Output
+from tui.commands.support.tables import Cell, facts_of, table_of
 from tui.tables.column import Column, text_column
-
-
-def plain(text: str, _tone: str | None) -> str:
-    return text
-
 
 COLUMNS: tuple[Column[tuple[str, str, str]], ...] = (
     text_column("ID", lambda row: row[0]),
@@ -19,7 +17,7 @@ COLUMNS: tuple[Column[tuple[str, str, str]], ...] = (
 
 def test_columns_are_aligned_by_cells_and_lines_have_no_trailing_blanks() -> None:
     rows = [("a", "short", "5d"), ("bbb", "a longer 你好", "12h")]
-    assert render_table(COLUMNS, rows, width_cells=None, paint=plain) == (
+    assert table_of(COLUMNS, rows, Output(io.StringIO())) == (
         "ID   NAME           AGE\n"
         "a    short           5d\n"
         "bbb  a longer 你好  12h\n"
@@ -27,14 +25,16 @@ def test_columns_are_aligned_by_cells_and_lines_have_no_trailing_blanks() -> Non
 
 
 @pytest.mark.parametrize("width_cells", [40, 3])
-def test_on_a_terminal_only_shrinking_columns_are_clipped(width_cells: int) -> None:
+def test_on_a_terminal_only_shrinking_columns_are_clipped(
+    width_cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Output, "width_cells", width_cells)
     rows = [("identifier", "n" * 80, "5d")]
-    table = render_table(COLUMNS, rows, width_cells=width_cells, paint=plain)
+    table = table_of(COLUMNS, rows, Output(io.StringIO()))
     assert max(map(len, table.splitlines())) <= max(width_cells, len("identifier  nnnnnnnn  AGE"))
     assert "identifier" in table and "…" in table
 
 
 def test_facts_keep_long_values_whole() -> None:
-    assert render_facts([("id", Cell("x" * 200)), ("status", Cell("ok"))], paint=plain) == (
-        f"id      {'x' * 200}\nstatus  ok\n"
-    )
+    facts = [("id", Cell("x" * 200)), ("status", Cell("ok"))]
+    assert facts_of(facts, Output(io.StringIO())) == f"id      {'x' * 200}\nstatus  ok\n"

@@ -11,9 +11,6 @@ from api_client.errors import NotFound
 from tui.analysis.export import csv_text, records
 from tui.analysis.fleet.capacity import CapacityView, GpuAllocation, fold_capacity, gpu_allocations
 from tui.commands.support.options import (
-    CSV,
-    JSON,
-    TABLE,
     active_jobs,
     examples,
     format_option,
@@ -21,7 +18,7 @@ from tui.commands.support.options import (
     team_named,
     yes_option,
 )
-from tui.commands.support.output import Output
+from tui.commands.support.output import CSV, JSON, TABLE, Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import rows_of
 from tui.tables.capacity import GPUS, QUEUE, CapacityLine, capacity_table, queue_table
@@ -53,7 +50,7 @@ def capacity() -> None:
 @capacity.command(short_help="Show GPU limits, use and the queue.")
 @listing_format_option
 @client_command
-async def view(client: TrainingClient, output: Output, output_format: str) -> None:
+async def view(client: TrainingClient, output: Output) -> None:
     """Show GPU limits and use of the organization and its teams, and the jobs that wait for GPUs.
 
     JSON is the API's response plus "jobs": the queued jobs in queue order, and the jobs that hold GPUs.
@@ -61,7 +58,7 @@ async def view(client: TrainingClient, output: Output, output_format: str) -> No
     """
     answer = await client.capacity.get()
     rows = fold_capacity(answer)
-    if output_format == CSV:
+    if output.format == CSV:
         output.data(csv_text([capacity_table(rows)]))
         return
     waiting, holding = await _holders(client, output)
@@ -69,7 +66,7 @@ async def view(client: TrainingClient, output: Output, output_format: str) -> No
     if not rows:
         output.remark("no GPU limits for training")
     document = answer.model_dump(mode="json") | {"jobs": records(queue_table(seen))}
-    output.answer(output_format, document, _tables(output, seen))
+    output.answer(document, _tables(output, seen))
 
 
 @examples("bt-tui capacity update --team Research --gpu-type H100 --capacity 64")
@@ -95,7 +92,6 @@ async def update(
     gpu_type: str,
     max_gpus: int,
     assume_yes: bool,
-    output_format: str,
 ) -> None:
     """Set how many GPUs of a type a team may use at once. Running jobs are not affected."""
     # the official command does not ask either; accept --yes so that scripts can pass it everywhere
@@ -104,9 +100,7 @@ async def update(
     own_team = await team_named(client, team)
     changed = await client.capacity.update(team_id=own_team.id, gpu_type=gpu_type, max_gpus=max_gpus)
     name = changed.team_name or own_team.name
-    output.answer(
-        output_format, changed, f"Updated {name}'s {changed.gpu_type} capacity to {changed.limit}.\n"
-    )
+    output.answer(changed, f"Updated {name}'s {changed.gpu_type} capacity to {changed.limit}.\n")
 
 
 async def _holders(

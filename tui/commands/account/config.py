@@ -16,8 +16,8 @@ from click.shell_completion import get_completion_class
 
 from api_client.files import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, write_private
 from tui.commands.support.catalogue import COMPLETION_VARIABLE
-from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
-from tui.commands.support.output import ExitCode, cannot_write
+from tui.commands.support.options import CommandSettings, examples, format_option
+from tui.commands.support.output import JSON, TABLE, ExitCode, cannot_write
 from tui.commands.support.tables import rows_of
 from tui.settings import config_path
 from tui.settings.loading import check_file, load
@@ -43,7 +43,7 @@ def config() -> None:
 @format_option(TABLE, JSON)
 @click.option("--changed", is_flag=True, help="Only settings that differ from the default.")
 @click.pass_obj
-def show(settings: CommandSettings, output_format: str, changed: bool) -> None:
+def show(settings: CommandSettings, changed: bool) -> None:
     """Print every setting, its value and its origin.
 
     JSON is a list of objects with setting, value, origin and description. The origin is "default", FILE:LINE,
@@ -52,7 +52,7 @@ def show(settings: CommandSettings, output_format: str, changed: bool) -> None:
     loaded = load(os.environ, {"remote": settings.remote_name})
     rows = [row for row in _rows(loaded) if not changed or row[2] != "default"]
     document = [dict(zip(("setting", "value", "origin", "description"), row, strict=True)) for row in rows]
-    settings.output.answer(output_format, document, rows_of(COLUMNS, rows, settings.output))
+    settings.output.answer(document, rows_of(COLUMNS, rows, settings.output))
 
 
 Row = tuple[str, Any, str, str]

@@ -26,8 +26,6 @@ from api_client.remotes.trussrc import read_sections, remove_section, trussrc_pa
 from api_client.secret import SecretText
 from api_client.words import command_line
 from tui.commands.support.options import (
-    JSON,
-    TABLE,
     CommandSettings,
     examples,
     format_option,
@@ -35,7 +33,7 @@ from tui.commands.support.options import (
     team_named,
     yes_option,
 )
-from tui.commands.support.output import CommandFailed, ExitCode, Output, refuse
+from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, refuse
 from tui.commands.support.questions import ask_secret
 from tui.commands.support.remotes import remote_name, with_own_emulator
 from tui.commands.support.session import client_command, run_on_remote, run_with
@@ -55,7 +53,7 @@ from tui.text.times import DATE_AND_MINUTE, local_time
 @format_option(TABLE, JSON)
 @remote_option
 @click.pass_obj
-def remotes(settings: CommandSettings, output_format: str) -> ExitCode:
+def remotes(settings: CommandSettings) -> ExitCode:
     """Show the remotes in order of precedence and which one is used.
 
     Each address, key and team is shown with its origin: a variable, a section of ~/.trussrc, a profile of
@@ -66,7 +64,7 @@ def remotes(settings: CommandSettings, output_format: str) -> ExitCode:
     listing = with_own_emulator(list_remotes(name, environ=os.environ), name)
     output = settings.output
     rows = [row for entry in listing.remotes for row in _rows(entry)]
-    output.answer(output_format, list(map(_as_json, listing.remotes)), rows_of(COLUMNS, rows, output))
+    output.answer(list(map(_as_json, listing.remotes)), rows_of(COLUMNS, rows, output))
     problems = (f"{entry.name}: {entry.problem}" for entry in listing.remotes if entry.problem)
     for warning in (*problems, *listing.warnings):
         output.remark(warning)
@@ -269,7 +267,7 @@ team_option = click.option("--team", metavar="TEAM", help="Team (id or name; def
 @format_option(TABLE, JSON)
 @remote_option
 @click.pass_context
-def secrets(context: click.Context, team: str | None, output_format: str) -> ExitCode | None:
+def secrets(context: click.Context, team: str | None) -> ExitCode | None:
     """List the names of the secrets that jobs can use; values can never be read back."""
     if context.invoked_subcommand is not None:
         context.default_map = {name: {"team": team} for name in secrets.commands}
@@ -280,7 +278,7 @@ def secrets(context: click.Context, team: str | None, output_format: str) -> Exi
         document = [secret.model_dump(mode="json", exclude={"value"}) for secret in stored]
         if not stored:
             output.remark("no secrets")
-        output.answer(output_format, document, table_of(SECRETS, stored, output))
+        output.answer(document, table_of(SECRETS, stored, output))
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 

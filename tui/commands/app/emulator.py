@@ -15,15 +15,8 @@ from click.core import ParameterSource
 
 from api_client.emulator.data_folder import EmulatorAddress, running_address
 from api_client.emulator.processes import EmulatorChild, stop_running
-from tui.commands.support.options import (
-    JSON,
-    TABLE,
-    CommandSettings,
-    examples,
-    format_option,
-    readonly_option,
-)
-from tui.commands.support.output import ExitCode, Output
+from tui.commands.support.options import CommandSettings, examples, format_option, readonly_option
+from tui.commands.support.output import JSON, TABLE, ExitCode, Output
 from tui.commands.support.remotes import (
     DEMO_WORLD,
     EMPTY_WORLD,
@@ -136,13 +129,11 @@ running_data_option = click.option(
 @running_data_option
 @format_option(TABLE, JSON)
 @click.pass_obj
-def status(settings: CommandSettings, data_dir: Path | None, output_format: str) -> ExitCode:
+def status(settings: CommandSettings, data_dir: Path | None) -> ExitCode:
     """Show which emulators run on this machine; the exit code is 7 if there are none."""
     output = settings.output
     addresses = [address for folder in _folders(data_dir) if (address := running_address(folder)) is not None]
-    output.answer(
-        output_format, [asdict(address) for address in addresses], rows_of(RUNNING, addresses, output)
-    )
+    output.answer([asdict(address) for address in addresses], rows_of(RUNNING, addresses, output))
     if not addresses:
         where = "" if data_dir else " in your user data folder (--data DIR looks in another)"
         output.remark(f"no emulator is running{where}; --remote local starts one when needed")

@@ -21,10 +21,7 @@ from tui.analysis.export import csv_lines, csv_text, json_number
 from tui.analysis.ordering import ordered
 from tui.commands.checkpoints.download import download_checkpoints, snippet, urls
 from tui.commands.support.options import (
-    CSV,
     DESCENDING,
-    JSON,
-    TABLE,
     JobChoice,
     examples,
     format_option,
@@ -34,7 +31,7 @@ from tui.commands.support.options import (
     order_option,
     recording_option,
 )
-from tui.commands.support.output import Output, not_in_job
+from tui.commands.support.output import CSV, JSON, TABLE, Output, not_in_job
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, facts_of, rows_of, table_of
@@ -62,7 +59,6 @@ async def show(
     output: Output,
     checkpoint: str,
     choice: JobChoice,
-    output_format: str,
 ) -> None:
     """Show a checkpoint: its adapter's configuration, its tensors, and the state saved by the trainer.
 
@@ -74,7 +70,7 @@ async def show(
     files = await checkpoint_files(client, job, checkpoint)
     inside = await _read_details(client, job, checkpoint, files)
     document = _document(job.id, checkpoint, own, files, inside)
-    output.answer(output_format, document, _text(output, document, own, inside))
+    output.answer(document, _text(output, document, own, inside))
     for problem in inside.problems:
         output.remark(problem)
 
@@ -257,14 +253,13 @@ async def files(
     checkpoint: str | None,
     choice: JobChoice,
     urls: bool,
-    output_format: str,
 ) -> None:
     """List the files of a checkpoint from all nodes, or of all checkpoints of the job if none is named.
 
     Download URLs are included only with --urls; "bt-tui checkpoints urls" writes them to a file. On Baseten
     they expire after seven days.
     """
-    await print_files(client, output, choice, checkpoint, output_format, with_urls=urls)
+    await print_files(client, output, choice, checkpoint, with_urls=urls)
 
 
 async def print_files(
@@ -272,7 +267,6 @@ async def print_files(
     output: Output,
     choice: JobChoice,
     checkpoint: str | None,
-    output_format: str,
     *,
     with_urls: bool = False,
 ) -> None:
@@ -280,7 +274,7 @@ async def print_files(
     files = await checkpoint_files(client, job, checkpoint)
     total_bytes = sum(max(0, file.size_bytes) for file in files)
     shown = [name for name in TITLES if with_urls or name != "url"]
-    if output_format == CSV:
+    if output.format == CSV:
         rows = ([getattr(file, name) for name in shown] for file in files)
         output.data(csv_lines([[TITLES[name] for name in shown], *rows]))
         return
@@ -291,8 +285,8 @@ async def print_files(
         "total_size_bytes": total_bytes,
         "files": [file.model_dump(mode="json", include=set(shown)) for file in files],
     }
-    output.answer(output_format, document, rows_of(FILES, files, output))
-    if output_format == TABLE:
+    output.answer(document, rows_of(FILES, files, output))
+    if output.format == TABLE:
         output.remark(f"{counted(len(files), 'file')}, {bytes_iec(total_bytes)}")
 
 
@@ -369,7 +363,6 @@ async def list_checkpoints(
     checkpoint_name: str | None,
     sort: str,
     order: str,
-    output_format: str,
 ) -> None:
     """List the checkpoints of a job and mark the newest, the best, unfinished uploads and broken losses.
 
@@ -379,21 +372,21 @@ async def list_checkpoints(
     or exploded, is never the best. CSV output is not judged.
     """
     if checkpoint_name is not None:
-        await print_files(client, output, choice, checkpoint_name, output_format)
+        await print_files(client, output, choice, checkpoint_name)
         return
     job = await choice.find(client)
     listed = await client.checkpoints.list(job.project_id, job.id)
     listed = ordered(listed, _KEYS[sort], descending=order == DESCENDING)
     if not listed:
         output.remark(f"job {job.id} has no checkpoints")
-    if output_format == CSV:
+    if output.format == CSV:
         output.data(csv_text([exported("", _fields(job.id), listed)]))
         return
     evidence = await read_evidence(client, job, listed)
     if evidence.problem:
         output.remark(f"checkpoints not checked: {evidence.problem}")
     facts = facts_of_run(evidence.run)
-    if output_format == JSON:
+    if output.format == JSON:
         output.json(_list_document(job.id, facts, evidence))
     elif listed:
         _print_table(output, facts, client.clock.now())

@@ -17,8 +17,6 @@ from api_client.transfers.file_names import safe_component
 from api_client.words import listed
 from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
 from tui.commands.support.options import (
-    JSON,
-    TABLE,
     JobChoice,
     examples,
     format_option,
@@ -26,7 +24,7 @@ from tui.commands.support.options import (
     job_named,
     job_options,
 )
-from tui.commands.support.output import CommandFailed, ExitCode, Output, cannot_write, not_in_job
+from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, cannot_write, not_in_job
 from tui.commands.support.progress_line import failure_code, run_plan
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import rows_of
@@ -140,7 +138,6 @@ async def download_checkpoints(
     folder: Path | None,
     patterns: tuple[str, ...],
     existing: str,
-    output_format: str,
 ) -> ExitCode:
     """Download a job's checkpoints, or some of their files.
 
@@ -167,7 +164,7 @@ async def download_checkpoints(
     if not plan.files and not plan.refused:
         output.remark("the job has no checkpoint files")
     report = await run_plan(client, output, plan, _settled(existing, plan))
-    _print(output, plan, report, output_format)
+    _print(output, plan, report)
     return ExitCode.OK if report.is_complete else failure_code(report)
 
 
@@ -195,9 +192,9 @@ def _settled(existing: str, plan: DownloadPlan) -> Existing:
     return Existing(answer)
 
 
-def _print(output: Output, plan: DownloadPlan, report: DownloadReport, output_format: str) -> None:
-    output.answer(output_format, document(plan, report), rows_of(COLUMNS, report.files, output))
-    if output_format == JSON:
+def _print(output: Output, plan: DownloadPlan, report: DownloadReport) -> None:
+    output.answer(document(plan, report), rows_of(COLUMNS, report.files, output))
+    if output.format == JSON:
         return
     speed = report.fetched_bytes / report.elapsed_s if report.elapsed_s else 0
     output.remark(

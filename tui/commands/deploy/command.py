@@ -21,8 +21,6 @@ from api_client.submission.config_file import load_deploy_checkpoints_config
 from tui.analysis.deployments import startup_text
 from tui.commands.jobs.push import finding_text
 from tui.commands.support.options import (
-    JSON,
-    TABLE,
     CommandSettings,
     combined,
     examples,
@@ -33,7 +31,16 @@ from tui.commands.support.options import (
     selected_project,
     yes_option,
 )
-from tui.commands.support.output import CommandFailed, ExitCode, Output, cannot_write, explain, not_in_job
+from tui.commands.support.output import (
+    JSON,
+    TABLE,
+    CommandFailed,
+    ExitCode,
+    Output,
+    cannot_write,
+    explain,
+    not_in_job,
+)
 from tui.commands.support.questions import FormMove, ask, ask_text, ask_yes_no
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import run_on_remote
@@ -74,7 +81,6 @@ class DeployOptions:
     dry_run: bool
     wait: bool
     output_dir: Path | None
-    output_format: str
     project_id: str | None = None
     project: str | None = None
 
@@ -379,7 +385,7 @@ class Deployer:
         return code
 
     def _print(self, document: Any, facts: list[tuple[str, Cell]], example: Calls | None = None) -> None:
-        if self._cli_options.output_format == JSON:
+        if self._output.format == JSON:
             self._output.json(document)
         else:
             self._output.data(render_facts(facts, paint=self._output.paint))

@@ -25,13 +25,8 @@ from tui.analysis.deployments import (
 )
 from tui.commands.deploy.command import print_calls
 from tui.commands.jobs.stop import remark_failure
-from tui.commands.logs.printing import JsonArray, OutputLine, renderer
+from tui.commands.logs.printing import LogPrinter, OutputLine
 from tui.commands.support.options import (
-    CSV,
-    JSON,
-    NDJSON,
-    TABLE,
-    TEXT,
     Command,
     CommandSettings,
     examples,
@@ -40,7 +35,18 @@ from tui.commands.support.options import (
     remote_option,
     yes_option,
 )
-from tui.commands.support.output import CommandFailed, ExitCode, Output, known_names, refuse
+from tui.commands.support.output import (
+    CSV,
+    JSON,
+    NDJSON,
+    TABLE,
+    TEXT,
+    CommandFailed,
+    ExitCode,
+    Output,
+    known_names,
+    refuse,
+)
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import Cell, facts_of, print_list
@@ -144,9 +150,7 @@ async def _find(client: TrainingClient, deployment_id: str, model: str | None) -
 @format_option(TABLE, JSON, CSV)
 @remote_option
 @click.pass_context
-def deployments(
-    context: click.Context, model: str | None, job_id: str | None, output_format: str
-) -> ExitCode | None:
+def deployments(context: click.Context, model: str | None, job_id: str | None) -> ExitCode | None:
     """List the deployments of all models that your key can access, newest first."""
     if context.invoked_subcommand is not None:
         context.default_map = {name: {"model": model} for name in deployments.commands}
@@ -156,7 +160,7 @@ def deployments(
         of_job = None if job_id is None else await _job_id(client, job_id)
         listed = await list_deployments(client, await _models(client, model), of_job)
         none = f"no deployments of checkpoints of job {of_job}" if of_job else "no deployments"
-        print_list(output, output_format, listed, LISTED, COLUMNS, none)
+        print_list(output, listed, LISTED, COLUMNS, none)
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 
@@ -174,9 +178,7 @@ async def _job_id(client: TrainingClient, text: str) -> str:
 @deployment_argument
 @format_option(TABLE, JSON)
 @client_command
-async def show(
-    client: TrainingClient, output: Output, deployment_id: str, model: str | None, output_format: str
-) -> None:
+async def show(client: TrainingClient, output: Output, deployment_id: str, model: str | None) -> None:
     """Show a deployment: status, checkpoints, the phases of its last start, and how to call it.
 
     The API lists the starts of the last seven days. JSON is the API's deployment with "model_name",
@@ -185,7 +187,7 @@ async def show(
     deployment = await _find(client, deployment_id, model)
     served = await read_served(client, deployment)
     link = deployment_link(client.remote, deployment.model_id, deployment.id)
-    if output_format == JSON:
+    if output.format == JSON:
         output.json(_document(deployment, served, link))
         return
     output.data(facts_of(_facts(deployment, served, link), output))
@@ -238,7 +240,6 @@ async def logs(
     model: str | None,
     follows: bool,
     since: str | None,
-    output_format: str,
 ) -> ExitCode:
     """Print the log of a deployment from its creation on, oldest line first.
 
@@ -246,12 +247,11 @@ async def logs(
     phase on stderr. The objects of ndjson and json are
     those of "bt-tui logs".
     """
-    refuse(follows and output_format == JSON, "--follow needs text or ndjson: a JSON array would have no end")
+    refuse(follows and output.format == JSON, "--follow needs text or ndjson: a JSON array would have no end")
     deployment = await _find(client, deployment_id, model)
     start = resolve_since(since, datetime.now(UTC))
     start_ns = start.timestamp() * NS_PER_S if start is not None else 0
-    array = JsonArray() if output_format == JSON else None
-    render = array.render if array is not None else renderer(output, output_format)
+    printer = LogPrinter(output)
     status = ""
     stream = follow(client, deployment.model_id, deployment.id)
     async with aclosing(stream) as updates:
@@ -259,13 +259,10 @@ async def logs(
             if follows and update.status != status:
                 status = update.status
                 output.remark(f"status: {status_word(status)}")
-            lines = [log_line for log_line in update.lines if stamp_ns(log_line) >= start_ns]
-            if lines:
-                output.data("".join(render(OutputLine(line)) for line in lines))
+            printer.print([OutputLine(line) for line in update.lines if stamp_ns(line) >= start_ns])
             if not follows:
                 break
-    if array is not None:
-        output.data(array.end())
+    printer.end()
     return ExitCode.OK if not follows or status in SERVING_STATUSES else ExitCode.DEPLOY_FAILED
 
 
@@ -276,12 +273,11 @@ def _add_change(verb: DeploymentVerb) -> None:
         deployment_id: str,
         model: str | None,
         assume_yes: bool,
-        output_format: str,
     ) -> ExitCode:
         client.check_may_change(f"{verb.name} deployment {deployment_id}")
         deployment = await _find(client, deployment_id, model)
         change = DeploymentChange(verb, deployment, deployment.model_name)
-        return await _change(client, output, change, assume_yes, output_format)
+        return await _change(client, output, change, assume_yes)
 
     run.__doc__ = f"{verb.help}\n\nAsks for confirmation. Prints the API's answer with -o json."
     command = client_command(run)
@@ -292,7 +288,7 @@ def _add_change(verb: DeploymentVerb) -> None:
 
 
 async def _change(
-    client: TrainingClient, output: Output, change: DeploymentChange, assume_yes: bool, output_format: str
+    client: TrainingClient, output: Output, change: DeploymentChange, assume_yes: bool
 ) -> ExitCode:
     if change.refusal:
         raise CommandFailed(change.refusal, ExitCode.USAGE)
@@ -307,7 +303,7 @@ async def _change(
     else:
         show = client.remote.command_line("deployments", "show", change.deployment.id)
         output.remark(f"{change.verb.done} {change.name}; {show}")
-    if output_format == JSON:
+    if output.format == JSON:
         output.json(outcome.answer)
     elif not outcome.is_refused:
         output.data(f"{change.deployment.id}\n")

@@ -18,16 +18,14 @@ from tui.analysis.file_tree.tree import ROOT, FileTree
 from tui.analysis.ordering import ordered
 from tui.commands.support.options import (
     ASCENDING,
-    CSV,
     DESCENDING,
-    JSON,
     examples,
     listing_format_option,
     order_option,
     project_named,
     selected_project,
 )
-from tui.commands.support.output import CommandFailed, ExitCode, Output
+from tui.commands.support.output import CSV, JSON, CommandFailed, ExitCode, Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import rows_of
 from tui.tables.column import Column, text_column
@@ -110,8 +108,8 @@ def _files_document(listing: CacheListing, project_id: str, total_bytes: int) ->
     }
 
 
-def _print_csv(output: Output, listing: CacheListing) -> None:
-    """Print the official columns, prefixing paths that a spreadsheet would read as a formula with ``'``."""
+def _files_csv(listing: CacheListing) -> str:
+    """Return the official columns; paths that a spreadsheet would read as a formula begin with ``'``."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("File Path", "Size (bytes)", "Size (human readable)", "Modified", "Type", "Permissions"))
@@ -126,57 +124,48 @@ def _print_csv(output: Output, listing: CacheListing) -> None:
         )
         for file in listing.file_summaries
     )
-    output.data(text.getvalue())
+    return text.getvalue()
 
 
 def _csv_cell(text: str) -> str:
     return without_formula(sanitize_whole(text))
 
 
-def _print_directories(
-    output: Output, listing: CacheListing, project_id: str, depth: int, output_format: str
-) -> None:
+def _print_directories(output: Output, listing: CacheListing, project_id: str, depth: int) -> None:
     """Print directories up to `depth`, largest first; deeper files count towards the directories shown."""
     tree = FileTree(cache_entries(listing.file_summaries))
     nodes = [
         node for node in range(ROOT + 1, len(tree)) if tree.is_directory(node) and tree.depths[node] < depth
     ]
     nodes.sort(key=lambda node: (-tree.sizes[node], tree.path(node)))
-    if output_format == CSV:
-        rows = [
-            (tree.path(node), tree.sizes[node], tree.file_counts[node], round(tree.share_of_total(node), 6))
-            for node in nodes
-        ]
-        output.data(csv_lines([("Directory", "Size (bytes)", "Files", "Share"), *rows]))
-    else:
-        columns: tuple[Column[int], ...] = (
-            text_column("SIZE", lambda node: bytes_iec(tree.sizes[node]), right=True),
-            text_column("SHARE", lambda node: percent(tree.share_of_total(node)), right=True),
-            text_column("FILES", lambda node: count(tree.file_counts[node]), right=True),
-            text_column("DIRECTORY", tree.path),
-        )
-        document = _directories_document(tree, nodes, listing, project_id)
-        output.answer(output_format, document, rows_of(columns, nodes, output))
-
-
-def _directories_document(
-    tree: FileTree, nodes: list[int], listing: CacheListing, project_id: str
-) -> dict[str, object]:
-    return {
+    columns: tuple[Column[int], ...] = (
+        text_column("SIZE", lambda node: bytes_iec(tree.sizes[node]), right=True),
+        text_column("SHARE", lambda node: percent(tree.share_of_total(node)), right=True),
+        text_column("FILES", lambda node: count(tree.file_counts[node]), right=True),
+        text_column("DIRECTORY", tree.path),
+    )
+    directories: list[dict[str, str | int | float]] = [
+        {
+            "path": tree.path(node),
+            "size_bytes": tree.sizes[node],
+            "file_count": tree.file_counts[node],
+            "share": round(tree.share_of_total(node), 6),
+        }
+        for node in nodes
+    ]
+    document = {
         "timestamp": listing.timestamp,
         "project_id": listing.project_id or project_id,
         "total_files": tree.file_count,
         "total_size_bytes": tree.total_bytes,
-        "directories": [
-            {
-                "path": tree.path(node),
-                "size_bytes": tree.sizes[node],
-                "file_count": tree.file_counts[node],
-                "share": round(tree.share_of_total(node), 6),
-            }
-            for node in nodes
-        ],
+        "directories": directories,
     }
+    titles = ("Directory", "Size (bytes)", "Files", "Share")
+    output.answer(
+        document,
+        rows_of(columns, nodes, output),
+        csv_lines([titles, *(tuple(each.values()) for each in directories)]),
+    )
 
 
 @examples("bt-tui cache summarize llama-sft", "bt-tui cache summarize --help")
@@ -219,7 +208,6 @@ async def summarize(
     order: str,
     lists_files: bool,
     depth: int | None,
-    output_format: str,
 ) -> None:
     """Show what takes up space in the cache of a project (id or name), as reported by its most recent job.
 
@@ -236,32 +224,27 @@ async def summarize(
     owner = await project_named(client, selected)
     listing = await client.cache.listing(owner.id)
     if listing is None:
-        if output_format in (CSV, JSON):
-            _print(output, CacheListing(), owner.id, output_format, 0)
+        if output.format in (CSV, JSON):
+            _print_files(output, CacheListing(), owner.id, 0)
         raise CommandFailed(f"project {owner.name} has no cache", ExitCode.NOT_FOUND)
     files = listing.file_summaries
     total_bytes = sum(file.size_bytes for file in files)
     output.remark(_headline(listing, owner.name, total_bytes))
-    lists_files = lists_files or sort is not None or output_format in (CSV, JSON)
+    lists_files = lists_files or sort is not None or output.format in (CSV, JSON)
     if depth is not None or not lists_files:
-        _print_directories(output, listing, owner.id, depth or 2, output_format)
+        _print_directories(output, listing, owner.id, depth or 2)
         return
     _total_directories(listing)
     files[:] = ordered(files, _KEYS[sort or "filepath"], descending=order == DESCENDING)
-    _print(output, listing, owner.id, output_format, total_bytes)
+    _print_files(output, listing, owner.id, total_bytes)
 
 
-def _print(
-    output: Output, listing: CacheListing, project_id: str, output_format: str, total_bytes: int
-) -> None:
-    if output_format == CSV:
-        _print_csv(output, listing)
-    else:
-        output.answer(
-            output_format,
-            lambda: _files_document(listing, project_id, total_bytes),
-            lambda: rows_of(COLUMNS, listing.file_summaries, output),
-        )
+def _print_files(output: Output, listing: CacheListing, project_id: str, total_bytes: int) -> None:
+    output.answer(
+        lambda: _files_document(listing, project_id, total_bytes),
+        lambda: rows_of(COLUMNS, listing.file_summaries, output),
+        lambda: _files_csv(listing),
+    )
 
 
 def _headline(listing: CacheListing, name: str, total_bytes: int) -> str:

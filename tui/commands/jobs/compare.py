@@ -25,18 +25,19 @@ from tui.analysis.comparison import (
 )
 from tui.analysis.export import csv_text, records
 from tui.analysis.series import smoothed
-from tui.commands.support.options import (
+from tui.commands.support.options import examples, format_option, job_named
+from tui.commands.support.output import (
     CHART,
     CSV,
     JSON,
     MARKDOWN,
     TABLE,
     TEXT,
-    examples,
-    format_option,
-    job_named,
+    ExitCode,
+    Output,
+    explain,
+    refuse,
 )
-from tui.commands.support.output import ExitCode, Output, explain, refuse
 from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
@@ -81,7 +82,6 @@ async def compare(
     x_axis: str,
     with_curves: bool,
     smoothing: float,
-    output_format: str,
 ) -> ExitCode:
     """Compare jobs by log, status, duration, GPU-hours, estimated cost and checkpoints.
 
@@ -94,25 +94,25 @@ async def compare(
     A job that no longer exists or cannot be read is left out with a remark, and the exit code is 7 or 8.
     """
     refuse(
-        with_curves and output_format in (TABLE, CHART),
+        with_curves and output.format in (TABLE, CHART),
         "--curves needs -o json or csv; -o chart draws the curves",
     )
-    refuse(smoothing and output_format != CHART, "--smoothing needs -o chart")
+    refuse(smoothing and output.format != CHART, "--smoothing needs -o chart")
     ids = tuple(dict.fromkeys(job_ids))
 
     refuse(not 2 <= len(ids) <= MAX_COMPARED_RUNS, f"give 2 to {MAX_COMPARED_RUNS} different jobs")
     runs, worst = await _read(client, output, ids)
     if not runs:
         return worst
-    lines = curves_table(runs, X_AXES[x_axis]) if with_curves else None
-    if output_format == CHART:
+    if output.format == CHART:
         _draw(output, runs, X_AXES[x_axis], x_axis, smoothing)
-    elif output_format == CSV:
-        output.data(csv_text([lines or comparison_table(runs)]))
-    else:
-        curves_document = {} if lines is None else {"curves": records(lines)}
-        table = table_of(comparison_columns(labels(runs)), comparison_rows(runs), output)
-        output.answer(output_format, {"jobs": job_records(runs), **curves_document}, table)
+        return worst
+    lines = curves_table(runs, X_AXES[x_axis]) if with_curves else None
+    output.answer(
+        {"jobs": job_records(runs)} | ({"curves": records(lines)} if lines else {}),
+        lambda: table_of(comparison_columns(labels(runs)), comparison_rows(runs), output),
+        lambda: csv_text([lines or comparison_table(runs)]),
+    )
     return worst
 
 
@@ -152,9 +152,7 @@ def _draw(output: Output, runs: Sequence[ComparedRun], axis: Axis, name: str, sm
 @click.argument("other_id", metavar="JOB_B")
 @format_option(TEXT, JSON, MARKDOWN)
 @client_command
-async def diff(
-    client: TrainingClient, output: Output, job_id: str, other_id: str, output_format: str
-) -> None:
+async def diff(client: TrainingClient, output: Output, job_id: str, other_id: str) -> None:
     """Show what differs between two jobs, from the first to the second: how a run became another.
 
     Compared are hardware and the files of both archives: of text files the lines, up to 200 of each. Of a
@@ -171,7 +169,7 @@ async def diff(
         f"{output.paint(clip(line, cells) if cells else line, tone)}\n" for line, tone in differences.lines()
     )
     text = f"{output.paint(differences.title, 'strong')}\n{text}"
-    if output_format == MARKDOWN:
+    if output.format == MARKDOWN:
         lines = "\n".join(line for line, _ in differences.lines())
         fenced = lines.replace("`", "'")
         text = f"### {code(differences.title)}\n\n```diff{fenced}\n```\n"
@@ -182,6 +180,6 @@ async def diff(
         "files": differences.files,
         "code_not_compared_because": differences.not_compared or None,
     }
-    output.answer(output_format, document, text)
+    output.answer(document, text)
     if differences.none_words:
         output.remark(differences.none_words)

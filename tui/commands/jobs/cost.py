@@ -22,8 +22,8 @@ from tui.analysis.cost import (
     running_time,
     total_billed,
 )
-from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option, job_named, project_id_of
-from tui.commands.support.output import Output, refuse
+from tui.commands.support.options import examples, format_option, job_named, project_id_of
+from tui.commands.support.output import CSV, JSON, TABLE, Output, refuse
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command
@@ -67,7 +67,6 @@ async def cost(
     job_ids: tuple[str, ...],
     project: str | None,
     since: str | None,
-    output_format: str,
 ) -> None:
     """Show what jobs have cost, most first: dollars and minutes that are billed, and an estimate of the rest.
 
@@ -85,9 +84,9 @@ async def cost(
     oldest = min((job.created_at for job in jobs if job.created_at is not None), default=now)
     bill = await read_bill(client, oldest, now)
     rows = sorted(await _costs(client, jobs, bill, now), key=lambda row: row.known_usd, reverse=True)
-    print_list(output, output_format, rows, LISTED, COLUMNS)
+    print_list(output, rows, LISTED, COLUMNS)
     total = _total(rows, bill)
-    if output_format == TABLE:
+    if output.format == TABLE:
         output.data(f"\n{total}\n")
     else:
         output.remark(total)

@@ -10,8 +10,7 @@ from tui.analysis.export import csv_lines, json_number
 from tui.analysis.progress.metrics import Curve, curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, latest, value_range
-from tui.commands.support.options import CSV, NDJSON, TABLE
-from tui.commands.support.output import CommandFailed, ExitCode, Output, known_names
+from tui.commands.support.output import NDJSON, CommandFailed, ExitCode, Output, known_names
 from tui.commands.support.tables import table_of
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize
@@ -59,25 +58,21 @@ def points_of(curve: Curve, progress: ProgressSnapshot) -> list[dict[str, Any]]:
     ]
 
 
-def print_curves(
-    output: Output, curves: Sequence[Curve], progress: ProgressSnapshot, output_format: str
-) -> None:
+def print_curves(output: Output, curves: Sequence[Curve], progress: ProgressSnapshot) -> None:
     """Print every reading of the curves; in a table, one row about each curve."""
-    if output_format == CSV:
-        rows = [
-            (curve.name, iso_time(time), step, value, curve.unit)
-            for curve in curves
-            for time, step, value in _points(curve.series, progress)
-        ]
-        output.data(csv_lines([("series", "time", "step", "value", "unit"), *rows]))
-        return
-    if output_format == TABLE:
-        output.data(table_of(CURVE_COLUMNS, curves, output))
-        return
+    rows = (
+        (curve.name, iso_time(time), step, value, curve.unit)
+        for curve in curves
+        for time, step, value in _points(curve.series, progress)
+    )
     document: Any = {curve.name: points_of(curve, progress) for curve in curves}
-    if output_format == NDJSON:
+    if output.format == NDJSON:
         document = [{"series": name, **point} for name, points in document.items() for point in points]
-    output.answer(output_format, document, "")
+    output.answer(
+        document,
+        lambda: table_of(CURVE_COLUMNS, curves, output),
+        lambda: csv_lines([("series", "time", "step", "value", "unit"), *rows]),
+    )
 
 
 def _points(series: Series, progress: ProgressSnapshot) -> list[tuple[float, int | None, float]]:

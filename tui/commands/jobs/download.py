@@ -9,8 +9,8 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import TrainingJob
 from api_client.transfers import DestinationExists, DownloadReport, Existing, NoArchive
-from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument, job_named
-from tui.commands.support.output import CommandFailed, ExitCode, Output, refuse
+from tui.commands.support.options import examples, format_option, job_argument, job_named
+from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, refuse
 from tui.commands.support.progress_line import failure_code, run_plan
 from tui.commands.support.session import client_command
 
@@ -38,7 +38,6 @@ async def download(
     out_dir: Path | None,
     out_file: Path | None,
     no_unzip: bool,
-    output_format: str,
 ) -> None:
     """Download the code that a job was submitted with, into the folder PROJECT_JOB of DIR.
 
@@ -56,7 +55,7 @@ async def download(
         "is_unpacked": report.unpacked_to is not None,
         "archive_bytes": report.files[0].done_bytes,
     }
-    output.answer(output_format, document, f"{written}\n")
+    output.answer(document, f"{written}\n")
 
 
 async def download_code(

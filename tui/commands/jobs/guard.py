@@ -20,8 +20,6 @@ from tui.alerts.delivery import AlertDelivery
 from tui.analysis.health.registry import KINDS
 from tui.analysis.run.finding import TONES
 from tui.commands.support.options import (
-    NDJSON,
-    TEXT,
     Duration,
     active_jobs,
     combined,
@@ -32,7 +30,9 @@ from tui.commands.support.options import (
     selected_project,
 )
 from tui.commands.support.output import (
+    NDJSON,
     OF_SEVERITY,
+    TEXT,
     CommandFailed,
     ExitCode,
     Output,
@@ -170,7 +170,6 @@ async def guard(
     test: bool,
     once: bool,
     heartbeat_s: float | None,
-    output_format: str,
 ) -> ExitCode:
     """Watch runs without a screen until they end.
 
@@ -195,7 +194,7 @@ async def guard(
         not job_ids and not watch_all and of_project is None,
         "which runs? Give JOB_ID, --project PROJECT or --all",
     )
-    reporting = Reporting(partial(_print, output, output_format), settings=notifications)
+    reporting = Reporting(partial(_print, output), settings=notifications)
     if notify:
         reporting.delivery = _delivery(client, output, notifications, memory)
     watching = Guard(
@@ -355,11 +354,11 @@ def _outcome(watching: Guard) -> ExitCode:
     return worst([*codes, *(ExitCode.UNREACHABLE for look in looks if look.is_gone)])
 
 
-def _print(output: Output, output_format: str, alert: Alert) -> None:
+def _print(output: Output, alert: Alert) -> None:
     job_id = f" ({sanitize(alert.job.id)})" if alert.job is not None else ""
     title = output.paint(alert.title, TONES[alert.severity])
     text = f"{local_time(alert.at)}  {title}{job_id}: {alert.text}\n"
-    output.answer(output_format, alert.record(), text)
+    output.answer(alert.record(), text)
 
 
 def _summary(jobs: Sequence[TrainingJob], rules: GuardRules) -> str:

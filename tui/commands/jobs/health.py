@@ -16,8 +16,6 @@ from tui.analysis.run.finding import SIGNS, TONES, HealthFinding
 from tui.analysis.run.verdict import verdict
 from tui.analysis.status import status_view
 from tui.commands.support.options import (
-    JSON,
-    TABLE,
     active_jobs,
     examples,
     format_option,
@@ -27,7 +25,9 @@ from tui.commands.support.options import (
     recording_option,
 )
 from tui.commands.support.output import (
+    JSON,
     OF_SEVERITY,
+    TABLE,
     WORST_FIRST,
     ExitCode,
     Output,
@@ -67,7 +67,7 @@ TOTALLED = (*OF_SEVERITY, "unknown", "checking", "healthy", "waiting", "finished
 @format_option(TABLE, JSON)
 @client_command
 async def health(
-    client: TrainingClient, output: Output, job_ids: tuple[str, ...], timeline: bool, output_format: str
+    client: TrainingClient, output: Output, job_ids: tuple[str, ...], timeline: bool
 ) -> ExitCode:
     """Check the health of jobs by their log, metrics, checkpoints and queue.
 
@@ -88,7 +88,7 @@ async def health(
     """
     settings = run_settings()
     if timeline:
-        print_timeline(output, settings, output_format)
+        print_timeline(output, settings)
         return ExitCode.OK
     recorded = recorded_job_id()
     ids = dict.fromkeys(job_ids) if recorded is None else [recorded]
@@ -103,7 +103,7 @@ async def health(
             key=lambda reading: (WORST_FIRST.index(_code(reading)), TOTALLED.index(_totalled(reading)))
         )
     text = "".join(_text(output, reading) for reading in readings)
-    output.answer(output_format, [_record(reading) for reading in readings], text)
+    output.answer([_record(reading) for reading in readings], text)
     output.remark(_total(list(map(_totalled, readings))))
     return worst(map(_code, readings))
 
@@ -194,7 +194,7 @@ def _state(reading: LoadedRun) -> Span:
     return (f"… {why}", "muted") if word == "checking" else (f"? unknown: {why}", "caution")
 
 
-def print_timeline(output: Output, settings: RunSettings, output_format: str) -> None:
+def print_timeline(output: Output, settings: RunSettings) -> None:
     """Judge the recording given by ``--file``. Raises UsageError if there is none."""
     from tui.readers.recorded_index import Timeline  # what reads recordings is not for every command
 
@@ -209,7 +209,7 @@ def print_timeline(output: Output, settings: RunSettings, output_format: str) ->
             line.show(f"judging {recording.name}", note=percent(part))
             timeline.look()
     periods = timeline.findings
-    output.answer(output_format, list(map(_period_record, periods)), table_of(_COLUMNS, periods, output))
+    output.answer(list(map(_period_record, periods)), table_of(_COLUMNS, periods, output))
 
 
 def _period_record(period: FindingPeriod) -> dict[str, Any]:

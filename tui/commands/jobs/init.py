@@ -12,8 +12,8 @@ import click
 from api_client.errors import ConfigurationError
 from api_client.remotes import RemoteNotConfigured, resolve_remote
 from api_client.words import command_line
-from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
-from tui.commands.support.output import CommandFailed, ExitCode, cannot_write, refuse
+from tui.commands.support.options import CommandSettings, examples, format_option, remote_option
+from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, cannot_write, refuse
 from tui.commands.support.remotes import LOCAL_REMOTE, remote_name
 from tui.commands.support.tables import table_of
 from tui.system.starters import STARTER_PROJECTS, FilesInTheWay, StarterProject, write_starters
@@ -81,7 +81,6 @@ def init(
     names: tuple[str, ...],
     list_examples: bool,
     force: bool,
-    output_format: str,
 ) -> None:
     """Write a starter project.
 
@@ -96,7 +95,7 @@ def init(
     directory = directory or named_directory
     if list_examples:
         document = list(map(asdict, STARTER_PROJECTS))
-        output.answer(output_format, document, table_of(COLUMNS, STARTER_PROJECTS, output))
+        output.answer(document, table_of(COLUMNS, STARTER_PROJECTS, output))
         return
     refuse(template is not None and names, "give either --template or --examples")
     if names:
@@ -107,7 +106,7 @@ def init(
         project = _starter_project(template or DEFAULT_TEMPLATE)
         projects_by_folder = {directory if directory is not None else Path(project.name): project}
     written = [str(path) for path in _write(projects_by_folder, force=force)]
-    output.answer(output_format, written, "".join(f"{path}\n" for path in written))
+    output.answer(written, "".join(f"{path}\n" for path in written))
     needs_emulator = settings.remote_name is None and not _has_account()
     remote = LOCAL_REMOTE if needs_emulator else settings.remote_name
     options = replace(settings, remote_name=remote, readonly=False).options

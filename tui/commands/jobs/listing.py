@@ -21,10 +21,7 @@ from tui.analysis.ordering import ordered
 from tui.analysis.status import status_view
 from tui.commands.support.options import (
     ASCENDING,
-    CSV,
     DESCENDING,
-    JSON,
-    TABLE,
     CommandSettings,
     examples,
     format_option,
@@ -36,7 +33,16 @@ from tui.commands.support.options import (
     remote_option,
     selected_project,
 )
-from tui.commands.support.output import CommandFailed, ExitCode, Output, refuse, unknown_value
+from tui.commands.support.output import (
+    CSV,
+    JSON,
+    TABLE,
+    CommandFailed,
+    ExitCode,
+    Output,
+    refuse,
+    unknown_value,
+)
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, facts_in, fitting, print_job, print_list, table_of
 from tui.readers.kept_health import KeptHealth, kept_health
@@ -75,7 +81,7 @@ health_option = click.option(
 @health_option
 @format_option(TABLE, JSON)
 @client_command
-async def job(client: TrainingClient, output: Output, job_id: str, checks: bool, output_format: str) -> None:
+async def job(client: TrainingClient, output: Output, job_id: str, checks: bool) -> None:
     """Show one job.
 
     The exit code is 0 if the job was found, however it ended: read current_status, or use the exit code
@@ -86,7 +92,7 @@ async def job(client: TrainingClient, output: Output, job_id: str, checks: bool,
         refuse(recorded_job_id(), "--health reads no recording; see bt-tui health --file")
         _, rows, columns = await _checked(client, output, [match])
         for row, document in zip(rows, _documents(columns, rows), strict=True):
-            print_job(client, output, row.job, output_format, document, facts_in(columns, row))
+            print_job(client, output, row.job, document, facts_in(columns, row))
         return
     kept = kept_health(client.remote.api_url, [match.id], client.clock.now().timestamp())
     facts: list[tuple[str, Cell]] = []
@@ -94,8 +100,8 @@ async def job(client: TrainingClient, output: Output, job_id: str, checks: bool,
         from tui.tables.fleet import HEALTH, listed_columns
 
         facts = facts_in(chosen(listed_columns(_cells(kept)), HEALTH), match)
-    print_job(client, output, match, output_format, None, facts)
-    _point_to(client, output, output_format, [match], _when_read(kept), "summary", match.id)
+    print_job(client, output, match, None, facts)
+    _point_to(client, output, [match], _when_read(kept), "summary", match.id)
 
 
 @examples(
@@ -129,7 +135,6 @@ async def jobs(
     statuses: tuple[str, ...],
     direction: str | None,
     checks: bool,
-    output_format: str,
 ) -> None:
     """List jobs: running jobs first, then waiting ones, then the rest, newest first."""
     project_id = await project_id_of(client, project_name)
@@ -149,23 +154,23 @@ async def jobs(
         from tui.tables.fleet import health_cells, jobs_table, listed_columns
 
         fleet, rows, columns = await _checked(client, output, shown)
-        if output_format == CSV:
-            output.data(csv_text([jobs_table(columns, rows)]))
-        else:
-            listed_with = listed_columns({row.id: health_cells(fleet, row) for row in rows})
-            table = table_of(fitting(listed_with, shown, output), shown, output)
-            output.answer(output_format, _documents(columns, rows), table)
+        listed_with = listed_columns({row.id: health_cells(fleet, row) for row in rows})
+        output.answer(
+            lambda: _documents(columns, rows),
+            lambda: table_of(fitting(listed_with, shown, output), shown, output),
+            lambda: csv_text([jobs_table(columns, rows)]),
+        )
         return
     kept = kept_health(client.remote.api_url, [job.id for job in shown], client.clock.now().timestamp())
-    if not kept or output_format != TABLE:
-        print_list(output, output_format, shown, LISTED_JOBS, JOB_COLUMNS, "no jobs")
-        _point_to(client, output, output_format, shown, _when_read({}), "jobs", "--health")
+    if not kept or output.format != TABLE:
+        print_list(output, shown, LISTED_JOBS, JOB_COLUMNS, "no jobs")
+        _point_to(client, output, shown, _when_read({}), "jobs", "--health")
         return
     from tui.tables.fleet import listed_columns
 
     listed_with = listed_columns(_cells(kept))
     output.data(table_of(fitting(listed_with, shown, output), shown, output))
-    _point_to(client, output, output_format, shown, _when_read(kept), "jobs", "--health")
+    _point_to(client, output, shown, _when_read(kept), "jobs", "--health")
 
 
 def _cells(kept: Mapping[str, KeptHealth]) -> Mapping[str, Cells]:
@@ -201,14 +206,13 @@ def _documents(columns: Sequence[Column[JobRow]], rows: Sequence[JobRow]) -> lis
 def _point_to(
     client: TrainingClient,
     output: Output,
-    output_format: str,
     shown: Iterable[TrainingJob],
     purpose: str,
     *words: str,
 ) -> None:
     """Name the command that reads the logs of running jobs, too, which takes seconds."""
     runs = any(job.current_status == JobStatus.RUNNING for job in shown)
-    if runs and output_format == TABLE and not recorded_job_id():
+    if runs and output.format == TABLE and not recorded_job_id():
         output.remark(f"{purpose}: {client.remote.command_line(*words)}")
 
 
@@ -234,13 +238,13 @@ async def _wanted_statuses(
 @click.command()
 @format_option(TABLE, JSON, CSV)
 @client_command
-async def projects(client: TrainingClient, output: Output, output_format: str) -> None:
+async def projects(client: TrainingClient, output: Output) -> None:
     """List the projects that your key can access."""
     unreadable: list[str] = []
     listed = await client.projects.list(unreadable=unreadable)
     if unreadable:
         output.remark(left_out("project", unreadable))
-    print_list(output, output_format, listed, LISTED_PROJECTS, PROJECT_COLUMNS, "no projects")
+    print_list(output, listed, LISTED_PROJECTS, PROJECT_COLUMNS, "no projects")
 
 
 @examples(
@@ -260,7 +264,6 @@ def view(
     project_id: str | None,
     project: str | None,
     job_id: str | None,
-    output_format: str,
 ) -> None:
     """Show projects and jobs, the jobs of a project, or one job.
 
@@ -268,16 +271,16 @@ def view(
     """
     project_name = selected_project(project, project_id)
     if job_id is not None:
-        context.invoke(job, job_argument=job_id, job_option=None, checks=False, output_format=output_format)
+        context.invoke(job, job_argument=job_id, job_option=None, checks=False)
         return
-    if project_name is None and output_format == TABLE:
-        context.invoke(projects, output_format=output_format)
-        context.ensure_object(CommandSettings).output.data("\n")
+    output = context.ensure_object(CommandSettings).output
+    if project_name is None and output.format == TABLE:
+        context.invoke(projects)
+        output.data("\n")
     context.invoke(
         jobs,
         project_name=project_name,
         statuses=(),
         direction=None,
         checks=False,
-        output_format=output_format,
     )

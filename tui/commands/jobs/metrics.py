@@ -25,17 +25,23 @@ from tui.analysis.status import status_view
 from tui.commands.jobs.curves import CURVE_COLUMNS, NAME_FIELDS
 from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.options import (
-    CHART,
-    CSV,
-    JSON,
-    TABLE,
     JobChoice,
     examples,
     format_option,
     job_argument_and_options,
     recording_option,
 )
-from tui.commands.support.output import ExitCode, Output, ascii_json, outcome_exit_code, refuse
+from tui.commands.support.output import (
+    CHART,
+    CSV,
+    JSON,
+    TABLE,
+    ExitCode,
+    Output,
+    ascii_json,
+    outcome_exit_code,
+    refuse,
+)
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list, table_of
@@ -110,7 +116,6 @@ async def metrics(
     lists: bool,
     follow: bool,
     interval_s: float,
-    output_format: str,
 ) -> ExitCode:
     """Show a job's metrics: current values as a table, or the whole run as csv, json or chart.
 
@@ -124,15 +129,15 @@ async def metrics(
     With --follow the exit code shows how the job ended.
     """
     refuse(
-        lists and (follow or output_format == CHART or metrics or nodes or end or step_s),
+        lists and (follow or output.format == CHART or metrics or nodes or end or step_s),
         "--list lists the curves of the log; of the options use only --since and -o",
     )
     refuse(
-        metrics and output_format == TABLE,
+        metrics and output.format == TABLE,
         "the table shows all metrics; --metric needs -o csv, json or chart",
     )
     refuse(follow and end is not None, "--follow reads to the end of the job; omit --end")
-    refuse(follow and output_format == CHART, "-o chart can't follow; use the dashboard")
+    refuse(follow and output.format == CHART, "-o chart can't follow; use the dashboard")
 
     job = await choice.find(client)
     now = client.clock.now()
@@ -143,12 +148,12 @@ async def metrics(
             refused = counted(progress.refused_metrics, "more name")
             output.remark(f"{refused} without a curve: there are too many")
         none = "no metrics found in the log"
-        print_list(output, output_format, curves_of(progress), CURVE_COLUMNS, NAME_FIELDS, none)
+        print_list(output, curves_of(progress), CURVE_COLUMNS, NAME_FIELDS, none)
         return ExitCode.OK
-    time_range = _time_range(job, since, end, output_format, now)
-    if output_format == CHART:
+    time_range = _time_range(job, since, end, output.format, now)
+    if output.format == CHART:
         metrics = metrics or GPU_VALUES
-    report = Report(output, output_format, job, Samples(NodeChooser(nodes), metrics), follows=follow)
+    report = Report(output, job, Samples(NodeChooser(nodes), metrics), follows=follow)
     if not follow:
         report.take(await _once(client, job, time_range, step_s))
     else:
@@ -254,14 +259,11 @@ class Report:
     for each sample.
     """
 
-    def __init__(
-        self, output: Output, output_format: str, job: TrainingJob, samples: Samples, *, follows: bool
-    ) -> None:
-        self._output, self._format, self._job, self._samples = output, output_format, job, samples
-        self._follows = follows
+    def __init__(self, output: Output, job: TrainingJob, samples: Samples, *, follows: bool) -> None:
+        self._output, self._job, self._samples, self._follows = output, job, samples, follows
         self._fold = MetricsFold()
         self.is_empty = True
-        if output_format == CSV:
+        if output.format == CSV:
             output.data(csv_lines([("timestamp", "node", "gpu", "metric", "unit", "value")]))
 
     def take(self, answer: JobMetrics) -> None:
@@ -272,12 +274,12 @@ class Report:
         for name in names:
             self._samples.nodes(name)
         self._samples.nodes.check(self._job)
-        if self._format == TABLE:
+        if self._output.format == TABLE:
             self._print_table(answer)
             return
         new = self._samples.take(answer)
         self.is_empty = self.is_empty and not new
-        if self._format == CSV:
+        if self._output.format == CSV:
             rows = ((at, *key, UNIT_OF_METRIC[key[2]], value) for at, key, value in new)
             self._output.data(csv_lines(rows))
         elif self._follows:
@@ -301,9 +303,9 @@ class Report:
         output.data(table_of(_node_columns(self._job.instance_type.gpu_memory_limit_mib), rows, output))
 
     def end(self) -> None:
-        if self._format == JSON and not self._follows:
+        if self._output.format == JSON and not self._follows:
             self._output.json(self._document())
-        elif self._format == CHART:
+        elif self._output.format == CHART:
             self._draw()
 
     def _document(self) -> dict[str, Any]:

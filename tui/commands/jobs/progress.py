@@ -35,10 +35,6 @@ from tui.analysis.series import latest
 from tui.analysis.status import status_view
 from tui.commands.jobs.curves import chosen_curves, points_of, print_curves
 from tui.commands.support.options import (
-    CSV,
-    JSON,
-    NDJSON,
-    TABLE,
     CommandSettings,
     JobChoice,
     examples,
@@ -46,7 +42,18 @@ from tui.commands.support.options import (
     job_argument_and_options,
     remote_option,
 )
-from tui.commands.support.output import CommandFailed, ExitCode, Output, known_names, not_in_job, refuse
+from tui.commands.support.output import (
+    CSV,
+    JSON,
+    NDJSON,
+    TABLE,
+    CommandFailed,
+    ExitCode,
+    Output,
+    known_names,
+    not_in_job,
+    refuse,
+)
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
@@ -220,7 +227,6 @@ def progress(
     path: Path | None,
     each_line: bool,
     with_earlier: bool,
-    output_format: str,
 ) -> ExitCode | None:
     """Show the training progress found in a job's log.
 
@@ -237,7 +243,7 @@ def progress(
         recording = context.with_resource(Recording(path)) if is_recording(path) else None
         if recording is None or each_line:
             lines = lines_of_file(path) if recording is None else lines_of_recording(recording)
-            show_lines(settings.output, lines, output_format, each_line=each_line, metrics=metrics)
+            show_lines(settings.output, lines, each_line=each_line, metrics=metrics)
             return None
         settings = replace(settings, recording=recording)
         choice = JobChoice(recording.job.id, None)
@@ -257,17 +263,17 @@ def progress(
             progress = await _with_earlier(client, output, job, progress)
         curves = curves_of(progress)
         if metrics:
-            print_curves(output, chosen_curves(progress, metrics, f"job {job.id}"), progress, output_format)
-        elif with_series and output_format == CSV:
-            print_curves(output, curves, progress, CSV)
+            print_curves(output, chosen_curves(progress, metrics, f"job {job.id}"), progress)
+        elif with_series and output.format == CSV:
+            print_curves(output, curves, progress)
         else:
             document = _document(reading)
             if with_series:
                 document["series"] = {curve.name: points_of(curve, progress) for curve in curves}
-            print_document(output, output_format, document, _facts(reading))
-            if with_series and output_format == TABLE:
+            print_document(output, document, _facts(reading))
+            if with_series and output.format == TABLE:
                 output.data("\n")
-                print_curves(output, curves, progress, TABLE)
+                print_curves(output, curves, progress)
 
     return run_on_remote(settings, show)
 
@@ -302,15 +308,10 @@ _LINES_AT_ONCE = 1_000
 Record = dict[str, Any]
 
 
-def print_document(
-    output: Output, output_format: str, document: Record, facts: Sequence[tuple[str, Cell]]
-) -> None:
+def print_document(output: Output, document: Record, facts: Sequence[tuple[str, Cell]]) -> None:
     """Print values by name: as JSON, as CSV without lists and objects, or as facts."""
-    if output_format == CSV:
-        flat = {name: value for name, value in document.items() if not isinstance(value, list | dict)}
-        output.data(csv_lines([tuple(flat), tuple(flat.values())]))
-    else:
-        output.answer(output_format, document, facts_of(facts, output))
+    flat = {name: value for name, value in document.items() if not isinstance(value, list | dict)}
+    output.answer(document, facts_of(facts, output), csv_lines([tuple(flat), tuple(flat.values())]))
 
 
 def lines_of_file(path: Path) -> list[LogLine]:
@@ -343,23 +344,21 @@ def lines_of_recording(recording: Recording) -> list[LogLine]:
     return [entry for entry in recording.log.entries() if isinstance(entry, LogLine)]
 
 
-def show_lines(
-    output: Output, lines: Sequence[LogLine], output_format: str, *, each_line: bool, metrics: Sequence[str]
-) -> None:
+def show_lines(output: Output, lines: Sequence[LogLine], *, each_line: bool, metrics: Sequence[str]) -> None:
     """Print what is read in log lines: in each of them, or in total."""
     patterns = run_settings().patterns
     if each_line:
-        _print_each_line(output, lines, _read_lines(lines, Reader(patterns)), output_format)
+        _print_each_line(output, lines, _read_lines(lines, Reader(patterns)))
         return
     fold = ProgressFold(patterns=patterns)
     fold.add(_shown_while_read(lines))
     progress = fold.snapshot()
     if metrics:
-        print_curves(output, chosen_curves(progress, metrics, "the log"), progress, output_format)
+        print_curves(output, chosen_curves(progress, metrics, "the log"), progress)
         return
     document = _summary(progress, len(lines), fold.lines_read)
     facts = [(name.replace("_", " "), Cell(_text(value))) for name, value in document.items()]
-    print_document(output, output_format, document, facts)
+    print_document(output, document, facts)
 
 
 def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
@@ -397,20 +396,19 @@ def _record(line_number: int, reading: ParsedMetrics) -> Record:
     return {name: _plain(value) for name, value in values.items() if value is not None}
 
 
-def _print_each_line(
-    output: Output, lines: Sequence[LogLine], records: Mapping[int, Record], output_format: str
-) -> None:
-    if output_format == CSV:
-        names = ("line", *_FIELDS)
-        rows = (tuple(record.get(name) for name in names) for record in records.values())
-        output.data(csv_lines([names, *rows]))
-        return
+def _print_each_line(output: Output, lines: Sequence[LogLine], records: Mapping[int, Record]) -> None:
+    names = ("line", *_FIELDS)
+    rows = (tuple(record.get(name) for name in names) for record in records.values())
     columns: tuple[Column[int], ...] = (
         text_column("LINE", str, right=True),
         Column("READ", "READ", lambda line: [_read_cell(records.get(line))], shrinks=True),
         text_column("TEXT", lambda line: lines[line].message, "muted", shrinks=True),
     )
-    output.answer(output_format, list(records.values()), lambda: table_of(columns, range(len(lines)), output))
+    output.answer(
+        list(records.values()),
+        lambda: table_of(columns, range(len(lines)), output),
+        lambda: csv_lines([names, *rows]),
+    )
 
 
 def _read_cell(record: Record | None) -> tuple[str, str]:

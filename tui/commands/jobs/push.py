@@ -33,12 +33,7 @@ from api_client.submission.submitting import (
     submit,
 )
 from tui.commands.logs.command import follow_log
-from tui.commands.logs.printing import renderer
 from tui.commands.support.options import (
-    JSON,
-    NDJSON,
-    TABLE,
-    TEXT,
     Command,
     CommandSettings,
     Duration,
@@ -52,7 +47,7 @@ from tui.commands.support.options import (
     trigger_option,
     yes_option,
 )
-from tui.commands.support.output import CommandFailed, ExitCode, Output, ascii_json
+from tui.commands.support.output import JSON, NDJSON, TABLE, TEXT, CommandFailed, ExitCode, Output, ascii_json
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import Cell, facts_of, print_job, rows_of
@@ -67,7 +62,6 @@ from tui.text.units import bytes_iec, counted
 class PushOptions:
     """How to submit a job and what to print of it."""
 
-    output_format: str
     assume_yes: bool
     tail: bool = False
     team: str | None = None
@@ -87,16 +81,16 @@ async def print_or_tail(
     With JSON ``document`` is printed; when following, it takes one line and the log follows as ndjson.
     """
     if not cli_options.tail:
-        print_job(client, output, job, cli_options.output_format, document)
+        print_job(client, output, job, document)
         follow = client.remote.command_line("logs", job.id, "--follow")
         output.remark(f"follow the log: {follow}, or open the dashboard: {client.remote.command_line()}")
         return ExitCode.OK
-    is_json = cli_options.output_format == JSON
+    is_json = output.format == JSON
     if is_json:
         output.data(ascii_json(document) + "\n")
     output.remark(f"job {job.id}: {client.job_link(job.project_id, job.id)}")
     try:
-        return await follow_log(client, job, output, renderer(output, NDJSON if is_json else TEXT))
+        return await follow_log(client, job, output.with_format(NDJSON if is_json else TEXT))
     except asyncio.CancelledError:
         stop = client.remote.command_line("stop", job.id, changes=True)
         output.remark(f"the job keeps running; stop it with: {stop}")
@@ -114,7 +108,7 @@ def show_dry_run(
 ) -> None:
     """Print what would be sent. Raises CommandFailed if the findings have errors."""
     document = _dry_run_document(draft, findings)
-    output.answer(cli_options.output_format, document, _dry_run_text(output, document, findings))
+    output.answer(document, _dry_run_text(output, document, findings))
     output.remark("dry run: nothing was sent")
     if errors := _count_of_errors(findings):
         raise CommandFailed(f"{errors} would block this submission", ExitCode.USAGE)

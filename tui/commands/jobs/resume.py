@@ -34,8 +34,8 @@ from tui.commands.jobs.push import (
     push_options,
     show_dry_run,
 )
-from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument, job_named
-from tui.commands.support.output import CommandFailed, ExitCode, Output, not_in_job
+from tui.commands.support.options import examples, format_option, job_argument, job_named
+from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, not_in_job
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm
@@ -145,7 +145,7 @@ async def resume_now(
             return other
     with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
         draft = await draft_of(client, output, job, Path(folder))
-        options = PushOptions(TABLE, assume_yes=True)
+        options = PushOptions(assume_yes=True)
         submission: Submission = await check_and_submit(client, output, draft, options)
     return submission.training_job
 

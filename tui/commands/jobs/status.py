@@ -18,8 +18,8 @@ from api_client.models.logs import LogLine
 from api_client.vocabulary import JobStatus
 from tui.analysis.run.finding import attention, by_severity
 from tui.analysis.status import status_view
-from tui.commands.support.options import JSON, TEXT, active_jobs, examples, format_option, job_named
-from tui.commands.support.output import CommandFailed, ExitCode, Output
+from tui.commands.support.options import active_jobs, examples, format_option, job_named
+from tui.commands.support.output import JSON, TEXT, CommandFailed, ExitCode, Output
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command
 from tui.readers.kept_health import KeptHealth, kept_health
@@ -59,7 +59,6 @@ async def status(
     job_id: str | None,
     checks: bool,
     timeout: float | None,
-    output_format: str,
 ) -> None:
     """Print one line: how many jobs need attention, run and wait, or the status and progress of one job.
 
@@ -89,7 +88,7 @@ async def status(
             age_s = max(now_s - health.at_s for health in kept.values())
             record["alarmed"] = [job_id for job_id, health in kept.items() if health.sign]
             text = f"{words}{f' ({age(age_s)} ago)' if age_s >= 60 else ''} · {text}"
-    output.answer(output_format, record, f"{escaped_for_tmux(text, os.environ)}\n")
+    output.answer(record, f"{escaped_for_tmux(text, os.environ)}\n")
 
 
 def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:

@@ -22,9 +22,6 @@ from api_client.vocabulary import JobStatus, short_status
 from api_client.words import listed
 from tui.analysis.fleet.batches import ProjectDeletion, Verb, batch_of
 from tui.commands.support.options import (
-    JSON,
-    NDJSON,
-    TABLE,
     Duration,
     active_jobs,
     examples,
@@ -36,6 +33,9 @@ from tui.commands.support.options import (
     yes_option,
 )
 from tui.commands.support.output import (
+    JSON,
+    NDJSON,
+    TABLE,
     CommandFailed,
     ExitCode,
     Output,
@@ -78,7 +78,6 @@ async def stop(
     stop_all: bool,
     after_checkpoint: bool,
     assume_yes: bool,
-    output_format: str,
 ) -> ExitCode:
     """Stop the given jobs, immediately or --after-checkpoint.
 
@@ -114,7 +113,7 @@ async def stop(
     }
     answers, code = await _carry_out(output, "stopped", changes)
     stopped = {job.id: job for job in (*ended, *answers)}
-    _print_ids(output, output_format, [stopped[job.id] for job in jobs if job.id in stopped])
+    _print_ids(output, [stopped[job.id] for job in jobs if job.id in stopped])
     return code
 
 
@@ -169,7 +168,6 @@ async def delete(
     project: str | None,
     project_id: str | None,
     assume_yes: bool,
-    output_format: str,
 ) -> ExitCode:
     """Delete jobs that have ended, with their logs and the checkpoints that are not deployed.
 
@@ -200,7 +198,7 @@ async def delete(
         output.remark(line)
     confirm(question, assume_yes=assume_yes)
     deleted, code = await _carry_out(output, "deleted", changes)
-    _print_ids(output, output_format, deleted)
+    _print_ids(output, deleted)
     return ExitCode.USAGE if skips else code
 
 
@@ -230,8 +228,8 @@ def remark_failure(output: Output, error: RequestError, what: str, done: str) ->
     return code
 
 
-def _print_ids(output: Output, output_format: str, changed: Sequence[Any]) -> None:
-    output.answer(output_format, changed, "".join(f"{item.id}\n" for item in changed))
+def _print_ids(output: Output, changed: Sequence[Any]) -> None:
+    output.answer(changed, "".join(f"{item.id}\n" for item in changed))
 
 
 def _names(jobs: Sequence[TrainingJob]) -> str:
@@ -259,7 +257,6 @@ async def update(
     job_id: str,
     priority: int | None,
     availability_model: str | None,
-    output_format: str,
 ) -> None:
     """Change a queued job; the server refuses changes once the job has GPUs."""
     refuse(
@@ -271,7 +268,7 @@ async def update(
     changed = await client.jobs.update(
         job.project_id, job.id, priority=priority, availability_model=availability_model
     )
-    print_job(client, output, changed, output_format)
+    print_job(client, output, changed)
 
 
 @examples(
@@ -309,7 +306,6 @@ async def wait(
     until: str,
     timeout_s: float | None,
     interval_s: float,
-    output_format: str,
 ) -> ExitCode:
     """Wait until the jobs have ended or are running.
 
@@ -329,7 +325,7 @@ async def wait(
             jobs[job_id] = job
             if job.is_finished or (until == "running" and job.current_status == JobStatus.RUNNING):
                 ended[job_id] = job
-                _print_ended(output, output_format, job, jobs.values(), is_first=len(ended) == 1)
+                _print_ended(output, job, jobs.values(), is_first=len(ended) == 1)
                 return
             if job.current_status != status:
                 status = job.current_status
@@ -346,7 +342,7 @@ async def wait(
         # A job that cannot be waited for (deleted, forbidden) ends the wait for all, as it would on its
         # own.
         raise several.exceptions[0] from None
-    if output_format == JSON:
+    if output.format == JSON:
         output.json(list(jobs.values()))
     if code is not None:
         left = ", ".join(job_id for job_id in jobs if job_id not in ended)
@@ -355,13 +351,11 @@ async def wait(
     return worst(outcome_exit_code(job.current_status) for job in ended.values() if job.is_finished)
 
 
-def _print_ended(
-    output: Output, output_format: str, job: TrainingJob, jobs: Iterable[TrainingJob], *, is_first: bool
-) -> None:
+def _print_ended(output: Output, job: TrainingJob, jobs: Iterable[TrainingJob], *, is_first: bool) -> None:
     """Print a line of ndjson, or a row aligned with later ones; the header precedes the first."""
-    if output_format == NDJSON:
+    if output.format == NDJSON:
         output.data(ascii_json(job.model_dump(mode="json")) + "\n")
-    elif output_format == TABLE:
+    elif output.format == TABLE:
         # The other jobs' rows are rendered only for their column widths.
         header, row = table_of(LISTED_JOBS, [job, *jobs], output).splitlines(keepends=True)[:2]
         output.data(header + row if is_first else row)

@@ -24,17 +24,8 @@ from tui.analysis.summary.rendering import NOTICE, Document, as_markdown, as_tex
 from tui.analysis.summary.value import MAX_EXPLAINED, state_of, summarize
 from tui.analysis.why.explain import explained_findings
 from tui.analysis.why.explanation import Clue, Explanation, markdown, since_words
-from tui.commands.support.options import (
-    JSON,
-    MARKDOWN,
-    TEXT,
-    examples,
-    format_option,
-    job_argument,
-    job_named,
-    recording_option,
-)
-from tui.commands.support.output import ExitCode, Output, outcome_exit_code
+from tui.commands.support.options import examples, format_option, job_argument, job_named, recording_option
+from tui.commands.support.output import JSON, MARKDOWN, TEXT, ExitCode, Output, outcome_exit_code
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_options import read_with_line
@@ -64,9 +55,7 @@ from tui.text.times import iso_time
 )
 @format_option(TEXT, JSON, MARKDOWN)
 @client_command
-async def summary(
-    client: TrainingClient, output: Output, job_id: str, follow: bool, output_format: str
-) -> ExitCode:
+async def summary(client: TrainingClient, output: Output, job_id: str, follow: bool) -> ExitCode:
     """Summarize a run: what it does, findings and their causes, progress, cost, checkpoints, what to do next.
 
     A summary has at most 4,096 bytes in every format; what has no room is counted. Lines of the log are
@@ -86,19 +75,19 @@ async def summary(
         if not follow:
             read = await reader.read()
             line.clear()
-            _print_summary(output, read, output_format)
+            _print_summary(output, read)
             return ExitCode.OK
         trouble = lambda error, _delay_s: output.remark(f"{error}; retrying")  # noqa: E731
         async with aclosing(reader.follow(trouble)) as summaries:
             async for newer in summaries:
                 line.clear()
-                _print_summary(output, newer, output_format)
+                _print_summary(output, newer)
     return outcome_exit_code(reader.job.current_status)
 
 
-def _print_summary(output: Output, summary: Document, output_format: str) -> None:
-    text = as_markdown if output_format == MARKDOWN else as_text
-    output.answer(output_format, summary, text(summary))
+def _print_summary(output: Output, summary: Document) -> None:
+    text = as_markdown if output.format == MARKDOWN else as_text
+    output.answer(summary, text(summary))
 
 
 @examples(
@@ -111,9 +100,7 @@ def _print_summary(output: Output, summary: Document, output_format: str) -> Non
 @click.option("--kind", type=click.Choice(list(KINDS)), help="Explain only these findings.")
 @format_option(TEXT, JSON, MARKDOWN)
 @client_command
-async def why(
-    client: TrainingClient, output: Output, job_id: str, kind: str | None, output_format: str
-) -> None:
+async def why(client: TrainingClient, output: Output, job_id: str, kind: str | None) -> None:
     """Explain the findings of a running job, or why a job failed, by its log and its metrics.
 
     For a failed job it names the first error, apart from the errors that follow when a process dies; for a
@@ -136,9 +123,9 @@ async def why(
     explanations = [await read_explanation(client, run, finding) for finding in chosen]
     document = {"notice": NOTICE, "job_id": job.id, "explanations": list(map(_record, explanations))}
     text = "".join(_text(output, explanation) for explanation in explanations)
-    if output_format == MARKDOWN:
+    if output.format == MARKDOWN:
         text = "\n".join(markdown(explanation, job.name or job.id) for explanation in explanations)
-    output.answer(output_format, document, text)
+    output.answer(document, text)
     if not explanations:
         output.remark(f"nothing to explain: {_nothing(run, kind)}")
 

@@ -12,8 +12,8 @@ import click
 from api_client.client import TrainingClient
 from tui.analysis.export import csv_text
 from tui.commands.support.fleet import read_fleet, watched_fleet
-from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option, project_id_of
-from tui.commands.support.output import Output
+from tui.commands.support.options import examples, format_option, project_id_of
+from tui.commands.support.output import CSV, JSON, TABLE, Output
 from tui.commands.support.session import client_command
 from tui.readers.session import Session
 from tui.tables.column import Column, Span, chosen, filled, fitted_columns, sized_columns
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--project", "project_name", metavar="PROJECT", help="Only jobs of this project (id or name).")
 @format_option(TABLE, JSON, CSV)
 @client_command
-async def top(client: TrainingClient, output: Output, project_name: str | None, output_format: str) -> None:
+async def top(client: TrainingClient, output: Output, project_name: str | None) -> None:
     """Show jobs as Home does: those that need attention first, by what they waste, then the others.
 
     Jobs that ended more than a day ago are left out of the table. On a terminal it is redrawn until ctrl-c;
@@ -45,7 +45,7 @@ async def top(client: TrainingClient, output: Output, project_name: str | None, 
     def wanted(snapshot: FleetSnapshot) -> list[JobRow]:
         return [row for row in snapshot.jobs if project_id in (None, row.project_id)]
 
-    if output_format == TABLE and output.is_terminal:
+    if output.format == TABLE and output.is_terminal:
         async with watched_fleet(client, session) as next_snapshot:
             while True:
                 snapshot = await next_snapshot()
@@ -55,14 +55,12 @@ async def top(client: TrainingClient, output: Output, project_name: str | None, 
                 await client.clock.sleep(2.0)
     snapshot = await read_fleet(client, output)
     rows = wanted(snapshot)
-    if output_format == TABLE:
+    if output.format == TABLE:
         _print(output, snapshot, rows, session.remote_name, None)
         return
     table = jobs_table(health_columns(lambda: snapshot), rows)
-    if output_format == CSV:
-        output.data(csv_text([table]))
-    else:
-        output.json([dict(zip(table.columns, values, strict=True)) for values in table.rows])
+    document = [dict(zip(table.columns, values, strict=True)) for values in table.rows]
+    output.answer(document, "", lambda: csv_text([table]))
 
 
 def _print(

@@ -26,8 +26,8 @@ from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import NS_PER_S, LogBatch, LogEnd, LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.run.waiting import waited, waiting_text
 from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, open_target
-from tui.commands.logs.printing import JsonArray, LogLineFilter, NodeChooser, OutputLine
-from tui.commands.support.options import JSON, JobChoice, examples, newest_job, project_id_of
+from tui.commands.logs.printing import LogLineFilter, LogPrinter, NodeChooser, OutputLine
+from tui.commands.support.options import JobChoice, examples, newest_job, project_id_of
 from tui.commands.support.output import (
     OUTCOMES,
     CommandFailed,
@@ -209,29 +209,23 @@ async def _newest_first(batches: AsyncIterator[LogBatch]) -> AsyncIterator[LogEn
 async def _print(reading: LogRead, output: Output, target: Output) -> ExitCode:
     request = reading.request
     reading.shows_progress = reading.line.is_terminal and not target.is_terminal
-    array = JsonArray() if request.target.format == JSON else None
-    render = array.render if array else request.renderer(target, reading.job, reading.client.clock)
+    printer = request.printer(target, reading.job, reading.client.clock)
     if request.follow:
-        return await _follow(reading, output, target, render)
+        return await _follow(reading, output, printer)
     async with aclosing(reading.history()) as batches:
         async for batch in batches:
-            _write(batch, target, render)
-    if array is not None:
-        target.data(array.end())
+            printer.print(batch)
+    printer.end()
     return ExitCode.OK
 
 
-async def follow_log(
-    client: TrainingClient, job: TrainingJob, output: Output, render: Callable[[OutputLine], str]
-) -> ExitCode:
+async def follow_log(client: TrainingClient, job: TrainingJob, output: Output) -> ExitCode:
     drain_s = os.environ.get(DRAIN_VARIABLE)
     request = LogRequest(drain_s=float(drain_s) if drain_s else None)
-    return await _follow(LogRead(client, job, request), output, output, render)
+    return await _follow(LogRead(client, job, request), output, LogPrinter(output))
 
 
-async def _follow(
-    reading: LogRead, output: Output, target: Output, render: Callable[[OutputLine], str]
-) -> ExitCode:
+async def _follow(reading: LogRead, output: Output, printer: LogPrinter) -> ExitCode:
     """Print until the end. Ctrl-c while waiting for late lines exits with the job's exit code."""
     ended: list[TrainingJob] = []
 
@@ -240,20 +234,20 @@ async def _follow(
         ended[:] = [job]
         _print_outcome(job, output, ", waiting for late lines (ctrl-c to skip)")
 
-    aside = [asyncio.create_task(_end_without_reader(target, asyncio.current_task()))]
+    aside = [asyncio.create_task(_end_without_reader(printer.output, asyncio.current_task()))]
     if _is_starting(reading.job):
         aside.append(asyncio.create_task(_report_waiting(reading.client, reading.job, output)))
     try:
         async with aclosing(reading.follow(finished)) as items:
             async for item in items:
                 if not isinstance(item, LogEnd):
-                    _write(item, target, render)
+                    printer.print(item)
                 elif ended and ended[0].current_status == item.job.current_status:
                     return outcome_exit_code(item.job.current_status)
                 else:
                     return _print_outcome(item.job, output)
     except asyncio.CancelledError:
-        if target.output_closed_by_reader:
+        if printer.output.output_closed_by_reader:
             raise OutputClosed from None
         if not ended:
             raise
@@ -270,11 +264,6 @@ async def _end_without_reader(target: Output, following: asyncio.Task[Any] | Non
         await asyncio.sleep(1.0)
     if following is not None:
         following.cancel()
-
-
-def _write(batch: list[OutputLine], target: Output, render: Callable[[OutputLine], str]) -> None:
-    if batch:
-        target.data("".join([render(shown) for shown in batch]))
 
 
 def _print_outcome(job: TrainingJob, output: Output, more: str = "") -> ExitCode:

@@ -6,7 +6,7 @@ slash is a file (``run.log``, ``./log``), whose extension selects the format unl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,27 +22,27 @@ from api_client.models import TrainingJob
 from tui.analysis.logs.levels import LEVELS
 from tui.analysis.logs.pattern import LogPattern
 from tui.commands.logs.printing import (
+    RAW,
     TIME_MODES,
     LogLineFilter,
+    LogPrinter,
     NodeChooser,
-    OutputLine,
-    renderer,
     stamp_text_of,
 )
-from tui.commands.support.options import (
+from tui.commands.support.options import combined, one_job_id, recording_option, selected_project
+from tui.commands.support.output import (
     JSON,
     JSONL,
     NDJSON,
     TEXT,
-    combined,
-    one_job_id,
-    recording_option,
-    selected_project,
+    CommandFailed,
+    ExitCode,
+    Output,
+    cannot_write,
+    refuse,
 )
-from tui.commands.support.output import CommandFailed, ExitCode, Output, cannot_write, refuse
 from tui.commands.support.run_options import parse_moment, parse_since, since_option
 
-RAW = "raw"
 FORMATS = (TEXT, NDJSON, JSON, RAW)
 FORMAT_OF_SUFFIX = {".json": JSON, ".ndjson": NDJSON, ".jsonl": NDJSON, ".raw": RAW}
 
@@ -84,7 +84,8 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
     until then the lines go to a partial file that is readable meanwhile.
     """
     if target.file is None:
-        yield output.verbatim() if target.format == RAW else output
+        shown = output.verbatim() if target.format == RAW else output
+        yield shown.with_format(target.format)
         return
     partial = target.file.with_name(f"{target.file.name}.part") if follows else None
     try:
@@ -97,7 +98,8 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
         raise cannot_write(target.file, error) from None
     try:
         text = TextIOWrapper(saved.file, encoding="utf-8", errors="replace", newline="\n")
-        yield Output(stdout=text, name=str(target.file), verbatim=target.format == RAW)
+        written = Output(stdout=text, name=str(target.file), verbatim=target.format == RAW)
+        yield written.with_format(target.format)
         saved.commit()
     except OSError as error:
         raise cannot_write(target.file, error) from None
@@ -152,10 +154,10 @@ class LogRequest:
             context_lines=self.context,
         )
 
-    def renderer(self, output: Output, job: TrainingJob, clock: Clock) -> Callable[[OutputLine], str]:
+    def printer(self, output: Output, job: TrainingJob, clock: Clock) -> LogPrinter:
         beginning = job.created_at or clock.now()
         stamp_text = stamp_text_of(self.time_mode, beginning=beginning, now=clock.now)
-        return renderer(output, self.target.format, stamp_text, has_context=self.context > 0)
+        return LogPrinter(output, stamp_text, has_context=self.context > 0)
 
 
 def _check_pattern(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:

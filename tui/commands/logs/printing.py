@@ -12,7 +12,7 @@ from functools import partial
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine
 from tui.analysis.logs.levels import RANKS, level_of, level_rank
-from tui.commands.support.output import Output, ascii_json, not_in_job
+from tui.commands.support.output import JSON, NDJSON, Output, ascii_json, not_in_job
 from tui.text.log_entries import NO_NODE, record_of
 from tui.text.sanitize import sanitize, sanitize_whole
 from tui.text.times import stamp_text
@@ -131,6 +131,7 @@ def _number_of(name: str) -> int | None:
     return int(number[1]) if number else None
 
 
+RAW = "raw"
 TIME_MODES = ("local", "utc", "relative", "elapsed", "off")
 TONE_OF_LEVEL = {"CRITICAL": "bad", "ERROR": "bad", "WARNING": "caution", "DEBUG": "muted"}
 
@@ -146,21 +147,6 @@ def ndjson_line(shown: OutputLine) -> str:
     if shown.is_context:
         document["context"] = True
     return ascii_json(document) + "\n"
-
-
-class JsonArray:
-    """A whole log as one JSON array, with one object per line."""
-
-    def __init__(self) -> None:
-        self._has_begun = False
-
-    def render(self, shown: OutputLine) -> str:
-        lead = ",\n" if self._has_begun else "[\n"
-        self._has_begun = True
-        return lead + ndjson_line(shown).rstrip("\n")
-
-    def end(self) -> str:
-        return "\n]\n" if self._has_begun else "[]\n"
 
 
 def raw_text(remark: Callable[[str], object], shown: OutputLine) -> str:
@@ -229,14 +215,35 @@ def stamp_text_of(mode: str, *, beginning: datetime, now: Callable[[], datetime]
     return stamp_text
 
 
-def renderer(
-    output: Output, output_format: str, format_stamp: StampText = stamp_text, *, has_context: bool = False
-) -> Callable[[OutputLine], str]:
-    if output_format == "ndjson":
-        return ndjson_line
-    if output_format == "raw":
-        return partial(raw_text, output.remark)
-    return TextLines(output, format_stamp, has_context=has_context).render
+class LogPrinter:
+    """Prints entries in the format of an output: as text, ndjson, raw, or all in one JSON array."""
+
+    def __init__(
+        self, output: Output, format_stamp: StampText = stamp_text, *, has_context: bool = False
+    ) -> None:
+        self.output = output
+        self._has_begun = False
+        text = TextLines(output, format_stamp, has_context=has_context)
+        renderers: dict[str, Callable[[OutputLine], str]] = {
+            NDJSON: ndjson_line,
+            JSON: self._item,
+            RAW: partial(raw_text, output.remark),
+        }
+        self._render = renderers.get(output.format, text.render)
+
+    def print(self, entries: Sequence[OutputLine]) -> None:
+        if entries:
+            self.output.data("".join([self._render(entry) for entry in entries]))
+
+    def end(self) -> None:
+        """Print what ends the log in this format."""
+        if self.output.format == JSON:
+            self.output.data("\n]\n" if self._has_begun else "[]\n")
+
+    def _item(self, shown: OutputLine) -> str:
+        lead = ",\n" if self._has_begun else "[\n"
+        self._has_begun = True
+        return lead + ndjson_line(shown).rstrip("\n")
 
 
 def _clock(seconds: float) -> str:

@@ -35,8 +35,6 @@ from api_client.ssh import (
     relay,
 )
 from tui.commands.support.options import (
-    JSON,
-    TABLE,
     Command,
     CommandSettings,
     examples,
@@ -46,7 +44,16 @@ from tui.commands.support.options import (
     remote_option,
     trigger_option,
 )
-from tui.commands.support.output import CommandFailed, ExitCode, Output, cannot_write, not_in_job, refuse
+from tui.commands.support.output import (
+    JSON,
+    TABLE,
+    CommandFailed,
+    ExitCode,
+    Output,
+    cannot_write,
+    not_in_job,
+    refuse,
+)
 from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import print_list
 from tui.tables.column import Column, Span, text_column
@@ -286,7 +293,6 @@ async def sessions(
     minutes: int | None,
     trigger: str | None,
     with_messages: bool,
-    output_format: str,
 ) -> None:
     """Show how to sign in to a job's interactive sessions, by replica, and when they expire.
 
@@ -294,7 +300,7 @@ async def sessions(
     change every session of the job first. JSON is a list; with "bt-tui isession", the object that
     "truss train isession" prints: auth_codes and update_messages.
     """
-    await _show(client, output, job_id, minutes, trigger, output_format, with_messages=with_messages)
+    await _show(client, output, job_id, minutes, trigger, with_messages=with_messages)
 
 
 @examples("bt-tui update_session abc1234 --timeout-minutes 60")
@@ -308,7 +314,7 @@ async def update_session(
 ) -> None:
     """Change the interactive sessions of a job: bt-tui sessions with the official command's flags."""
     refuse(minutes is None and trigger is None, "nothing to change: give --timeout-minutes or --trigger")
-    await _show(client, output, job_id, minutes, trigger, TABLE)
+    await _show(client, output, job_id, minutes, trigger)
 
 
 async def _show(
@@ -317,7 +323,6 @@ async def _show(
     job_id: str,
     minutes: int | None,
     trigger: str | None,
-    output_format: str,
     *,
     with_messages: bool = False,
 ) -> None:
@@ -329,11 +334,11 @@ async def _show(
         messages = await _change(client, output, job, codes, minutes=minutes, trigger=trigger)
         codes = await client.sessions.auth_codes(job.project_id, job.id)
     codes.sort(key=lambda code: code.replica_id)
-    if output_format == JSON and with_messages:
+    if output.format == JSON and with_messages:
         output.json({"auth_codes": codes} | ({"update_messages": messages} if messages else {}))
         return
     none = f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
-    print_list(output, output_format, codes, COLUMNS, (), none)
+    print_list(output, codes, COLUMNS, (), none)
 
 
 async def _change(

@@ -14,8 +14,8 @@ from api_client.submission.archive import plan_archive
 from api_client.submission.submitting import Submission
 from api_client.submission.workstation import workstation_hosts, workstation_project
 from tui.commands.jobs.push import JobDraft, PushOptions, push_options, submit_draft
-from tui.commands.support.options import JSON, TEXT, CommandSettings, examples, format_option, remote_option
-from tui.commands.support.output import ExitCode, Output, refuse
+from tui.commands.support.options import CommandSettings, examples, format_option, remote_option
+from tui.commands.support.output import JSON, TEXT, ExitCode, Output, refuse
 
 
 @examples(

@@ -164,7 +164,7 @@ class LazyGroup(click.Group):
             ctx.fail(f"No such command {name!r}. Did you mean {close[0]!r}?")
         if shape is not None:
             settings = ctx.ensure_object(CommandSettings)
-            ctx.obj = replace(settings, output=settings.output.with_json(shape=shape))
+            ctx.obj = replace(settings, output=settings.output.with_json_shape(shape))
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from api_client.words import READ_ONLY_OPTION, listed
-from tui.commands.support.output import CommandFailed, ExitCode, Output, known_names, refuse
+from tui.commands.support.output import (
+    CSV,
+    JSON,
+    JSONL,
+    OFFICIAL_TABLES,
+    TABLE,
+    CommandFailed,
+    ExitCode,
+    Output,
+    known_names,
+    refuse,
+)
 from tui.commands.support.terminal import NON_INTERACTIVE
 from tui.text.times import span_of, time_key
 from tui.text.units import duration
@@ -251,9 +262,6 @@ def selected_project(project: str | None, project_id: str | None) -> str | None:
     return project_id if project is None else project
 
 
-TABLE, JSON, CSV, TEXT, NDJSON, JSONL = "table", "json", "csv", "text", "ndjson", "jsonl"
-MARKDOWN, CHART = "markdown", "chart"
-OFFICIAL_TABLES = ("cli-table", "text")
 JOBS, PROJECTS, CHECKPOINTS, METRICS, REMOTES = "jobs", "projects", "checkpoints", "metrics", "remotes"
 """What shells complete from the server."""
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
@@ -329,27 +337,26 @@ def remote_option(command: Command) -> Command:
 def format_option(*formats: str, also: Sequence[str] = ()) -> Callable[[Command], Command]:
     """Add ``-o/--output FORMAT``, and its other names; the first of ``formats`` is the default.
 
-    The official names of formats are accepted, too: ``cli-table``, ``text``, and ``jsonl``, which is JSON
-    with one line for each record.
+    The output has it. The official names of formats are accepted, too: ``cli-table``, ``text``, and
+    ``jsonl``, which is JSON with one line for each record.
     """
 
-    def in_our_words(context: click.Context, _parameter: click.Parameter, value: str) -> str:
-        if value == JSONL:
-            settings = context.ensure_object(CommandSettings)
-            context.obj = replace(settings, output=settings.output.with_json(by_line=True))
-            return JSON
-        return formats[0] if value in OFFICIAL_TABLES else value
+    def keep(context: click.Context, _parameter: click.Parameter, value: str) -> str:
+        name = formats[0] if value in OFFICIAL_TABLES else value
+        settings = context.ensure_object(CommandSettings)
+        context.obj = replace(settings, output=settings.output.with_format(name))
+        return name
 
     return click.option(
         "-o",
         "--output",
         *also,
-        "output_format",
+        expose_value=False,
         type=click.Choice(dict.fromkeys((*formats, *OFFICIAL_TABLES, JSONL)), case_sensitive=False),
         metavar=f"[{'|'.join(formats)}]",
         default=formats[0],
         show_default=True,
-        callback=in_our_words,
+        callback=keep,
         help="Output format.",
     )
 

@@ -35,6 +35,10 @@ from tui.text.names import natural_key
 from tui.text.sanitize import clip, sanitize, sanitize_lines, sanitize_whole
 from tui.text.units import counted
 
+TABLE, JSON, CSV, TEXT, NDJSON, JSONL = "table", "json", "csv", "text", "ndjson", "jsonl"
+MARKDOWN, CHART = "markdown", "chart"
+OFFICIAL_TABLES = ("cli-table", "text")
+
 
 def known_names(names: Iterable[str]) -> str:
     """List names in natural order: ``a, b and 7 more``."""
@@ -247,6 +251,7 @@ class Output:
         self.is_terminal = self._stdout.isatty()
         self.has_color = self.is_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
         self._is_verbatim = verbatim and not self.is_terminal
+        self.format = TEXT
         self._json_shape: Callable[[Any], Any] | None = None
         self._json_by_line = False
 
@@ -299,27 +304,33 @@ class Output:
         except OSError as error:
             raise cannot_write(self._name or self._stdout.name.strip("<>"), error) from None
 
-    def with_json(self, *, shape: Callable[[Any], Any] | None = None, by_line: bool = False) -> Output:
-        """Return an output whose JSON documents have another shape, or are one line for each record."""
+    def with_json_shape(self, shape: Callable[[Any], Any]) -> Output:
+        """Return an output whose JSON documents have another shape."""
         changed = copy(self)
-        changed._json_shape = shape or self._json_shape
-        changed._json_by_line = by_line or self._json_by_line
+        changed._json_shape = shape
+        return changed
+
+    def with_format(self, name: str) -> Output:
+        """Return an output for answers in this format; ``jsonl`` is JSON with one line for each record."""
+        changed = copy(self)
+        changed.format = JSON if name == JSONL else name
+        changed._json_by_line = name in (JSONL, NDJSON)
         return changed
 
     def answer(
-        self, output_format: str, document: Any | Callable[[], Any], text: str | Callable[[], str]
+        self,
+        document: Any | Callable[[], Any],
+        text: str | Callable[[], str],
+        csv: str | Callable[[], str] = "",
     ) -> None:
-        """Write a command's answer in the format: the document as JSON or ndjson, else the text.
+        """Write an answer in the chosen format: the document as JSON or ndjson, the CSV, or else the text.
 
         What takes long to make is passed as a function.
         """
-        is_json = output_format in ("json", "ndjson")
-        chosen = document if is_json else text
+        chosen = {JSON: document, NDJSON: document, CSV: csv}.get(self.format, text)
         answer = chosen() if callable(chosen) else chosen
-        if is_json:
-            self.with_json(by_line=output_format == "ndjson").json(answer)
-        else:
-            self.data(answer)
+        write = self.json if self.format in (JSON, NDJSON) else self.data
+        write(answer)
 
     def json(self, value: Any) -> None:
         """Write one JSON document: ASCII without control characters, models as objects, NaN as null."""

@@ -11,7 +11,7 @@ from api_client.client import TrainingClient
 from api_client.models import ApiModel, TrainingJob
 from tui.analysis.export import csv_text, records
 from tui.analysis.status import upload_text
-from tui.commands.support.options import CSV, recorded_job_id
+from tui.commands.support.options import recorded_job_id
 from tui.commands.support.output import Output
 from tui.tables.column import Column, Span, exported, fitted_columns, sized_columns
 from tui.tables.jobs import age_of, status_cell
@@ -40,19 +40,17 @@ def facts_of(facts: Sequence[tuple[str, Cell]], output: Output) -> str:
     return render_facts([fact for fact in facts if fact[1].text], paint=output.paint)
 
 
-def render_table(
-    columns: Sequence[Column[Row]], rows: Sequence[Row], *, width_cells: int | None, paint: Paint
-) -> str:
-    """Render the table with its header, each line with a line break; ``width_cells`` None means no limit.
+def table_of(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
+    """Return the table with its header, each line with a line break, as wide as the terminal at most.
 
     Each cell has the tone of its first text.
     """
     header = [(sanitize(column.heading or column.title.upper()), "muted") for column in columns]
     lines = [header, *([_cell_of(column, row) for column in columns] for row in rows)]
     widths = [max(cell_width(text) for text, _tone in cells) for cells in zip(*lines, strict=True)]
-    if width_cells is not None:
-        widths = _fit(columns, widths, width_cells)
-    return "".join(_line(columns, cells, widths, paint) + "\n" for cells in lines)
+    if output.width_cells is not None:
+        widths = _fit(columns, widths, output.width_cells)
+    return "".join(_line(columns, cells, widths, output.paint) + "\n" for cells in lines)
 
 
 def _cell_of(column: Column[Row], row: Row) -> Span:
@@ -98,13 +96,8 @@ def rows_of(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output)
     return table_of(columns, rows, output) if rows else ""
 
 
-def table_of(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
-    return render_table(columns, rows, width_cells=output.width_cells, paint=output.paint)
-
-
 def print_list(
     output: Output,
-    output_format: str,
     rows: Sequence[Row],
     columns: Sequence[Column[Row]],
     fields: Sequence[Column[Row]],
@@ -116,12 +109,12 @@ def print_list(
     """
     if not rows and none:
         output.remark(none)
-    if output_format == CSV:
-        output.data(csv_text([exported("", fields, rows)]))
-        return
     is_own_json = all(isinstance(row, ApiModel) for row in rows)
-    document = rows if is_own_json else records(exported("", fields, rows))
-    output.answer(output_format, document, lambda: table_of(columns, rows, output))
+    output.answer(
+        rows if is_own_json else lambda: records(exported("", fields, rows)),
+        lambda: table_of(columns, rows, output),
+        lambda: csv_text([exported("", fields, rows)]),
+    )
 
 
 def fitting(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> Sequence[Column[Row]]:
@@ -143,14 +136,13 @@ def print_job(
     client: TrainingClient,
     output: Output,
     job: TrainingJob,
-    output_format: str,
     document: object = None,
     more: Sequence[tuple[str, Cell]] = (),
 ) -> None:
     """Print the known facts of a job and ``more``, or as JSON the ``document``, by default the job itself."""
     link = "" if recorded_job_id() else client.job_link(job.project_id, job.id)
     facts = _job_facts(job, link, client.clock.now(), more)
-    output.answer(output_format, document or job, facts_of(facts, output))
+    output.answer(document or job, facts_of(facts, output))
 
 
 def _job_facts(
