@@ -69,7 +69,7 @@ NOT_IN_THE_FIRST_PICTURE = {
     *("pydantic", "httpx", "hashlib", "urllib.request", "ctypes"),
     *("api_client.client", "api_client.models", "api_client.recordings.reading"),
     *("tui.analysis.health.check", "tui.analysis.progress.announcements", "tui.analysis.run.snapshot"),
-    *("tui.readers.run", "tui.settings.loading", "tui.widgets.charts.spec", LOG_PATTERNS),
+    *("tui.readers.watcher", "tui.settings.loading", "tui.widgets.charts.spec", LOG_PATTERNS),
 }
 
 

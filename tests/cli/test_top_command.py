@@ -10,7 +10,7 @@ from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job
 from support.fake_runs import STEADY, finished_run, iso, live_run
 from support.terminal import AtTerminal
-from tui.commands.support.fleet import read_fleet
+from tui.commands.jobs.top import read_fleet
 from tui.readers.kept_health import FILE_NAME
 from tui.settings.remembered import state_path
 from tui.text.sanitize import cell_width

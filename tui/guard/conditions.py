@@ -36,6 +36,14 @@ def next_moment(typed: str, now: datetime) -> datetime:
     return now + span_of(text)
 
 
+def deadline(typed: str, now: datetime) -> Deadline:
+    """Return the time that is meant. Raises ValueError."""
+    try:
+        return Deadline(typed, next_moment(typed, now))
+    except (ValueError, OverflowError):
+        raise ValueError(f"{typed[:40]!r} is not a time such as 06:00 or 8h") from None
+
+
 def read_rules(typed: str, now: datetime) -> GuardRules:
     """Return the rules that a line names: findings, an amount, a time, in any order.
 
@@ -57,8 +65,8 @@ def _with(rules: GuardRules, word: str, now: datetime) -> GuardRules:
     if "$" in word or word.lower().endswith("usd"):
         return replace(rules, budget_usd=dollars(word))
     try:
-        until = Deadline(word, next_moment(word, now))
-    except (ValueError, OverflowError):
+        until = deadline(word, now)
+    except ValueError:
         raise ValueError(
             f"{word[:40]!r} is no finding of docs/health.md, no amount such as 200usd, no time such as 06:00"
         ) from None

@@ -34,7 +34,6 @@ from tui.commands.support.options import (
     yes_option,
 )
 from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, refuse
-from tui.commands.support.questions import ask_secret
 from tui.commands.support.remotes import remote_name, with_own_emulator
 from tui.commands.support.session import client_command, run_on_remote, run_with
 from tui.commands.support.tables import rows_of, table_of
@@ -198,6 +197,8 @@ def _key_from_stdin() -> str:
 def _asked_key(name: str, app_url: str) -> str:
     if not can_ask():
         raise CommandFailed("no terminal to ask on; give --api-key-stdin", ExitCode.USAGE)
+    from tui.commands.support.questions import ask_secret  # a tenth of a second, for questions alone
+
     text = asyncio.run(ask_secret(f"API key of {app_url} (remote {name}), hidden:"))
     check_key(text, "the prompt")
     return text
@@ -320,6 +321,8 @@ async def delete_secret(
 
 async def _value(name: str) -> str:
     if can_ask():
+        from tui.commands.support.questions import ask_secret
+
         return await ask_secret(f"value of {name}, hidden:")
     text = piped_text(LARGEST_VALUE_CHARACTERS + 1)
     value = text.removesuffix("\n").removesuffix("\r")

@@ -12,9 +12,8 @@ import click
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import Recording
 from api_client.replay import Replay
-from tui.commands.support.options import CommandSettings, examples
+from tui.commands.support.options import CommandSettings, examples, parse_moment
 from tui.commands.support.remotes import dashboard_settings
-from tui.commands.support.run_options import parse_moment
 from tui.commands.support.session import remark_on
 from tui.commands.support.terminal import need_terminal, opening_notice
 from tui.settings.model import Loaded, NotificationSettings

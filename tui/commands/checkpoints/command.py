@@ -32,10 +32,9 @@ from tui.commands.support.options import (
     recording_option,
 )
 from tui.commands.support.output import CSV, JSON, TABLE, Output, not_in_job
-from tui.commands.support.run_options import read_evidence
+from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, facts_of, rows_of, table_of
-from tui.readers.watcher import CheckedRun
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
 from tui.tables.column import Column, chosen, exported, needed_columns, text_column
 from tui.text.times import iso_time, local_stamp, local_time
@@ -274,10 +273,7 @@ async def print_files(
     files = await checkpoint_files(client, job, checkpoint)
     total_bytes = sum(max(0, file.size_bytes) for file in files)
     shown = [name for name in TITLES if with_urls or name != "url"]
-    if output.format == CSV:
-        rows = ([getattr(file, name) for name in shown] for file in files)
-        output.data(csv_lines([[TITLES[name] for name in shown], *rows]))
-        return
+    rows = ([getattr(file, name) for name in shown] for file in files)
     document = {
         "job_id": job.id,
         "checkpoint_id": checkpoint,
@@ -285,7 +281,11 @@ async def print_files(
         "total_size_bytes": total_bytes,
         "files": [file.model_dump(mode="json", include=set(shown)) for file in files],
     }
-    output.answer(document, rows_of(FILES, files, output))
+    output.answer(
+        document,
+        lambda: rows_of(FILES, files, output),
+        lambda: csv_lines([[TITLES[name] for name in shown], *rows]),
+    )
     if output.format == TABLE:
         output.remark(f"{counted(len(files), 'file')}, {bytes_iec(total_bytes)}")
 
@@ -387,7 +387,14 @@ async def list_checkpoints(
         output.remark(f"checkpoints not checked: {evidence.problem}")
     facts = facts_of_run(evidence.run)
     if output.format == JSON:
-        output.json(_list_document(job.id, facts, evidence))
+        output.json(
+            {
+                "job_id": job.id,
+                "total_checkpoints": len(facts),
+                "checkpoints": [_entry(job.id, fact) for fact in facts],
+                "not_judged_because": evidence.problem or None,
+            }
+        )
     elif listed:
         _print_table(output, facts, client.clock.now())
 
@@ -396,15 +403,6 @@ def _own_id(checkpoint: Checkpoint) -> str:
     """Return the id that the official command shows beside the name; empty for training jobs."""
     own = (checkpoint.model_extra or {}).get("id")
     return own if isinstance(own, str) else ""
-
-
-def _list_document(job_id: str, facts: Sequence[CheckpointFacts], evidence: CheckedRun) -> dict[str, Any]:
-    return {
-        "job_id": job_id,
-        "total_checkpoints": len(facts),
-        "checkpoints": [_entry(job_id, fact) for fact in facts],
-        "not_judged_because": evidence.problem or None,
-    }
 
 
 def _entry(job_id: str, fact: CheckpointFacts) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from api_client.transfers import DownloadPlan, DownloadReport, Existing, FilePro
 from api_client.transfers.file_names import safe_component
 from api_client.words import listed
 from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
+from tui.commands.jobs.download import failure_code, run_plan
 from tui.commands.support.options import (
     JobChoice,
     examples,
@@ -25,7 +26,6 @@ from tui.commands.support.options import (
     job_options,
 )
 from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, cannot_write, not_in_job
-from tui.commands.support.progress_line import failure_code, run_plan
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import rows_of
 from tui.commands.support.terminal import asking, can_ask
@@ -164,7 +164,9 @@ async def download_checkpoints(
     if not plan.files and not plan.refused:
         output.remark("the job has no checkpoint files")
     report = await run_plan(client, output, plan, _settled(existing, plan))
-    _print(output, plan, report)
+    output.answer(_document(plan, report), rows_of(COLUMNS, report.files, output))
+    if output.format == TABLE:
+        _remark_on(report, output)
     return ExitCode.OK if report.is_complete else failure_code(report)
 
 
@@ -192,10 +194,7 @@ def _settled(existing: str, plan: DownloadPlan) -> Existing:
     return Existing(answer)
 
 
-def _print(output: Output, plan: DownloadPlan, report: DownloadReport) -> None:
-    output.answer(document(plan, report), rows_of(COLUMNS, report.files, output))
-    if output.format == JSON:
-        return
+def _remark_on(report: DownloadReport, output: Output) -> None:
     speed = report.fetched_bytes / report.elapsed_s if report.elapsed_s else 0
     output.remark(
         f"{bytes_iec(report.fetched_bytes)} downloaded to {report.folder}"
@@ -220,7 +219,7 @@ COLUMNS: tuple[Column[FileProgress], ...] = (
 )
 
 
-def document(plan: DownloadPlan, report: DownloadReport) -> dict[str, Any]:
+def _document(plan: DownloadPlan, report: DownloadReport) -> dict[str, Any]:
     return {
         "job_id": plan.job_id,
         "folder": str(report.folder),

@@ -13,12 +13,13 @@ from typing import Any
 import click
 
 from api_client.client import TrainingClient
-from api_client.deployment import Calls, DeployAnswers, DeploymentResult, Pairs, calls, follow, serves_nothing
+from api_client.deployment import DeployAnswers, DeploymentResult, Pairs, calls, follow, serves_nothing
 from api_client.errors import ApiClientError, RequestError
 from api_client.files import why_not_written, write_file
 from api_client.models.logs import LogLine
 from api_client.submission.config_file import load_deploy_checkpoints_config
 from tui.analysis.deployments import startup_text
+from tui.commands.deploy.deployments import calls_text
 from tui.commands.jobs.push import finding_text
 from tui.commands.support.options import (
     CommandSettings,
@@ -42,7 +43,7 @@ from tui.commands.support.output import (
     not_in_job,
 )
 from tui.commands.support.questions import FormMove, ask, ask_text, ask_yes_no
-from tui.commands.support.run_options import read_evidence
+from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, render_facts
 from tui.commands.support.terminal import can_ask
@@ -347,11 +348,12 @@ class Deployer:
         if not self._cli_options.dry_run:
             self._remark(f"truss config: {path}")  # stdout is for the requested output
         else:
-            self._print(
+            facts = [*_answer_facts(review), ("truss config", Cell(str(path)))]
+            self._output.answer(
                 {"dry_run": True}
                 | _sent_document(review, sent)
                 | {"command": review.forms.get("command"), "truss_config": _parsed(sent.result.truss_config)},
-                [*_answer_facts(review), ("truss config", Cell(str(path)))],
+                render_facts(facts, paint=self._output.paint),
             )
         self._remark("dry run: nothing was created")
         return ExitCode.OK
@@ -376,20 +378,14 @@ class Deployer:
             document |= asdict(example) | {"models": [checkpoint.checkpoint_id for checkpoint in form.chosen]}
         names = ("model_name", "model_id", "deployment_id", "status", "link", "truss_config_path")
         facts = [(name.replace("_", " "), Cell(str(document[name]))) for name in names if document[name]]
-        self._print(document, facts, example)
+        text = render_facts(facts, paint=self._output.paint) + calls_text(self._output, example)
+        self._output.answer(document, text)
         if serves_nothing(remote):
             self._remark("on Baseten you would call it like this")
         if result.version_id:
             show = remote.command_line("deployments", "show", result.version_id)
             self._remark(f"its phases, log and changes: {show}")
         return code
-
-    def _print(self, document: Any, facts: list[tuple[str, Cell]], example: Calls | None = None) -> None:
-        if self._output.format == JSON:
-            self._output.json(document)
-        else:
-            self._output.data(render_facts(facts, paint=self._output.paint))
-            print_calls(self._output, example)
 
     async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
         """Print status and log to stderr until it serves or fails; return the last status and code."""
@@ -474,9 +470,3 @@ def _parsed(truss_config: str) -> Any:
         return json.loads(truss_config) if truss_config else None
     except ValueError:
         return truss_config
-
-
-def print_calls(output: Output, example: Calls | None) -> None:
-    """Print how to call a deployment, if it is known."""
-    for name, text in (("curl", example.curl), ("python", example.python)) if example else ():
-        output.data(f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{sanitize_multiline(text)}\n")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from api_client.client import TrainingClient
-from api_client.deployment import deployment_link, follow, serves_nothing
+from api_client.deployment import Calls, deployment_link, follow, serves_nothing
 from api_client.errors import NotFound, RequestError
 from api_client.models import Model
 from api_client.models.deployments import SERVING_STATUSES
@@ -23,7 +23,6 @@ from tui.analysis.deployments import (
     status_tone,
     status_word,
 )
-from tui.commands.deploy.command import print_calls
 from tui.commands.jobs.stop import remark_failure
 from tui.commands.logs.printing import LogPrinter, OutputLine
 from tui.commands.support.options import (
@@ -33,6 +32,8 @@ from tui.commands.support.options import (
     format_option,
     job_named,
     remote_option,
+    resolve_since,
+    since_option,
     yes_option,
 )
 from tui.commands.support.output import (
@@ -47,13 +48,13 @@ from tui.commands.support.output import (
     known_names,
     refuse,
 )
-from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import Cell, facts_of, print_list
 from tui.commands.support.terminal import confirm
 from tui.readers.deployment import ServedModel, change_deployment, list_deployments, read_served
 from tui.tables.column import Column, chosen, text_cell
 from tui.tables.jobs import age_of
+from tui.text.sanitize import sanitize_multiline
 from tui.text.times import local_time
 from tui.text.units import UNKNOWN
 
@@ -187,13 +188,19 @@ async def show(client: TrainingClient, output: Output, deployment_id: str, model
     deployment = await _find(client, deployment_id, model)
     served = await read_served(client, deployment)
     link = deployment_link(client.remote, deployment.model_id, deployment.id)
-    if output.format == JSON:
-        output.json(_document(deployment, served, link))
-        return
-    output.data(facts_of(_facts(deployment, served, link), output))
-    print_calls(output, served.call)
-    if served.call is not None and serves_nothing(client.remote):
+    text = facts_of(_facts(deployment, served, link), output) + calls_text(output, served.call)
+    output.answer(_document(deployment, served, link), text)
+    if output.format == TABLE and served.call is not None and serves_nothing(client.remote):
         output.remark("on Baseten you would call it like this")
+
+
+def calls_text(output: Output, example: Calls | None) -> str:
+    """Return how to call a deployment, if it is known."""
+    texts = {} if example is None else {"curl": example.curl, "python": example.python}
+    return "".join(
+        f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{sanitize_multiline(text)}\n"
+        for name, text in texts.items()
+    )
 
 
 def _document(deployment: ListedDeployment, served: ServedModel, link: str) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from tui.commands.support.output import (
     explain,
     refuse,
 )
-from tui.commands.support.run_options import read_with_line
+from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
 from tui.commands.support.text_chart import clock_label, draw_chart

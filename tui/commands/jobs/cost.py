@@ -22,10 +22,16 @@ from tui.analysis.cost import (
     running_time,
     total_billed,
 )
-from tui.commands.support.options import examples, format_option, job_named, project_id_of
+from tui.commands.support.options import (
+    examples,
+    format_option,
+    job_named,
+    project_id_of,
+    resolve_since,
+    since_option,
+)
 from tui.commands.support.output import CSV, JSON, TABLE, Output, refuse
 from tui.commands.support.remotes import run_settings
-from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list
 from tui.readers.billing import read_bill

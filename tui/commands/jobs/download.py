@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import click
 
 from api_client.client import TrainingClient
 from api_client.models import TrainingJob
-from api_client.transfers import DestinationExists, DownloadReport, Existing, NoArchive
+from api_client.transfers import (
+    DestinationExists,
+    DownloadPlan,
+    DownloadProgress,
+    DownloadReport,
+    Existing,
+    NoArchive,
+)
 from tui.commands.support.options import examples, format_option, job_argument, job_named
 from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, refuse
-from tui.commands.support.progress_line import failure_code, run_plan
+from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import client_command
+from tui.text.units import bytes_iec, counted, duration
 
 
 @examples("bt-tui download abc1234", "bt-tui download --job-id abc1234 --target-directory runs --no-unzip")
@@ -85,3 +94,42 @@ async def download_code(
     if report.failed:
         raise CommandFailed(report.failed[0].error, failure_code(report))
     return report
+
+
+async def run_plan(
+    client: TrainingClient, output: Output, plan: DownloadPlan, existing: Existing
+) -> DownloadReport:
+    """Run the plan and show its progress. Raises the same errors as ``client.downloads.run``."""
+    notes: list[str] = []
+
+    def show(progress: DownloadProgress) -> None:
+        count = len(progress.files)
+        label = "downloading" if count == 1 else f"{progress.files_done}/{counted(count, 'file')}"
+        line.show(label, progress.done_bytes, progress.total_bytes, progress_note(progress))
+        if not line.is_terminal and progress.note and progress.note not in notes[-1:]:
+            notes.append(progress.note)
+            if len(notes) <= 10:  # a bad connection has hundreds
+                output.remark(progress.note)
+
+    try:
+        with ProgressLine() as line:
+            return await client.downloads.run(plan, on_progress=show, existing=existing)
+    except asyncio.CancelledError:
+        output.remark("run the same command again to resume")
+        raise
+
+
+def progress_note(progress: DownloadProgress) -> str:
+    """Return a note such as ``157 MiB/s  12 s left``; during a stall, how long it has lasted."""
+    if progress.stalled_s:
+        return f"stalled for {duration(progress.stalled_s)}"
+    if not progress.speed_bytes_per_s:
+        return progress.note
+    left = "" if not progress.eta_s else f"  {duration(progress.eta_s)} left"
+    return f"{bytes_iec(progress.speed_bytes_per_s)}/s{left}"
+
+
+def failure_code(report: DownloadReport) -> ExitCode:
+    if report.failed and all(file.is_retryable for file in report.failed):
+        return ExitCode.UNREACHABLE
+    return ExitCode.UNEXPECTED

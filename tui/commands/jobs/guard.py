@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -43,9 +43,9 @@ from tui.commands.support.output import (
 )
 from tui.commands.support.remotes import configuration_if_any, run_settings
 from tui.commands.support.session import client_command
-from tui.guard.conditions import causes, check_deadline, dollars, next_moment
+from tui.guard.conditions import causes, check_deadline, deadline, dollars
 from tui.guard.memory import GuardMemory
-from tui.guard.rules import Deadline, GuardRules, resumable_statuses
+from tui.guard.rules import GuardRules, resumable_statuses
 from tui.guard.watch import Guard, NotResumed, RememberedAlerts, Reporting, sending
 from tui.settings.model import NotificationSettings
 from tui.settings.remembered import state_path
@@ -53,6 +53,8 @@ from tui.system.termination import TerminationSignals
 from tui.text.sanitize import sanitize
 from tui.text.times import local_time
 from tui.text.units import counted
+
+T = TypeVar("T")
 
 
 def _names(what: str, known: Collection[str]) -> Callable[[Any, Any, str], frozenset[str]]:
@@ -69,22 +71,16 @@ def _names(what: str, known: Collection[str]) -> Callable[[Any, Any, str], froze
     return read
 
 
-def _dollars(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> float | None:
-    if typed is None:
-        return None
-    try:
-        return dollars(typed)
-    except ValueError as problem:
-        raise click.BadParameter(str(problem)) from None
+def _read_by(read: Callable[[str], T]) -> Callable[[Any, Any, str | None], T | None]:
+    """Return the callback of an option that is read by a function, which raises ValueError."""
 
+    def convert(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> T | None:
+        try:
+            return None if typed is None else read(typed)
+        except ValueError as problem:
+            raise click.BadParameter(str(problem)) from None
 
-def _deadline(context: click.Context, parameter: click.Parameter, typed: str | None) -> Deadline | None:
-    if typed is None:
-        return None
-    try:
-        return Deadline(typed, next_moment(typed, datetime.now(UTC)))
-    except (ValueError, OverflowError):
-        raise click.BadParameter(f"{typed[:40]!r} is not a time such as 06:00 or 8h") from None
+    return convert
 
 
 _rules = combined(
@@ -99,14 +95,14 @@ _rules = combined(
     click.option(
         "--budget",
         "budget_usd",
-        callback=_dollars,
+        callback=_read_by(dollars),
         metavar="200usd",
         help="Stop a run that has cost this much.",
     ),
     click.option(
         "--until",
         metavar="TIME",
-        callback=_deadline,
+        callback=_read_by(lambda typed: deadline(typed, datetime.now(UTC))),
         help="Stop the runs at 06:00, at a date and time, or 8h from now.",
     ),
     click.option(

@@ -37,7 +37,7 @@ from tui.commands.support.output import (
 )
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
-from tui.commands.support.run_options import read_with_line
+from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
 from tui.readers.watcher import LoadedRun

@@ -153,23 +153,21 @@ async def jobs(
     if checks and shown:
         from tui.tables.fleet import health_cells, jobs_table, listed_columns
 
-        fleet, rows, columns = await _checked(client, output, shown)
+        fleet, rows, of_health = await _checked(client, output, shown)
         listed_with = listed_columns({row.id: health_cells(fleet, row) for row in rows})
         output.answer(
-            lambda: _documents(columns, rows),
+            lambda: _documents(of_health, rows),
             lambda: table_of(fitting(listed_with, shown, output), shown, output),
-            lambda: csv_text([jobs_table(columns, rows)]),
+            lambda: csv_text([jobs_table(of_health, rows)]),
         )
         return
     kept = kept_health(client.remote.api_url, [job.id for job in shown], client.clock.now().timestamp())
-    if not kept or output.format != TABLE:
-        print_list(output, shown, LISTED_JOBS, JOB_COLUMNS, "no jobs")
-        _point_to(client, output, shown, _when_read({}), "jobs", "--health")
-        return
-    from tui.tables.fleet import listed_columns
+    columns: Sequence[Column[TrainingJob]] = LISTED_JOBS
+    if kept and output.format == TABLE:
+        from tui.tables.fleet import listed_columns
 
-    listed_with = listed_columns(_cells(kept))
-    output.data(table_of(fitting(listed_with, shown, output), shown, output))
+        columns = fitting(listed_columns(_cells(kept)), shown, output)
+    print_list(output, shown, columns, JOB_COLUMNS, "no jobs")
     _point_to(client, output, shown, _when_read(kept), "jobs", "--health")
 
 
@@ -189,7 +187,7 @@ async def _checked(
 ) -> tuple[FleetSnapshot, list[JobRow], Sequence[Column[JobRow]]]:
     """Return all jobs as Home knows them, the chosen ones, and the columns that it adds to a job."""
     # not for a list that reads no log, which is to be fast
-    from tui.commands.support.fleet import read_fleet
+    from tui.commands.jobs.top import read_fleet
     from tui.tables.fleet import health_columns
 
     fleet = await read_fleet(client, output, [job.id for job in jobs])

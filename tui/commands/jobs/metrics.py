@@ -30,6 +30,8 @@ from tui.commands.support.options import (
     format_option,
     job_argument_and_options,
     recording_option,
+    resolve_since,
+    since_option,
 )
 from tui.commands.support.output import (
     CHART,
@@ -42,7 +44,7 @@ from tui.commands.support.output import (
     outcome_exit_code,
     refuse,
 )
-from tui.commands.support.run_options import read_with_line, resolve_since, since_option
+from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list, table_of
 from tui.commands.support.text_chart import clock_label, draw_chart

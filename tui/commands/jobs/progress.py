@@ -41,6 +41,8 @@ from tui.commands.support.options import (
     format_option,
     job_argument_and_options,
     remote_option,
+    resolve_since,
+    since_option,
 )
 from tui.commands.support.output import (
     CSV,
@@ -56,7 +58,7 @@ from tui.commands.support.output import (
 )
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
-from tui.commands.support.run_options import read_with_line, resolve_since, since_option
+from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, facts_of, table_of
 from tui.readers.watcher import LoadedRun

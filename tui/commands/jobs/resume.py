@@ -36,7 +36,7 @@ from tui.commands.jobs.push import (
 )
 from tui.commands.support.options import examples, format_option, job_argument, job_named
 from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, not_in_job
-from tui.commands.support.run_options import read_evidence
+from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm
 from tui.text.sanitize import sanitize

@@ -109,7 +109,7 @@ async def _read_health(
 ) -> dict[str, KeptHealth]:
     """Return what needs attention of the running jobs that were not read just now, if known in time."""
     from tui.analysis.fleet.snapshot import to_preview  # not for a prompt, which is to be fast
-    from tui.commands.support.fleet import read_fleet
+    from tui.commands.jobs.top import read_fleet
 
     since_s = client.clock.now().timestamp() - REFRESH_S
     running = to_preview(job for job in jobs if job.current_status == JobStatus.RUNNING)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -331,23 +332,20 @@ async def wait(
                 status = job.current_status
                 output.remark(f"{job.id} is {short_status(status)}")
 
-    code = None
     try:
-        async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
-            for job_id in jobs:
-                group.create_task(follow(job_id))
-    except TimeoutError:
-        code = ExitCode.TIMED_OUT
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
+                for job_id in jobs:
+                    group.create_task(follow(job_id))
     except ExceptionGroup as several:
         # A job that cannot be waited for (deleted, forbidden) ends the wait for all, as it would on its
         # own.
         raise several.exceptions[0] from None
     if output.format == JSON:
         output.json(list(jobs.values()))
-    if code is not None:
-        left = ", ".join(job_id for job_id in jobs if job_id not in ended)
-        output.remark(f"timed out; still waiting for: {left}")
-        return code
+    if left := [job_id for job_id in jobs if job_id not in ended]:
+        output.remark(f"timed out; still waiting for: {', '.join(left)}")
+        return ExitCode.TIMED_OUT
     return worst(outcome_exit_code(job.current_status) for job in ended.values() if job.is_finished)
 
 

@@ -28,7 +28,7 @@ from tui.commands.support.options import examples, format_option, job_argument, 
 from tui.commands.support.output import JSON, MARKDOWN, TEXT, ExitCode, Output, outcome_exit_code
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.remotes import run_settings
-from tui.commands.support.run_options import read_with_line
+from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import client_command
 from tui.readers.log_reader import OnPart
 from tui.readers.session import listed_prices

@@ -29,7 +29,15 @@ from tui.commands.logs.printing import (
     NodeChooser,
     stamp_text_of,
 )
-from tui.commands.support.options import combined, one_job_id, recording_option, selected_project
+from tui.commands.support.options import (
+    combined,
+    one_job_id,
+    parse_moment,
+    parse_since,
+    recording_option,
+    selected_project,
+    since_option,
+)
 from tui.commands.support.output import (
     JSON,
     JSONL,
@@ -41,7 +49,6 @@ from tui.commands.support.output import (
     cannot_write,
     refuse,
 )
-from tui.commands.support.run_options import parse_moment, parse_since, since_option
 
 FORMATS = (TEXT, NDJSON, JSON, RAW)
 FORMAT_OF_SUFFIX = {".json": JSON, ".ndjson": NDJSON, ".jsonl": NDJSON, ".raw": RAW}
@@ -84,8 +91,7 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
     until then the lines go to a partial file that is readable meanwhile.
     """
     if target.file is None:
-        shown = output.verbatim() if target.format == RAW else output
-        yield shown.with_format(target.format)
+        yield _in_format(output, target.format)
         return
     partial = target.file.with_name(f"{target.file.name}.part") if follows else None
     try:
@@ -98,8 +104,7 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
         raise cannot_write(target.file, error) from None
     try:
         text = TextIOWrapper(saved.file, encoding="utf-8", errors="replace", newline="\n")
-        written = Output(stdout=text, name=str(target.file), verbatim=target.format == RAW)
-        yield written.with_format(target.format)
+        yield _in_format(Output(stdout=text, name=str(target.file)), target.format)
         saved.commit()
     except OSError as error:
         raise cannot_write(target.file, error) from None
@@ -107,6 +112,10 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
         saved.discard()
         if partial is not None and partial.exists():
             output.remark(f"the lines so far are in {partial}")
+
+
+def _in_format(output: Output, name: str) -> Output:
+    return (output.verbatim() if name == RAW else output).with_format(name)
 
 
 DRAIN_VARIABLE = "BT_TUI_LOG_DRAIN_S"

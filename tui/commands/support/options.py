@@ -6,8 +6,9 @@ what users call them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -28,7 +29,7 @@ from tui.commands.support.output import (
     refuse,
 )
 from tui.commands.support.terminal import NON_INTERACTIVE
-from tui.text.times import span_of, time_key
+from tui.text.times import LogTimes, moment_of, span_of, time_key
 from tui.text.units import duration
 
 if TYPE_CHECKING:
@@ -167,6 +168,54 @@ class Duration(click.ParamType[float]):
         if seconds < self._at_least_s:
             return self.fail(f"{text[:40]!r} is less than {duration(self._at_least_s)}", param, ctx)
         return seconds
+
+
+EPOCH_DIGITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
+"""Digits of an epoch time of this century → its units per second."""
+
+
+def parse_since(typed: str, now: datetime) -> datetime:
+    """Return the moment for ``2h`` (that long ago) or any form of ``parse_moment``. Raises ValueError."""
+    try:
+        return now - span_of(typed)
+    except ValueError:
+        return parse_moment(typed, now, now)
+    except OverflowError:
+        raise ValueError(f"date out of range: {typed[:40]}") from None
+
+
+def parse_moment(typed: str, beginning: datetime, now: datetime) -> datetime:
+    """Parse a time of day, a date, ISO 8601, an epoch time (s, ms, µs, ns), ``-15m``, ``15m ago``, ``now``.
+
+    A bare duration such as ``1h20m`` counts from the run's ``beginning``. Times are local unless they
+    name a timezone. Raises ValueError.
+    """
+    text = typed.strip()
+    if text.isascii() and text.isdigit() and len(text) in EPOCH_DIGITS:
+        return datetime.fromtimestamp(int(text) / EPOCH_DIGITS[len(text)], UTC)
+    return moment_of(text, LogTimes(oldest=beginning, newest=now, here=now))
+
+
+def _check_since(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    resolve_since(value, datetime.now(UTC), parameter.opts[0])
+    return value
+
+
+def since_option(description: str, *names: str) -> Callable[[Command], Command]:
+    """Add ``--since TIME``: a duration (``2h``: that long ago) or a time; checked and passed on as typed."""
+    return click.option(*(names or ("--since",)), metavar="TIME", callback=_check_since, help=description)
+
+
+def resolve_since(typed: str | None, now: datetime, option: str = "--since") -> datetime | None:
+    if typed is None:
+        return None
+    try:
+        moment = parse_since(typed, now)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from None
+    if moment > now and option != "--end":
+        raise click.BadParameter(f"{typed!r} is in the future", param_hint=option)
+    return moment
 
 
 def combined(
@@ -384,15 +433,7 @@ def recording_option(command: Command) -> Command:
 
         return context.with_resource(Recording(path))
 
-    @wraps(command)
-    def checked(*arguments: Any, **parameters: Any) -> Any:
-        if recorded_job_id() is not None:
-            typed = click.get_current_context().params  # before options are combined, in whichever order
-            refuse(any(typed.get(name) for name in _JOB_PARAMETERS), "give a job or --file, not both")
-            refuse(typed.get("follow"), "a recording can't be followed; omit --follow")
-        return command(*arguments, **parameters)
-
-    option = click.option(
+    return click.option(
         "--file",
         metavar="FILE",
         type=click.Path(path_type=Path),
@@ -400,20 +441,14 @@ def recording_option(command: Command) -> Command:
         is_eager=True,
         callback=_keep("recording", opened),
         help="Read this recording (bt-tui record) instead of a job.",
-    )
-    return cast("Command", option(checked))
+    )(command)
 
 
-_JOB_PARAMETERS = (
-    "job",
-    "job_argument",
-    "job_option",
-    "job_id",
-    "job_ids",
-    "named_id",
-    "project",
-    "project_id",
-)
+def check_recording_options(typed: Mapping[str, Any]) -> None:
+    """Refuse what makes no sense with ``--file``: a job, and following it."""
+    jobs = ("job", "job_argument", "job_option", "job_id", "job_ids", "named_id", "project", "project_id")
+    refuse(any(typed.get(name) for name in jobs), "give a job or --file, not both")
+    refuse(typed.get("follow"), "a recording can't be followed; omit --follow")
 
 
 yes_option = click.option("--yes", "-y", "assume_yes", is_flag=True, help="Skip confirmation.")

@@ -240,17 +240,14 @@ class Output:
         stderr: TextIO | None = None,
         environ: Mapping[str, str] | None = None,
         name: str | None = None,
-        *,
-        verbatim: bool = False,
     ) -> None:
-        """With ``verbatim``, write data unchanged unless it goes to a terminal."""
         self._stdout = stdout if stdout is not None else sys.stdout
         self._name = name
         self._stderr = stderr if stderr is not None else sys.stderr
-        self._environ = environ = os.environ if environ is None else environ
+        environ = os.environ if environ is None else environ
         self.is_terminal = self._stdout.isatty()
         self.has_color = self.is_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
-        self._is_verbatim = verbatim and not self.is_terminal
+        self._is_verbatim = False
         self.format = TEXT
         self._json_shape: Callable[[Any], Any] | None = None
         self._json_by_line = False
@@ -275,7 +272,9 @@ class Output:
 
     def verbatim(self) -> Output:
         """Return an output that writes text unchanged for scripts; a terminal still gets sanitized text."""
-        return Output(self._stdout, self._stderr, self._environ, self._name, verbatim=True)
+        changed = copy(self)
+        changed._is_verbatim = not self.is_terminal
+        return changed
 
     def data(self, text: str) -> None:
         """Write to stdout, sanitized, and flush. The caller adds line breaks.

@@ -1,20 +1,14 @@
-"""The progress line on stderr, and a download that shows its progress there."""
+"""The progress line on stderr."""
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import sys
 import time
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import Self, TextIO
 
-from tui.commands.support.output import ExitCode, Output
 from tui.text.sanitize import cell_width, clip, sanitize
-from tui.text.units import bytes_iec, counted, duration, percent, thin_bar
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.transfers import DownloadPlan, DownloadProgress, DownloadReport, Existing
+from tui.text.units import bytes_iec, counted, percent, thin_bar
 
 CLEAR_LINE = "\r\x1b[K"
 
@@ -71,42 +65,3 @@ def lines_note(part: float | None, line_count: int) -> str:
     """Return ``40%, 1,200 lines`` for a log of which that part is read."""
     read = "" if part is None else f"{percent(part)}, "
     return f"{read}{counted(line_count, 'line')}"
-
-
-async def run_plan(
-    client: TrainingClient, output: Output, plan: DownloadPlan, existing: Existing
-) -> DownloadReport:
-    """Run the plan and show its progress. Raises the same errors as ``client.downloads.run``."""
-    notes: list[str] = []
-
-    def show(progress: DownloadProgress) -> None:
-        count = len(progress.files)
-        label = "downloading" if count == 1 else f"{progress.files_done}/{counted(count, 'file')}"
-        line.show(label, progress.done_bytes, progress.total_bytes, progress_note(progress))
-        if not line.is_terminal and progress.note and progress.note not in notes[-1:]:
-            notes.append(progress.note)
-            if len(notes) <= 10:  # a bad connection has hundreds
-                output.remark(progress.note)
-
-    try:
-        with ProgressLine() as line:
-            return await client.downloads.run(plan, on_progress=show, existing=existing)
-    except asyncio.CancelledError:
-        output.remark("run the same command again to resume")
-        raise
-
-
-def progress_note(progress: DownloadProgress) -> str:
-    """Return a note such as ``157 MiB/s  12 s left``; during a stall, how long it has lasted."""
-    if progress.stalled_s:
-        return f"stalled for {duration(progress.stalled_s)}"
-    if not progress.speed_bytes_per_s:
-        return progress.note
-    left = "" if not progress.eta_s else f"  {duration(progress.eta_s)} left"
-    return f"{bytes_iec(progress.speed_bytes_per_s)}/s{left}"
-
-
-def failure_code(report: DownloadReport) -> ExitCode:
-    if report.failed and all(file.is_retryable for file in report.failed):
-        return ExitCode.UNREACHABLE
-    return ExitCode.UNEXPECTED

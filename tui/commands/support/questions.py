@@ -1,6 +1,6 @@
 """Questions at a terminal: questionary asks them on stderr, so that stdout stays clean.
 
-questionary is imported for the first question.
+questionary is slow to import: a command that may ask imports this module for its first question.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from enum import Enum
 from typing import Any, TypeVar
 
 import click
+import questionary
+from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.output import create_output
 
 from tui.forms.question import Answer, Option, Question, pairs_of, possible_values, read_pairs
 from tui.text.sanitize import sanitize
@@ -73,8 +77,6 @@ def _pairs(text: str) -> Answer:
 
 
 async def ask_yes_no(question: str) -> bool:
-    import questionary
-
     return await _run(questionary.confirm(sanitize(question), default=False, output=_stderr()), bool) is True
 
 
@@ -85,8 +87,6 @@ async def ask_text(question: str, default: str) -> str:
 
 async def ask_secret(question: str) -> str:
     """Ask for a text that is not shown. Raises click.Abort if there is no answer."""
-    import questionary
-
     field = questionary.password(sanitize(question), validate=_checked(lambda _text: ""), output=_stderr())
     answer = await _run(field, str)
     if isinstance(answer, FormMove) or not answer.strip():
@@ -100,8 +100,6 @@ def _select(title: str, question: Question) -> Any:
     In a long list, which can be filtered, disabled options are only marked: if nothing else passed the
     filter, questionary would search for a selectable option forever.
     """
-    import questionary
-
     options = question.options
     # Typing filters a long list, so that j and k no longer move the cursor.
     is_long = len(options) >= 15
@@ -119,8 +117,6 @@ def _select(title: str, question: Question) -> Any:
 
 
 def _checkbox(title: str, question: Question, marked: Answer) -> Any:
-    import questionary
-
     names = marked if isinstance(marked, tuple) else ()
     return questionary.checkbox(
         title,
@@ -134,8 +130,6 @@ def _checkbox(title: str, question: Question, marked: Answer) -> Any:
 
 
 def _text(title: str, default: str, problem: Callable[[str], str]) -> Any:
-    import questionary
-
     return questionary.text(
         title, default=default, validate=_checked(problem), validate_while_typing=False, output=_stderr()
     )
@@ -153,8 +147,6 @@ def _checked(problem: Callable[[str], str]) -> Callable[[str], str | bool]:
 
 
 def _choice(option: Option, index: int, *, checked: bool = False, blocked: bool = True) -> Any:
-    import questionary
-
     reason = option.disabled_reason
     warning = f"  ▲ {option.warning}" if option.warning else ""
     title = option.label + warning + (f"  {option.hint}" if option.hint else "")
@@ -170,9 +162,6 @@ def _choice(option: Option, index: int, *, checked: bool = False, blocked: bool 
 
 async def _run(question: Any, read: Callable[[Any], T]) -> T | FormMove:
     """Ask and convert questionary's answer; adds the keys for going back and leaving."""
-    from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
-    from prompt_toolkit.keys import Keys
-
     keys = KeyBindings()
 
     @keys.add(Keys.BackTab, eager=True)
@@ -190,6 +179,4 @@ async def _run(question: Any, read: Callable[[Any], T]) -> T | FormMove:
 
 
 def _stderr() -> Any:
-    from prompt_toolkit.output import create_output
-
     return create_output(stdout=sys.stderr)

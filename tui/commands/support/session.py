@@ -15,7 +15,7 @@ from api_client.client import TrainingClient
 from api_client.events import RequestEvent
 from api_client.remotes import Remote, RemoteNotConfigured
 from api_client.words import retrying_words
-from tui.commands.support.options import CommandSettings, remote_option
+from tui.commands.support.options import CommandSettings, check_recording_options, remote_option
 from tui.commands.support.output import ExitCode, Output
 from tui.commands.support.remotes import chosen_remote, read_only_by
 from tui.text.times import local_time
@@ -88,6 +88,8 @@ def client_command(
     @wraps(action)
     def run(context: click.Context, /, **parameters: Any) -> ExitCode | None:
         settings = context.ensure_object(CommandSettings)
+        if settings.recording is not None:
+            check_recording_options(context.params)
         return run_on_remote(settings, lambda client, output: action(client, output, **parameters))
 
     return run

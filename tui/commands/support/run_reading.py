@@ -1,0 +1,60 @@
+"""Read a run, with a progress line while its log is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+from api_client.client import TrainingClient
+from api_client.models import Checkpoint, TrainingJob
+from tui.commands.support.output import Output
+from tui.commands.support.progress_line import ProgressLine, lines_note
+from tui.commands.support.remotes import run_settings
+from tui.readers.watcher import CheckedRun, LoadedRun, evidence_of, read_run
+from tui.text.units import counted
+
+
+async def read_with_line(
+    client: TrainingClient,
+    job: TrainingJob,
+    output: Output,
+    *,
+    since: datetime | None = None,
+    prices: Mapping[str, float] | None = None,
+    with_health_metrics: bool = False,
+    stream: str | None = None,
+    prefix: str = "",
+) -> LoadedRun:
+    """Read a run with a progress line that starts with ``prefix``; remark any part that could not be read.
+
+    Raises RequestError.
+    """
+    with ProgressLine() as line:
+        reading = await read_run(
+            client,
+            job,
+            run_settings(),
+            since=since,
+            prices=prices,
+            with_health_metrics=with_health_metrics,
+            on_part=_shown_on(line, job, prefix),
+            stream=stream,
+        )
+    if reading.gap_count:
+        output.remark(f"{counted(reading.gap_count, 'part')} of the log of {job.id} could not be read")
+    for part, error in reading.unread.items():
+        output.remark(f"the {part} of {job.id} could not be read: {error}")
+    return reading
+
+
+async def read_evidence(
+    client: TrainingClient, job: TrainingJob, checkpoints: Sequence[Checkpoint]
+) -> CheckedRun:
+    with ProgressLine() as line:
+        return await evidence_of(client, job, checkpoints, run_settings(), on_part=_shown_on(line, job))
+
+
+def _shown_on(line: ProgressLine, job: TrainingJob, prefix: str = "") -> Callable[[float | None, int], None]:
+    label = f"{prefix}reading the log of {job.id}"
+    line.show(label)
+    return lambda part, lines: line.show(label, note=lines_note(part, lines))
