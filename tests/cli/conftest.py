@@ -76,22 +76,26 @@ def cli(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> RunCli:
-    """Run a command line in this process; ``environ`` replaces the variables that lead to ``FakeBaseten``."""
+    """Run a command line in this process, which has to end with the exit ``code``.
+
+    ``environ`` replaces the variables that lead to ``FakeBaseten``.
+    """
     from tui.cli import main
 
     # ``FakeBaseten`` has the client read a log in one time range, which the emulator allows then.
     monkeypatch.setattr("api_client.emulator.routes.calls.MAXIMUM_WINDOW_MS", sys.maxsize)
 
-    def run(*arguments: str, environ: dict[str, str] | None = None) -> Result:
+    def run(*arguments: str, environ: dict[str, str] | None = None, code: int | None = 0) -> Result:
         wanted = clean_environ | (baseten.environ() if environ is None else environ)
         for name in os.environ:
             if name.startswith(OURS):
                 monkeypatch.delenv(name)
         for name, value in wanted.items():
             monkeypatch.setenv(name, value)
-        code = main(shlex.split(arguments[0]) if len(arguments) == 1 else arguments)
+        ended_with = main(shlex.split(arguments[0]) if len(arguments) == 1 else arguments)
         captured = capsys.readouterr()
-        return Result(code, captured.out, captured.err)
+        assert code in (None, ended_with), f"{ended_with}: {captured.err}"
+        return Result(ended_with, captured.out, captured.err)
 
     return run
 

@@ -1,21 +1,26 @@
 """What only a process of its own can show: imports, pipes, signals."""
 
+import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from test_streams_of_all_commands import OUTCOMES
+from whole_platform import furnished
 
+from support.cli import Start
+from support.every_command import CHANGING, READING
 from support.fake_baseten import FakeBaseten, job, line
+from support.faulty import FaultyServer
+from support.warm_python import ROOT
+from tui.commands.support.catalogue import listed_commands
 
 LIMIT_S = 60
-ROOT = Path(__file__).parents[2]
 HEAVY = {"textual", "rich.console", "plotext", "questionary", "starlette", "uvicorn", "psutil"}
 TRANSPORT = {"httpx", "pydantic"}
 LOG_PATTERNS = "tui.analysis.progress.lines.custom"
 MAIN = "from tui.cli import main"
-Start = Callable[..., subprocess.Popen[str]]
 
 
 def loaded_by(program: str, *lines: str, environ: dict[str, str]) -> set[str]:
@@ -49,6 +54,36 @@ def test_help_loads_no_transport_and_no_other_command(clean_environ: dict[str, s
     assert loaded_by(MAIN, "--help", environ=clean_environ) & (HEAVY | TRANSPORT) == set()
     loaded = loaded_by(MAIN, "jobs --help", environ=clean_environ)
     assert {name for name in loaded if name.startswith("tui.commands.jobs.")} == {"tui.commands.jobs.listing"}
+
+
+EACH_LINE = f"""
+import json, sys
+{MAIN}
+sys.stderr.write("\\n" + json.dumps([main(line) for line in json.loads(sys.argv[1])]))
+"""
+LINES = READING | CHANGING
+
+
+def module_of(words: str) -> str:
+    return listed_commands()[words.split(maxsplit=1)[0]].module
+
+
+@pytest.mark.usefixtures("code")
+@pytest.mark.parametrize("module", sorted(set(map(module_of, LINES))))
+def test_commands_of_a_module_work_in_a_new_interpreter(
+    module: str, faulty: FaultyServer, clean_environ: dict[str, str], tmp_path: Path
+) -> None:
+    """It has imported nothing but what the commands themselves do."""
+    chosen = [words for words in LINES if module_of(words) == module]
+    lines = json.dumps([[*words.split(), *LINES[words]] for words in chosen])
+    (tmp_path / "platform").mkdir()
+    with furnished(faulty, tmp_path / "platform") as platform:
+        environ = clean_environ | platform | {"PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-c", EACH_LINE, lines]
+        done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
+    codes = json.loads(done.stderr.splitlines()[-1])
+    assert all(code in OUTCOMES.get(words, (0,)) for words, code in zip(chosen, codes, strict=True)), codes
+    assert "Traceback" not in done.stderr
 
 
 OPENS_HOME = """

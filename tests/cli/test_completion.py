@@ -1,4 +1,4 @@
-"""Completion of words in shells: commands, and what the server has."""
+"""What shells and programs are told about the commands: completion, and help as JSON."""
 
 import json
 import stat
@@ -14,17 +14,17 @@ from click.shell_completion import BashComplete
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job, project
 from support.fake_runs import finished_run
-from tui.cli import cli as root
+from support.warm_python import ROOT
+from tui.cli import cli as program, cli as root
 from tui.commands.support.catalogue import complete_parameters, kind_of, walk
 from tui.commands.support.options import CHECKPOINTS, JOBS, METRICS
-
-ROOT = Path(__file__).parents[2]
+from tui.commands.support.output import ExitCode
 
 
 def test_the_script_names_program_and_variable(cli: RunCli) -> None:
     for shell in ("bash", "zsh", "fish"):
         result = cli("completion", shell)
-        assert (result.code, "bt-tui" in result.out) == (0, True)
+        assert "bt-tui" in result.out
         assert f"_BT_TUI_COMPLETE={shell}_complete" in result.out
     assert cli("--version", environ={"_BT_TUI_COMPLETE": ""}).out.startswith("bt-tui "), "nothing is asked"
 
@@ -163,3 +163,26 @@ def test_parameters_shown_as_a_job_or_checkpoint_complete_as_such() -> None:
             assert "CHECKPOINT" not in shown or kind == CHECKPOINTS, (words, parameter.name)
             assert shown != "METRIC" or kind == METRICS, (words, parameter.name)
             assert shown != "PROJECT" or kind == "projects", (words, parameter.name)
+
+
+def test_help_json_has_every_listed_command_and_every_exit_code(cli: RunCli) -> None:
+    document = cli("--help-json", environ={}).json
+    shown = {words for words, command in walk(program) if words and not command.hidden}
+    assert {each["name"] for each in document["commands"]} == shown
+    assert {each["code"] for each in document["exit_codes"]} == set(map(int, ExitCode))
+
+
+def test_help_json_describes_parameters_as_help_does(cli: RunCli) -> None:
+    commands = {each["name"]: each for each in cli("--help-json", environ={}).json["commands"]}
+    (argument,) = commands["compare"]["arguments"]
+    assert (argument["names"], argument["required"], argument["repeatable"]) == (["job_ids"], True, True)
+    options = {each["names"][-1]: each for each in commands["stop"]["options"]}
+    assert (options["--all"]["value"], options["--project"]["value"]) == (None, "PROJECT")
+    assert "json" in next(each for each in commands["jobs"]["options"] if "-o" in each["names"])["choices"]
+    assert not any("--non-interactive" in each["names"] for each in commands["stop"]["options"])
+
+
+def test_no_two_options_of_a_command_have_the_same_help(cli: RunCli) -> None:
+    for command in cli("--help-json", environ={}).json["commands"]:
+        helps = [option["help"] for option in command["options"] if option["help"]]
+        assert len(set(helps)) == len(helps), command["name"]

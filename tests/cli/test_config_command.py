@@ -1,6 +1,7 @@
-"""``bt-tui config`` and what the settings do to the other commands."""
+"""``bt-tui config``, and what the settings do to the other commands."""
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -12,6 +13,8 @@ import pytest
 from support.cli import RunCli
 from support.fake_baseten import Answer, line
 from support.fake_runs import finished_run, live_run
+from support.markers import marked
+from tui.settings.loading import check_file, setting_names
 
 
 @pytest.fixture
@@ -37,7 +40,6 @@ def test_show_tells_each_value_and_its_origin(cli: RunCli, file: Path, with_file
         BT_TUI_LOGS_WRAP="1",
     )
     result = cli("--remote acme config show -o json", environ=environ)
-    assert result.code == 0
     told = {row["setting"]: (row["value"], row["origin"]) for row in result.json}
     assert told["theme.name"] == ("nord", f"{file}:2")
     assert told['prices."H100:8"'] == (0.5, f"{file}:4")
@@ -63,15 +65,14 @@ def test_show_keeps_the_secret_part_of_a_webhook(cli: RunCli, with_file: Any) ->
 def test_validate_names_lines_and_tells_by_exit_code(cli: RunCli, file: Path, with_file: Any) -> None:
     environ = with_file("readonly = true\n")
     assert cli("config path", environ=environ).out == f"{file}\n"
-    good = cli("config validate", environ=environ)
-    assert (good.code, good.out) == (0, "")
+    assert cli("config validate", environ=environ).out == ""
     other = file.with_name("other.toml")
     other.write_text("readonly = true\nthem = 3\n")
-    bad = cli("config", "validate", str(other), environ=environ)
-    assert (bad.code, bad.out) == (2, "")
+    bad = cli("config", "validate", str(other), environ=environ, code=2)
+    assert bad.out == ""
     assert f"{other}:2: them: no such setting; did you mean theme?" in bad.err
-    used = cli("jobs", environ=with_file("\n\nreadonli = true\n"))
-    assert (used.code, used.out) == (2, "")
+    used = cli("jobs", environ=with_file("\n\nreadonli = true\n"), code=2)
+    assert used.out == ""
     assert f"{file}:3: readonli: no such setting; did you mean readonly?" in used.err
 
 
@@ -107,14 +108,13 @@ def test_validate_reports_settings_of_earlier_versions_as_no_error(cli: RunCli, 
     file = tmp_path / "old.toml"
     file.write_text("[health]\nloss_readings = 3\n")
     result = cli("config", "validate", str(file))
-    assert result.code == 0
     assert result.err == f"bt-tui: {file}:2: health.loss_readings: no longer exists; it has no effect\n"
 
 
 def test_validate_reports_every_problem_of_a_file_at_once(cli: RunCli, tmp_path: Path) -> None:
     file = tmp_path / "all-wrong.toml"
     file.write_text(ALL_WRONG)
-    result = cli("config", "validate", str(file))
+    result = cli("config", "validate", str(file), code=2)
     numbers = [
         int(line.removeprefix(f"bt-tui: {file}:").partition(":")[0]) for line in result.err.splitlines()
     ]
@@ -136,13 +136,12 @@ def test_edit_makes_a_private_file(cli: RunCli, file: Path, with_file: Any, tmp_
     )
     environ = with_file(EDITOR="false", VISUAL=f"'{sys.executable}' '{editor}'")
     environ |= {"BASETEN_API_KEY": "s3cret", "LANG": "C"}
-    result = cli("config edit", environ=environ)
+    result = cli("config edit", environ=environ, code=2)
     assert file.stat().st_mode & 0o777 == 0o600
     assert "# fleet_s = 5" in file.read_text()
-    assert result.code == 2
     assert "invalid TOML" in result.err or "demo.speed" in result.err
-    assert cli("config edit", environ=with_file("", VISUAL="true")).code == 0
-    assert cli("config edit", environ=with_file("", VISUAL="/no/such/editor")).code == 2
+    cli("config edit", environ=with_file("", VISUAL="true"))
+    cli("config edit", environ=with_file("", VISUAL="/no/such/editor"), code=2)
 
 
 @pytest.mark.setting("remote")
@@ -175,8 +174,8 @@ def test_the_remote_of_the_file_comes_after_variables_and_before_the_only_sectio
 @pytest.mark.proves("docs/health.md", "Health and cost")
 def test_thresholds_and_patterns_count_for_commands(cli: RunCli, with_file: Any, baseten: Any) -> None:
     live_run(baseten, "hangs", silent_s=1800)
-    assert cli("health hangs").code == 11
-    assert cli("health hangs", environ=with_file('[health]\noff = ["stalled"]\n')).code != 11
+    cli("health hangs", code=11)
+    cli("health hangs", environ=with_file('[health]\noff = ["stalled"]\n'))
     pattern = "[[patterns]]\nname = 'mine'\nregex = 'tick (?P<step>[0-9]+) of (?P<total>[0-9]+)'\n"
     baseten.logs["hangs"] = [line("tick 41 of 50", at_ms=int(time.time() * 1000))]
     assert cli("progress hangs -o json").json["step"] is None
@@ -198,3 +197,43 @@ def test_the_users_own_price_comes_before_the_listed_one(cli: RunCli, with_file:
         told = cli("compare one two -o json", environ=with_file(text)).json
         costs.append(told["jobs"][0]["cost_usd"])
     assert [round(cost / costs[0], 6) for cost in costs] == [1.0, 4.0, 8.0]
+
+
+@pytest.mark.proves("docs/configuration.md", "Configuration")
+def test_every_setting_has_a_test_of_its_effect() -> None:
+    """A test of a table covers all settings below it, as test_every_threshold does, which counts them."""
+    tested = {name for names in marked("setting") for name in names}
+    names = {name for name, _ in setting_names()}
+    assert {name for name in names if name not in tested and name.partition(".")[0] not in tested} == set()
+    assert tested - names - {name.partition(".")[0] for name in names} == set()
+
+
+@pytest.mark.proves("docs/configuration.md", "Configuration")
+@pytest.mark.proves("docs/configuration.md", "Health")
+def test_the_example_file_of_the_page_is_valid(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    file = tmp_path / "config.toml"
+    file.write_text(example)
+    ignored: list[object] = []
+    assert (check_file(file, ignored), ignored) == ([], [])
+
+
+@pytest.mark.setting("demo.speed")
+@pytest.mark.proves("README.md", "The emulator")
+def test_the_demo_has_the_speed_of_the_settings_or_flag(cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from api_client.emulator import processes
+    from tui.commands.app import emulator
+
+    speeds: list[float] = []
+
+    def no_child(*, speed: float, **_others: object) -> None:
+        speeds.append(speed)
+        raise processes.EmulatorFailed("not today")
+
+    monkeypatch.setattr(emulator, "EmulatorChild", no_child)
+    monkeypatch.setattr(emulator, "need_terminal", lambda: None)
+    environ = {"BT_TUI_DEMO_SPEED": "25"}  # of demo.speed
+    cli("demo", environ=environ, code=1)
+    cli("demo --speed 3", environ=environ, code=1)
+    assert speeds == [25.0, 3.0]

@@ -59,7 +59,6 @@ def test_without_the_bill_it_is_an_estimate(cli: RunCli, account: FakeBaseten, s
     account.on("GET", "/v1/billing/.*", Answer({"code": "NO", "message": "no"}, status=status))
     result = cli("cost", "ended", "-o", "csv")
     (record,) = result.csv
-    assert result.code == 0
     assert (record["billed_usd"], record["estimated_usd"]) == ("", "120.0")  # 2 nodes × 120 min × $0.50
     assert result.err == f"bt-tui: total: ≈ $120, an estimate: {why}\n"
 
@@ -92,6 +91,5 @@ def test_the_jobs_of_a_project_and_of_a_time(cli: RunCli, account: FakeBaseten) 
     assert "$120" in runs and "240" in runs and "≈ $60" in runs
     assert "–" in ended
     assert total.startswith("total: $120 for 240 min billed, and ≈ $")
-    recent = cli("cost --since 2d -o json").json
-    assert {each["id"] for each in recent} == {"runs", "waits"}
-    assert cli("cost ended --since 2d").code == 2
+    assert {each["id"] for each in cli("cost --since 2d -o json").json} == {"runs", "waits"}
+    cli("cost ended --since 2d", code=2)

@@ -1,18 +1,15 @@
 """``bt-tui download`` and ``bt-tui checkpoints download``: streams, exit codes, interruptions."""
 
-from __future__ import annotations
-
 import random
 import signal
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from api_client.transfers.part_file import part_paths
 from support.archives import packed
-from support.cli import Result, RunCli
+from support.cli import Result, RunCli, Start
 from support.fake_object_store import JOB, FakeObjectStore, Stored
 
 MIB = 1024 * 1024
@@ -20,7 +17,6 @@ SIZE_BYTES = 12 * MIB
 PATIENCE_S = 60.0
 POLL_EVERY_S = 0.02
 CODE = {"src/config.py": b"x=1"}
-Start = Callable[..., subprocess.Popen[str]]
 DOWNLOAD = ("checkpoints", "download", "--job-id", JOB)
 
 
@@ -33,21 +29,21 @@ def store() -> Iterator[FakeObjectStore]:
 @pytest.mark.usefixtures("in_folder")
 def test_code_goes_into_the_official_folder(cli: RunCli, store: FakeObjectStore, tmp_path: Path) -> None:
     as_it_is = f"download {JOB} --no-unzip -o json"
-    without = cli(as_it_is, environ=store.environ())
-    assert (without.code, without.out, "no code archive" in without.err) == (7, "", True)
+    without = cli(as_it_is, environ=store.environ(), code=7)
+    assert (without.out, "no code archive" in without.err) == ("", True)
     store.archive = packed(CODE)
     result = cli(f"download {JOB} --target-directory to", environ=store.environ())
     folder = tmp_path / "to" / f"my project_{JOB}"
-    assert (result.code, tmp_path / result.out.strip()) == (0, folder)
+    assert tmp_path / result.out.strip() == folder
     assert (folder / "src/config.py").read_text() == "x=1"
-    again = cli(f"download --job-id {JOB} --target-directory to", environ=store.environ())
-    assert (again.code, "already exists" in again.err) == (2, True)
+    again = cli(f"download --job-id {JOB} --target-directory to", environ=store.environ(), code=2)
+    assert "already exists" in again.err
     document = cli(as_it_is, environ=store.environ()).json
     assert (tmp_path / document["path"]).read_bytes() == store.archive
     assert document["path"].endswith(f"_{JOB}.tgz")
-    assert cli(as_it_is, environ=store.environ()).code == 2
+    cli(as_it_is, environ=store.environ(), code=2)
     for option in ("--out-file code.tar", "--out-dir code"):
-        assert cli(f"download {JOB} {option}", environ=store.environ()).code == 0
+        cli(f"download {JOB} {option}", environ=store.environ())
     assert (tmp_path / "code.tar").read_bytes() == store.archive
     assert (tmp_path / "code" / "src" / "config.py").read_text() == "x=1"
 
@@ -55,9 +51,7 @@ def test_code_goes_into_the_official_folder(cli: RunCli, store: FakeObjectStore,
 @pytest.mark.proves("docs/commands.md", "`checkpoints list`")
 def test_all_or_some_checkpoints_and_files(cli: RunCli, store: FakeObjectStore, tmp_path: Path) -> None:
     def fetch(folder: str, *more: str) -> Result:
-        result = cli(*DOWNLOAD, "--to", str(tmp_path / folder), *more, environ=store.environ())
-        assert result.code == 0, result.err
-        return result
+        return cli(*DOWNLOAD, "--to", str(tmp_path / folder), *more, environ=store.environ())
 
     document = fetch("all", "-o", "json").json
     assert [file["state"] for file in document["files"]] == ["done", "done"]
@@ -85,12 +79,12 @@ def test_no_file_in_the_way_is_replaced_unasked(cli: RunCli, store: FakeObjectSt
     taken.write_text("mine")
     to = ("--to", str(tmp_path / "to"))
     for missing in (("nonesuch",), ("--file", "*.nope")):
-        result = cli(*DOWNLOAD, *missing, *to, environ=store.environ())
-        assert (result.code, result.out, store.requests) == (7, "", [])
-    result = cli(*DOWNLOAD, *to, environ=store.environ())
-    assert (result.code, result.out) == (2, "")
+        result = cli(*DOWNLOAD, *missing, *to, environ=store.environ(), code=7)
+        assert (result.out, store.requests) == ("", [])
+    result = cli(*DOWNLOAD, *to, environ=store.environ(), code=2)
+    assert result.out == ""
     assert "--existing" in result.err
-    assert cli(*DOWNLOAD, *to, "--existing", "overwrite", environ=store.environ()).code == 0
+    cli(*DOWNLOAD, *to, "--existing", "overwrite", environ=store.environ())
     assert taken.read_text() == "{}"
 
 
@@ -100,17 +94,15 @@ def test_hostile_names_stay_off_the_terminal_and_inside(
     store.files.append(Stored("ckpt-1/\x1b[31mred\nline", b"x"))
     arguments = (*DOWNLOAD, "--to", str(tmp_path / "to"))
     result = cli(*arguments, environ=store.environ())
-    assert result.code == 0
     assert "\x1b" not in result.out + result.err
     assert len(result.out.splitlines()) == 4
     store.files.append(Stored("../out", b"x"))
-    result = cli(*arguments, "-o", "json", environ=store.environ())
-    assert result.code == 1
+    result = cli(*arguments, "-o", "json", environ=store.environ(), code=1)
     assert "points outside the folder" in result.err
     assert [each["relative_file_name"] for each in result.json["refused"]] == ["../out"]
     store.files[1] = Stored("ckpt-3/large", b"", listed_size=2**60)
-    result = cli(*arguments, environ=store.environ())
-    assert (result.code, result.out) == (1, "")
+    result = cli(*arguments, environ=store.environ(), code=1)
+    assert result.out == ""
     assert "MiB free" in result.err and "nothing was downloaded" in result.err
 
 
@@ -118,8 +110,7 @@ def test_hostile_names_stay_off_the_terminal_and_inside(
 def test_a_store_that_is_gone(cli: RunCli, store: FakeObjectStore, tmp_path: Path) -> None:
     store.objects.shutdown()
     store.objects.server_close()
-    result = cli(*DOWNLOAD, "--file", "a.json", "--to", str(tmp_path / "to"), environ=store.environ())
-    assert result.code == 8
+    result = cli(*DOWNLOAD, "--file", "a.json", "--to", str(tmp_path / "to"), environ=store.environ(), code=8)
     assert "1 of 1 file failed" in result.err
 
 
@@ -148,7 +139,6 @@ def test_an_interrupted_download_resumes(cli: RunCli, cli_process: Start, tmp_pa
         kept = saved_bytes(target)
         store.go_on.set()
         second = cli(*arguments, "-o", "json", environ=store.environ())
-    assert second.code == 0, second.err
     assert second.json["fetched_bytes"] == SIZE_BYTES - kept, "only the rest"
     assert target.read_bytes() == content
     assert not list(target.parent.glob(".bt-tui-*"))

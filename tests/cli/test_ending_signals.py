@@ -1,7 +1,5 @@
 """SIGTERM and SIGHUP end the program as ctrl-c does: the terminal restored, a recording complete."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

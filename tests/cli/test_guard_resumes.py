@@ -1,11 +1,10 @@
 """``bt-tui guard --resume-on``: a preempted job is submitted again, once, from its newest checkpoint."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from whole_platform import furnish
@@ -49,18 +48,31 @@ def test_preempted_job_is_resumed_once(cli: RunCli, served: Served) -> None:
     assert len(served.backend.specs) == 1
 
 
-def test_job_submitted_before_a_kill_is_not_submitted_again(cli: RunCli, served: Served) -> None:
-    first = cli(*GUARD, environ=environ(served))
+@pytest.fixture
+def resumed(cli: RunCli, served: Served) -> Any:
+    """A job that was resumed just now; what is remembered of all runs can be changed."""
+    first = cli(*GUARD, environ=environ(served), code=None)
     (job_id,) = [job_id for job_id in served.backend.spec_by_id if f"({job_id})" in first.out]
     now = {"created_at": datetime.now(UTC)}
     served.backend.by_id[job_id] = served.backend.by_id[job_id].model_copy(update=now)
-    path = state_path("guard.json")
-    state = json.loads(path.read_text())
+    return json.loads(state_path("guard.json").read_text())
+
+
+def remember(state: dict[str, Any]) -> None:
+    state_path("guard.json").write_text(json.dumps(state))
+
+
+def key_of_ended(state: dict[str, Any]) -> str:
     (key,) = [key for key in state["runs"] if key.endswith(ENDED)]
-    state["runs"][key]["resume"] |= {"state": "requested", "job_id": ""}
-    path.write_text(json.dumps(state))
-    again = cli(*GUARD, environ=environ(served))
-    assert [each["event"] for each in again.ndjson] == ["resumed"]
+    return key
+
+
+def test_job_submitted_before_a_kill_is_not_submitted_again(
+    cli: RunCli, served: Served, resumed: Any
+) -> None:
+    resumed["runs"][key_of_ended(resumed)]["resume"] |= {"state": "requested", "job_id": ""}
+    remember(resumed)
+    assert [each["event"] for each in cli(*GUARD, environ=environ(served)).ndjson] == ["resumed"]
     assert len(served.backend.specs) == 1
 
 
@@ -69,24 +81,17 @@ def test_job_that_another_guard_resumes_at_this_moment_is_left_to_it(cli: RunCli
         first = cli(*GUARD, environ=environ(served))
     assert [each["event"] for each in first.ndjson] == ["job-ended"]
     assert served.backend.specs == []
-    again = cli(*GUARD, environ=environ(served))
-    assert [each["event"] for each in again.ndjson] == ["resumed"]
+    assert [each["event"] for each in cli(*GUARD, environ=environ(served)).ndjson] == ["resumed"]
 
 
 def test_job_that_continues_another_one_of_the_same_name_is_not_taken_for_its_own(
-    cli: RunCli, served: Served
+    cli: RunCli, served: Served, resumed: Any
 ) -> None:
-    first = cli(*GUARD, environ=environ(served))
-    (job_id,) = [job_id for job_id in served.backend.spec_by_id if f"({job_id})" in first.out]
-    now = {"created_at": datetime.now(UTC)}
-    served.backend.by_id[job_id] = served.backend.by_id[job_id].model_copy(update=now)
-    path = state_path("guard.json")
-    state = json.loads(path.read_text())
-    (key,) = [key for key in state["runs"] if key.endswith(ENDED)]
-    other = state["runs"].pop(key)
-    state["runs"][key.replace(ENDED, "another")] = other
-    path.write_text(json.dumps(state))
-    assert [each["event"] for each in cli(*GUARD, environ=environ(served)).ndjson] == ["job-ended", "resumed"]
+    key = key_of_ended(resumed)
+    resumed["runs"][key.replace(ENDED, "another")] = resumed["runs"].pop(key)
+    remember(resumed)
+    again = cli(*GUARD, environ=environ(served))
+    assert [each["event"] for each in again.ndjson] == ["job-ended", "resumed"]
     assert len(served.backend.specs) == 2
 
 
@@ -100,8 +105,8 @@ def test_job_that_cannot_be_resumed_is_reported_once(cli: RunCli, served: Served
 
 
 def test_read_only_guard_may_not_resume(cli: RunCli, served: Served) -> None:
-    refused = cli("--readonly", *GUARD, environ=environ(served))
-    assert (refused.code, "submitting a job" in refused.err) == (ExitCode.USAGE, True)
+    refused = cli("--readonly", *GUARD, environ=environ(served), code=ExitCode.USAGE)
+    assert "submitting a job" in refused.err
     dry = cli("--readonly", *GUARD, "--dry-run", environ=environ(served))
     assert [each["event"] for each in dry.ndjson] == ["job-ended", "not-resumed"]
     assert "would be resumed" in dry.out

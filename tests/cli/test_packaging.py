@@ -4,12 +4,12 @@ import re
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[2]
+from support.warm_python import ROOT
+
 IMPORT = re.compile(r"^ *(?:import (?=[\w.]+(?: as \w+)?$)|from (?=[\w.]+ import ))(\w+)", re.MULTILINE)
 
 

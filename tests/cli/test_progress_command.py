@@ -13,9 +13,7 @@ from support.fake_runs import finished_run
 @pytest.mark.proves("docs/commands.md", "`metrics`")
 def test_how_far_the_log_says_it_is_whole_in_part_and_for_people(cli: RunCli, baseten: FakeBaseten) -> None:
     finished_run(baseten, "run1", name="night \x1b[31mrun", losses=[3.0, 2.5, 2.0, 1.5])
-    result = cli("progress run1 -o json")
-    told = result.json
-    assert result.code == 0
+    told = cli("progress run1 -o json").json
     assert (told["step"], told["total_steps"], told["fraction"]) == (4, 100, 0.04)
     assert (told["loss"], told["learning_rate"], told["tokens_per_s"]) == (1.5, 1e-4, 1000)
     assert told["eta_s"] is None  # it has ended
@@ -60,10 +58,10 @@ def test_curve_of_a_metric_has_one_record_a_reading(cli: RunCli, baseten: FakeBa
     assert document["metrics"] == {"kl": None, "reward": 0.5}
     assert [point["value"] for point in document["series"]["reward"]] == [0.5, 0.5]
     assert cli("progress run1 --metric ward").out.splitlines() == table
-    unclear = cli("progress run1 --metric r").err
+    unclear = cli("progress run1 --metric r", code=7).err
     assert "no metric 'r' (it has: learning_rate, reward, steps_per_s, tokens_per_s)" in unclear
-    missing = cli("progress run1 --metric rewards -o csv")
-    assert (missing.code, missing.out) == (7, "")
+    missing = cli("progress run1 --metric rewards -o csv", code=7)
+    assert missing.out == ""
     assert "job run1 has no metric 'rewards' (it has: kl, learning_rate, loss, reward" in missing.err
 
 
@@ -79,17 +77,16 @@ def test_curve_of_a_metric_in_a_saved_log_is_printed(cli: RunCli, tmp_path: Path
     path.write_text(SAVED)
     (row,) = cli("progress", "--file", str(path), "--metric", "kl", "-o", "csv").csv
     assert (row["step"], row["value"]) == ("3", "nan")
-    missing = cli("progress", "--file", str(path), "--metric", "\x1b[2J")
-    assert missing.code == 7
+    missing = cli("progress", "--file", str(path), "--metric", "\x1b[2J", code=7)
     assert "\x1b" not in missing.err and "the log has no metric" in missing.err
-    both = cli("progress", "--file", str(path), "--metric", "kl", "--each-line")
-    assert (both.code, "omit --metric" in both.err) == (2, True)
+    both = cli("progress", "--file", str(path), "--metric", "kl", "--each-line", code=2)
+    assert "omit --metric" in both.err
 
 
 def test_a_stored_checkpoint_goes_before_one_of_the_log(cli: RunCli, baseten: FakeBaseten) -> None:
     finished_run(baseten, "without", losses=[])
     without = cli("progress without -o json")
-    assert (without.code, without.json["step"], "no training progress" in without.err) == (0, None, True)
+    assert (without.json["step"], "no training progress" in without.err) == (None, True)
     finished_run(baseten, "run1", losses=[3.0, 2.5])
     at_ms = int(baseten.logs["run1"][-1]["timestamp"]) // 1_000_000 + 1
     baseten.logs["run1"].append(line("Saving model checkpoint to /tmp/checkpoint-40", at_ms=at_ms))
@@ -114,13 +111,13 @@ def test_a_saved_log_is_read_line_by_line(cli: RunCli, baseten: FakeBaseten, tmp
     each_line = ("progress", "--file", str(path), "--each-line", "-o", "ndjson")
     result = cli(*each_line)
     step = {"line": 0, "step": 3, "loss": 2.0, "learning_rate": 1e-4, "metrics": {"kl": "NaN"}}
-    assert (result.code, result.ndjson) == (0, [step, {"line": 2, "checkpoint": "checkpoint-3"}])
+    assert result.ndjson == [step, {"line": 2, "checkpoint": "checkpoint-3"}]
     settings.write_text("[[patterns]]\nname = 'mine'\nregex = 'hello (?P<loss>[0-9.]+)'\n")
     path.write_text("hello 4.5\n")
     by_own_pattern = cli(*each_line, environ={"BT_TUI_CONFIG": str(settings), **baseten.environ()})
     assert by_own_pattern.ndjson == [{"line": 0, "loss": 4.5}]
-    missing = cli("progress", "--file", str(tmp_path / "none.log"))
-    assert (missing.code, missing.out) == (2, "")
+    missing = cli("progress", "--file", str(tmp_path / "none.log"), code=2)
+    assert missing.out == ""
     assert "can't read" in missing.err and "No such file" in missing.err
 
 
@@ -171,5 +168,5 @@ def test_lines_of_a_saved_log_that_are_no_records_are_plain_text(cli: RunCli, tm
     )
     path.write_text("\n".join((*SAVED.splitlines(), *hostile)))
     result = cli("progress", "--file", str(path), "-o", "json")
-    assert (result.code, result.json["log_lines"], result.json["loss"]) == (0, 7, 2.0)
-    assert cli("progress", "--file", str(path), "--each-line").code == 0
+    assert (result.json["log_lines"], result.json["loss"]) == (7, 2.0)
+    cli("progress", "--file", str(path), "--each-line")

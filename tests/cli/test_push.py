@@ -1,5 +1,9 @@
-"""push, recreate and stop: asked, answered at a terminal, and the whole way on an emulator."""
+"""push, recreate, stop and workstation: asked, answered at a terminal, and the whole way on an emulator.
 
+``golden/workstation.json`` was recorded from the official CLI by ``tests/support/record_official.py``.
+"""
+
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +12,8 @@ from typing import Any
 import pytest
 
 from api_client.emulator.processes import EmulatorChild
+from api_client.ssh import parse_host
+from api_client.submission.workstation import workstation_hosts
 from support.cli import RunCli
 from support.deploying_server import listed_checkpoint
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
@@ -62,15 +68,9 @@ def account(baseten: FakeBaseten) -> FakeBaseten:
     return baseten
 
 
-def changes(baseten: FakeBaseten) -> list[str]:
-    search = "/v1/training_jobs/search"
-    return [each.path for each in baseten.asked if each.method != "GET" and each.path != search]
-
-
 @pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_a_dry_run_shows_all_and_sends_nothing(cli: RunCli, account: FakeBaseten, config: Path) -> None:
     result = cli("push", str(config), "--dry-run", "-o", "json")
-    assert result.code == 0
     document = result.json
     assert document["training_project"] == {"name": "llama-sft"}
     sent = document["training_job"]
@@ -114,7 +114,6 @@ def test_options_win_over_the_config(cli: RunCli, account: FakeBaseten, config: 
 def test_a_dry_run_without_a_server_leaves_the_account_out(cli: RunCli, config: Path, url: str) -> None:
     variables = ("BASETEN_API_KEY", "BASETEN_REMOTE_URL", "BASETEN_MANAGEMENT_API_URL_OVERRIDE")
     result = cli("push", str(config), "--dry-run", "-o", "json", environ=dict.fromkeys(variables, url))
-    assert result.code == 0
     (finding,) = [each for each in result.json["findings"] if each["field"] == "account"]
     assert "not checked" in finding["problem"]
 
@@ -122,20 +121,18 @@ def test_a_dry_run_without_a_server_leaves_the_account_out(cli: RunCli, config: 
 def test_errors_stop_it_unless_checks_are_skipped(cli: RunCli, account: FakeBaseten, config: Path) -> None:
     account.on("GET", "/v1/secrets", Answer({"secrets": []}))
     account.on("GET", "/v1/blobs/credentials/train", Answer({"message": "no uploads for you"}, status=403))
-    skipped = cli("push", str(config), "--skip-checks")
-    assert (skipped.code, "no uploads for you" in skipped.err) == (6, True)
+    assert "no uploads for you" in cli("push", str(config), "--skip-checks", code=6).err
     (config.parent / "run.sh").unlink()
-    result = cli("push", str(config), "--yes")
-    assert result.code == 2
+    result = cli("push", str(config), "--yes", code=2)
     for words in ("run.sh is not in the archive", "has no secret 'hf'", "not submitted: 2 errors"):
         assert words in result.err
     for options, code in (((), 2), (("-o", "json"), 2), (("--skip-checks",), 0)):
-        dry = cli("push", str(config), "--dry-run", *options)
-        assert (dry.code, "2 errors would block this submission" in dry.err) == (code, code == 2)
+        dry = cli("push", str(config), "--dry-run", *options, code=code)
+        assert ("2 errors would block this submission" in dry.err) == (code == 2)
     for flags in (("--accelerator", "h100"), ("--node-count", "0"), ("--team", "Nobody")):
-        wrong = cli("push", str(config), *flags)
-        assert (wrong.code, flags[1] in wrong.err) == (2, True)
-    assert changes(account) == []
+        wrong = cli("push", str(config), *flags, code=2)
+        assert flags[1] in wrong.err
+    assert account.changed_paths == []
 
 
 RISKY = """
@@ -161,8 +158,8 @@ def test_a_no_sends_nothing(
 ) -> None:
     baseten.on("GET", "/v1/teams", Answer({"teams": []}))
     typed("n")
-    result = cli("push", str(risky))
-    assert (result.code, result.out) == (130, "")
+    result = cli("push", str(risky), code=130)
+    assert result.out == ""
     assert "checkpointing is off for 2" in result.err and QUESTION in result.err
     assert {each.method for each in baseten.asked} == {"GET"}
 
@@ -184,20 +181,18 @@ def test_from_the_starter_project_to_the_end(cli: RunCli, emulator: EmulatorChil
     """A job that works and one that fails."""
     environ = {**os.environ, **emulator.remote_environ(), "TZ": "UTC", "COLUMNS": "100"}
     folder = tmp_path / "quick"
-    assert cli("init", str(folder)).code == 0
+    cli("init", str(folder))
     shorter = (folder / "config.py").read_text().replace('"STEPS": "2000"', '"STEPS": "200"')
     (tmp_path / "bad").mkdir()
     for each in (folder, tmp_path / "bad"):
         (each / "config.py").write_text(shorter)
     (tmp_path / "bad" / "run.sh").write_text("echo so far so good\nexit 9\n")
     good = cli("push", str(folder / "config.py"), "--tail", environ=environ)
-    bad = cli("push", str(tmp_path / "bad" / "config.py"), "--tail", "-o", "json", environ=environ)
-    assert good.code == 0, good.err
+    bad = cli("push", str(tmp_path / "bad" / "config.py"), "--tail", "-o", "json", environ=environ, code=3)
     steps = [line.split(" step ")[1].split()[0] for line in good.out.splitlines() if " step " in line]
     assert steps == ["50/200", "100/200", "150/200", "200/200"]
     assert "ended: completed" in good.err
     assert "\x1b" not in good.out + good.err
-    assert bad.code == 3, bad.err
     created, *lines = bad.ndjson
     assert created["training_project"]["name"] == "cpu-quickstart"
     assert created["training_job"]["name"] == "first-run"
@@ -211,12 +206,12 @@ def test_stop_names_the_job_and_says_what_it_did(cli: RunCli, baseten: FakeBaset
     baseten.jobs = [job("job1", "RUNNING"), job("job2", "COMPLETED")]
     baseten.on("POST", "/v1/.*/job1/stop", Answer({"training_job": job("job1", "STOPPED")}))
     result = cli("stop job1 --job-id job2")
-    assert (result.code, result.out) == (0, "job1\njob2\n")
+    assert result.out == "job1\njob2\n"
     assert "job job2 has already ended" in result.err
-    assert changes(baseten) == ["/v1/training_projects/proj1/jobs/job1/stop"]
+    assert baseten.changed_paths == ["/v1/training_projects/proj1/jobs/job1/stop"]
     baseten.on("POST", "/v1/.*/job1/stop", Answer({"message": "bad gateway"}, status=502))
-    unsure = cli("stop job1")
-    assert (unsure.code, "it may have taken effect" in unsure.err) == (8, True)
+    unsure = cli("stop job1", code=8)
+    assert "it may have taken effect" in unsure.err
     assert "job job1 may not have been stopped: " in unsure.err
 
 
@@ -224,11 +219,11 @@ def test_stop_names_the_job_and_says_what_it_did(cli: RunCli, baseten: FakeBaset
 @pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_a_job_is_stopped_after_its_next_checkpoint(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.jobs = [job("job1", "RUNNING"), job("job2", "RUNNING")]
-    two = cli("stop job1 job2 --after-checkpoint")
+    cli("stop job1 job2 --after-checkpoint", code=2)
     listed: list[dict[str, Any]] = []
 
     def checkpoints(_asked: ReceivedRequest) -> Answer:
-        assert changes(baseten) == [], "it is not stopped before"
+        assert baseten.changed_paths == [], "it is not stopped before"
         listed.append(listed_checkpoint(f"checkpoint-{len(listed)}", sync_status="SYNCING"))
         if len(listed) > 5:
             listed[-1]["sync_status"] = "COMPLETE"
@@ -237,17 +232,17 @@ def test_a_job_is_stopped_after_its_next_checkpoint(cli: RunCli, baseten: FakeBa
     baseten.on("GET", "/v1/.*/job1/checkpoints", checkpoints)
     baseten.on("POST", "/v1/.*/job1/stop", Answer({"training_job": job("job1", "STOPPED")}))
     result = cli("stop job1 --after-checkpoint")
-    assert (two.code, result.code, result.out) == (2, 0, "job1\n")
+    assert result.out == "job1\n"
     assert "ctrl-c leaves the job running" in result.err and "stored checkpoint-5" in result.err
-    assert changes(baseten) == ["/v1/training_projects/proj1/jobs/job1/stop"]
+    assert baseten.changed_paths == ["/v1/training_projects/proj1/jobs/job1/stop"]
 
 
 def test_stop_all_goes_on_past_one_that_cannot_be_stopped(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.jobs = [job("job1", "RUNNING"), job("job2", "PENDING"), job("job3", "FAILED")]
     baseten.on("POST", "/v1/.*/job1/stop", Answer({"message": "it is just ending"}, status=409))
     baseten.on("POST", "/v1/.*/job2/stop", Answer({"training_job": job("job2", "STOPPED")}))
-    result = cli("stop --all --yes -o json")
-    assert (result.code, [each["id"] for each in result.json]) == (1, ["job2"])
+    result = cli("stop --all --yes -o json", code=1)
+    assert [each["id"] for each in result.json] == ["job2"]
     assert "it is just ending" in result.err
 
 
@@ -260,7 +255,8 @@ def test_nothing_in_particular_is_neither_stopped_nor_made_again(cli: RunCli, ba
         ("recreate", "FAILED", 2),
     ):
         baseten.jobs = [job(f"job{number}", status) for number, status in enumerate(statuses.split())]
-        assert (cli(command).code, changes(baseten)) == (code, []), command
+        cli(command, code=code)
+        assert baseten.changed_paths == [], command
 
 
 @pytest.mark.proves("docs/commands.md", "Submit a job")
@@ -270,9 +266,72 @@ def test_recreate_takes_the_newest_and_is_sent_once(cli: RunCli, baseten: FakeBa
         job("new", "FAILED", created_at="2025-06-01T00:00:00Z"),
     ]
     baseten.on("POST", "/v1/.*/recreate", Answer({"training_job": job("newest", "CREATED")}))
-    result = cli("recreate --yes")
-    assert (result.code, "newest" in result.out) == (0, True)
-    assert changes(baseten) == ["/v1/training_projects/proj1/jobs/new/recreate"]
+    assert "newest" in cli("recreate --yes").out
+    assert baseten.changed_paths == ["/v1/training_projects/proj1/jobs/new/recreate"]
     baseten.on("POST", "/v1/.*/recreate", Answer({"message": "oops"}, status=500))
-    unsure = cli("recreate old")
-    assert (unsure.code, len(changes(baseten)), "check bt-tui jobs" in unsure.err) == (8, 2, True)
+    unsure = cli("recreate old", code=8)
+    assert (len(baseten.changed_paths), "check bt-tui jobs" in unsure.err) == (2, True)
+
+
+RECORDED = json.loads((Path(__file__).parent / "golden" / "workstation.json").read_text())
+SLURM_COMMAND = "bash /b10/workspace/setup_slurm.sh"
+
+
+@pytest.mark.parametrize("record", RECORDED, ids=lambda record: " ".join(record["arguments"]) or "nothing")
+@pytest.mark.proves("docs/commands.md", "`workstation`")
+def test_it_is_sent_as_the_official_cli_sends_it(cli: RunCli, record: dict[str, Any]) -> None:
+    expected = record["training_job"]
+    expected = expected | {"runtime": expected["runtime"] | {"artifacts": []}}  # given out with the upload
+    arguments = [word for word in record["arguments"] if word not in ("--team", "Research")]
+    if record["printed"]["node_count"] > 1:
+        # The one difference: nodes are left as they are where the official CLI installs SLURM.
+        assert expected["runtime"]["start_commands"] == [SLURM_COMMAND]
+        expected["runtime"]["start_commands"] = ["sleep infinity"]
+        arguments += ["--orchestrator", "none"]
+    result = cli("workstation", *arguments, "--dry-run", "-o", "json", environ={"BASETEN_API_KEY": ""})
+    document = result.json
+    assert document["training_job"].pop("truss_user_env")["truss_client_version"].startswith("bt-tui")
+    assert document["training_job"] == expected
+    assert document["training_project"] == record["training_project"]
+    assert document["archive"]["files"] == []
+
+
+def test_a_dry_run_for_reading(cli: RunCli, baseten: FakeBaseten) -> None:
+    kept_nowhere = ("workstation", "--checkpoint-path", "/mnt/ckpts", "--dry-run")
+    result = cli(*kept_nowhere)
+    assert "sleep infinity" in result.out and "archive: 0 files" in result.out
+    assert "WHY" not in result.out
+    assert "--enable-checkpointing" in result.err
+    assert "--enable-checkpointing" not in cli(*kept_nowhere, "--enable-checkpointing").err
+    teams = [{"id": "t", "name": "Research", "default": True}]
+    baseten.on("GET", "/v1/teams", Answer({"teams": teams}))
+    assert "Research" in cli("workstation --team Nobody", code=2).err
+    assert {each.method for each in baseten.asked} == {"GET"}
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_from_submitting_to_stopping_on_an_emulator(cli: RunCli, emulator: EmulatorChild) -> None:
+    official = RECORDED[0]["printed"]
+    environ = emulator.remote_environ()
+    started = cli("workstation --skip-checks -o json", environ=environ)
+    document = started.json
+    job_id = document["job_id"]
+    assert document.keys() == official.keys()
+    assert document["project"].keys() == official["project"].keys()
+    for name in ("accelerator", "gpu_count", "node_count", "orchestrator"):
+        assert document[name] == official[name]
+    assert (document["project"]["name"], document["job"]["id"]) == ("workstation-H100", job_id)
+    host = f"training-job-{job_id}-0.ssh.baseten.co"
+    assert document["nodes"] == [{"rank": 0, "hostname": host, "is_leader": True}]
+    assert document["nodes"][0].keys() == official["nodes"][0].keys()
+    for words in (f"bt-tui ssh {job_id};", f"ssh {host}", f"bt-tui stop {job_id}"):
+        assert words in started.err
+    assert len(cli("sessions", job_id, "-o", "json", environ=environ).json) == 1
+    cli("stop", job_id, "--yes", environ=environ)
+
+
+@pytest.mark.parametrize("name", ["baseten", "my-lab_2", "<environment>", "two words"])
+def test_hosts_name_the_remote_where_ssh_can_find_it_by_that(name: str) -> None:
+    (first,) = workstation_hosts("j1", 1, remote_name=name)
+    assert first.name == f"training-job-j1-0.{'my-lab_2.' if name == 'my-lab_2' else ''}ssh.baseten.co"
+    assert parse_host(first.name) == first

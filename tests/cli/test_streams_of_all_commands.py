@@ -1,6 +1,4 @@
-"""Every command's stdout is its format alone: whatever the width, the noise on stderr, who reads it."""
-
-from __future__ import annotations
+"""Every command: its stdout is its format alone, and a read-only session changes nothing."""
 
 import csv
 import io
@@ -20,15 +18,19 @@ from whole_platform import NOISE, furnished
 from support.cli import Result, RunCli
 from support.every_command import (
     CHANGING,
+    ENDED,
     JOB,
     MACHINE_FORMATS,
+    PROJECT,
     READING,
     WITHOUT_FORMAT,
     commands,
     format_option_of,
     formats_of,
 )
+from support.faulty import FaultyServer
 from support.served_platform import KEY
+from tui.commands.support.output import ExitCode
 
 ASKS_NOBODY = frozenset({"remotes", "config show", "emulator status", "init"})
 STEERING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -104,10 +106,10 @@ def check_streams(result: Result, words: str, output_format: str) -> None:
 @pytest.mark.proves("docs/commands.md", "Output formats")
 def test_what_reads_prints_its_format_alone(cli: RunCli, world: Any, words: Any, output_format: Any) -> None:
     arguments = (*words.split(), *READING[words], "-o", output_format)
-    narrow = cli(*arguments, environ=world | {"COLUMNS": "20"})
+    narrow = cli(*arguments, environ=world | {"COLUMNS": "20"}, code=None)
     check_streams(narrow, words, output_format)
     if output_format == "table":
-        wide = cli(*arguments, environ=world | {"COLUMNS": "500"})
+        wide = cli(*arguments, environ=world | {"COLUMNS": "500"}, code=None)
         assert len(narrow.out.splitlines()) == len(wide.out.splitlines()), "as wide as it needs in a pipe"
 
 
@@ -120,13 +122,19 @@ def test_what_changes_something_prints_its_format_alone(
     with furnished(faulty, tmp_path / "platform") as environ:
         faulty.set_faults(NOISE)
         arguments = (*words.split(), *CHANGING[words], "-o", output_format)
-        check_streams(cli(*arguments, environ=environ | {"COLUMNS": "20"}), words, output_format)
+        result = cli(*arguments, environ=environ | {"COLUMNS": "20"}, code=None)
+        check_streams(result, words, output_format)
 
 
 def test_what_only_tells_leaves_stdout_empty(cli: RunCli, world: Any, trussrc: Path) -> None:
     trussrc.write_text("[one]\napi_key = k\n")
-    for line in ("config validate", "secrets delete hf --yes", "logout --remote one", "emulator stop"):
-        result = cli(line, environ=world)
+    for line, code in (
+        ("config validate", 0),
+        ("secrets delete hf --yes", 7),
+        ("logout --remote one", 0),
+        ("emulator stop", 0),
+    ):
+        result = cli(line, environ=world, code=code)
         assert (result.out, bool(result.err)) == ("", True)
 
 
@@ -139,6 +147,44 @@ def test_a_reader_that_leaves_at_once_is_no_error(
     os.close(reader)
     with os.fdopen(writer, "w") as left:
         monkeypatch.setattr(sys, "stdout", left)
-        result = cli(*words.split(), *(READING | others)[words], environ=world)
+        result = cli(*words.split(), *(READING | others)[words], environ=world, code=None)
     assert result.code in OUTCOMES.get(words, (0,)), result.err
     assert "Traceback" not in result.err
+
+
+READS_BY_POST = "/v1/training_jobs/search"
+CHANGES_HERE = ("download", "record", "checkpoints download", "init")
+CHANGES = [(*words.split(), *given) for words, given in CHANGING.items() if words not in CHANGES_HERE] + [
+    ("stop", "--all", "--yes"),
+    ("delete", "--project", PROJECT, "--yes"),
+    ("delete", JOB, ENDED, "--yes"),
+    ("secrets", "delete", "hf", "--yes"),
+]
+
+
+def changes_of(faulty: FaultyServer) -> list[str]:
+    asked = [each for each in faulty.layer.asked if each.method != "GET" and each.path != READS_BY_POST]
+    return [f"{each.method} {each.path.rpartition('/jobs/')[2]}" for each in asked]
+
+
+@pytest.mark.parametrize("words", CHANGES, ids=" ".join)
+@pytest.mark.proves("README.md", "On your own workspace")
+def test_no_command_changes_anything(cli: RunCli, world: Any, faulty: FaultyServer, words: Any) -> None:
+    faulty.set_faults()
+    done = cli(*words, environ=world | {"BT_TUI_READONLY": "true", "BT_TUI_DEBUG": ""}, code=ExitCode.USAGE)
+    assert done.out == "", done.err
+    assert "read-only by environment BT_TUI_READONLY" in done.err
+    assert changes_of(faulty) == []
+
+
+def test_the_setting_that_forbids_it_is_named(cli: RunCli, world: Any, faulty: Any, tmp_path: Path) -> None:
+    faulty.set_faults()
+    settings = tmp_path / "config.toml"
+    settings.write_text('remote = "lab"\nreadonly = true\n')
+    by_file = world | {"BT_TUI_CONFIG": str(settings)}
+    assert f"read-only by {settings}:2" in cli("stop", JOB, environ=by_file, code=2).err
+    assert "read-only by flag --readonly" in cli("--readonly", "stop", JOB, environ=world, code=2).err
+    assert JOB in cli("--readonly jobs -o json", environ=world).out
+    assert changes_of(faulty) == []
+    assert "read-only" not in cli("stop", JOB, environ=by_file | {"BT_TUI_READONLY": "false"}).err
+    assert changes_of(faulty) == [f"POST {JOB}/stop"]

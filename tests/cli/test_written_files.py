@@ -1,12 +1,12 @@
-"""Every file that a command writes: created exclusively, whole or not there, and never through a link."""
+"""Files of the user's own: created exclusively, whole or not there; and read whatever is in their place."""
 
-from __future__ import annotations
-
+import fcntl
+import json
 import os
 import re
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 from whole_platform import CONFIG
 
+from api_client.files import MAX_SMALL_FILE_BYTES
 from support.cli import RunCli
 from support.every_command import ENDED, JOB, SERVED
+from support.fake_baseten import Answer, FakeBaseten, job
 
 OLD = "what was there before\n"
 WRITING: dict[str, tuple[tuple[str, ...], str]] = {
@@ -93,8 +95,7 @@ def opened(hook: Opened, here: Path) -> Iterator[Opened]:
 def test_what_is_created_is_created_exclusively(
     cli: RunCli, environ: Any, here: Path, opened: Opened, arguments: Any, written: Any
 ) -> None:
-    result = cli(*arguments, environ=environ)
-    assert result.code == 0, result.err
+    cli(*arguments, environ=environ)
     assert [path.is_file() for path in here.glob(written)] == [True]
     assert opened.flags
     assert [path for path, flags in opened.flags.items() if not flags & os.O_EXCL] == []
@@ -109,8 +110,7 @@ def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(
     (here / written).parent.mkdir(parents=True, exist_ok=True)
     (here / written).symlink_to(victim)
     (here / f"{written}.part").symlink_to(victim)
-    result = cli(*arguments, environ=environ)
-    assert result.code == 0, result.err
+    cli(*arguments, environ=environ)
     assert victim.read_text() == OLD
     assert not (here / written).is_symlink()
 
@@ -120,8 +120,7 @@ def test_own_pipe_is_written_to_as_it_is(cli: RunCli, environ: Any, here: Path) 
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        result = cli("logs", JOB, "--save", "run.log", "--force", environ=environ)
-        assert result.code == 0, result.err
+        cli("logs", JOB, "--save", "run.log", "--force", environ=environ)
         assert os.read(reader, 1)
         assert pipe.is_fifo()
     finally:
@@ -142,8 +141,7 @@ def test_a_planted_pipe_is_replaced_and_receives_nothing(
     else:
         pytest.skip("only root can make a pipe somebody else's")
     try:
-        result = cli("logs", JOB, "--save", "run.log", "--force", environ=environ)
-        assert result.code == 0, result.err
+        cli("logs", JOB, "--save", "run.log", "--force", environ=environ)
         assert os.read(reader, 1) == b""
         assert (here / "run.log").is_file()
         assert not (here / "run.log").is_symlink()
@@ -171,8 +169,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_no_half_file(
     cli: RunCli, environ: Any, here: Path, arguments: Any, written: Any
 ) -> None:
     with full_disk():
-        result = cli(*arguments, environ=environ)
-    assert result.code == 1, result.err
+        result = cli(*arguments, environ=environ, code=1)
     assert "the file is too large for the file system or your limits (ulimit -f)" in result.err
     assert "Traceback" not in result.err
     left = [name for name in files_below(here) if not re.search(r"\.part$|/\.bt-tui-", name)]
@@ -183,8 +180,8 @@ def test_a_full_disk_is_a_sentence_and_leaves_no_half_file(
 def test_without_room_for_its_archive_nothing_is_submitted(cli: RunCli, environ: Any, here: Path) -> None:
     (here / "config.py").write_text(CONFIG)
     with full_disk():
-        result = cli("push config.py --yes", environ=environ)
-    assert (result.code, "submitted" in result.err) == (1, False), result.err
+        result = cli("push config.py --yes", environ=environ, code=1)
+    assert "submitted" not in result.err
     assert "can't write the archive" in result.err
 
 
@@ -195,6 +192,113 @@ def test_on_a_full_disk_what_was_there_stays(
     (here / written).parent.mkdir(parents=True, exist_ok=True)
     (here / written).write_text(OLD)
     with full_disk():
-        result = cli(*arguments, environ=environ)
-    assert result.code == 1, result.err
+        cli(*arguments, environ=environ, code=1)
     assert (here / written).read_text() == OLD
+
+
+HOST = "training-job-job1-0.ssh.baseten.co"
+EMULATOR = "data/bt-tui/emulator"
+ADDRESS = {"url": "http://127.0.0.1:9", "key_file": "key", "data_dir": "d", "pid": 2**30}
+READ_BY = {
+    "config/bt-tui/config.toml": ("jobs", "config show", "config validate", "--readonly jobs"),
+    "trussrc": (
+        "remotes",
+        "jobs --remote one",
+        "login --remote-url URL --api-key-stdin",
+        "logout",
+        "logout --remote one",
+    ),
+    "go/auth.json": ("remotes", "jobs --remote one"),
+    f"{EMULATOR}/address.json": ("remotes", "emulator status", "emulator stop"),
+    f"{EMULATOR}/key": ("remotes", "emulator status"),
+    "ssh/id_ed25519": (f"ssh-sign {HOST}",),
+    "ssh/id_ed25519.pub": (f"ssh-sign {HOST}",),
+    f"ssh/{HOST}.token": (f"ssh-proxy {HOST}", f"ssh-sign {HOST}"),
+    f"ssh/{HOST}-cert.pub": (f"ssh-sign {HOST}",),
+    "ssh_config": ("ssh-config --install",),
+}
+"""The commands that read each file."""
+
+INSTEAD: dict[str, Callable[[Path], object]] = {
+    "nothing in it": Path.touch,
+    "an object": lambda path: path.write_text('{"profiles": [1], "url": 1, "pid": -1}'),
+    "a list": lambda path: path.write_text("[1]"),
+    "nested lists": lambda path: path.write_text("[" * 100_000),
+    "digits": lambda path: path.write_text("9" * 100_000),
+    "spaces": lambda path: path.write_text("a" + " " * 100_000 + "b"),
+    "bytes": lambda path: path.write_bytes(b"\xff\x00\n"),
+    "huge file": lambda path: path.write_bytes(b"\n" * (MAX_SMALL_FILE_BYTES + 1)),
+    "folder": Path.mkdir,
+    "pipe": os.mkfifo,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "link to itself": lambda path: path.symlink_to(path),
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A home in which an emulator is running."""
+    for file in READ_BY:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    folder = tmp_path / EMULATOR
+    (folder / "key").write_text("key")
+    (folder / "address.json").write_text(json.dumps(ADDRESS | {"key_file": str(folder / "key")}))
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    yield tmp_path
+    os.close(lock)
+
+
+@pytest.mark.parametrize(
+    ("variable", "command"),
+    [
+        ("BT_TUI_CONFIG", "jobs"),
+        ("USER_TRUSSRC_PATH", "jobs"),
+        ("BASETEN_CONFIG_DIR", "jobs --remote one"),
+        ("BASETEN_SSH_DIR", f"ssh-proxy {HOST}"),
+        ("BASETEN_SSH_CONFIG_PATH", "ssh-config --install"),
+    ],
+)
+def test_home_of_an_unknown_user_is_a_folder_like_any_other(
+    cli: RunCli, in_folder: None, variable: str, command: str
+) -> None:
+    result = cli(command, environ={variable: "~no-such-user/file"}, code=None)
+    assert "unexpected" not in result.err and "Traceback" not in result.err, result.err
+
+
+@pytest.mark.parametrize("instead", INSTEAD)
+@pytest.mark.parametrize(
+    ("file", "command"), [(file, command) for file, commands in READ_BY.items() for command in commands]
+)
+def test_command_ends_well_whatever_the_file_is(
+    cli: RunCli,
+    baseten: FakeBaseten,
+    home: Path,
+    pipe_in: Callable[[str], None],
+    file: str,
+    command: str,
+    instead: str,
+) -> None:
+    (home / file).unlink(missing_ok=True)
+    INSTEAD[instead](home / file)
+    baseten.jobs = [job("job1", "RUNNING")]
+    certificate = {
+        "ssh_certificate": "c",
+        "jwt": "t",
+        "proxy_address": "127.0.0.1:9",
+        "ssh_cert_expires_at": None,
+    }
+    baseten.on("POST", "/v1/training_projects/proj1/jobs/job1/ssh/sign", Answer(certificate))
+    pipe_in(baseten.key)
+    folders = {f"XDG_{kind.upper()}_HOME": str(home / kind) for kind in ("config", "state", "data", "cache")}
+    own = {"BASETEN_CONFIG_DIR": "go", "BASETEN_SSH_DIR": "ssh", "BASETEN_SSH_CONFIG_PATH": "ssh_config"}
+    is_signing = command.startswith("ssh-sign")
+    environ = (
+        folders
+        | {name: str(home / path) for name, path in own.items()}
+        | {"USER_TRUSSRC_PATH": str(home / "trussrc")}
+    )
+    environ |= baseten.environ() if is_signing else {}
+    result = cli(command.replace("URL", baseten.url), environ=environ, code=None)
+    assert result.err.count("\n") <= 8
+    assert "Traceback" not in result.err and "unexpected" not in result.err, result.err

@@ -1,7 +1,5 @@
 """A platform with something for every command, and how it is furnished."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -31,5 +32,10 @@ class Result:
         return list(csv.DictReader(io.StringIO(self.out, newline="")))
 
 
+Start = Callable[..., subprocess.Popen[str]]
+"""Start a command line in a process of its own."""
 RunCli = Callable[..., Result]
-"""Run a command line: its words, or all of it in one string, quoted as for a shell."""
+"""Run a command line: its words, or all of it in one string, quoted as for a shell.
+
+It has to succeed, or end with the ``code`` that is given; None is any.
+"""

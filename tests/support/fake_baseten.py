@@ -194,6 +194,12 @@ class FakeBaseten:
         usage = {"subtotal": "1.0", "credits_used": 0, "total": "1.0", "minutes": 1, "breakdown": items}
         self.on("GET", "/v1/billing/usage_summary", Answer({"training_usage": usage}))
 
+    @property
+    def changed_paths(self) -> list[str]:
+        """Paths of the requests that may have changed something."""
+        search = "/v1/training_jobs/search"
+        return [asked.path for asked in self.asked if asked.method != "GET" and asked.path != search]
+
     def on(self, method: str, path_pattern: str, route: Route | Answer) -> None:
         """Answer requests whose path matches the whole pattern with this instead; the latest wins."""
         chosen: Route = (lambda _asked: route) if isinstance(route, Answer) else route

@@ -62,6 +62,8 @@ def served_platform(server: FaultyServer, folder: Path) -> Iterator[Served]:
     )
     project = platform.upsert_project("llama-sft", team)
     backend.add("job00001", project.id)
-    server.app = app = build_app(platform, key=KEY)
+    before, app = server.app, build_app(platform, key=KEY)
+    server.app = app
     yield Served(server.url, platform, backend, clock, app, project.id, "job00001")
+    server.app = before
     database.close()

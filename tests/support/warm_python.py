@@ -4,7 +4,7 @@ A copy has its own session, streams, folder and environment, and it ends as a pr
 its exit handlers, after its threads (``test_warm_python`` compares both). It cannot show what comes before
 the first line of a program: what is imported when, options of the interpreter, ``PYTHON*`` variables, the
 locale, closed streams, and what /proc tells of the start. Tests of those start an interpreter, and
-``test_real_starts`` does so for each command.
+``test_as_process`` does so for each command.
 """
 
 from __future__ import annotations

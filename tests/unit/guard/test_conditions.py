@@ -1,7 +1,5 @@
 """The conditions on which a run is stopped, as somebody types them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

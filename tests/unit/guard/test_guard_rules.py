@@ -1,7 +1,5 @@
 """Whatever a guard sees in a night, in whatever order: what holds for each of its decisions."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
@@ -79,43 +77,72 @@ class Story:
         return [self.look(look) for look in looks]
 
 
-def test_finding_begins_and_ends_once() -> None:
-    story = Story()
-    looks = [seen(0), seen(1, NAN), seen(2, NAN, SLOW), seen(3, SLOW), seen(4, SLOW)]
-    assert story.looks(*looks) == [
-        [],
-        ["finding:loss-not-finite"],
-        ["finding:straggler:node-2"],
-        [],
-        ["finding-ended:loss-not-finite"],
-    ]
+NAN_BEGINS, NAN_ENDS = "finding:loss-not-finite", "finding-ended:loss-not-finite"
+AT_13_05 = GuardRules(until=Deadline("13:05", ONE_O_CLOCK + timedelta(minutes=5)))
+BLIND_AFTER_MIN = BLIND_AFTER_S / 60
+UNSEEN = [
+    seen(minute, problem="down", judged=False)
+    for minute in (1, BLIND_AFTER_MIN - 1, BLIND_AFTER_MIN, BLIND_AFTER_MIN + 1)
+]
 
 
-def test_finding_that_one_look_misses_goes_on() -> None:
-    assert Story().looks(seen(0, NAN), seen(1), seen(2, NAN), seen(3)) == [
-        ["finding:loss-not-finite"],
-        [],
-        [],
-        [],
-    ]
-
-
-def test_finding_does_not_end_just_before_its_run() -> None:
-    assert Story().looks(seen(0, NAN), seen(1), ended(2, "COMPLETED")) == [
-        ["finding:loss-not-finite"],
-        [],
-        ["job-ended"],
-    ]
-
-
-def test_finding_ends_only_in_complete_looks() -> None:
-    story = Story()
-    looks = [seen(0, NAN), seen(1, problem="no metrics"), seen(2, problem="down", judged=False)]
-    assert story.looks(*looks, seen(3), seen(4))[1:] == [[], [], [], ["finding-ended:loss-not-finite"]]
-
-
-def test_finding_begins_in_an_incomplete_look() -> None:
-    assert Story().look(seen(0, NAN, problem="no metrics")) == ["finding:loss-not-finite"]
+@pytest.mark.parametrize(
+    ("rules", "looks", "events"),
+    [
+        pytest.param(
+            GuardRules(),
+            [seen(0), seen(1, NAN), seen(2, NAN, SLOW), seen(3, SLOW), seen(4, SLOW)],
+            [[], [NAN_BEGINS], ["finding:straggler:node-2"], [], [NAN_ENDS]],
+            id="a finding begins and ends once",
+        ),
+        pytest.param(
+            GuardRules(),
+            [seen(0, NAN), seen(1), seen(2, NAN), seen(3)],
+            [[NAN_BEGINS], [], [], []],
+            id="one that a look misses goes on",
+        ),
+        pytest.param(
+            GuardRules(),
+            [seen(0, NAN), seen(1), ended(2, "COMPLETED")],
+            [[NAN_BEGINS], [], ["job-ended"]],
+            id="none ends just before its run",
+        ),
+        pytest.param(
+            GuardRules(),
+            [
+                *(seen(0, NAN), seen(1, problem="no metrics"), seen(2, problem="down", judged=False)),
+                *(seen(3), seen(4)),
+            ],
+            [[NAN_BEGINS], [], [], [], [NAN_ENDS]],
+            id="it ends only in complete looks",
+        ),
+        pytest.param(
+            GuardRules(), [seen(0, NAN, problem="no metrics")], [[NAN_BEGINS]], id="it begins in any look"
+        ),
+        pytest.param(
+            AT_13_05,
+            [seen(4), seen(6, problem="no log"), seen(7)],
+            [[], [], ["stopped"]],
+            id="a deadline stops a run once it has passed",
+        ),
+        pytest.param(
+            STOP_ON_NAN,
+            [seen(0), *UNSEEN, seen(BLIND_AFTER_MIN + 2)],
+            [[], [], [], ["blind"], [], ["sighted"]],
+            id="blindness and its end are reported once",
+        ),
+        pytest.param(
+            GuardRules(),
+            [seen(0, job=job("llama70", "DEPLOYING")), seen(1), ended(2, "FAILED"), ended(3, "FAILED")],
+            [[], ["status"], ["job-ended"], []],
+            id="changes of the status and the end are reported",
+        ),
+    ],
+)
+def test_looks_at_a_run_are_reported_as(
+    rules: GuardRules, looks: list[Look], events: list[list[str]]
+) -> None:
+    assert Story(rules).looks(*looks) == events
 
 
 def test_run_is_stopped_after_two_complete_looks() -> None:
@@ -201,11 +228,6 @@ def test_what_stopping_loses_is_said() -> None:
     assert alert.text.startswith("stopped: loss-not-finite: loss is NaN. Unsaved work: ")
 
 
-def test_deadline_stops_a_run_once_it_has_passed() -> None:
-    story = Story(GuardRules(until=Deadline("13:05", ONE_O_CLOCK + timedelta(minutes=5))))
-    assert story.looks(seen(4), seen(6, problem="no log"), seen(7)) == [[], [], ["stopped"]]
-
-
 def test_budget_stops_a_run_that_has_cost_as_much() -> None:
     spent = spent_usd(BASE)
     assert spent is not None
@@ -228,13 +250,6 @@ def test_without_history_the_time_in_the_queue_costs_nothing() -> None:
     assert spent == pytest.approx(60 * 0.65 * 4)
     assert BASE.cost.usd is not None and BASE.cost.usd > 5 * spent
     assert spent_usd(run(findings=(), metrics=JobMetrics(), health_metrics=None)) is None
-
-
-def test_blindness_is_reported_once_and_its_end() -> None:
-    story = Story(STOP_ON_NAN)
-    after = BLIND_AFTER_S / 60
-    down = [seen(minute, problem="down", judged=False) for minute in (1, after - 1, after, after + 1)]
-    assert story.looks(seen(0), *down, seen(after + 2)) == [[], [], [], ["blind"], [], ["sighted"]]
 
 
 def test_end_of_a_run_is_reported_although_the_next_look_failed() -> None:
@@ -266,17 +281,6 @@ def test_job_that_is_gone_is_watched_no_longer() -> None:
         memory = decision.memory
         over.append(decision.is_over)
     assert over == [False, False, True]
-
-
-def test_end_and_changes_of_status_are_reported() -> None:
-    story = Story()
-    deploying = seen(0, job=job("llama70", "DEPLOYING"))
-    assert story.looks(deploying, seen(1), ended(2, "FAILED"), ended(3, "FAILED")) == [
-        [],
-        ["status"],
-        ["job-ended"],
-        [],
-    ]
 
 
 def due(*looks: Look) -> list[str]:

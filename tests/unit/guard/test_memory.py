@@ -1,7 +1,5 @@
 """What guards remember in a file that they share, and that may be damaged, full or locked at times."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
