@@ -113,7 +113,8 @@ DAY_S = 86_400
 
 
 @pytest.fixture
-def fleet(baseten: FakeBaseten) -> FakeBaseten:
+def fleet(baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch) -> FakeBaseten:
+    monkeypatch.setattr("tui.feeds.fleet.PUBLISH_INTERVAL_S", 0.01)
     old, recent = time.time() - 2 * DAY_S, time.time() - 600
     baseten.jobs = [
         job("queued", "PENDING", created_at=iso(time.time() - 5)),
