@@ -76,53 +76,11 @@ def test_validate_names_lines_and_tells_by_exit_code(cli: RunCli, file: Path, wi
     assert f"{file}:3: readonli: no such setting; did you mean readonly?" in used.err
 
 
-ALL_WRONG = """\
-them = 3
-[refresh]
-fleet_s = "often"
-status_s = 0
-[notifications]
-command = [""]
-webhook = "http://elsewhere"
-[keys]
-job.bogus = "f9"
-job.stop_job = "no such key"
-home.bogus = "f10"
-home.mark = 4
-home.compare = "up"
-logs.find_in_log = "f11"
-logs.first_error = "f11"
-[[patterns]]
-name = ""
-regex = "("
-[health]
-bogus = 1
-stall_after_s = -1
-idle_after_s = "x"
-idle_below = -0.5
-off = ["nothing", "neither"]
-"""
-
-
 def test_validate_reports_settings_of_earlier_versions_as_no_error(cli: RunCli, tmp_path: Path) -> None:
     file = tmp_path / "old.toml"
     file.write_text("[health]\nloss_readings = 3\n")
     result = cli("config", "validate", str(file))
     assert result.err == f"bt-tui: {file}:2: health.loss_readings: no longer exists; it has no effect\n"
-
-
-def test_validate_reports_every_problem_of_a_file_at_once(cli: RunCli, tmp_path: Path) -> None:
-    file = tmp_path / "all-wrong.toml"
-    file.write_text(ALL_WRONG)
-    result = cli("config", "validate", str(file), code=2)
-    numbers = [
-        int(line.removeprefix(f"bt-tui: {file}:").partition(":")[0]) for line in result.err.splitlines()
-    ]
-    lines = ALL_WRONG.splitlines()
-    wrong = [number for number, line in enumerate(lines, 1) if not line.startswith("[")]
-    assert sorted({*numbers, 14, 15}) == wrong, result.err
-    assert len({14, 15} & {*numbers}) == 1, "either of two actions with one key"
-    assert all(name in result.err for name in ("nothing", "neither", "home.bogus", "find_in_log"))
 
 
 @pytest.mark.proves("docs/configuration.md", "Configuration")

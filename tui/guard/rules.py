@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
-from api_client.models.jobs import TrainingJob
-from api_client.vocabulary import JobStatus, short_status
+from api_client.models import JobStatus, TrainingJob, short_status
 from tui.alerts.alert import Alert, Event, is_news, severity_of_end
 from tui.analysis.checkpoints.facts import sync_state
 from tui.analysis.checkpoints.unsaved import unsaved_words

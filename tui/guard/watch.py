@@ -15,9 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from urllib.parse import urlsplit
 
-from api_client.client import TrainingClient
-from api_client.clock import Clock
-from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
+from api_client import Clock, ErrorAnswer, InvalidAnswer, NotFound, RequestError, TrainingClient
 from api_client.http.retry import LASTING, is_transient, retrying
 from api_client.models import TrainingJob
 from tui.alerts.alert import Alert

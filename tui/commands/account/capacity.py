@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
-from api_client.client import TrainingClient
-from api_client.errors import NotFound
+from api_client import NotFound, TrainingClient
 from tui.analysis.export import csv_text, records
 from tui.analysis.fleet.capacity import CapacityView, GpuAllocation, fold_capacity, gpu_allocations
 from tui.commands.support.options import (

@@ -16,8 +16,7 @@ from typing import Any
 
 import click
 
-from api_client.client import TrainingClient
-from api_client.errors import ApiClientError, BadRequest, NotFound, Unauthorized
+from api_client import ApiClientError, BadRequest, NotFound, TrainingClient, Unauthorized
 from api_client.models import Secret
 from api_client.remotes import Environment, Remote, check_key, resolve_remote
 from api_client.remotes.profiles import TRUSS_SERVICE, delete_entry

@@ -6,9 +6,7 @@ import asyncio
 
 import click
 
-from api_client.client import TrainingClient
-from api_client.errors import NotFound, RequestError
-from api_client.http.retry import RetryPolicy
+from api_client import NotFound, RequestError, RetryPolicy, TrainingClient
 from tui.commands.app.dashboard import dashboard_remote, open_dashboard
 from tui.commands.support.options import CommandSettings, examples, job_named, readonly_option, remote_option
 from tui.commands.support.remotes import dashboard_settings

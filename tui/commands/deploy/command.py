@@ -12,11 +12,9 @@ from typing import Any
 
 import click
 
-from api_client.client import TrainingClient
+from api_client import ApiClientError, LogLine, RequestError, TrainingClient
 from api_client.deployment import DeployAnswers, DeploymentResult, Pairs, calls, follow, serves_nothing
-from api_client.errors import ApiClientError, RequestError
 from api_client.files import why_not_written, write_file
-from api_client.models.logs import LogLine
 from api_client.submission.config_file import load_deploy_checkpoints_config
 from tui.analysis.deployments import startup_text
 from tui.commands.deploy.deployments import calls_text

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from api_client.client import TrainingClient
+from api_client import NotFound, RequestError, TrainingClient
 from api_client.deployment import Calls, deployment_link, follow, serves_nothing
-from api_client.errors import NotFound, RequestError
 from api_client.models import Model
 from api_client.models.deployments import SERVING_STATUSES
 from api_client.models.logs import NS_PER_S, stamp_ns

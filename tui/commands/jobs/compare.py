@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from api_client.client import TrainingClient
-from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, Unauthorized
+from api_client import ErrorAnswer, InvalidAnswer, NotFound, TrainingClient, Unauthorized
 from tui.analysis.comparison import (
     MAX_COMPARED_RUNS,
     Axis,

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from api_client.client import TrainingClient
-from api_client.errors import ApiClientError, NotFound, RequestError, Unreachable
+from api_client import ApiClientError, NotFound, RequestError, TrainingClient, Unreachable
 from api_client.models import RUNNABLE_STATUSES, TrainingJob
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from api_client.errors import ConfigurationError
-from api_client.remotes import RemoteNotConfigured, resolve_remote
+from api_client import ConfigurationError, RemoteNotConfigured, resolve_remote
 from api_client.words import command_line
 from tui.commands.support.options import CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, cannot_write, refuse

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from api_client.client import TrainingClient
-from api_client.models import TrainingJob
-from api_client.vocabulary import JobStatus, full_status, short_status
+from api_client.models import JobStatus, TrainingJob, full_status, short_status
 from tui.analysis.export import csv_text, records
 from tui.analysis.ordering import ordered
 from tui.analysis.status import status_view

@@ -11,9 +11,8 @@ from typing import Any
 
 import click
 
-from api_client.client import TrainingClient
+from api_client import BadRequest, TrainingClient
 from api_client.clock import epoch_ms
-from api_client.errors import BadRequest
 from api_client.models import JobMetrics, MetricSample, TrainingJob
 from api_client.models.metrics import GPU_VALUES, metric_and_gpu, series_of, storage_series
 from tui.analysis.export import csv_lines, json_number

@@ -15,13 +15,17 @@ from typing import Any
 
 import click
 
-from api_client.client import TrainingClient
+from api_client import (
+    ArchivePlan,
+    RemoteNotConfigured,
+    RequestError,
+    TrainingClient,
+    Unreachable,
+    load_training_project,
+    plan_archive,
+)
 from api_client.definitions import TrainingProject
-from api_client.errors import RequestError, Unreachable
 from api_client.models import TrainingJob
-from api_client.remotes import RemoteNotConfigured
-from api_client.submission.archive import ArchivePlan, plan_archive
-from api_client.submission.config_file import load_training_project
 from api_client.submission.findings import Finding
 from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
 from api_client.submission.preflight import check, preflight

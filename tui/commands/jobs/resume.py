@@ -11,15 +11,11 @@ from pathlib import Path
 
 import click
 
-from api_client.client import TrainingClient
+from api_client import ConfigFileError, Submission, TrainingClient, load_training_project, plan_archive
 from api_client.definitions import BasetenCheckpoint, LoadCheckpointConfig, TrainingProject
 from api_client.definitions.jobs import LOADED_CHECKPOINTS_FOLDER
-from api_client.errors import ConfigFileError
 from api_client.models import Checkpoint, TrainingJob, TrainingProject as Project
-from api_client.submission.archive import plan_archive
-from api_client.submission.config_file import load_training_project
 from api_client.submission.payload import Overrides, apply_overrides
-from api_client.submission.submitting import Submission
 from api_client.words import listed
 from tui.analysis.checkpoints.facts import CheckpointFacts, checkpoint_facts, facts_of_run, newest_sound
 from tui.analysis.run.resumed import next_name

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from api_client.client import TrainingClient
-from api_client.models import TrainingJob
-from api_client.models.logs import LogLine
-from api_client.vocabulary import JobStatus
+from api_client import LogLine, TrainingClient
+from api_client.models import JobStatus, TrainingJob
 from tui.analysis.run.finding import attention, by_severity
 from tui.analysis.status import status_view
 from tui.commands.support.options import active_jobs, examples, format_option, job_named

@@ -15,11 +15,8 @@ from typing import Any
 
 import click
 
-from api_client.client import TrainingClient
-from api_client.clock import SystemClock
-from api_client.errors import RequestError
-from api_client.models import TrainingJob
-from api_client.vocabulary import JobStatus, short_status
+from api_client import RequestError, SystemClock, TrainingClient
+from api_client.models import JobStatus, TrainingJob, short_status
 from api_client.words import listed
 from tui.analysis.fleet.batches import ProjectDeletion, Verb, batch_of
 from tui.commands.support.options import (

@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from api_client.client import TrainingClient
-from api_client.errors import RequestError
+from api_client import RequestError, TrainingClient
 from api_client.http.retry import LASTING, retrying
 from api_client.models import RUNNABLE_STATUSES, WAITING_STATUSES, TrainingJob
 from tui.analysis.fleet.capacity import queue_position

@@ -12,8 +12,7 @@ from typing import Any
 
 import click
 
-from api_client.client import TrainingClient
-from api_client.errors import RequestError
+from api_client import RequestError, TrainingClient
 from api_client.models import (
     RUNNABLE_STATUSES,
     WAITING_STATUSES,

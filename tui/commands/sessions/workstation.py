@@ -9,9 +9,7 @@ from typing import Any
 
 import click
 
-from api_client.client import TrainingClient
-from api_client.submission.archive import plan_archive
-from api_client.submission.submitting import Submission
+from api_client import Submission, TrainingClient, plan_archive
 from api_client.submission.workstation import workstation_hosts, workstation_project
 from tui.commands.jobs.push import JobDraft, PushOptions, push_options, submit_draft
 from tui.commands.support.options import CommandSettings, examples, format_option, remote_option

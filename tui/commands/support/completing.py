@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 
-from api_client import RetryPolicy, TrainingClient
+from api_client import Remote, RetryPolicy, TrainingClient, resolve_remote
 from api_client.models import TrainingJob
-from api_client.remotes import Remote, resolve_remote
 from api_client.remotes.trussrc import read_sections, trussrc_path
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.metrics import curves_of

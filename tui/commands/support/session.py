@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 
-from api_client.client import TrainingClient
-from api_client.events import RequestEvent
-from api_client.remotes import Remote, RemoteNotConfigured
+from api_client import Remote, RemoteNotConfigured, RequestEvent, TrainingClient
 from api_client.words import retrying_words
 from tui.commands.support.options import CommandSettings, check_recording_options, remote_option
 from tui.commands.support.output import ExitCode, Output
