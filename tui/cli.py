@@ -40,13 +40,6 @@ from tui.text.sanitize import crash_text, sanitize_lines
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {code.meaning}" for code in ExitCode)
 
 
-def _show_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if not wanted or context.resilient_parsing:
-        return
-    click.echo(f"{PROGRAM} {__version__}")
-    context.exit()
-
-
 def _show_help_json(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
@@ -68,14 +61,7 @@ def _show_help_json(context: click.Context, _parameter: click.Parameter, wanted:
 )
 @remote_option
 @readonly_option
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show_version,
-    help="Show the version and exit.",
-)
+@click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
 @click.option(
     "--help-json",
     is_flag=True,

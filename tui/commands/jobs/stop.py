@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from tui.analysis.fleet.batches import ProjectDeletion, Verb, batch_of
 from tui.commands.support.options import (
     Duration,
     active_jobs,
+    combined,
     examples,
     format_option,
     job_argument,
@@ -50,11 +51,17 @@ from tui.readers.stopping import next_checkpoint, read_unsaved_words
 from tui.tables.jobs import LISTED_JOBS
 from tui.text.units import counted
 
+_ids_argument = combined(
+    "ids",
+    lambda job_ids, named_ids: dict.fromkeys([*job_ids, *named_ids]),
+    click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1),
+    click.option("--job-id", "named_ids", metavar="JOB_ID", multiple=True, help="Same as the argument."),
+)
+
 
 @examples("bt-tui stop abc1234", "bt-tui stop --all --yes", "bt-tui stop --project llama-sft --all")
 @click.command()
-@click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1)
-@click.option("--job-id", "named_ids", metavar="JOB_ID", multiple=True, help="Same as the argument.")
+@_ids_argument
 @click.option("--project", metavar="PROJECT", help="Only jobs of this project (id or name).")
 @click.option("--project-id", metavar="ID", help="Same, by id.")
 @click.option(
@@ -69,8 +76,7 @@ from tui.text.units import counted
 async def stop(
     client: TrainingClient,
     output: Output,
-    job_ids: tuple[str, ...],
-    named_ids: tuple[str, ...],
+    ids: Collection[str],
     project: str | None,
     project_id: str | None,
     stop_all: bool,
@@ -83,7 +89,6 @@ async def stop(
     the only active job is stopped, after confirmation; --all stops all active jobs, after confirmation;
     --project limits them to one project. Jobs that have already ended are skipped.
     """
-    ids = dict.fromkeys([*job_ids, *named_ids])
     of_project = selected_project(project, project_id)
     refuse(ids and stop_all, "--all takes no job ids")
     refuse(ids and of_project is not None, "job ids need no project; omit it")
@@ -151,8 +156,7 @@ async def _after_checkpoint(
     "bt-tui delete --project llama-sft      the project with its jobs and its cache",
 )
 @click.command()
-@click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1)
-@click.option("--job-id", "named_ids", metavar="JOB_ID", multiple=True, help="Same as the argument.")
+@_ids_argument
 @click.option("--project", metavar="PROJECT", help="Delete this project (id or name).")
 @click.option("--project-id", metavar="ID", help="Same, by id.")
 @yes_option
@@ -161,8 +165,7 @@ async def _after_checkpoint(
 async def delete(
     client: TrainingClient,
     output: Output,
-    job_ids: tuple[str, ...],
-    named_ids: tuple[str, ...],
+    ids: Collection[str],
     project: str | None,
     project_id: str | None,
     assume_yes: bool,
@@ -172,7 +175,6 @@ async def delete(
     --project deletes a whole project, its jobs and its cache. Asks for confirmation; nothing of it can be
     undone. Jobs that are still active are not deleted: stop them first.
     """
-    ids = dict.fromkeys([*job_ids, *named_ids])
     of_project = selected_project(project, project_id)
     refuse(bool(ids) is bool(of_project), "delete what? Give either JOB_ID or --project PROJECT")
     client.check_may_change("deleting")
