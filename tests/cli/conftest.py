@@ -4,6 +4,7 @@ import asyncio
 import io
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -54,6 +55,15 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         await asyncio.sleep(0)
 
     monkeypatch.setattr("api_client.clock.SystemClock.sleep", pass_on)
+
+
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    """Restore the handlers that a command keeps when its process is about to end."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -47,15 +47,6 @@ OF_FAULTS = {ExitCode.UNEXPECTED, ExitCode.AUTH, ExitCode.UNREACHABLE}
 """Those that every command has, as is tested with each fault."""
 
 
-@pytest.fixture
-def own_signals() -> Iterator[None]:
-    """Restore the handlers that a command keeps when its process is about to end."""
-    before = {number: signal.getsignal(number) for number in SIGNALS.values()}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
 @pytest.mark.usefixtures("no_waits", "own_signals")
 @pytest.mark.parametrize("command", WAYS)
 @pytest.mark.proves("docs/commands.md", "Exit codes")

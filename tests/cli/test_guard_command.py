@@ -1,7 +1,6 @@
 """``bt-tui guard``: what it prints, its exit codes, its notifications, and what it refuses."""
 
 import json
-import os
 import signal
 import stat
 import time
@@ -176,17 +175,15 @@ def test_dry_run_leaves_no_deadline_to_a_guard_that_stops(cli: RunCli, baseten: 
     assert paths == []
 
 
+@pytest.mark.usefixtures("own_signals")
 @pytest.mark.parametrize(("number", "is_kept"), [(signal.SIGINT, False), (signal.SIGTERM, True)])
 @pytest.mark.proves("docs/guard.md", "The state file")
 def test_deadline_is_taken_back_by_ctrl_c_only(
-    cli_process: Any, baseten: FakeBaseten, number: int, is_kept: bool
+    cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch, number: int, is_kept: bool
 ) -> None:
     serve(baseten, SICK)
-    own = baseten.environ() | {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
-    with cli_process("guard", "job1", "--until", "8h", environ=own) as ended:
-        assert "loss is" in ended.stdout.readline()
-        ended.send_signal(number)
-        ended.communicate()
+    monkeypatch.setattr("tui.commands.jobs.guard._print", lambda *_shown: signal.raise_signal(number))
+    cli("guard job1 --until 8h", code=128 + number)
     runs = json.loads(state_path("guard.json").read_text())["runs"]
     (run,) = (runs[key] for key in runs if key.endswith("/job1"))
     assert (run["typed_deadline"] == "8h") is is_kept
