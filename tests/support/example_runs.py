@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime
+from operator import itemgetter
 
 from api_client.models import (
     Checkpoint,
@@ -59,13 +61,13 @@ def watch_example(example: Example, look_s: int = 300) -> Iterator[tuple[HealthF
     progress, metrics = ProgressFold(), health_metrics_fold(job)
     lines = sorted(itertools.chain(log_lines(example), example.others))
     findings: tuple[HealthFinding, ...] = ()
-    begin = -1
+    begin, read = -1, 0
     for second in range(0, example.minutes * 60 + 1, look_s):
+        arrived = bisect_right(lines, second, key=itemgetter(0))
         progress.add(
-            LogLine(round((START_S + at) * 1e9), text, "node-0", None)
-            for at, text in lines
-            if begin < at <= second
+            LogLine(round((START_S + at) * 1e9), text, "node-0", None) for at, text in lines[read:arrived]
         )
+        read = arrived
         metrics.fold(metrics_of(example, range(begin // 60 * 60 + 60, second + 1, 60)))
         begin = second
         begun = {"training_job_id": "j", "status": "TRAINING_JOB_RUNNING"}
