@@ -1,4 +1,4 @@
-"""Give lines of 32 KiB to what reads log text: ``python tests/hostile/long_lines.py``.
+"""Give lines of 16 KiB to what reads log text: ``python tests/hostile/long_lines.py``.
 
 Each has many times the CPU time that it needs for a line, however busy the machine is; what reads a line
 again for each of its characters needs more. The kernel kills the process in the middle of the first slow

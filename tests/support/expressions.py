@@ -1,6 +1,6 @@
 """Run every expression of some packages over long texts of its own words.
 
-Each text has a second of CPU time, of which linear time needs a fraction. The kernel kills the process
+Each text has much CPU time, of which linear time needs a fraction. The kernel kills the process
 (``python -m support.expressions PACKAGE…``) in the middle of the first slow expression,
 which is the last one that it printed.
 """
@@ -23,8 +23,8 @@ from re import (
 from types import ModuleType
 from typing import Any
 
-CHARACTERS = 2**15
-CPU_S = 1.0
+CHARACTERS = 2**14
+CPU_S = 0.25
 """Quadratic time is noticed from a nanosecond for each pair of characters."""
 MANY = 16
 """Fewer repetitions cost nothing."""
