@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,20 +11,26 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from support.dashboard import settle, text_of
+from support.dashboard import Pictures, settle, text_of
 from support.remotes import Reachable, remote_of
 from tui.app import BtTuiApp
 from tui.widgets.file_tree import FileTreeView
 
 PATIENCE_S = 180.0
-POLL_EVERY_S = 0.05
+POLL_EVERY_S = 0.03
+UNDRAWN_POLLS = 4
+"""Most conditions read the screen, which takes milliseconds: in between, look only if it was drawn again."""
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
     """Let the dashboard go on until the condition holds; fails with the screen when it never does."""
     loop = asyncio.get_running_loop()
-    give_up = loop.time() + PATIENCE_S
-    while not condition():
+    give_up, drawn = loop.time() + PATIENCE_S, -1
+    for poll in itertools.count():
+        if poll % UNDRAWN_POLLS == 0 or drawn != Pictures.drawn:
+            drawn = Pictures.drawn
+            if condition():
+                return
         assert loop.time() < give_up, text_of(pilot.app)  # type: ignore[arg-type]
         await asyncio.sleep(POLL_EVERY_S)  # not a pause: it has every widget answer
         pilot.app.screen._on_timer_update()
