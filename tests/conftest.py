@@ -21,8 +21,10 @@ import pytest
 import textual.strip
 from hypothesis import settings
 from textual import _callback
-from textual.css.model import RuleSet
+from textual.css.match import _check_selectors
+from textual.css.model import RuleSet, Selector
 from textual.css.stylesheet import Stylesheet
+from textual.dom import DOMNode
 from textual.message import Message
 from textual.pilot import Pilot
 
@@ -102,7 +104,10 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _parse_each_stylesheet_once() -> Iterator[None]:
-    """Share parsed rules between the dashboards of a process; each parses its own otherwise, for 40 ms."""
+    """Share parsed rules between the dashboards of a process; each parses its own otherwise, for 40 ms.
+
+    Finding the rules of each widget is most of what opening a screen takes.
+    """
     parse, parsed = Stylesheet._parse_rules, dict[Any, list[RuleSet]]()
 
     def parse_once(sheet: Stylesheet, css: str, **origin: Any) -> list[RuleSet]:
@@ -114,8 +119,13 @@ def _parse_each_stylesheet_once() -> Iterator[None]:
             sheet._parse_cache[own] = parsed[key]
         return sheet._parse_cache[own]
 
+    def check(selectors: list[Selector], path: list[DOMNode]) -> bool:
+        """Begin with the node itself: most rules are of another state, such as hover."""
+        return selectors[-1].check(path[-1]) and _check_selectors(selectors, path)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("textual.css.stylesheet.LRUCache", lambda _size: {})  # a dashboard has more sources
+        patch.setattr("textual.css.stylesheet._check_selectors", check)
         patch.setattr(Stylesheet, "_parse_rules", parse_once)
         # The same hash without a call of Python: styling a job screen takes 120,000 of them.
         patch.setattr(RuleSet, "__hash__", object.__hash__)
@@ -125,8 +135,14 @@ def _parse_each_stylesheet_once() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="session")
 def _inspect_each_callback_once() -> Iterator[None]:
     """Textual forgets the parameters of a callback that has arguments, as ``call_later`` gives them."""
+    counted = lru_cache(_callback._count_parameters)
+
+    def count(call: Any) -> int:
+        is_method = hasattr(call, "__func__")  # of each widget another
+        return counted(call.__func__) - 1 if is_method else counted(call)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_callback, "_count_parameters", lru_cache(_callback._count_parameters))
+        patch.setattr(_callback, "_count_parameters", count)
         yield
 
 
