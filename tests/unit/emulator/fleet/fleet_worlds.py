@@ -10,6 +10,7 @@ from api_client.clock import epoch_ns
 from api_client.emulator.backend import Direction, LogQuery
 from api_client.emulator.fleet.backend import FleetBackend
 from api_client.emulator.fleet.clock import open_sim_clock
+from api_client.emulator.fleet.world import demo_id
 from api_client.emulator.store.database import Database
 from api_client.models import LogRecord, TrainingJob
 
@@ -50,7 +51,7 @@ class World:
         return epoch_ns(self.now)
 
     def named(self, name: str) -> TrainingJob:
-        return next(job for job in self.fleet.jobs() if job.name == name)
+        return self.fleet.job(demo_id("job", name))
 
     def lines(
         self,
