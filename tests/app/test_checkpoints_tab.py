@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from api_client.models import Checkpoint
-from support.dashboard import Dashboard, Heard, job_view, opened, pressed, text_of
+from support.dashboard import Dashboard, Heard, job_view, opened, pressed, resized, text_of
 from support.sick_runs import sick_run
 from support.waiting import until
 from support.worlds import ONE_O_CLOCK, run
@@ -49,8 +49,7 @@ def listed(text: str) -> dict[str, str]:
 async def test_newest_best_and_uploading_are_said_in_words_at_every_width() -> None:
     async with opened(tab(THREE), (140, 40)) as pilot:
         for size in SIZES:
-            await pilot.resize_terminal(*size)
-            text = await pressed(pilot)
+            text = await resized(pilot, *size)
             assert "3 checkpoints 3.00 GiB" in text and "1 uploading" in text
             lines = listed(text)
             assert list(lines) == ["checkpoint-300", "checkpoint-200", "checkpoint-100"]
@@ -61,8 +60,7 @@ async def test_newest_best_and_uploading_are_said_in_words_at_every_width() -> N
             assert "┤" in text  # the curve has room
             if size[0] >= 100:
                 assert "best checkpoint-200, loss 0.500 at step 200" in text
-        await pilot.resize_terminal(80, 16)
-        text = await pressed(pilot)
+        text = await resized(pilot, 80, 16)
         assert "checkpoint-100" in text and "┤" not in text
 
 
@@ -73,8 +71,7 @@ async def test_checkpoints_of_reinforcement_learning_show_the_reward_at_every_wi
         tab(THREE, replace(LOSSES, step_series=steps, metrics={reward.name: reward})), (140, 40)
     ) as pilot:
         for size in SIZES:
-            await pilot.resize_terminal(*size)
-            assert "0.125" in listed(await pressed(pilot))["checkpoint-100"]
+            assert "0.125" in listed(await resized(pilot, *size))["checkpoint-100"]
 
 
 async def test_curve_that_gets_room_is_drawn_at_once() -> None:
@@ -82,8 +79,7 @@ async def test_curve_that_gets_room_is_drawn_at_once() -> None:
         job_view(replace(sick_run("hang"), checkpoints=THREE), tab="checkpoints"), (120, 14)
     ) as pilot:
         assert "┤" not in text_of(pilot.app)
-        await pilot.resize_terminal(120, 40)
-        assert "┤" in await pressed(pilot)
+        assert "┤" in await resized(pilot, 120, 40)
 
 
 async def test_without_checkpoints_there_are_the_curve_and_no_keys_for_them() -> None:

@@ -4,10 +4,9 @@ from functools import partial
 from typing import Any, cast
 
 import pytest
-from textual.pilot import Pilot
 
 from api_client.models import JobMetrics, NodeSeries, QueueContext
-from support.dashboard import Heard, StubFeed, job_view, opened, pressed, text_of
+from support.dashboard import Heard, StubFeed, job_view, opened, pressed, published, resized, text_of
 from support.sick_runs import sick_run
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, run, series, usual_progress
 from tui.analysis.health.registry import KINDS
@@ -28,11 +27,6 @@ NOW_S, PROGRESS = ONE_O_CLOCK.timestamp(), usual_progress()
 
 def said(facts: Any) -> str:
     return " · ".join("".join(text for text, _ in fact) for fact in facts)
-
-
-async def published(pilot: Pilot[Any], snapshot: RunSnapshot) -> str:
-    pilot.app.screen.post_message(JobScreen.Published(snapshot))
-    return await pressed(pilot)
 
 
 async def test_background_work_is_not_described_by_its_data() -> None:
@@ -88,8 +82,7 @@ async def test_header_nodes_tabs_time_range_and_stop() -> None:
         assert screen.metrics.view.window.span == 6 * 3600
         hours = (6, 1, 6)
         assert screen._feed.spans == [None, *(timedelta(hours=each) for each in hours)]  # type: ignore[attr-defined]
-        await pilot.resize_terminal(60, 24)
-        assert "4×8 H100  ≈ $967" in await pressed(pilot)
+        assert "4×8 H100  ≈ $967" in await resized(pilot, 60, 24)
         assert "Stop llama-70b-sft-v3 (llama70)?" in await pressed(pilot, "s")
     assert [job.id for message in heard.messages for job in message.jobs] == ["llama70"]
 
@@ -238,5 +231,4 @@ async def test_details_of_a_large_screen_have_the_log_below() -> None:
     async with opened(job_view(tab="details"), (200, 50)) as pilot:
         text = text_of(pilot.app)
         assert "last change" in text and text.index("last change") < text.index(" Log all nodes")
-        await pilot.resize_terminal(80, 24)
-        assert " Log all nodes" not in await pressed(pilot)
+        assert " Log all nodes" not in await resized(pilot, 80, 24)

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from api_client.models import JobMetrics
-from support.dashboard import Dashboard, job_view, opened, pressed, settle, text_of
+from support.dashboard import Dashboard, job_view, opened, pressed, published, resized, settle, text_of
 from support.sick_runs import sick_run
 from support.waiting import until
 from support.worlds import ONE_O_CLOCK, job_metrics, run
@@ -106,8 +106,7 @@ async def test_one_cursor_reads_all_charts_at_once_and_lines_are_switched_off_an
 async def test_the_grid_has_its_first_chart_widest_flat_ones_low_at_its_end_and_one_alone_on_enter() -> None:
     async with opened(metrics_tab(), WIDE) as pilot:
         for size in (WIDE, (200, 55)):
-            await pilot.resize_terminal(*size)
-            await settle(pilot)
+            await resized(pilot, *size)
             shown = [chart.id for chart in deck(pilot).shown]
             assert set(shown[-3:]) == {"gpu-memory", "memory", "disk"}
             sizes = [chart_of(pilot, one).size for one in shown]
@@ -125,9 +124,7 @@ async def test_the_grid_has_its_first_chart_widest_flat_ones_low_at_its_end_and_
 async def test_number_of_charts_is_shown_where_not_all_have_room() -> None:
     async with opened(metrics_tab(), (80, 24)) as pilot:
         assert re.search(r"[4-6] of (\d+) charts", text_of(pilot.app))
-        await pilot.resize_terminal(200, 55)
-        await settle(pilot)
-        assert not re.search(r"of \d+ charts", text_of(pilot.app))
+        assert not re.search(r"of \d+ charts", await resized(pilot, 200, 55))
 
 
 async def test_the_log_of_a_past_range_does_not_claim_to_follow() -> None:
@@ -240,8 +237,7 @@ async def test_each_sickness_is_read_at_80_by_24_without_any_colour(monkeypatch:
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened(job_view(sick_run("healthy"), lines=())) as pilot:
         for sickness, words in WORDS.items():
-            pilot.app.screen.post_message(JobScreen.Published(sick_run(sickness)))
-            state, health, progress, *_ = (await pressed(pilot)).splitlines()
+            state, health, progress, *_ = (await published(pilot, sick_run(sickness))).splitlines()
             assert "● llama-70b-sft-v3" in state and "RUNNING 6h 12m" in state and "GPU·h ≈ $" in state
             assert words in health
             saved = "checkpoint-2700 2h ago" if sickness == "overdue" else "checkpoint-4000 12m ago"
@@ -254,9 +250,7 @@ async def test_on_live_a_finding_marks_its_node_at_once_and_the_node_is_picked_a
     sick = sick_run("straggler")
     async with opened(job_view(replace(sick, findings=()), lines=())) as pilot:
         assert "▲" not in text_of(pilot.app)
-        pilot.app.screen.post_message(JobScreen.Published(sick))
-        lines = (await pressed(pilot)).splitlines()
-        assert "▲" in next(line for line in lines if line.startswith(" node-2"))[:31]
+        assert "▲" in nodes_of(await published(pilot, sick))["node-2"][:31]
         reading = pilot.app.focused
         await press(pilot, "p", "down", "down", "enter")
         assert isinstance(pilot.app.focused, GpuMatrix)
@@ -295,14 +289,14 @@ async def test_a_node_that_appears_late_and_one_with_half_the_gpus() -> None:
 
 
 async def test_every_key_works_with_nothing_to_show_at_any_size() -> None:
-    app = job_view(run(metrics=JobMetrics(), progress=None, checkpoints=None), tab="metrics", lines=())
+    empty = run(metrics=JobMetrics(), progress=None, checkpoints=None)
     keys = ("left", "right", "shift+left", "less_than_sign", "greater_than_sign", "g", "G", "down", "up")
     keys += ("space", "i", "a", "M", "L", "x", "x", "x", "x", "v", "v", "v", "n", "S", "H", "m", "n", "u")
-    async with opened(app, (60, 20)) as pilot:
+    async with opened(job_view(empty, tab="metrics", lines=()), (60, 20)) as pilot:
         await press(pilot, *keys)
         await pilot.resize_terminal(12, 4)
         await press(pilot, *keys)
-        assert isinstance(app.screen, JobScreen)
+        assert isinstance(pilot.app.screen, JobScreen)
 
 
 def colours(chart: LineChart) -> set[object]:

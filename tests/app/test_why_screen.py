@@ -20,6 +20,7 @@ from support.dashboard import (
     job_view,
     opened,
     pressed,
+    resized,
     screen_view,
     settle,
     text_of,
@@ -175,5 +176,4 @@ def test_the_command_names_the_first_error_of_a_failed_job(
 async def test_a_low_screen_shows_evidence_instead_of_charts() -> None:
     async with opened(why_screen(sick_run("hang")), (80, 24)) as pilot:
         assert "┤" in text_of(pilot.app)
-        await pilot.resize_terminal(60, 20)
-        assert "┤" not in await pressed(pilot) and not pilot.app.screen.show_vertical_scrollbar
+        assert "┤" not in await resized(pilot, 60, 20) and not pilot.app.screen.show_vertical_scrollbar

@@ -194,8 +194,13 @@ async def pressed(pilot: Pilot[Any], *keys: str) -> str:
     return text_of(cast(BtTuiApp, pilot.app))
 
 
-async def resized(pilot: Pilot[Any], columns: int, rows: int) -> str:
-    """Resize the terminal; return what is on the screen once it is at rest."""
-    await pilot.resize_terminal(columns, rows)
-    await settle(pilot)
-    return text_of(cast(BtTuiApp, pilot.app))
+async def resized(pilot: Pilot[Any], width: int, height: int) -> str:
+    """Give the terminal another size; return what is on the screen then."""
+    await pilot.resize_terminal(width, height)
+    return await pressed(pilot)
+
+
+async def published(pilot: Pilot[Any], snapshot: RunSnapshot) -> str:
+    """Let a newer state of the run arrive; return what is on the job screen then."""
+    pilot.app.screen.post_message(JobScreen.Published(snapshot))
+    return await pressed(pilot)
