@@ -16,7 +16,7 @@ from textual.widgets import Button
 from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.analysis.fleet.batches import Verb
-from tui.analysis.run.finding import SIGNS, TONES
+from tui.analysis.run.finding import SIGNS, TONES, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.why.explanation import Clue, Explanation, Figure, markdown
 from tui.feeds.why import WhyFeed, WhyView
@@ -31,6 +31,7 @@ from tui.widgets.charts.spec import ChartSpec, Mark, Tone
 from tui.widgets.text_panel import TextPanel
 
 READING = "Reading the evidence…"
+UNEXPLAINED = Explanation("")
 TO_DO = {
     "show_log": "log there",
     "stop_job": "stop",
@@ -86,15 +87,13 @@ class WhyScreen(AppScreen):
     @property
     def _begin(self) -> datetime | None:
         """When the problem that is shown began, if that is known."""
-        explanation = self.snapshot.explanation
-        if explanation is None:
-            return None
+        explanation = self.snapshot.explanation or UNEXPLAINED
         if explanation.finding is not None and explanation.finding.since is not None:
             return explanation.finding.since
         return next((section.clues[0].at for section in explanation.sections), None)
 
     def _show(self) -> None:
-        view, job, explanation = self.snapshot, self.job, self.snapshot.explanation
+        view, job, explanation = self.snapshot, self.job, self.snapshot.explanation or UNEXPLAINED
         facts: list[Line] = []
         if view.at is not None:
             facts.append([(f"as of {local_time(view.at, TIME_OF_DAY)}", "muted")])
@@ -103,23 +102,22 @@ class WhyScreen(AppScreen):
         if len(view.problems) > 1:
             facts.append([(f"{view.place + 1} of {len(view.problems)}", "muted")])
         self.set_header("Why", sanitize(job.name or job.id), facts)
-        lines = [] if explanation is None else list(_evidence(explanation, view.at))
+        lines = list(_evidence(explanation, view.at)) if view.explanation is not None else []
         if view.error:
             again = f"Press {self.key_for('screen.refresh')} to retry."
             lines.insert(0, [(f"✗ {sanitize(view.error)} {again}", "bad")])
         self.query_one("#evidence", TextPanel).set_lines(lines or [[(READING, "muted")]])
-        figures = explanation.figures if explanation is not None else ()
-        self.set_class(not figures, "-without-charts")
-        for chart, figure in zip_longest(self.query(LineChart), figures[:2]):
+        self.set_class(not explanation.figures, "-without-charts")
+        for chart, figure in zip_longest(self.query(LineChart), explanation.figures[:2]):
             chart.display = figure is not None
             if figure is not None:
-                chart.show(figure.series, _spec(figure, explanation, self._begin))
+                chart.show(figure.series, _spec(figure, explanation.finding, self._begin))
         self.unhint(
             next_problem=len(view.problems) < 2,
             show_log=self._begin is None,
             stop_job=job.is_finished,
             resume=bool(resume_obstacle(self._run())),
-            copy_markdown=explanation is None,
+            copy_markdown=view.explanation is None,
         )
         for action in TO_DO:
             self.query_one(f"#{action}").display = action not in self.unhinted
@@ -187,8 +185,7 @@ def _clue(clue: Clue) -> Iterator[Line]:
     yield from ([("    ", "plain"), (sanitize_beginning(line), "plain")] for line in others)
 
 
-def _spec(figure: Figure, explanation: Explanation | None, begin: datetime | None) -> ChartSpec:
-    finding = explanation.finding if explanation is not None else None
+def _spec(figure: Figure, finding: HealthFinding | None, begin: datetime | None) -> ChartSpec:
     severity = finding.severity if finding is not None else "critical"
     mark_tone: Tone = "bad" if severity == "critical" else "caution"
     marks = (Mark(begin.timestamp(), SIGNS[severity], mark_tone),) if begin is not None else ()
