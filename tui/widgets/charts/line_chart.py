@@ -258,7 +258,10 @@ class LineChart(ComponentsOfTheme, Widget):
             strength = (0.2 - 0.15 * depth) * int(below) / DOTS_PER_CELL_Y
             return self._style(over) + Style(bgcolor=self._mixed(self._style(line), strength).rich_color)
         if isinstance(role, str) and role.startswith(BAND):
-            return self._tint(role)
+            if self.app.native_ansi_color:
+                return self._style("faint")
+            line_style = self._style(role.partition(":")[2] or "median")
+            return line_style + Style(color=self._mixed(line_style, 0.45).rich_color)
         if isinstance(role, str) and role.startswith(CROWD):
             role = "faint"
         if role == "median" and not (self.spec.emphasis or self.spec.selected):
@@ -268,13 +271,6 @@ class LineChart(ComponentsOfTheme, Widget):
         if isinstance(role, int):
             role = "off" if role < 0 else f"series-{(role + self.spec.first_color) % SERIES_COLORS}"
         return self.get_component_rich_style(f"line-chart--{role}")
-
-    def _tint(self, role: str) -> Style:
-        """Return the style of a band's dots."""
-        if self.app.native_ansi_color:
-            return self._style("faint")
-        line = self._style(role.partition(":")[2] or "median")
-        return line + Style(color=self._mixed(line, 0.45).rich_color)
 
     def _mixed(self, line: Style, strength: float) -> Color:
         """Return a color between the background and a line's color."""

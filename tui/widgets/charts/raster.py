@@ -26,8 +26,7 @@ The index of the series follows; none if the band is of many. Of an area it is t
 of the dot rows of the cell are below the line, and the role of what is drawn over the area come after it.
 """
 
-_EVEN = int("5" * 256, 16)  # more bits than any chart has dot rows
-_ODD = _EVEN << 1
+_EVERY_OTHER = int("5" * 256, 16)  # more bits than any chart has dot rows
 
 
 Dots = dict[int, int]
@@ -37,9 +36,7 @@ Dots = dict[int, int]
 def dotted(bits: Dots, grid: Grid) -> Dots:
     """Leave every other dot out, but not the ends of a column."""
     return {
-        column: dots & (_ODD if (column + grid.first) & 1 else _EVEN)
-        | 1 << dots.bit_length() - 1
-        | (dots & -dots)
+        column: dots & _EVERY_OTHER << (column + grid.first) % 2 | 1 << dots.bit_length() - 1 | (dots & -dots)
         for column, dots in bits.items()
     }
 

@@ -121,14 +121,9 @@ class Viewport:
         top = page[0] if page else ScrollPosition()
         if ScrollPosition(row) <= top:
             return ScrollPosition(row)
-        if self._shows(row) and page[-1].row != row:
-            return top
         end = ScrollPosition(row, self._lines_of(row) - 1)
         lowest = min(self._step(end, 1 - self.height), ScrollPosition(row))
         return max(lowest, top)
-
-    def _shows(self, row: int) -> bool:
-        return any(position.row == row for position in self.page())
 
     def seek(self, key: LineKey) -> None:
         """Move the cursor to a line, opening its fold; if off screen, put it a third of the way down."""
@@ -139,13 +134,11 @@ class Viewport:
     def _seek_row(self, row: int) -> None:
         if not len(self._model):
             return
-        was_shown = self._shows(row)
+        was_shown = any(position.row == row for position in self.page())
         self.follow = False
         self._model.set_cursor(row)
         if not was_shown:
-            above = self.height // 3
-            top = self._step(ScrollPosition(row), -above)
-            self._show_from(top)
+            self._show_from(self._step(ScrollPosition(row), -(self.height // 3)))
         self._moved()
 
     def go_to(self, key: LineKey | None) -> bool:
