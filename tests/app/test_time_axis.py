@@ -11,7 +11,7 @@ from app.log_stories import story
 from textual.pilot import Pilot
 
 from api_client.models.logs import NS_PER_S, LogLine, stamp_ns
-from support.dashboard import StubFeed, job_view, opened, screen_view, settle, text_of
+from support.dashboard import StubFeed, job_view, opened, pressed, screen_view, settle, text_of
 from support.sick_runs import sick_log, sick_run
 from support.waiting import until
 from support.worlds import JOBS, ONE_O_CLOCK, run
@@ -51,8 +51,7 @@ async def test_log_and_charts_show_one_range_and_its_place_in_the_run() -> None:
         await until(pilot, lambda: shown_lines(pilot) != everything)
         assert min(shown_lines(pilot)) == pytest.approx(NOW - 3600, abs=3600 / 20 + 60)
         assert 0 < row_of(pilot).count("━") < row_of(pilot).count("─")
-        await pilot.press("1")
-        await settle(pilot)
+        await pressed(pilot, "1")
         for chart in pilot.app.screen.query_one(ChartGrid).shown:
             assert (chart.spec.start, chart.spec.end) == pytest.approx((NOW - 3600, NOW), abs=60)
         assert "▲" in row_of(pilot) or "✗" in row_of(pilot)  # where the problem began
@@ -97,8 +96,7 @@ async def test_charts_are_read_at_the_line_that_the_log_is_at() -> None:
 
 async def test_readout_scrolls_the_log_and_shows_its_line() -> None:
     async with opened(job_view(sick_run("hang"), tab="metrics", lines=sick_log("hang")), WIDE) as pilot:
-        await pilot.press("left", *("shift+left",) * 3)
-        await settle(pilot)
+        await pressed(pilot, "left", *("shift+left",) * 3)
         view, at = pilot.app.screen.query_one(LogPane).view, screen_of(pilot).metrics.view.cursor
         entry = view.model.cursor_entry
         assert at is not None and isinstance(entry, LogLine) and not view.viewport.follow
@@ -130,16 +128,12 @@ async def test_compared_curves_are_read_at_one_step_with_the_difference_from_the
     feed: Any = partial(StubFeed, runs)
     async with opened(screen_view(lambda: CompareRunsScreen([one.job for one in runs], feed)), WIDE) as pilot:
         assert "run  1,000 steps  100 steps" in row_of(pilot)
-        await pilot.press("plus")
-        await settle(pilot)
+        await pressed(pilot, "plus")
         screen = cast(CompareRunsScreen, pilot.app.screen)
         assert screen.view.window.span == 1000
-        await pilot.press("left", "shift+left")
-        await settle(pilot)
+        await pressed(pilot, "left", "shift+left")
         assert screen.view.cursor is not None
         value = 3.0 - round(screen.view.cursor) / 1000
         text = text_of(pilot.app)
         assert f"{value + 0.25:.4f} +0.25" in text and f"step {round(screen.view.cursor):,}" in text
-        await pilot.press("b")
-        await settle(pilot)
-        assert "−0.25" in text_of(pilot.app)
+        assert "−0.25" in await pressed(pilot, "b")

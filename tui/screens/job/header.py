@@ -199,7 +199,7 @@ def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset())
         return [[(sign, "bad"), (sanitize(run.job.error_message), "plain")], checkpoint]
     running = run.status.tone == "running"
     progresses = running and run.progress is not None and run.progress.step is not None
-    well = [_is_healthy_run(run)] if progresses and all(one.severity == "info" for one in ordered) else []
+    well = [_verdict(run)] if progresses and all(one.severity == "info" for one in ordered) else []
     if not ordered:
         return [*well, checkpoint]
     now = run.server_now
@@ -232,9 +232,9 @@ def _line_cells(facts: list[Fact]) -> int:
     return sum(_cells(fact) + len(SEPARATOR) for fact in facts)
 
 
-def _is_healthy_run(run: RunSnapshot) -> Fact:
-    found = verdict(run)
-    return [("✓ healthy", "good")] if found.state == "healthy" else [(found.words, "muted")]
+def _verdict(run: RunSnapshot) -> Fact:
+    judged = verdict(run)
+    return [("✓ healthy", "good")] if judged.state == "healthy" else [(judged.words, "muted")]
 
 
 def _finding(finding: HealthFinding, now: datetime, form: Form, room: int = 0) -> Fact:
