@@ -16,7 +16,6 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input, Static
-from textual.widgets.input import Selection
 
 from tui.analysis.logs.pattern import LogPattern
 from tui.tables.column import Span
@@ -154,10 +153,9 @@ class LogField(Vertical):
         field = self.query_one(Input)
         field.placeholder = placeholder
         with self.prevent(Input.Changed):
-            field.value = text
-        field.cursor_position = len(text)
+            self._type(text)
         if selected:
-            field.selection = Selection(0, len(text))
+            field.action_select_all()
         self.problem = ""
         if switches is not None:
             self.switches = switches
