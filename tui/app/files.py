@@ -19,7 +19,6 @@ from textual.worker import Worker
 
 from api_client.errors import RequestError
 from api_client.files import why_not_written, write_private
-from api_client.recordings.archive import SUFFIX, RecordingError
 from tui.analysis.transfers import DownloadRequest, Transfer, TransferState, outcome_text
 from tui.app.service import BaseApp, Service
 from tui.screens import messages
@@ -249,6 +248,7 @@ class Recorders(Service):
             self._running[job.id] = self._run(partial(self._record, session, job), "recording", "record")
 
     async def _record(self, session: Session, job: TrainingJob) -> None:
+        from api_client.recordings.archive import SUFFIX, RecordingError
         from tui.readers.recorder import Recorder
 
         path = landing(self._app, Path.cwd() / f"{safe_name(job.id)}{SUFFIX}")
