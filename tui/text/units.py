@@ -42,6 +42,11 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{rounded:.{decimals}f}"
 
 
+def gpu_time(gpu_hours: float) -> str:
+    """Format GPU-hours: ``198 GPU·h``, ``12,345 GPU·h``."""
+    return f"{significant(gpu_hours) if gpu_hours < 1000 else count(gpu_hours)} GPU·h"
+
+
 def bytes_iec(size_bytes: float | None) -> str:
     """Format ``1234567`` as ``1.18 MiB``: three significant digits, binary units; whole bytes below 1 KiB."""
     if size_bytes is None or _missing(size_bytes):

@@ -8,7 +8,7 @@ from typing import Any
 
 from tui.analysis.run.finding import SIGNS
 from tui.text.markdown import code
-from tui.text.units import age, count, counted, duration, money, number, percent, rate, significant
+from tui.text.units import age, count, counted, duration, gpu_time, money, number, percent, rate
 
 LIMIT_BYTES = 4096
 
@@ -165,7 +165,7 @@ def _cost_text(cost: Document) -> str:
     if billed is not None:
         parts.append(f"{_of(money, billed)} billed")
     if "gpu_hours" in cost:
-        parts.append(f"{_of(significant, cost['gpu_hours'])} GPU·h")
+        parts.append(_of(gpu_time, cost["gpu_hours"]))
     if "usd_per_hour" in cost:
         parts.append(f"{_of(money, cost['usd_per_hour'])} an hour")
     if "usd_at_end" in cost:

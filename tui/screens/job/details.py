@@ -19,7 +19,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.status import status_view, upload_text
 from tui.text.sanitize import sanitize_beginning
 from tui.text.times import local_time
-from tui.text.units import BYTES_PER_MIB, bytes_iec, count, duration, hardware, money, significant
+from tui.text.units import BYTES_PER_MIB, bytes_iec, count, duration, gpu_time, hardware, money
 from tui.widgets.tones import Recolored, tone_styles
 
 
@@ -132,5 +132,4 @@ def _estimate(usd: float | None) -> str:
 
 
 def _amount(gpu_hours: float | None, usd: str) -> str:
-    hours = "" if gpu_hours is None else f"{significant(gpu_hours)} GPU·h"
-    return "  ".join(filter(None, (hours, usd)))
+    return "  ".join(filter(None, ("" if gpu_hours is None else gpu_time(gpu_hours), usd)))

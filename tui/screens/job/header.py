@@ -36,7 +36,7 @@ from tui.tables.column import Span
 from tui.text.markdown import code
 from tui.text.names import clip_middle, shortened
 from tui.text.sanitize import sanitize
-from tui.text.units import age, count, duration, hardware, number, percent, rate, significant, thin_bar
+from tui.text.units import age, count, duration, gpu_time, hardware, number, percent, rate, thin_bar
 from tui.widgets.status_line import SEPARATOR, StatusLine
 
 Fact = list[Span]
@@ -285,8 +285,7 @@ def cost(run: RunSnapshot) -> Fact:
     gpu_hours, usd = run.cost.gpu_hours, run.cost.spent_usd
     facts: Fact = []
     if gpu_hours is not None:
-        hours = significant(gpu_hours) if gpu_hours < 1000 else count(gpu_hours)
-        facts.append((f"{hours} GPU·h ", "muted"))
+        facts.append((f"{gpu_time(gpu_hours)} ", "muted"))
     if usd is not None and usd >= 0.01:
         facts.append((run.cost.spent_text, "plain"))
     return facts
