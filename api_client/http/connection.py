@@ -12,7 +12,6 @@ import ssl
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from datetime import timedelta
-from functools import cache
 from http import HTTPStatus
 
 import httpx
@@ -201,7 +200,6 @@ def _usual_headers() -> dict[str, str]:
     }
 
 
-@cache
 def user_agent() -> str:
     """Return ``bt-tui/<version> (Python/<version>; <system>)``."""
     python = ".".join(str(part) for part in sys.version_info[:3])

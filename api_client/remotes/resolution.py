@@ -211,8 +211,10 @@ class Sources:
         )
         hint = ""
         if name == "local":
-            hint = "; commands start the emulator under that name, a script needs its address in"
-            hint += " BASETEN_REMOTE_URL and its key in BASETEN_API_KEY"
+            hint = (
+                "; commands start the emulator under that name, a script needs its address in"
+                " BASETEN_REMOTE_URL and its key in BASETEN_API_KEY"
+            )
         raise ConfigurationError(f"no remote '{name}': {existing}{profiles}{hint}")
 
     def _profile_of_environment(self, name: str) -> Place:
