@@ -78,6 +78,9 @@ class RetryPolicy:
         return min(self.cap_s, self.base_s * _doubled(attempt))
 
 
+JITTER = Random()
+"""Spreads the retries of many clients that failed at the same moment."""
+
 ONE_ATTEMPT = RetryPolicy(max_attempts=1)  # for callers that have their own retry logic
 ENDLESS = RetryPolicy(max_attempts=None, cap_s=3.0, min_s=0.5, max_invalid_answers=6)
 """For streams, which continue after an outage of any length; the transport has already retried a few times.

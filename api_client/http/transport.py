@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from random import Random
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from api_client.addresses import DEFAULT_PORTS, BaseUrl, Destinations, parse_base_url
@@ -21,7 +20,7 @@ from api_client.events import RequestEvent, RequestListener
 from api_client.http import failures
 from api_client.http.decoding import LARGE, USUAL, AnswerLimit, NotDecodable, decode
 from api_client.http.failures import RequestLine
-from api_client.http.retry import RetryPolicy, http_date, retrying
+from api_client.http.retry import JITTER, RetryPolicy, http_date, retrying
 from api_client.remotes import Remote, check_key
 from api_client.routes import Adapter, Route, Site
 
@@ -102,7 +101,6 @@ class Transport:
         self.retry = retry
         """Policy for requests without a policy of their own."""
         self._on_event = on_event
-        self._random = Random()
         self._http_transport = http_transport
         self._read_only_by = read_only_by
         self._http: httpx.AsyncClient | None = None
@@ -143,7 +141,7 @@ class Transport:
                 may_repeat=lambda error: (
                     not call.is_over and (repeatable or not call.arrived or isinstance(error, RateLimited))
                 ),
-                random=self._random,
+                random=JITTER,
                 on_wait=lambda error, delay_s: self._emit_event("waiting", call, error, delay_s=delay_s),
             )
         except RequestError as error:

@@ -87,7 +87,6 @@ class LogIncrements:
         self, fetch: FetchPage, *, clock: Clock, start_ms: int, known: Iterable[LogLine] = ()
     ) -> None:
         self._pages = PageSource(fetch, clock=clock)
-        self._clock = clock
         self._settled_ms = start_ms
         self._deduplicator = LineDeduplicator()
         self._deduplicator.new_lines(list(known))
@@ -95,7 +94,7 @@ class LogIncrements:
 
     async def poll(self) -> AsyncGenerator[tuple[LogEntry, ...], None]:
         """Yield the new entries in time order; read it to the end. Raises permanent RequestErrors."""
-        now_ms = epoch_ms(self._clock.now())
+        now_ms = epoch_ms(self._pages.clock.now())
         newest_ms = self._settled_ms
         reader = RangeReader(self._pages, self._settled_ms, now_ms + CLOCK_MARGIN_MS, is_poll=True)
         while not reader.is_done:

@@ -14,13 +14,12 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Sequen
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from random import Random
 
 from api_client.archives import MAX_BYTES, BadArchive, Unpacker
 from api_client.clock import Clock
 from api_client.errors import InvalidAnswer, NotFound, RequestError, Unreachable, UrlExpired
 from api_client.files import TEMPORARY_PREFIX
-from api_client.http.retry import RetryPolicy, retrying
+from api_client.http.retry import JITTER, RetryPolicy, retrying
 from api_client.models import CheckpointFile
 from api_client.models.checkpoints import ROOT_CHECKPOINT
 from api_client.resources.checkpoints import Checkpoints
@@ -242,7 +241,6 @@ class DownloadRun:
     existing: Existing = Existing.SKIP
 
     def __post_init__(self) -> None:
-        self.random = Random()
         self._listed = {file.key: file for file in self.plan.files}
         self._renewing = asyncio.Lock()
         self._failed_in_a_row = 0
@@ -390,7 +388,7 @@ class DownloadRun:
                 partial(self._request, index, part),
                 self.retry,
                 sleep=self.clock.sleep,
-                random=self.random,
+                random=JITTER,
                 on_wait=lambda error, delay_s: self.meter.change(
                     index, note=f"{error}; {retrying_words(delay_s)}"
                 ),

@@ -10,7 +10,6 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from dataclasses import dataclass
 from html import unescape
 from http import HTTPStatus
-from random import Random
 from urllib.parse import parse_qsl, urljoin
 
 import httpcore
@@ -31,7 +30,7 @@ from api_client.errors import (
 )
 from api_client.http.connection import CONNECT_TIMEOUT_S, user_agent
 from api_client.http.failures import RequestLine, clean, from_exception
-from api_client.http.retry import RetryPolicy, parse_retry_after, retrying
+from api_client.http.retry import JITTER, RetryPolicy, parse_retry_after, retrying
 from api_client.transfers.network import BREAKS, Network
 
 READ_TIMEOUT_S = 30.0  # maximum time without data within a body; after that the connection counts as broken
@@ -111,7 +110,6 @@ class Objects:
     ) -> None:
         self._clock = clock or SystemClock()
         self._retry = retry or RetryPolicy()
-        self._random = Random()
         self._network = Network(destinations)
 
     async def read(self, url: str, *, start: int = 0, length: int) -> bytes:
@@ -134,7 +132,7 @@ class Objects:
         if not length:
             return b""
         try:
-            return await retrying(read_once, self._retry, sleep=self._clock.sleep, random=self._random)
+            return await retrying(read_once, self._retry, sleep=self._clock.sleep, random=JITTER)
         except RangeNotSatisfiable:
             return b""
 

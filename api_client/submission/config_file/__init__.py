@@ -108,4 +108,3 @@ def _finished(path: Path, python: Path, kind: str, stop: Event) -> tuple[int, by
             raise
 
 
-__all__ = ["ConfigFileError", "load_deploy_checkpoints_config", "load_training_project"]
