@@ -106,5 +106,3 @@ def _finished(path: Path, python: Path, kind: str, stop: Event) -> tuple[int, by
         except BaseException:
             process.kill()
             raise
-
-
