@@ -24,9 +24,17 @@ END = 1_700_000_000.0
 SPAN_S = 1800.0
 
 
+def line(name: str, values: Sequence[float]) -> Series:
+    step = SPAN_S / (len(values) - 1)
+    return Series(name, tuple(END - SPAN_S + index * step for index in range(len(values))), tuple(values))
+
+
 def ramp(name: str, low: float = 0.0, high: float = 1.0, count: int = 60) -> Series:
-    times = tuple(END - SPAN_S + index * SPAN_S / (count - 1) for index in range(count))
-    return Series(name, times, tuple(low + (high - low) * index / (count - 1) for index in range(count)))
+    return line(name, [low + (high - low) * index / (count - 1) for index in range(count)])
+
+
+def level(name: str, value: float) -> Series:
+    return ramp(name, value, value + 0.01)
 
 
 def spec(title: str = "GPU utilisation", **options: object) -> ChartSpec:
@@ -112,11 +120,6 @@ def test_a_single_sample_is_a_spot_that_is_seen_wherever_it_lies(place: float, v
     assert dots == 4
 
 
-def line(name: str, values: list[float]) -> Series:
-    step = SPAN_S / (len(values) - 1)
-    return Series(name, tuple(END - SPAN_S + index * step for index in range(len(values))), tuple(values))
-
-
 def use(**options: object) -> ChartSpec:
     return ChartSpec("use", END - SPAN_S, END, unit=percent, **options)  # type: ignore[arg-type]
 
@@ -193,10 +196,6 @@ def test_noise_does_not_fill_an_axis_with_a_least_range(share: float, least: int
     speed = line("it/s", [0.0872, 0.0890, 0.0875, 0.0888] * 5)
     rows = draw([speed], use(least_range=share), 60, 20)
     assert least <= sum(any(role == 0 for _, role in row) for row in rows[1:]) <= most
-
-
-def level(name: str, value: float) -> Series:
-    return ramp(name, value, value + 0.01)
 
 
 BANDED = [level("node-0", 0.95), level("node-1", 0.9), level("node-2", 0.3), level("node-3", 0.8)]
@@ -345,17 +344,17 @@ def test_of_lines_that_coincide_all_are_seen() -> None:
     assert roles(whole, half, selected="half").count(1) > 30
 
 
+LOSSES = [ramp("loss", 2.0, 0.999), ramp("eval loss", 2.0, 1.0246)]
+
+
 def test_values_at_the_cursor_do_not_cover_each_other() -> None:
-    reading = spec("loss", leads=True, cursor=END)
-    lines = [ramp("loss", 2.0, 0.999), ramp("eval loss", 2.0, 1.0246)]
-    raster = [line[8:] for line in text(lines, reading, 60, 6)[1:5]]
-    found = [number for line in raster for number in re.findall(r"[0-9.]+", line)]
+    raster = [row[8:] for row in text(LOSSES, spec("loss", leads=True, cursor=END), 60, 6)[1:5]]
+    found = [number for row in raster for number in re.findall(r"[0-9.]+", row)]
     assert found and set(found) <= {"0.99900", "1.0246"}
 
 
 def test_the_greater_value_at_the_cursor_is_above_and_letters_name_both() -> None:
     reading = spec("loss", leads=True, letters=True, cursor=END)
-    lines = [ramp("loss", 2.0, 0.999), ramp("eval loss", 2.0, 1.0246)]
-    shown = "\n".join(text(lines, reading, 60, 12)[1:])
+    shown = "\n".join(text(LOSSES, reading, 60, 12)[1:])
     assert 0 < shown.find("B 1.0246") < shown.find("A 0.99900")
     assert shown.count("A") == shown.count("B") == 1  # what is named beside its value is not named again
