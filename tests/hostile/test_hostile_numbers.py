@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from itertools import cycle, groupby, islice
 from pathlib import Path
 
@@ -71,37 +71,36 @@ def name_of(values: Values) -> str:
     )
 
 
-ServerOf = Callable[[Values], HostileServer]
-
-
 @pytest.fixture(scope="module")
-def server_of() -> Iterator[ServerOf]:
-    """Start the server of some values on its first use."""
-    with ExitStack() as running:
-        yield cache(lambda values: running.enter_context(HostileServer(values)))
+def server(request: pytest.FixtureRequest) -> Iterator[HostileServer]:
+    with HostileServer(request.param) as running:
+        yield running
 
 
-def cases() -> Iterator[tuple[Values, tuple[str, ...]]]:
+def cases() -> list[tuple[Values, tuple[str, ...]]]:
     """Each command with each extreme, in each of its formats, and with one value that no model lets in."""
-    refused = cycle(OUT_OF_RANGE)
+    refused, found = cycle(OUT_OF_RANGE), list[tuple[Values, tuple[str, ...]]]()
     for _, group in groupby(lines(), key=lambda line: line[:-2]):
         formats = [*group]
-        yield next(refused), formats[0]
-        yield from islice(zip(cycle(EXTREME), cycle(formats)), max(len(formats), len(EXTREME)))
+        found.append((next(refused), formats[0]))
+        count = max(len(formats), len(EXTREME))
+        found += islice(zip(cycle(EXTREME), cycle(formats)), count)
+    return sorted(found, key=lambda case: name_of(case[0]))
 
 
 @pytest.mark.parametrize(
-    ("values", "line"), [pytest.param(*case, id=f"{name_of(case[0])} {named(case[1])}") for case in cases()]
+    ("server", "line"),
+    [pytest.param(*case, id=f"{name_of(case[0])} {named(case[1])}") for case in cases()],
+    indirect=["server"],
 )
 def test_no_number_or_time_ends_a_command(
-    values: Values,
     line: tuple[str, ...],
-    server_of: ServerOf,
+    server: HostileServer,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    configure(server_of(values), monkeypatch, tmp_path)
+    configure(server, monkeypatch, tmp_path)
     code = main([word.replace(AS_READ, MARK) for word in line])
     printed = capsys.readouterr()
     assert code == 0 or printed.out + printed.err  # a log may have no lines in the last hour
@@ -110,13 +109,14 @@ def test_no_number_or_time_ends_a_command(
 
 
 @pytest.mark.parametrize("values", [EXTREME[0], *EXTREME[2:]], ids=name_of)
-def test_no_number_or_time_ends_the_dashboard(values: Values, server_of: ServerOf, tmp_path: Path) -> None:
-    own = {"TERM": "xterm-256color", "HOME": str(tmp_path)}
-    with DrawnTerminal(environ=os.environ | server_of(values).environ() | own) as terminal:
-        terminal.read_until_drawn(lambda picture: MARK in picture)
-        for keys, comes, goes in WAYS:
-            terminal.types(keys.encode())
-            terminal.read_until_drawn(partial(arrived, comes, goes))
-        terminal.types(b"q")
-        assert terminal.end() == 0
-    assert "nexpected error" not in terminal.text
+def test_no_number_or_time_ends_the_dashboard(values: Values, tmp_path: Path) -> None:
+    with HostileServer(values) as server:
+        environ = {**os.environ, **server.environ(), "TERM": "xterm-256color", "HOME": str(tmp_path)}
+        with DrawnTerminal(environ=environ) as terminal:
+            terminal.read_until_drawn(lambda picture: MARK in picture)
+            for keys, comes, goes in WAYS:
+                terminal.types(keys.encode())
+                terminal.read_until_drawn(partial(arrived, comes, goes))
+            terminal.types(b"q")
+            assert terminal.end() == 0
+        assert "nexpected error" not in terminal.text
