@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from itertools import cycle, groupby, islice
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -20,8 +20,8 @@ from test_hostile_server import AS_READ, WAYS, arrived, configure, lines, named
 from api_client import models
 from tui.cli import main
 
+LARGE = Values(MARK, number=10_000, time="2199-12-31T23:59:59.999999Z")
 EXTREME = (
-    Values(MARK, number=10_000, time="2199-12-31T23:59:59.999999Z"),
     Values(MARK, number=2**63 - 1),
     Values(MARK, number=-(2**63) + 1),
     Values(MARK, number=0, time="1970-01-01T00:00:00Z"),
@@ -77,15 +77,12 @@ def server(request: pytest.FixtureRequest) -> Iterator[HostileServer]:
         yield running
 
 
-def cases() -> list[tuple[Values, tuple[str, ...]]]:
-    """Each command with each extreme, in each of its formats, and with one value that no model lets in."""
-    refused, found = cycle(OUT_OF_RANGE), list[tuple[Values, tuple[str, ...]]]()
-    for _, group in groupby(lines(), key=lambda line: line[:-2]):
-        formats = [*group]
-        found.append((next(refused), formats[0]))
-        count = max(len(formats), len(EXTREME))
-        found += islice(zip(cycle(EXTREME), cycle(formats)), count)
-    return sorted(found, key=lambda case: name_of(case[0]))
+def cases() -> Iterator[tuple[Values, tuple[str, ...]]]:
+    """All lines with large values, one format with extreme ones, and with one that no model lets in."""
+    in_default_format = {line[:-2]: line for line in reversed([*lines()])}.values()
+    yield from product([LARGE], lines())
+    yield from product(EXTREME, in_default_format)
+    yield from zip(cycle(OUT_OF_RANGE), in_default_format, strict=False)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +105,7 @@ def test_no_number_or_time_ends_a_command(
     assert "unexpected" not in printed.err.replace("unexpected data", "")
 
 
-@pytest.mark.parametrize("values", [EXTREME[0], *EXTREME[2:]], ids=name_of)
+@pytest.mark.parametrize("values", [LARGE, *EXTREME[1:]], ids=name_of)
 def test_no_number_or_time_ends_the_dashboard(values: Values, tmp_path: Path) -> None:
     with HostileServer(values) as server:
         environ = {**os.environ, **server.environ(), "TERM": "xterm-256color", "HOME": str(tmp_path)}
