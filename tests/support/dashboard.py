@@ -162,10 +162,11 @@ async def settle(pilot: Pilot[Any]) -> None:
         await pilot.pause()
     while getattr(pilot.app.screen, "_link_timer", None) is not None:  # the charts follow the log's cursor
         await pilot.pause(0.02)
-    for view in pilot.app.screen.query(LogView):
-        view._paint()
-    for field in (*pilot.app.screen.query(Input), *pilot.app.screen.query(TextArea)):
-        field.cursor_blink = False  # a picture must not depend on when it is taken
+    for widget in pilot.app.screen.walk_children():  # three queries would match each of them
+        if isinstance(widget, LogView):
+            widget._paint()
+        elif isinstance(widget, Input | TextArea):
+            widget.cursor_blink = False  # a picture must not depend on when it is taken
     shown = ""
     for number in range(20):  # a layout may have been drawn in part
         drawn = Pictures.drawn
