@@ -21,10 +21,8 @@ import pytest
 import textual.strip
 from hypothesis import settings
 from textual import _callback
-from textual.css.match import _check_selectors
-from textual.css.model import RuleSet, Selector
+from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
-from textual.dom import DOMNode
 from textual.message import Message
 from textual.pilot import Pilot
 
@@ -91,7 +89,7 @@ def pytest_collection_finish() -> None:
     """Collect garbage rarely, and never search what was imported: a quarter of the dashboard tests' time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(30_000, 20, 20)
     gc.enable()
 
 
@@ -104,28 +102,16 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _parse_each_stylesheet_once() -> Iterator[None]:
-    """Share parsed rules between the dashboards of a process; each parses its own otherwise, for 40 ms.
-
-    Finding the rules of each widget is most of what opening a screen takes.
-    """
+    """Share parsed rules between the dashboards of a process; each parses its own otherwise, for 40 ms."""
     parse, parsed = Stylesheet._parse_rules, dict[Any, list[RuleSet]]()
 
     def parse_once(sheet: Stylesheet, css: str, **origin: Any) -> list[RuleSet]:
-        own = (css, *origin.values())
-        if own not in sheet._parse_cache:  # which forgets all when the variables change
-            key = (own, *sheet._variables.items())
-            if key not in parsed:
-                parsed[key] = parse(sheet, css, **origin)
-            sheet._parse_cache[own] = parsed[key]
-        return sheet._parse_cache[own]
-
-    def check(selectors: list[Selector], path: list[DOMNode]) -> bool:
-        """Begin with the node itself: most rules are of another state, such as hover."""
-        return selectors[-1].check(path[-1]) and _check_selectors(selectors, path)
+        key = (css, *origin.items(), *sheet._variables.items())
+        if key not in parsed:
+            parsed[key] = parse(sheet, css, **origin)
+        return parsed[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("textual.css.stylesheet.LRUCache", lambda _size: {})  # a dashboard has more sources
-        patch.setattr("textual.css.stylesheet._check_selectors", check)
         patch.setattr(Stylesheet, "_parse_rules", parse_once)
         # The same hash without a call of Python: styling a job screen takes 120,000 of them.
         patch.setattr(RuleSet, "__hash__", object.__hash__)
@@ -135,14 +121,8 @@ def _parse_each_stylesheet_once() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="session")
 def _inspect_each_callback_once() -> Iterator[None]:
     """Textual forgets the parameters of a callback that has arguments, as ``call_later`` gives them."""
-    counted = lru_cache(_callback._count_parameters)
-
-    def count(call: Any) -> int:
-        is_method = hasattr(call, "__func__")  # of each widget another
-        return counted(call.__func__) - 1 if is_method else counted(call)
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_callback, "_count_parameters", count)
+        patch.setattr(_callback, "_count_parameters", lru_cache(_callback._count_parameters))
         yield
 
 
