@@ -21,7 +21,7 @@ SHOWN = f"[blink]{MARK}"
 """What is left of the harm where it is shown: markup, as text."""
 
 ESCAPE = "\x1b"
-HOME = "needs you"
+HOME = "S sort"
 DETAILS = "TRAINING_JOB_RUNNING"
 """The status as only Details spells it; what follows an endless message there is out of sight."""
 
