@@ -115,7 +115,6 @@ def _is_reachable_from_within(kind: str) -> bool:
 
 
 DEFAULT_PORTS = {"http": 80, "https": 443}  # default ports of the supported schemes
-_HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +215,7 @@ def is_host(host: str) -> bool:
     # No name ends with a label that begins with a digit, but systems parse 127.1 and 0x7f000001 as addresses,
     # not all of them as the same one.
     if ":" not in host and not host.rpartition(".")[2][:1].isdigit():
-        return _HOST_NAME.fullmatch(host) is not None
+        return re.fullmatch(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?", host, re.ASCII) is not None
     try:
         ip_address(host)
     except ValueError:

@@ -9,8 +9,6 @@ from pydantic import Field, field_serializer, field_validator, model_serializer,
 
 from api_client.definitions.base import OpenDefinition, StrictDefinition, TextEnum, members_only
 
-_SHORT_FORM = re.compile(r"(?P<type>[^:]+)(?::(?P<count>[0-9]+))?", re.ASCII)
-
 
 class Accelerator(TextEnum):
     """GPU types known to the platform."""
@@ -75,7 +73,7 @@ class AcceleratorSpec(OpenDefinition):
 
 
 def _parse(text: str) -> dict[str, Any]:
-    match = _SHORT_FORM.fullmatch(text.strip())
+    match = re.fullmatch(r"(?P<type>[^:]+)(?::(?P<count>[0-9]+))?", text.strip(), re.ASCII)
     if match is None:
         # The official SDK reads "H100:2:3" as one H100; raise an error instead, so that no job runs on too
         # few GPUs.

@@ -18,7 +18,6 @@ _UNIT_BYTES = {
     **{"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12},
     **{"Ki": 1024, "Mi": 1024**2, "Gi": 1024**3, "Ti": 1024**4},
 }
-_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(Ki|Mi|Gi|Ti|k|K|M|G|T|)B?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,7 @@ def read_job_request(training_job: Mapping[str, Any]) -> JobRequest:
 
 def quantity_mib(quantity: str) -> float | None:
     """Convert ``64Gi`` to 65536; None for text that is not a quantity."""
-    match = _QUANTITY.fullmatch(quantity)
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(Ki|Mi|Gi|Ti|k|K|M|G|T|)B?\s*", quantity)
     return None if match is None else float(match[1]) * _UNIT_BYTES[match[2]] / 1024**2
 
 

@@ -81,9 +81,6 @@ def is_safetensors(name: str) -> bool:
     return name.lower().endswith(SAFETENSORS_SUFFIX)
 
 
-_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
-
-
 def checkpoint_address(job: TrainingJob, checkpoint_name: str) -> str:
     """Return ``bt://project@job/checkpoint``, which weights of a Truss are loaded from.
 
@@ -91,4 +88,5 @@ def checkpoint_address(job: TrainingJob, checkpoint_name: str) -> str:
     """
     project = job.training_project.name if job.training_project is not None else ""
     names = (project, job.id, checkpoint_name)
-    return f"bt://{project}@{job.id}/{checkpoint_name}" if all(map(_PLAIN.fullmatch, names)) else ""
+    is_plain = all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name, re.ASCII) for name in names)
+    return f"bt://{project}@{job.id}/{checkpoint_name}" if is_plain else ""

@@ -53,7 +53,6 @@ _REDIRECTIONS = frozenset({">", ">>", "<", ">&", "&>", ">|"})
 READ_CHARACTERS = 64 * 1024
 """Maximum number of characters to read of a command or a shell script."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
-_WRITTEN_OPTION = re.compile(r"--?[\w.-]*(?:out|save|cache|tmp|temp|log)[\w.-]*", re.IGNORECASE)
 _WRITTEN_VARIABLE = re.compile(r"\w*(?:DIR|HOME|CACHE|TMP|TEMP|OUTPUT)\w*")
 
 Doubt = Literal["none", "some", "much"]
@@ -122,7 +121,7 @@ def _written(words: Sequence[str]) -> Iterator[str]:
             yield following
         elif _ASSIGNMENT.fullmatch(word) and _WRITTEN_VARIABLE.fullmatch(option):
             yield value
-        elif _WRITTEN_OPTION.fullmatch(option):
+        elif re.fullmatch(r"--?[\w.-]*(?:out|save|cache|tmp|temp|log)[\w.-]*", option, re.IGNORECASE):
             yield value if separator else following
 
 

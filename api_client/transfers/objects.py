@@ -224,7 +224,6 @@ _KINDS: dict[int, type[ErrorAnswer]] = {
     HTTPStatus.REQUEST_TIMEOUT: ServerFault,
     HTTPStatus.TOO_MANY_REQUESTS: RateLimited,
 }
-_CONTENT_RANGE = re.compile(r"bytes\s+(\d{1,18})-(\d{1,18})/(?:(\d{1,18})|\*)", re.ASCII)
 
 
 def element(text: str, name: str) -> str:
@@ -240,7 +239,11 @@ def _answer(response: httpcore.Response, url: ObjectUrl, start: int, end: int | 
     total = body_end = int(length) if length else None
     body_start, is_partial = 0, response.status == HTTPStatus.PARTIAL_CONTENT
     if is_partial:
-        match = _CONTENT_RANGE.fullmatch(headers.get("content-range", "").strip())
+        match = re.fullmatch(
+            r"bytes\s+(\d{1,18})-(\d{1,18})/(?:(\d{1,18})|\*)",
+            headers.get("content-range", "").strip(),
+            re.ASCII,
+        )
         if match is None:
             raise InvalidAnswer(f"{url.site.netloc} sent a part of the file without saying which")
         body_start, body_end = int(match[1]), int(match[2]) + 1

@@ -49,7 +49,6 @@ NO_PROXY = "http://127.0.0.1:1"
 UNUSABLE_NAME = "the server's name for the archive can't be used"
 DEFAULT_REGION = "us-east-1"  # AWS reveals here in which region a bucket is
 _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,30}")
-_ANSWER = re.compile(r"(?:status code: (?P<status>\d{3})[^:]*|error response): (?P<body>.*)", re.DOTALL)
 
 _HINTS = {
     **dict.fromkeys(
@@ -274,7 +273,9 @@ async def _bucket_region(bucket: str, network: Network) -> str:
 def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) -> UploadFailed:
     """Build the error from obstore's, which quotes the request and the store's answer."""
     text = str(error).partition("\n\nDebug source:")[0]
-    answer = _ANSWER.search(text)
+    answer = re.search(
+        r"(?:status code: (?P<status>\d{3})[^:]*|error response): (?P<body>.*)", text, re.DOTALL
+    )
     status = int(answer["status"] or HTTPStatus.OK) if answer else None
     code = message = ""
     if answer is not None:

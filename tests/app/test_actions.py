@@ -7,7 +7,7 @@ import pytest
 from support.dashboard import home, job_view, opened, pressed, text_of
 from support.pages import all_of
 from support.worlds import fleet, run
-from tui.actions import ACTIONS, JOB_TABS, Scope, actions_of
+from tui.actions.table import ACTIONS, JOB_TABS, Scope, actions_of
 from tui.app import BtTuiApp
 from tui.screens.base import AppScreen
 from tui.screens.job.screen import JobScreen

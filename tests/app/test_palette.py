@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from support.dashboard import Dashboard, Heard, home, job_view, opened, pressed
 from support.waiting import sees, to_screen, until
 from support.worlds import fleet, job
-from tui.actions import ACTIONS, Scope
+from tui.actions.table import ACTIONS, Scope
 from tui.screens.base import OpenPage
 from tui.screens.home.screen import HomeScreen
 

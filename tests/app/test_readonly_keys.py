@@ -9,7 +9,7 @@ from textual.screen import Screen
 
 from support.dashboard import READ_ONLY, Dashboard, home, opened, pressed, settle, text_of
 from support.worlds import StubRunFeed, run
-from tui.actions import ActionFlag, Scope, actions_of
+from tui.actions.table import ActionFlag, Scope, actions_of
 from tui.screens.job.screen import JobScreen
 
 SIZE = (100, 30)

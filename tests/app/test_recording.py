@@ -21,7 +21,7 @@ from support.fake_baseten import FakeBaseten, job
 from support.fake_runs import finished_run, iso, training_log
 from support.recorded import DOCUMENTS, at, by_hand, line, ndjson, sample
 from support.waiting import POLL_EVERY_S, dashboard_on, sees, to_screen, until
-from tui.actions import JOB_TABS
+from tui.actions.table import JOB_TABS
 from tui.analysis.connection import LOG
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.run.snapshot import RunSnapshot

@@ -7,7 +7,7 @@ from pathlib import Path
 from support.dashboard import home, settle, text_of
 from support.waiting import sees, until
 from support.worlds import JOBS, fleet
-from tui.actions import ACTIONS
+from tui.actions.table import ACTIONS
 from tui.app.tips import MAX_TIMES_SHOWN, TIPS
 from tui.settings.model import Configuration, Loaded
 from tui.settings.remembered import Memory

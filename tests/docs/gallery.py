@@ -30,7 +30,7 @@ from support.dashboard import job_view, settle, text_of
 from support.remotes import remote_of
 from support.sick_runs import sick_run
 from support.waiting import until
-from tui.actions import JOB_TABS
+from tui.actions.table import JOB_TABS
 from tui.app import BtTuiApp
 from tui.forms.deployment import ALL_QUESTIONS
 from tui.screens.deploy.screen import DeployScreen

@@ -15,8 +15,8 @@ from typing import Any
 from api_client import Remote, TrainingClient
 from api_client.routes import ROUTES
 from support.log_reading import read_line
-from tui.actions import SCOPE_TITLES, Scope, actions_of
 from tui.actions.keymap import key_signs
+from tui.actions.table import SCOPE_TITLES, Scope, actions_of
 from tui.analysis.health.check import Check
 from tui.analysis.health.registry import CHECKS
 from tui.analysis.progress.lines.custom import GROUPS

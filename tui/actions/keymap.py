@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from textual.binding import Binding, BindingsMap, BindingType
 from textual.keys import format_key
 
-from tui.actions import Action, ActionFlag, Scope, actions_of
+from tui.actions.table import Action, ActionFlag, Scope, actions_of
 
 
 def key_sign(key: str) -> str:

@@ -1,9 +1,15 @@
-"""All actions of the dashboard, by scope, in the order that help and documentation show them."""
+"""All actions of the dashboard, by scope, in the order that help and documentation show them.
+
+Footer, help screen, command palette and docs/keys.md read this list, so they cannot disagree. The
+action ``id`` is handled by the method ``action_<id>`` of the scope's owner, a screen or the app, unless
+it only opens a page.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Flag, StrEnum, auto
+from functools import cache
 
 
 class Scope(StrEnum):
@@ -508,3 +514,14 @@ ACTIONS = tuple(
     for scope, rows in ROWS.items()
     for row in rows
 )
+
+
+@cache
+def actions_of(*scopes: Scope) -> tuple[Action, ...]:
+    return tuple(action for action in ACTIONS if action.scope in scopes)
+
+
+@cache
+def actions_named(action_id: str, *scopes: Scope) -> tuple[Action, ...]:
+    """Return the actions of this id. Textual asks for each key after each change of the focus."""
+    return tuple(action for action in actions_of(*scopes) if action.id == action_id)

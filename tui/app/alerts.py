@@ -11,7 +11,7 @@ from types import MappingProxyType
 from textual import events
 from textual.notifications import SeverityLevel
 
-from tui.actions import Scope
+from tui.actions.table import Scope
 from tui.alerts.alert import Alert, AlertTracker, fleet_title, run_title
 from tui.alerts.delivery import (
     RESTORE_TITLE,

@@ -15,7 +15,7 @@ from textual.worker import Worker
 
 from api_client.errors import RequestError
 from api_client.vocabulary import JobStatus
-from tui.actions import Scope
+from tui.actions.table import Scope
 from tui.analysis.fleet.batches import Batch, ProjectDeletion, Verb, batch_of, name_of
 from tui.app.service import BaseApp, Service
 from tui.screens import messages

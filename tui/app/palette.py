@@ -32,8 +32,8 @@ from textual.system_commands import SystemCommandsProvider
 from textual.widget import AwaitMount
 from textual.widgets import Button, Input, OptionList
 
-from tui.actions import Scope, actions_of
 from tui.actions.keymap import key_signs, keys_of
+from tui.actions.table import Scope, actions_of
 from tui.app.service import Service
 from tui.screens.base import AppScreen, PaletteItem
 from tui.settings.remembered import ThemeState

@@ -34,8 +34,8 @@ from textual.worker import Worker, WorkerFailed, WorkerState
 
 from api_client.remotes import Remote
 from api_client.words import command_line
-from tui.actions import ACTIONS, ActionFlag, Scope
 from tui.actions.keymap import bindings_of, rebound
+from tui.actions.table import ACTIONS, ActionFlag, Scope
 from tui.analysis.transfers import Transfers
 from tui.app.alerts import Alerts
 from tui.app.files import DownloadStarter, Recorders, SavedFiles

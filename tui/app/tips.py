@@ -9,7 +9,7 @@ from rich.text import Text
 from textual.reactive import var
 from textual.screen import Screen
 
-from tui.actions import Scope
+from tui.actions.table import Scope
 from tui.app.service import BaseApp, Service
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen

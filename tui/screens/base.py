@@ -20,8 +20,8 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
-from tui.actions import ActionFlag, Scope, actions_named, actions_of
 from tui.actions.keymap import bindings_of, key_for, rebound
+from tui.actions.table import ActionFlag, Scope, actions_named, actions_of
 from tui.analysis.connection import Connection
 from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers

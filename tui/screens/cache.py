@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.reactive import var
 
-from tui.actions import Scope
+from tui.actions.table import Scope
 from tui.analysis.file_tree.rows import Order, SortKey
 from tui.analysis.file_tree.tree import ROOT, FileTree
 from tui.feeds.files import CacheFeed, CacheSnapshot
@@ -25,7 +25,6 @@ from tui.widgets.file_tree import FileTreeView, middle_cut
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
-_GENERIC_NAMES = re.compile(r"[0-9a-f]{8,}|snapshots|blobs|refs|data")
 NO_CACHE = (
     "This project has no cache yet.\n\nSet cache_config in a config.py to use one; its files outlive the job."
 )
@@ -121,7 +120,10 @@ class CacheScreen(TreeScreen):
 
 def _descriptive_name(tree: FileTree, node: int) -> str:
     """Return a directory's display name: for a Hugging Face Hub snapshot, the model's name."""
-    while _GENERIC_NAMES.fullmatch(tree.names[node]) and tree.parents[node] != ROOT:
+    while (
+        re.fullmatch(r"[0-9a-f]{8,}|snapshots|blobs|refs|data", tree.names[node])
+        and tree.parents[node] != ROOT
+    ):
         node = tree.parents[node]
     return tree.names[node]
 

@@ -8,7 +8,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.reactive import var
 
-from tui.actions import Scope
+from tui.actions.table import Scope
 from tui.analysis.fleet.capacity import CapacityView, queued_gpu_count
 from tui.feeds.capacity import CapacityFeed
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices

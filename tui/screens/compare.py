@@ -14,7 +14,7 @@ from textual.reactive import var
 
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
-from tui.actions import Scope
+from tui.actions.table import Scope
 from tui.analysis.comparison import (
     AXES,
     MEASURES,

@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from api_client.transfers.records import FileProgress, FileState
-from tui.actions import Scope
+from tui.actions.table import Scope
 from tui.analysis.transfers import (
     ENDED,
     RESUMABLE,

@@ -16,8 +16,8 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tui.actions import SCOPE_TITLES, Action, ActionFlag, Scope, actions_of
 from tui.actions.keymap import key_signs, keys_of
+from tui.actions.table import SCOPE_TITLES, Action, ActionFlag, Scope, actions_of
 from tui.analysis.run.finding import SEVERITIES, SIGNS
 from tui.screens.filter_field import FilterField
 from tui.widgets.tones import tone_styles

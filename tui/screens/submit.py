@@ -20,7 +20,7 @@ from textual.widgets import Button, Input, Label, ProgressBar, Static
 
 from api_client.definitions import TrainingProject
 from api_client.submission.payload import Overrides
-from tui.actions import Scope
+from tui.actions.table import Scope
 from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapshot
 from tui.forms.submission import FIELDS, overrides_of, summary
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices

@@ -16,8 +16,8 @@ from textual.widgets import Footer, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from api_client.errors import ApiClientError
-from tui.actions import Scope
 from tui.actions.keymap import bindings_of
+from tui.actions.table import Scope
 from tui.screens.dialogs import ChoiceList
 from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.widgets.text_panel import WrappedText

@@ -14,7 +14,7 @@ from textual.reactive import var
 from textual.widgets import Button
 
 from api_client.models import TrainingJob
-from tui.actions import Scope
+from tui.actions.table import Scope
 from tui.analysis.fleet.batches import Verb
 from tui.analysis.run.finding import SIGNS, TONES, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot

@@ -202,7 +202,6 @@ RETIRED_THRESHOLDS = frozenset(
     }
 )
 """Settings of ``[health]`` of earlier versions; a file that still has them stays valid."""
-_FORBIDS = re.compile(rb"^[ \t]*[\"']?readonly[\"']?\s*=(?!\s*false\b)", re.MULTILINE)
 
 
 class ConfigurationBroken(ConfigurationError):
@@ -260,7 +259,7 @@ def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
         return ""
     except OSError:
         return f"unreadable {path}"
-    match = _FORBIDS.search(content)
+    match = re.search(rb"^[ \t]*[\"']?readonly[\"']?\s*=(?!\s*false\b)", content, re.MULTILINE)
     if match is None:
         return ""
     line = content.count(b"\n", 0, match.end()) + 1

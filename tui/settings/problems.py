@@ -12,7 +12,7 @@ from dataclasses import dataclass, is_dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from tui.actions import ACTIONS, JOB_TABS, SCOPE_TITLES, Scope, actions_of
+from tui.actions.table import ACTIONS, JOB_TABS, SCOPE_TITLES, Scope, actions_of
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

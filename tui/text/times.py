@@ -86,7 +86,6 @@ def _iso(moment: datetime, precision: str) -> str:
 _SPAN = re.compile(r"(?:\d{1,6}(?:\.\d{1,3})?[smhdw] ?){1,5}")
 _PART = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?(Z?)", re.IGNORECASE)
-_DATE = re.compile(r"(?:(\d{4})-)?(\d{1,2})-(\d{1,2})(?:[ T]+(\S.*))?")
 _ENDS = {"now": "newest", "end": "newest", "last": "newest", "start": "oldest", "begin": "oldest"}
 
 EXAMPLES = "12:30 · 2026-11-21 12:30 · -15m · +1h · 15m ago · 1h20m (from the start)"
@@ -185,7 +184,7 @@ def _anniversaries(month: int, day: int, last_year: int) -> Iterator[date]:
 
 
 def _on_a_date(text: str, times: LogTimes) -> datetime:
-    match = _DATE.fullmatch(text)
+    match = re.fullmatch(r"(?:(\d{4})-)?(\d{1,2})-(\d{1,2})(?:[ T]+(\S.*))?", text)
     clock = _CLOCK.fullmatch(match[4]) if match is not None and match[4] else None
     if match is not None and (match[4] is None or clock is not None):
         month, day = int(match[2]), int(match[3])

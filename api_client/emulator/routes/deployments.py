@@ -267,9 +267,6 @@ def _missing_secrets(
 
 
 DEPLOY = "create_model_version_from_inference_template"
-_OPERATION = re.compile(r"\s*(?:(query|mutation)\b[^{]*)?\{(.*)\}\s*", re.DOTALL)
-_NESTED = re.compile(r"\([^()]*\)|\{[^{}]*\}")
-_FIELD = re.compile(r"(?:(\w+)\s*:\s*)?(\w+)", re.ASCII)
 
 
 def top_level_fields(document: str) -> tuple[str, dict[str, str]]:
@@ -277,11 +274,13 @@ def top_level_fields(document: str) -> tuple[str, dict[str, str]]:
 
     Raises ``ApiFault`` if it has none.
     """
-    operation = _OPERATION.fullmatch(document)
+    operation = re.fullmatch(r"\s*(?:(query|mutation)\b[^{]*)?\{(.*)\}\s*", document, re.DOTALL)
     text, nested = operation[2] if operation else "", 1
     while nested:
-        text, nested = _NESTED.subn(" ", text)
-    fields = {field[1] or field[2]: field[2] for field in _FIELD.finditer(text)}
+        text, nested = re.subn(r"\([^()]*\)|\{[^{}]*\}", " ", text)
+    fields = {
+        field[1] or field[2]: field[2] for field in re.finditer(r"(?:(\w+)\s*:\s*)?(\w+)", text, re.ASCII)
+    }
     if operation is None or not fields or not {*"{}"}.isdisjoint(text):
         raise ApiFault(400, "GRAPHQL_VALIDATION_FAILED", "the document has no fields that can be read")
     return operation[1] or "query", fields

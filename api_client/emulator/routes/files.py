@@ -35,8 +35,6 @@ from api_client.emulator.store.blobs import (
 )
 from api_client.files import why_not_written
 
-_SINGLE_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
-
 
 class UnsatisfiableRange(Exception):
     pass
@@ -48,7 +46,7 @@ def parse_range(header: str | None, size_bytes: int) -> tuple[int, int] | None:
     None means that there is no header or that its form is not supported. Raises ``UnsatisfiableRange`` if
     no byte of the content is in the range (RFC 9110, 14.1.2).
     """
-    match = _SINGLE_RANGE.fullmatch((header or "").strip())
+    match = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", (header or "").strip(), re.ASCII)
     if match is None or match.group(0) == "bytes=-":
         return None
     first, last = match.groups()

@@ -104,8 +104,6 @@ _COUNT = re.compile(
     r"(\d[\d,]{0,23}+(?:\.\d{1,12})?+)\s?[kMGT]?i?B?\s?(?:/|of)\s?(\d[\d,]{0,23}+(?:\.\d{1,12})?+)"
     r"(?![\w/:-]{0,40}\d[:-]|(?<=\b\d\d/\d\d)(?:/\d{2,4})? \d\d:\d\d:)"  # not a date
 )
-_TRIES = re.compile(r"(?i)attempt|retr(?:y|ies)|restart")
-"""Before a count of what fails again and again, which is no progress."""
 _DIGITS = re.compile(r"[\d.%|█▏▎▍▌▋▊▉ ]+")
 
 
@@ -125,7 +123,8 @@ class MovingCounts:
             return False
         message = last_carriage_segment(excerpt(message))[:MAX_CHARACTERS]
         match = _COUNT.search(message)
-        if match is not None and not _TRIES.search(message, 0, match.start()):
+        # What fails again and again is no progress.
+        if match is not None and "attempt" not in message[: match.start()].lower():
             done, total = (float(number.replace(",", "")) for number in match.groups())
             self.add(time, source, _DIGITS.sub(" ", message[: match.start()]), done, total)
         return match is not None

@@ -21,7 +21,6 @@ SavedKey = tuple[str, datetime | None]
 
 # The platform's own pattern comes first; of its two numbers one is a step and the other an
 # epoch or an attempt, so the larger one is used. The other pattern is of the directory names of trainers.
-_PLATFORM = re.compile(r".*checkpoint-([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII | re.DOTALL)
 STEP_IN_NAME = re.compile(
     r"(?:global_?step|step|iter(?:ation)?|checkpoint|ckpt)[-_=]?([0-9]{1,18})", re.IGNORECASE
 )
@@ -65,7 +64,7 @@ def saved_key(checkpoint: Checkpoint) -> SavedKey:
 def step_of(name: str) -> int | None:
     """Return the step in a checkpoint's name; None if it has none."""
     name = name[-LONGEST_SHOWN:]
-    platform = _PLATFORM.fullmatch(name)
+    platform = re.fullmatch(r".*checkpoint-([0-9]{1,18})(?:-([0-9]{1,18}))?", name, re.ASCII | re.DOTALL)
     if platform is not None:
         return max(int(digits) for digits in platform.groups() if digits)
     others = STEP_IN_NAME.findall(name)

@@ -20,7 +20,7 @@ from textual.widgets import Input, Static
 from api_client.deployment import DeployAnswers, DeploymentUpdate, truss_config_yaml
 from api_client.models import TrainingJob
 from api_client.submission.findings import Finding
-from tui.actions import Scope
+from tui.actions.table import Scope
 from tui.analysis.deployments import VERBS, DeploymentVerb, startup_text, status_tone, status_word
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.deployment import DeployFeed, DeploySnapshot

@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.reactive import var
 
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
-from tui.actions import Scope
+from tui.actions.table import Scope
 from tui.analysis.checkpoints.facts import checkpoint_entries
 from tui.analysis.transfers import DownloadRequest
 from tui.feeds.files import CheckpointFilesFeed, FilesSnapshot

@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.reactive import var
 
-from tui.actions import Scope, actions_of
+from tui.actions.table import Scope, actions_of
 from tui.analysis.connection import LISTS, LOG, METRICS, Connection, ConnectionState
 from tui.analysis.cost import price_of
 from tui.analysis.fleet.batches import ProjectDeletion, Verb

@@ -19,7 +19,7 @@ from api_client.errors import RequestError
 from api_client.models import JobStatus, TrainingJob
 from api_client.models.checkpoints import checkpoint_address
 from api_client.models.logs import NS_PER_S
-from tui.actions import JOB_TABS, Scope
+from tui.actions.table import JOB_TABS, Scope
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
 from tui.analysis.export import table_of_series
 from tui.analysis.fleet.batches import Verb

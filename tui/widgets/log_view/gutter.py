@@ -29,7 +29,6 @@ DAY_CELLS = len("11-21 ")
 TIME_CELLS: dict[TimeMode, int] = {"clock": 8, "utc": 9, "relative": 4, "elapsed": 8, "off": 0}
 
 _LABEL_CELLS = 6
-_TRAILING_NUMBER = re.compile(r"(?:^|[^0-9A-Za-z]|node|rank)([0-9]{1,4})$")
 
 LEVEL_SIGNS: dict[str, str] = {"CRITICAL": "C", "ERROR": "E", "WARNING": "W", "DEBUG": "D"}
 """Signs for levels; ordinary output has none."""
@@ -58,7 +57,7 @@ class NodeLabels:
         return label
 
     def _name(self, replica: str) -> tuple[str, int]:
-        match = _TRAILING_NUMBER.search(replica)
+        match = re.search(r"(?:^|[^0-9A-Za-z]|node|rank)([0-9]{1,4})$", replica)
         if match:
             color = int(match[1]) % SERIES_COLORS
             label = f"n{int(match[1])}"

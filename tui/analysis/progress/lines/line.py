@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+
+from tui.analysis.progress.lines.vocabulary import meaning
 
 _INTEGER = r"\d++(?:[,_]\d{3}(?!\d))*+"
 _TIMES_THOUSANDS = r"(?: (?!\w ?[=:]))?(?:[kKMG](?=it\b|\b)|B\b(?!/))"
@@ -71,3 +74,23 @@ def fraction(text: str) -> tuple[str, str] | None:
         return None
     first, _, second = text.partition(sign)
     return first.strip(" it"), second.strip(" it")
+
+
+_TEXT_KEYS = ("message", "msg", "log")
+
+
+def enveloped(line: str) -> str | None:
+    """Return the line that a log agent made a JSON record of; None for other lines.
+
+    A record whose own numbers measure a training is the line itself: of a structured log, its message is a
+    label.
+    """
+    if not any(f'"{key}"' in line for key in _TEXT_KEYS):
+        return None
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    text = next((record[key] for key in _TEXT_KEYS if isinstance(record.get(key), str)), None)
+    has_values = any(isinstance(value, int | float) and meaning(key) for key, value in record.items())
+    return None if has_values else text

@@ -18,8 +18,7 @@ from tui.analysis.logs.excerpt import MAX_CHARACTERS, newest_states, without_dig
 from tui.analysis.progress.lines import saves
 from tui.analysis.progress.lines.belief import MAX_KINDS, Belief
 from tui.analysis.progress.lines.custom import ProgressPattern
-from tui.analysis.progress.lines.envelope import enveloped
-from tui.analysis.progress.lines.line import clean, split
+from tui.analysis.progress.lines.line import clean, enveloped, split
 from tui.analysis.progress.lines.reading import ParsedMetrics, Told
 from tui.analysis.progress.lines.shape import MAX_LAYOUTS, Layout, Shape
 from tui.analysis.progress.lines.tables import Table, separators
