@@ -41,6 +41,8 @@ def test_of_several_jobs_the_gravest_counts(cli: RunCli, baseten: FakeBaseten) -
     live_run(baseten, "well")
     finished_run(baseten, "over", losses=[1.0], status="FAILED")
     live_run(baseten, "hangs", silent_s=1800)
+    prices = [{"instance_type": baseten.jobs[0]["instance_type"], "price": 0.5}]
+    baseten.on("GET", "/v1/instance_type_prices", Answer({"instance_types": prices}))
     named, everything = cli("health well over hangs -o json", code=11), cli("health -o json", code=11)
     assert [one["job_id"] for one in named.json] == ["well", "over", "hangs"]
     assert {one["job_id"] for one in everything.json} == {"well", "hangs"}
@@ -48,7 +50,7 @@ def test_of_several_jobs_the_gravest_counts(cli: RunCli, baseten: FakeBaseten) -
     hangs = named.json[2]
     found = hangs["findings"][0]
     assert (hangs["verdict"], found["kind"]) == ("critical", "stalled")
-    assert found["short"].startswith("no step or log line for")
+    assert found["short"].startswith("no step or log line for") and 10 < found["lost_usd"] < 30
     assert "100%" in found["text"] or "95%" in found["text"]
 
 

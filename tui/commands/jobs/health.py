@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from api_client.client import TrainingClient
+from api_client.errors import RequestError
 from api_client.models import WAITING_STATUSES, JobStatus
 from tui.analysis.health.judge import judged
-from tui.analysis.run.finding import SIGNS, TONES, HealthFinding
+from tui.analysis.run.finding import SIGNS, TONES, HealthFinding, lost_usd
 from tui.analysis.run.verdict import verdict
 from tui.analysis.status import status_view
 from tui.commands.support.options import (
@@ -40,6 +42,7 @@ from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
+from tui.readers.session import listed_prices
 from tui.readers.watcher import LoadedRun
 from tui.settings.runs import RunSettings
 from tui.tables.column import Column, Span, text_column
@@ -93,10 +96,15 @@ async def health(
     recorded = recorded_job_id()
     ids = dict.fromkeys(job_ids) if recorded is None else [recorded]
     jobs = [await job_named(client, job_id) for job_id in ids] if ids else await active_jobs(client)
+    prices: dict[str, float] = {}
+    with suppress(RequestError):  # the findings matter more than what they cost
+        prices = await listed_prices(client)
     readings: list[LoadedRun] = []
     for number, job in enumerate(jobs, start=1):
         prefix = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
-        reading = await read_with_line(client, job, output, with_health_metrics=True, prefix=prefix)
+        reading = await read_with_line(
+            client, job, output, with_health_metrics=True, prices=prices, prefix=prefix
+        )
         readings.append(replace(reading, run=judged(reading.run, settings.rules)))
     if not job_ids:
         readings.sort(
@@ -143,7 +151,7 @@ def _verdict(reading: LoadedRun) -> str:
 
 
 def _record(reading: LoadedRun) -> dict[str, Any]:
-    job = reading.run.job
+    run, job = reading.run, reading.run.job
     return {
         "job_id": job.id,
         "name": job.name,
@@ -152,8 +160,13 @@ def _record(reading: LoadedRun) -> dict[str, Any]:
         "log_gaps": reading.gap_count,
         "unread": sorted(reading.unread),
         "findings": [
-            _finding_record(finding) | {"text": finding.text, "short": finding.short}
-            for finding in reading.run.findings
+            _finding_record(finding)
+            | {
+                "text": finding.text,
+                "short": finding.short,
+                "lost_usd": round(lost_usd(finding, run.usd_per_hour, run.end_or_now), 2) or None,
+            }
+            for finding in run.findings
         ],
     }
 
