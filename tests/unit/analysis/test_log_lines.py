@@ -71,6 +71,13 @@ def test_line_is_read_inside_of_a_log_agents_record(record: dict[str, Any], loss
     assert [reading["loss"] for _, reading in readings_of([json.dumps(record)])] == losses
 
 
+def test_values_before_the_first_that_is_known_are_curves_but_not_the_loggers() -> None:
+    line = "INFO (trainer.py:171): mae: 0.05, cosine: 0.9, loss: 0.5, lr: 7e-04, step: 100"
+    assert read(line)["metrics"] == (("mae", 0.05), ("cosine", 0.9))
+    assert read("pid=7 worker=3 loss=0.5 step=100 lr=0.1")["metrics"] == (("pid", 7.0), ("worker", 3.0))
+    assert "metrics" not in read("12:00:01 [worker 3] loss=0.5 step=100 lr=0.1")
+
+
 @pytest.mark.parametrize(("name", "step"), [("Accuracy", None), ("Top-1 acc", None), ("Progress", 8410)])
 def test_what_a_named_percentage_is_a_share_of_counts_no_steps(name: str, step: int | None) -> None:
     reads = read(f"Loss: 0.4481, {name}: 84.10% (8410/10000)")

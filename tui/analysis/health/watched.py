@@ -37,6 +37,8 @@ _ROUND_STEPS = (50, 100, 250, 500, 1000, 2500, 5000, 10_000)
 _REINFORCEMENT = re.compile(r"(?i)reward|advantage|rollout|\bkl\b|approx_kl|episod|\bpolicy\b")
 
 
+REWARD = re.compile(r"(?i)^(?!.*(?:std|var))(?:.*[^a-z])?(?:reward|score|return)s?(?![a-z])")
+"""Rewards, but not how much they differ."""
 _TOKENS = re.compile(r"(?i)(?:^|[/_])tokens(?:_seen|_consumed|_total)?$")
 """Counts of tokens: ``num_tokens``, ``total_tokens``, ``tokens_seen``."""
 _FLOPS = re.compile(r"(?i)tflop|(?<![a-z])mfu(?![a-z])|^throughput per gpu$")

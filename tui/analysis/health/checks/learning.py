@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 
 from tui.analysis.health.check import (
@@ -15,13 +14,11 @@ from tui.analysis.health.check import (
     NoLimits,
     Watched,
 )
+from tui.analysis.health.watched import REWARD
 from tui.analysis.health.windows import flipped, holds_since, level_between, noise_of, since_start
 from tui.analysis.health.worse import grown_gradients, worsened
 from tui.analysis.series import Series, values_between
 from tui.text.units import number
-
-_REWARD = re.compile(r"(?i)^(?!.*(?:std|var))(?:.*[^a-z])?(?:reward|score|return)s?(?![a-z])")
-"""Rewards, but not how much they differ."""
 
 
 def not_learning(run: Watched, _limits: NoLimits) -> Findings:
@@ -156,7 +153,7 @@ NOT_LEARNING = Check(
 
 def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
     for name, rewards in run.progress.metrics.items():
-        if not _REWARD.search(name):
+        if not REWARD.search(name):
             continue
         series = run.of_attempt(rewards)
         worse = worsened(flipped(series.times, series.values), 0.5, held=run.is_held())

@@ -20,14 +20,15 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
+from tui.analysis.health.watched import REWARD
 from tui.analysis.health.windows import holds_since, level_between
 from tui.analysis.health.worse import NEWEST, Worse, grown_gradients, worsened
 from tui.analysis.progress.snapshot import MAX_SKIPPED
 from tui.analysis.series import values_between
 from tui.text.units import number
 
-TARGET = re.compile(r"(?i)(?<![a-z])(?:loss|reward|score|return)")
-"""Metrics that a run is trained for."""
+_ERRORS = re.compile(r"(?i)(?<![a-z])(?:r?mse|mae|error|[wc]er|ppl|perplexity)(?![a-z])")
+"""Other measures of what a model gets wrong."""
 
 
 def not_finite(run: Watched, _limits: NoLimits) -> Findings:
@@ -100,7 +101,8 @@ def metric_not_finite(run: Watched, _limits: NoLimits) -> Findings:
         if broken >= 2 * NEWEST and len(before) >= 6 * NEWEST and all(map(math.isfinite, before)):
             text = f"{name} is {number_or_nan(series.values[-1])}, unlike the loss"
             short = f"{name} is {number_or_nan(series.values[-1])}"
-            severity: Severity = "warning" if TARGET.search(name) else "info"
+            is_target = "loss" in name.lower() or REWARD.search(name)
+            severity: Severity = "warning" if is_target else "info"
             yield run.finding(severity, text, short=short, since_s=series.times[-broken])
             return
 
@@ -186,9 +188,19 @@ def _is_by_design(run: Watched, worse: Worse) -> bool:
     # What doesn't learn can't diverge. A rate that has always been 0 may be printed with too few digits.
     if stood_since is not None and stood_since <= worse.since and max(values_between(rates)) > 0:
         return True
+    if _is_of_another_scale(run, worse.since):
+        return True
     usual = worse.values[: max(6 * NEWEST, len(worse.values) // 2)]
     low, top = min(usual), max(usual)
     return (run.is_reinforcement or median(usual) <= 0) and worse.now < top + _SURE * (top - low)
+
+
+def _is_of_another_scale(run: Watched, since: float) -> bool:
+    """Return True if no other measure of the error is worse than before: the loss has got other weights."""
+    errors = [series for name, series in run.progress.metrics.items() if _ERRORS.search(name)]
+    times = [(values_between(series, end=since), values_between(series, since)) for series in errors]
+    known = [(before[-3 * NEWEST :], after[-NEWEST:]) for before, after in times if len(after) >= NEWEST]
+    return bool(known) and all(before and median(after) <= 1.05 * median(before) for before, after in known)
 
 
 DIVERGING = Check(
@@ -211,9 +223,9 @@ DIVERGING = Check(
     " gradients three times as large as usual, for 45 steps, and 15 losses that don't fall. A rise by a tenth"
     " is enough if it grows and gradients do, too; nine times the best level is a sign by itself.",
     excused="a loss that is coming back, or came back from a rise as high and as long; a rise of less than"
-    " 0.1, a learning rate that has become 0, a count that begins again, and a restart. With"
-    " rewards, an adversary, or losses below zero, only a loss far outside of all that the run has seen"
-    " counts.",
+    " 0.1, other measures of the error (MAE, perplexity) that are no worse, a learning rate that has become"
+    " 0, a count that begins again, and a restart. With rewards, an adversary, or losses below zero, only a"
+    " loss far outside of all that the run has seen counts.",
     ends="when the loss is back near its best level",
     costs="all from then on, unless the loss recovers",
     covered_by=frozenset({"loss-not-finite"}),
@@ -234,6 +246,11 @@ DIVERGING = Check(
         Example(
             "a loss that jumps, and does not fall",
             "loss diverging: ",
+            loss=lambda step: 2.8 + 8 * 0.98**step if step < 500 else 6.8,
+        ),
+        Example(
+            "a loss that gets other weights, while the errors are as before",
+            line="step {step}/90000 mae=0.9{step} loss={loss:.4f}",
             loss=lambda step: 2.8 + 8 * 0.98**step if step < 500 else 6.8,
         ),
         Example(

@@ -63,12 +63,12 @@ the first person, questions, roles, Markdown, a command, code."""
 _RANK = re.compile(
     r"(?:.{0,60}?[-\s])??\W{0,3}?\[(?:rank|default|local_rank)[ :=]?\s?(\d{1,5})\]:?"
     r"|\W{0,3}(?:rank[ :=]?\s?(\d{1,5})(?=\W)|\d{1,5},(?:mpirank:)?(\d{1,5})(?:,[\w.-]{1,40})?\]<std\w{3}>"
-    r"|(\d{1,5})(?=: [^\s\d])|[a-z][\w.-]{0,60}?-(\d{1,5}) +\|(?= )"
+    r"|(\d{1,5})(?=: [^\s\d])|[a-z][\w.-]{0,60}?(?:-(\d{1,5}) +\|(?= )|/(\d{1,5})(?= [a-z[{]))"
     r"|\w{1,60} pid=(\d{1,9})(?:, ip=[\w.:]{1,45})?\)):?\s?",
     re.IGNORECASE,
 )
 """A rank before a line: torchrun's ``[rank0]:``, srun's ``0: ``, mpirun's ``[1,0]<stdout>:``, Compose's
-``train-1  |``, Ray's pid."""
+``train-1  |``, torchx's ``trainer/0``, Ray's pid."""
 
 
 class Reader:

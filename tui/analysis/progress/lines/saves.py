@@ -42,7 +42,7 @@ _NAMED = re.compile(
 _OTHER_TIME = re.compile(
     r"\b(?:load|resum|restor|delet|remov|skip|fail|error|unable|not\b|will\b|would|should|could|can\b|every|interval"
     r"|before|when|ensure|convert|using (?![\d/])|about to|version|kept\b|(?:you|we|your|my)\b|\bi(?= [a-z])"
-    r"|def\b|assert|(?:sav|writ)ing [^|]*%\|)|\(f?[\"']|^\s*(?:#|//)"
+    r"|[a-z]warning:|def\b|assert|(?:sav|writ)ing [^|]*%\|)|\(f?[\"']|^\s*(?:#|//)"
 )
 _OTHER_THING = re.compile(
     r"\b(?:\w*results?\b|samples?\b|predictions?|images?|figure|plot|video|metrics\b|logs?\b|data|feature|embed|shards"

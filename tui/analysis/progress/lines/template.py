@@ -302,13 +302,22 @@ def _metrics(line: _Line, slots: Sequence[Slot]) -> Metrics:
     taken = {line.counter} | {slot.index for slot in slots}
     objects = [index for index, text in enumerate(line.texts) if "{" in text]
     names: dict[str, int] = {}
-    for index in range(min([*line.known(), *objects[:1]], default=0), len(line.numbers)):
+    first = min([*line.known(), *objects[:1]], default=0)
+    while first > 0 and _continues(line.texts[first]):
+        first -= 1
+    for index in range(first, len(line.numbers)):
         one = line.numbers[index]
         is_measure = index not in taken and one.field in MEASURES | {""}
         if is_measure and one.name not in MEASURES and _has_own_name(one):
             prefix = "eval/" if one.is_of_evaluation and not names_evaluation(one.name) else ""
             names.setdefault(prefix + one.name, index)
     return tuple((index, name) for name, index in names.items())
+
+
+def _continues(text: str) -> bool:
+    """Return True for what stands between the values of one list: ``, mae: `` or `` mae=``."""
+    is_field = text.startswith(" ") and text.endswith("=") and text.count(" ") == 1
+    return is_field or text.lstrip()[:1] in (",", ";", "|")
 
 
 def _has_own_name(one: _Number) -> bool:
@@ -391,7 +400,8 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
         is_lone_bar=is_bar and not title and not fields & (LOSSES | {"epoch"}),
         key=(
             numbers[first].name.lower().rpartition(" ")[2],
-            *(re.sub(r"\s+|\d+", " ", text) for text in line.texts[first + 1 : until]),
+            # A bar is drawn otherwise each time.
+            *(re.sub(r"[\s\d#=>.\-\u2500-\u25ff]+", " ", text) for text in line.texts[first + 1 : until]),
         ),
     )
 
@@ -400,7 +410,7 @@ def _is_setting(numbers: Sequence[_Number]) -> bool:
     """Return True for a total in a configuration; a training announces it as ``Total … steps``."""
     totals = [one for one in numbers if one.field == "total_steps"]
     is_announced = any(one.name.lower().startswith("total") for one in totals)
-    return bool(totals) and not is_announced and not any(one.field in LOSSES for one in numbers)
+    return bool(totals) and not is_announced and not any(one.field in LOSSES | {"step"} for one in numbers)
 
 
 def _number(texts: Sequence[str], values: Sequence[str], index: int) -> _Number:
