@@ -28,8 +28,10 @@ class ConnectionNotice(WrappedText):
     connection: var[Connection] = var(Connection())
 
     def watch_connection(self) -> None:
-        self.set_class(bool(self.text), "-visible")
-        self.refresh(layout=True)
+        is_visible = bool(self.text)
+        self.set_class(is_visible, "-visible")
+        if is_visible:
+            self.refresh(layout=True)
 
     @property
     def text(self) -> Text:

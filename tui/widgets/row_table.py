@@ -125,7 +125,7 @@ class RowTable(CursorRows, Generic[Row]):
         """The row the cursor was last moved to or that was opened; it returns there if the row reappears."""
         self._layout: tuple[tuple[Column[Row], int], ...] = ()
         self._layout_width = -1
-        self._painted: tuple[int, list[Strip]] = (0, [])
+        self._painted: tuple[int, list[object]] = (0, [])
         self.add_class("-empty")
 
     @property
@@ -178,13 +178,24 @@ class RowTable(CursorRows, Generic[Row]):
     def _repaint(self, *, whole: bool) -> None:
         """Repaint the lines that differ from those after the last change of rows, or all."""
         top, painted = self.scroll_offset.y, self._painted
-        self._painted = top, [self.render_line(y) for y in range(self.size.height)]
+        self._fit(self.scrollable_content_region.width)
+        self._painted = top, list(map(self._content, range(self.size.height)))
         if whole or (top, len(self._painted[1])) != (painted[0], len(painted[1])):
             self.refresh()
             return
         for y, (before, now) in enumerate(zip(painted[1], self._painted[1], strict=True)):
             if before != now:
                 self.refresh_line(y + top)
+
+    def _content(self, y: int) -> object:
+        """Return what a line is made of, which is found faster than its strip is drawn."""
+        if y == 0:
+            return self._titles()
+        line = y - HEADING_LINES + self.scroll_offset.y
+        index = self._index_of_line(line)
+        if index is None:
+            return self._heading_on(line)
+        return self._cells(self._rows[index]) if 0 <= index < len(self._rows) else None
 
     def _index_of(self, key: str | None) -> int | None:
         indexes = (index for index, row in enumerate(self._rows) if self._key(row) == key)
@@ -239,7 +250,11 @@ class RowTable(CursorRows, Generic[Row]):
                 for column in columns
             ]
             layout = fitted_columns(alike, width, gap)
-            if len(layout) == len(self._layout):  # no column is lost by it
+            wanted = {column.id: column.width for column in columns}
+            if len(layout) == len(self._layout) and all(  # nothing is lost or cut by it
+                cells >= min(was, wanted[column.id])
+                for (column, cells), (_, was) in zip(layout, self._layout, strict=True)
+            ):
                 self._layout, self._gap = layout, gap
 
     def _arrow(self, column: Column[Row]) -> str:

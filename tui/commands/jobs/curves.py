@@ -65,9 +65,13 @@ def print_curves(output: Output, curves: Sequence[Curve], progress: ProgressSnap
         for curve in curves
         for time, step, value in _points(curve.series, progress)
     )
-    document: Any = {curve.name: points_of(curve, progress) for curve in curves}
-    if output.format == NDJSON:
-        document = [{"series": name, **point} for name, points in document.items() for point in points]
+
+    def document() -> Any:
+        points = {curve.name: points_of(curve, progress) for curve in curves}
+        if output.format != NDJSON:
+            return points
+        return [{"series": name, **point} for name, several in points.items() for point in several]
+
     output.answer(
         document,
         lambda: table_of(CURVE_COLUMNS, curves, output),
