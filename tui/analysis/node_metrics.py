@@ -1,24 +1,67 @@
 """Fold answers of the metrics route into one snapshot of all nodes.
 
-Answers may overlap and be unordered. Nodes whose samples did not change stay the same objects.
+Answers may overlap, be unordered, or have samples denser than wanted, because a server may ignore the
+interval; these are reduced. Nodes whose samples did not change stay the same objects.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from operator import itemgetter
 from typing import Any, TypeVar
 
 from api_client.models.metrics import (
     JobMetrics,
+    MetricSample,
+    NodeSeries,
+    SeriesPath,
     metric_and_gpu,
     series_of,
     storage_series,
 )
 from tui.analysis.series import EMPTY, Series, SeriesBuffer
 from tui.text.names import natural_key
+
+Point = tuple[float, float | None]
+
+
+def resample(points: Sequence[Point], step_s: float) -> Sequence[Point]:
+    """Return the points (in time order) reduced to at most one per step on average; unchanged if sparser.
+
+    Each part of two steps is reduced to its extremes. Parts are aligned to a fixed grid, so that
+    overlapping responses are reduced alike. A gap within a part is lost; a gap as long as a part stays.
+    """
+    width_s = 2 * step_s
+    if step_s <= 0 or not _is_dense(points, step_s):
+        return points
+    points = tuple(dict(points).items())  # The last value for a time wins.
+    if not _is_dense(points, step_s):
+        return points
+    parts: dict[int, list[Point]] = {}
+    for point in points:
+        parts.setdefault(int(point[0] // width_s), []).append(point)
+    newest = points[-1][0]
+    points_kept: dict[float, float | None] = {}
+    for number, part in parts.items():
+        # Their exact times are lost; regular spacing avoids false gaps.
+        for half, value in enumerate(_extremes([value for _, value in part])):
+            points_kept[min(newest, (number + (2 * half + 1) / 4) * width_s)] = value
+    return tuple(points_kept.items())
+
+
+def _is_dense(points: Sequence[Point], step_s: float) -> bool:
+    return len(points) > 2 and points[-1][0] - points[0][0] < 0.75 * (len(points) - 1) * step_s
+
+
+def _extremes(values: Sequence[float | None]) -> tuple[float | None, float | None]:
+    measured = [value for value in values if value is not None and value == value]
+    if not measured:
+        return (None, None)
+    low, high = min(measured), max(measured)
+    return (low, high) if measured.index(low) <= measured.index(high) else (high, low)
+
 
 LEADER = "leader"
 """Name for a node that the API leaves unnamed."""
@@ -71,129 +114,70 @@ class MetricsSnapshot:
     step_s: float = 0.0
 
 
-_NAMES = {
-    "gpu_utilization": "utilization",
-    "gpu_memory_usage_bytes": "memory",
-    "cpu_usage": "cpu",
-    "cpu_memory_usage_bytes": "cpu memory",
-    "ephemeral_storage_usage_bytes": "disk usage",
-    "ephemeral_storage_utilization": "disk utilization",
-    "cache_usage_bytes": "cache usage",
-    "cache_utilization": "cache utilization",
-}
-"""What the charts call the metrics."""
-
-_Buffers = dict[tuple[str, str], SeriesBuffer]
-"""The series of a node, or of the cache, by metric and GPU; without a GPU also the GPUs' mean."""
-
-
 class MetricsFold:
     """Accumulates responses of the metrics route, which may overlap, be unordered, and change their nodes.
 
     A node whose samples did not change is the same object in the next snapshot; a node that disappeared
-    keeps its history but has no current values.
+    keeps its history but has no current values. Samples denser than wanted are reduced to their extremes
+    (``resample``), or to one of each step with ``thins``.
     """
 
-    def __init__(self, *, max_points: int = MAX_POINTS) -> None:
+    def __init__(self, *, max_points: int = MAX_POINTS, thins: bool = False) -> None:
         self._max_points = max_points
+        self._thins = thins
         self._nodes: dict[str, _Buffers] = {}
-        self._cache: _Buffers = {}
+        self._cache = _Buffers(max_points, thins)
+        self._snapshot = MetricsSnapshot()
         self._is_changed = False
-        self.snapshot = MetricsSnapshot()
+
+    @property
+    def snapshot(self) -> MetricsSnapshot:
         """The last snapshot that was made."""
+        return self._snapshot
 
     def fold(self, metrics: JobMetrics, step_s: float = 0.0) -> MetricsSnapshot:
-        """Add a response. Return the new snapshot, or the same one; see ``add``."""
+        """Add a response, about one sample each ``step_s``. Return the new snapshot, or the same one."""
         self.add(metrics, step_s)
         return self.make_snapshot()
 
     def add(self, metrics: JobMetrics, step_s: float = 0.0) -> None:
-        """Add a response without making a snapshot: one for each part of a long range would take longer.
-
-        Of its samples, those are left out that are denser than ``step_s`` with what is known: samples of
-        overlapping answers may lie between each other.
-        """
-        nodes = [(named.node_id, series_of(named.metrics)) for named in metrics.per_node_metrics]
-        if nodes:
-            # The top-level series are the leader's: once nodes are named, they would show it twice.
-            self._is_changed |= self._nodes.pop(LEADER, None) is not None
-        elif self._nodes.keys() <= {LEADER} and any(samples for _, samples in series_of(metrics)):
-            nodes = [(LEADER, series_of(metrics))]
-        parts = [(self._nodes.setdefault(name, {}), all_series) for name, all_series in nodes]
-        for buffers, all_series in [*parts, (self._cache, storage_series("cache", metrics.cache))]:
-            changed = defaultdict[str, set[float]](set)
-            for path, samples in all_series:
-                metric, gpu = metric_and_gpu(path)
-                points = [(sample.timestamp.timestamp(), sample.value) for sample in samples]
-                points.sort(key=itemgetter(0))  # The sort is stable: the last value for a repeated time wins.
-                times = self._buffer(buffers, metric, gpu).extend(points, apart_s=step_s)
-                self._is_changed |= bool(times)
-                if gpu:
-                    changed[metric].update(times)
-            for metric, moved in changed.items():
-                self._average(buffers, metric, moved)
-
-    def _average(self, buffers: _Buffers, metric: str, times: Iterable[float]) -> None:
-        gpus = [buffer for (name, gpu), buffer in buffers.items() if name == metric and gpu]
-        mean = self._buffer(buffers, metric)
-        for time in sorted(times):
-            # GPUs sampled within 10 s of each other are averaged as one sample
-            mean.add(time, mean_known(buffer.value_near(time, 10.0) for buffer in gpus))
-
-    def _buffer(self, buffers: _Buffers, metric: str, gpu: str = "") -> SeriesBuffer:
-        if (metric, gpu) not in buffers:
-            name = f"GPU {gpu}" if gpu else _NAMES[metric]
-            buffers[metric, gpu] = SeriesBuffer(name, max_points=self._max_points)
-        return buffers[metric, gpu]
+        """Add a response without making a snapshot: one for each part of a long range would take longer."""
+        nodes: list[tuple[str, NodeSeries]] = [
+            (named.node_id, named.metrics) for named in metrics.per_node_metrics
+        ]
+        # The top-level series are the leader's: once nodes are named, they would show it twice.
+        changed = bool(nodes) and self._nodes.pop(LEADER, None) is not None
+        if not nodes and set(self._nodes) <= {LEADER} and any(samples for _, samples in series_of(metrics)):
+            nodes = [(LEADER, metrics)]
+        for name, series in nodes:
+            if name not in self._nodes:
+                self._nodes[name] = _Buffers(self._max_points, self._thins)
+            changed |= self._nodes[name].take(series_of(series), step_s)
+        changed |= self._cache.take(storage_series("cache", metrics.cache), step_s)
+        self._is_changed |= changed
 
     def make_snapshot(self) -> MetricsSnapshot:
         """Return a snapshot of all that was added, the same one if nothing changed."""
         if self._is_changed:
             self._is_changed = False
-            at = max(map(_newest, self._nodes.values()), default=0.0) or _newest(self._cache) or None
+            newest = [buffers.newest for buffers in self._nodes.values() if buffers.newest is not None]
+            at = max(newest, default=self._cache.newest)
             names = sorted(self._nodes, key=natural_key)
-            before = {node.name: node for node in self.snapshot.nodes}
-            nodes = tuple(self._node(name, at, before.get(name)) for name in names)
-            usage = self._buffer(self._cache, "cache_usage_bytes").snapshot()
-            utilization = self._buffer(self._cache, "cache_utilization").snapshot()
-            self.snapshot = MetricsSnapshot(
-                nodes=nodes,
+            snapshots = tuple(self._nodes[name].snapshot(name, at) for name in names)
+            usage, utilization = (
+                self._cache.series("cache_usage_bytes"),
+                self._cache.series("cache_utilization"),
+            )
+            self._snapshot = MetricsSnapshot(
+                nodes=snapshots,
                 cache_usage=usage,
                 cache_utilization=utilization,
                 cache_usage_now=value_now(usage, at),
                 cache_utilization_now=value_now(utilization, at),
                 at=at,
-                step_s=_newest_step_s(nodes),
+                step_s=_newest_step_s(snapshots),
             )
-        return self.snapshot
-
-    def _node(self, name: str, at: float | None, before: NodeSnapshot | None) -> NodeSnapshot:
-        """Return a node as of ``at``; the one before if its samples and its current values are the same."""
-        buffers = self._nodes[name]
-
-        def series(metric: str, gpu: str = "") -> Series:
-            return self._buffer(buffers, metric, gpu).snapshot()
-
-        gpus = tuple(sorted({gpu for _, gpu in buffers if gpu}, key=natural_key))
-        node = NodeSnapshot(
-            name=name,
-            gpus=gpus,
-            gpu_utilization=tuple(series("gpu_utilization", gpu) for gpu in gpus),
-            gpu_memory=tuple(series("gpu_memory_usage_bytes", gpu) for gpu in gpus),
-            mean_utilization=series("gpu_utilization"),
-            mean_memory=series("gpu_memory_usage_bytes"),
-            cpu=series("cpu_usage"),
-            cpu_memory=series("cpu_memory_usage_bytes"),
-            disk_usage=series("ephemeral_storage_usage_bytes"),
-            disk_utilization=series("ephemeral_storage_utilization"),
-        )
-        node = _with_values_now(node, at)
-        return before if before is not None and node == before else node
-
-
-def _newest(buffers: _Buffers) -> float:
-    """Return the time of the newest sample; 0 without any."""
-    return max((buffer.newest or 0.0 for buffer in buffers.values()), default=0.0)
+        return self._snapshot
 
 
 def _newest_step_s(nodes: Iterable[NodeSnapshot]) -> float:
@@ -271,3 +255,88 @@ def _until(samples: Samples, time: float) -> Samples:
 def mean_known(values: Iterable[float | None]) -> float | None:
     measured = [value for value in values if value is not None]
     return sum(measured) / len(measured) if measured else None
+
+
+_NAMES = {
+    "gpu_utilization": "utilization",
+    "gpu_memory_usage_bytes": "memory",
+    "cpu_usage": "cpu",
+    "cpu_memory_usage_bytes": "cpu memory",
+    "ephemeral_storage_usage_bytes": "disk usage",
+    "ephemeral_storage_utilization": "disk utilization",
+    "cache_usage_bytes": "cache usage",
+    "cache_utilization": "cache utilization",
+}
+"""What the charts call the metrics."""
+
+_Series = Iterable[tuple[SeriesPath, list[MetricSample]]]
+
+
+class _Buffers:
+    """The series of a node, or of the cache, by metric and GPU; without a GPU also the GPUs' mean."""
+
+    def __init__(self, max_points: int, thins: bool) -> None:
+        self._max_points = max_points
+        self._thins = thins
+        self._buffers: dict[tuple[str, str], SeriesBuffer] = {}
+        self._snapshot: NodeSnapshot | None = None
+        self.newest: float | None = None
+
+    def _buffer(self, metric: str, gpu: str) -> SeriesBuffer:
+        buffer = self._buffers.get((metric, gpu))
+        if buffer is None:
+            name = f"GPU {gpu}" if gpu else _NAMES[metric]
+            buffer = self._buffers[metric, gpu] = SeriesBuffer(name, max_points=self._max_points)
+        return buffer
+
+    def take(self, all_series: _Series, step_s: float) -> bool:
+        """Add samples, reduced if they are denser than ``step_s``; return True if anything changed."""
+        changed, means = False, defaultdict[str, set[float]](set)
+        for path, samples in all_series:
+            metric, gpu = metric_and_gpu(path)
+            points = [(sample.timestamp.timestamp(), sample.value) for sample in samples]
+            points.sort(key=itemgetter(0))  # The sort is stable: the last value for a repeated time wins.
+            buffer = self._buffer(metric, gpu)
+            if self._thins:
+                times = buffer.extend(points, apart_s=step_s)
+            else:
+                times = buffer.extend(resample(points, step_s))
+            changed |= bool(times)
+            if gpu:
+                means[metric].update(times)
+        for metric, moved in means.items():
+            gpus = [buffer for (name, gpu), buffer in self._buffers.items() if name == metric and gpu]
+            mean = self._buffer(metric, "")
+            for time in sorted(moved):
+                # GPUs sampled within 10 s of each other are averaged as one sample
+                mean.add(time, mean_known(buffer.value_near(time, 10.0) for buffer in gpus))
+        if changed:
+            ends = (buffer.newest for buffer in self._buffers.values())
+            self.newest = max((end for end in ends if end is not None), default=None)
+        return changed
+
+    def series(self, metric: str, gpu: str = "") -> Series:
+        """Return a series, an empty one if there is none."""
+        return self._buffer(metric, gpu).snapshot()
+
+    def snapshot(self, name: str, at: float | None) -> NodeSnapshot:
+        """Return the node as of ``at``; the same object until its samples or its current values change."""
+        gpus = tuple(sorted({gpu for _, gpu in self._buffers if gpu}, key=natural_key))
+        utilization = tuple(self.series("gpu_utilization", gpu) for gpu in gpus)
+        memory = tuple(self.series("gpu_memory_usage_bytes", gpu) for gpu in gpus)
+        node = NodeSnapshot(
+            name=name,
+            gpus=gpus,
+            gpu_utilization=utilization,
+            gpu_memory=memory,
+            mean_utilization=self.series("gpu_utilization"),
+            mean_memory=self.series("gpu_memory_usage_bytes"),
+            cpu=self.series("cpu_usage"),
+            cpu_memory=self.series("cpu_memory_usage_bytes"),
+            disk_usage=self.series("ephemeral_storage_usage_bytes"),
+            disk_utilization=self.series("ephemeral_storage_utilization"),
+        )
+        node = _with_values_now(node, at)
+        if node != self._snapshot:
+            self._snapshot = node
+        return self._snapshot

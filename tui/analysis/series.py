@@ -155,10 +155,8 @@ class SeriesBuffer:
 
     def _is_crowded(self, time: float, apart_s: float) -> bool:
         """Return True if there is another sample in the same ``apart_s``, counted from the epoch."""
-        if not apart_s or not self._times:
+        if not apart_s:
             return False
-        if time > self._times[-1]:  # as almost every one
-            return self._times[-1] // apart_s == time // apart_s
         position = bisect_left(self._times, time)
         near = self._times[max(0, position - 1) : position + 1]
         return time not in near and any(other // apart_s == time // apart_s for other in near)

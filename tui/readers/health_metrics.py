@@ -37,7 +37,7 @@ def history_points(job: TrainingJob) -> int:
 
 
 def health_metrics_fold(job: TrainingJob) -> MetricsFold:
-    return MetricsFold(max_points=FINE_POINTS + history_points(job))
+    return MetricsFold(max_points=FINE_POINTS + history_points(job), thins=True)
 
 
 PART_SAMPLES = 20_000

@@ -71,29 +71,29 @@ def test_a_gpu_that_appears_later_joins_the_mean():
     assert (mean[0], mean[-1]) == (0.4, pytest.approx(0.6))
 
 
-def test_samples_denser_than_asked_for_are_left_out_wherever_they_come_from():
-    """By a server that ignores the distance, and by answers that overlap between each other's samples."""
-
+@pytest.mark.parametrize(("thins", "lowest"), [(False, 0.1), (True, 0.9)])
+def test_a_server_that_ignores_the_distance_asked_for_hides_no_history(thins, lowest):
     def use(at: float) -> float | None:
-        return None if 6000 <= at < 6300 else 0.9
+        return None if 6000 <= at < 6300 else 0.1 if at == 9000 else 0.9
 
     hours, step_s = 3 * 3600, 45.0
-    folding = MetricsFold(max_points=400)
+    folding = MetricsFold(max_points=400, thins=thins)
     for times in (range(0, hours, 4), *(range(end - 120, end, 4) for end in range(hours, hours + 120, 20))):
         folding.fold(payload({"node-0": series(times, use)}), step_s)
     shown = folding.snapshot.nodes[0].gpu_utilization[0]
-    assert shown.times[0] == START_S and len(shown) < 300
+    assert shown.times[0] - START_S < 2 * step_s
+    assert min(value for value in shown.values if value == value) == pytest.approx(lowest, abs=0.001)
     gap = [t - START_S for t, value in zip(shown.times, shown.values, strict=True) if value != value]
     assert gap and all(6000 - 2 * step_s <= at < 6300 + 2 * step_s for at in gap)
+    assert folding.snapshot.at is not None and folding.snapshot.at <= START_S + hours + 99
     assert list(shown.times) == sorted(set(shown.times))
 
 
-def test_samples_as_far_apart_as_asked_for_are_all_kept_and_corrected_by_the_last():
+def test_samples_as_far_apart_as_asked_for_are_all_kept_though_they_come_twice():
+    times = [at for at in range(0, 6000, 60) for _ in range(2)]
     folding = MetricsFold()
-    for value in (0.4, 0.5):
-        folding.fold(payload({"node-0": series(range(0, 6000, 60), value)}), 60.0)
-    (shown,) = {node.gpu_utilization[0] for node in folding.snapshot.nodes}
-    assert shown.values == (0.5,) * 100
+    folding.fold(payload({"node-0": series(times, lambda at: at / 6000)}), 60.0)
+    assert len(folding.snapshot.nodes[0].gpu_utilization[0]) == 100
 
 
 def test_metrics_until_a_time_are_those_of_answers_until_then():
