@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from api_client.errors import ConfigurationError
-from api_client.files import user_path
+from api_client.files import os_errors_as, update_private_file, user_path
 from api_client.remotes.remote import (
     Environment,
     OAuthLogin,
@@ -27,7 +27,7 @@ from api_client.remotes.remote import (
     remote_at,
     secret,
 )
-from api_client.remotes.trussrc import read_credentials, update_credentials
+from api_client.remotes.trussrc import read_credentials
 
 TRUSS_SERVICE = "baseten-truss"
 PROFILE_SERVICE = "baseten-profile"
@@ -180,7 +180,8 @@ class Profiles:
             profile[_TOKENS_FIELD] = fields
             return (json.dumps(content, indent=2) + "\n").encode()
 
-        update_credentials(path, change)
+        with os_errors_as(ConfigurationError, f"can't write {path}"):
+            update_private_file(path.resolve(), change)
 
 
 def profiles_path(environ: Mapping[str, str]) -> Path | None:

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from api_client import routes
-from api_client.errors import InvalidAnswer, NotFound
+from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound
 from api_client.http.decoding import Reasons, in_part
 from api_client.http.retry import RetryPolicy
 from api_client.models import (
@@ -62,9 +62,18 @@ class Jobs(Resource):
         return await self._transport.request(routes.JOB, project_id, job_id, retry=retry)
 
     async def find(self, job_id: str) -> TrainingJob:
-        """Find a job by its id. Raises NotFound if it does not exist."""
+        """Find a job by its id: with a search, or project by project if the server has no search.
+
+        Raises NotFound if the job does not exist.
+        """
         unreadable: Reasons = []
-        for job in await self.search(job_id=job_id, unreadable=unreadable):
+        try:
+            candidates = await self.search(job_id=job_id, unreadable=unreadable)
+        except ErrorAnswer as error:
+            if not error.lacks_route:
+                raise
+            candidates = await self._all_until(job_id, unreadable)
+        for job in candidates:
             # A server that does not know the filter returns other jobs too.
             if job.id == job_id:
                 return job
@@ -78,6 +87,14 @@ class Jobs(Resource):
             method=method,
             path=path,
         )
+
+    async def _all_until(self, job_id: str, unreadable: Reasons) -> JobList:
+        """Return the jobs of the project that has the job, or none."""
+        for project in await self._transport.request(in_part(routes.PROJECTS, unreadable)):
+            jobs = await self.list(project.id, unreadable=unreadable)
+            if any(job.id == job_id for job in jobs):
+                return jobs
+        return []
 
     async def create(self, project_id: str, training_job: Mapping[str, Any]) -> TrainingJob:
         """Start a job; ``training_job`` has the API's own structure (image, compute, runtime …)."""

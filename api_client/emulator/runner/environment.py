@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -190,6 +191,9 @@ def node_environment(
         platform["CUDA_VISIBLE_DEVICES"] = visible_gpus
         platform["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # same order as in NVML
     base = {name: value for name, value in inherited.items() if name in INHERITED or name.startswith("LC_")}
+    # The emulator's own Python last: a machine may have no other.
+    own = str(Path(sys.executable).parent)
+    base["PATH"] = os.pathsep.join(filter(None, (base.get("PATH"), own)))
     return {**base, **defaults, **_resolved(spec.environment, secret), **platform}
 
 

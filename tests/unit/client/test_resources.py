@@ -9,8 +9,28 @@ from api_client import NotFound, RequestError, ServerFault
 from api_client.secret import SecretText
 
 
-async def test_job_is_found_by_a_search_that_ignores_the_id() -> None:
-    world = World(json_reply({"training_jobs": [{**JOB, "id": "other"}, JOB]}))
+def without_search(status: int) -> World:
+    def answer(request: httpx.Request) -> httpx.Response:
+        jobs = {"p1": [{**JOB, "id": "a"}], "p2": [{**JOB, "id": "job1"}]}
+        path = request.url.path
+        if path == "/v1/training_jobs/search":
+            return json_reply({}, status)
+        if path == "/v1/training_projects":
+            return json_reply({"training_projects": [{"id": "p1"}, {"id": "p2"}]})
+        return json_reply({"training_jobs": jobs[path.split("/")[3]]})
+
+    return World(answer)
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        without_search(404),
+        without_search(405),
+        World(json_reply({"training_jobs": [{**JOB, "id": "other"}, JOB]})),  # a search that ignores the id
+    ],
+)
+async def test_a_job_is_found_whatever_the_search(world: World) -> None:
     assert (await world.client.jobs.find("job1")).id == "job1"
     with pytest.raises(NotFound, match="'job2'"):
         await world.client.jobs.find("job2")

@@ -40,7 +40,6 @@ from tui.commands.support.output import (
     explain,
     not_in_job,
 )
-from tui.commands.support.questions import FormMove, ask, ask_text, ask_yes_no
 from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, render_facts
@@ -279,9 +278,11 @@ class Deployer:
                 raise CommandFailed(question.refusal, ExitCode.USAGE)
             _remark(question.refusal)
             return form.back()
+        from tui.commands.support.questions import FormMove, ask  # slow, for questions alone
+
         answer = await ask(question, form.place, _remark)
         if answer is FormMove.LEAVE:
-            return self._left() if await ask_yes_no("Leave without deploying?") else form
+            return self._left() if await _is_wanted("Leave without deploying?") else form
         if isinstance(answer, FormMove):
             return form.back()
         return await self.act(form, str(answer)) if question.id == REVIEW else form.answered(answer)
@@ -327,7 +328,7 @@ class Deployer:
                 self._done_something = True
                 return code if options.dry_run else form
             if action == DEPLOY:
-                if options.assume_yes or await ask_yes_no(_last_question(review)):
+                if options.assume_yes or await _is_wanted(_last_question(review)):
                     return await self._deploy(form, review)
             elif action.startswith(SAVE):
                 await self._save(review, action.removeprefix(SAVE))
@@ -418,13 +419,15 @@ class Deployer:
         return sent
 
     async def _save(self, review: Review, name: str) -> None:
+        from tui.commands.support.questions import ask_text
+
         is_python = name == "python"
         typed = await ask_text("Save as", "deploy.py" if is_python else f"{name}/config.yaml")
         path = own_path(typed)
         if not typed:
             return
         try:
-            if path.exists() and not await ask_yes_no(f"{path} already exists. Overwrite it?"):
+            if path.exists() and not await _is_wanted(f"{path} already exists. Overwrite it?"):
                 return
             if not is_python:  # the config of a Truss has a folder of its own
                 path.parent.mkdir(exist_ok=True)
@@ -444,6 +447,12 @@ def _remark(text: str) -> None:
 
 def _answer_facts(review: Review) -> list[tuple[str, Cell]]:
     return [(title.lower(), Cell(text)) for title, text in review.answers.items()]
+
+
+async def _is_wanted(question: str) -> bool:
+    from tui.commands.support.questions import ask_yes_no
+
+    return await ask_yes_no(question)
 
 
 def _last_question(review: Review) -> str:
