@@ -1,6 +1,7 @@
 """``bt-tui guard``: what it prints, its exit codes, its notifications, and what it refuses."""
 
 import json
+import os
 import signal
 import stat
 import time
@@ -60,6 +61,21 @@ def test_guard_started_again_repeats_nothing(cli: RunCli, baseten: FakeBaseten) 
     first = cli("guard --all --once", code=ExitCode.CRITICAL)
     assert "✗ job1 (job1): loss is nan" in first.out.lower()
     assert cli("guard job1 --once", code=ExitCode.CRITICAL).out == ""
+
+
+@pytest.mark.proves("docs/guard.md", "The state file")
+def test_killed_guard_goes_on_where_it_was(cli_process: Any, baseten: FakeBaseten) -> None:
+    serve(baseten, SICK)
+    own = baseten.environ() | {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    with cli_process("guard", "job1", environ=own) as killed:
+        assert "loss is" in killed.stdout.readline()
+        killed.kill()
+        killed.communicate()
+    baseten.jobs[0] |= {"current_status": "TRAINING_JOB_FAILED"}
+    with cli_process("guard", "job1", environ=own) as again:
+        out, _err = again.communicate()
+    assert [line.partition("): ")[2] for line in out.splitlines()] == ["failed"]
+    assert again.returncode == ExitCode.JOB_FAILED
 
 
 def test_guard_killed_while_it_reports_repeats_nothing(
