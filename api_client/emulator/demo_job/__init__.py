@@ -1,6 +1,6 @@
 """The demo's real job: a classifier of digits, trained on this machine.
 
-The folder is the job's code as a user would push it; a test compares its ``config.py`` with the payload here.
+``code`` is what a user would push; a test compares its ``config.py`` with the payload here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def upload_demo_job(blobs: BlobStore, **variables: str) -> dict[str, Any]:
     """Store the job's code; return a payload that runs it with these variables, by default for 23 minutes."""
     key = "demo/digits-mlp.tar"
     with blobs.receive(BUCKET, key) as archive:
-        archive.write(_packed(Path(__file__).parent))
+        archive.write(_packed(Path(__file__).parent / "code"))
         archive.commit()
     return {
         "name": "digits-mlp",
@@ -35,6 +35,6 @@ def upload_demo_job(blobs: BlobStore, **variables: str) -> dict[str, Any]:
 def _packed(folder: Path) -> bytes:
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
-        for name in ("config.py", "train.py", "digits.csv.gz", "DATA.md"):
-            archive.add(folder / name, name)
+        for path in filter(Path.is_file, folder.iterdir()):
+            archive.add(path, path.name)
     return content.getvalue()

@@ -18,7 +18,7 @@ from tui.analysis.progress.fold import ProgressFold
 def test_steps_and_loss_of_the_demo_job_are_read_from_its_log() -> None:
     (folder,) = demo_job.__path__
     environ = {**os.environ, "STEPS": "30", "PACE_S": "0.02"}  # a bar of over 100 it/s counts data
-    printed = subprocess.check_output([sys.executable, f"{folder}/train.py"], text=True, env=environ)
+    printed = subprocess.check_output([sys.executable, f"{folder}/code/train.py"], text=True, env=environ)
     fold = ProgressFold()
     lines = printed.splitlines()
     fold.add([LogLine(10**18 + second * 10**9, text, "node-0", None) for second, text in enumerate(lines)])
@@ -32,7 +32,7 @@ def test_the_code_of_the_demo_job_is_a_project_that_pushes_the_same_job(tmp_path
     (folder,) = demo_job.__path__
     started = demo_job.upload_demo_job(BlobStore(tmp_path))
     (artifact,) = started["runtime"]["artifacts"]
-    project = load_training_project(Path(folder, "config.py"))
+    project = load_training_project(Path(folder, "code/config.py"))
     pushed = job_payload(project.job, artifact=tuple(artifact.values()), user_env=None)
     for part in ("image", "compute", "runtime"):
         assert started[part] == {name: pushed[part][name] for name in started[part]}
