@@ -367,20 +367,20 @@ def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
     """Return what was read in each line, by line number, including what only later lines confirmed."""
     readings: dict[int, ParsedMetrics] = {}
     index_at: dict[int, int] = {}
-    streams: defaultdict[str | None, Stream] = defaultdict(lambda: Stream(MAX_POINTS))
+    streams: defaultdict[str, Stream] = defaultdict(lambda: Stream(MAX_POINTS))
     at_ns = 0
     for index, line in enumerate(_shown_while_read(lines)):
         at_ns = max(line.timestamp_ns, at_ns + 1)  # a time of its own
         index_at[at_ns] = index
-        for earlier_ns, _, reading in reader.read(line.message, line.replica or "", at_ns):
+        for earlier_ns, replica, reading in reader.read(line.message, line.replica or "", at_ns):
             at = index_at[earlier_ns]
             readings[at] = merged(readings[at], reading) if at in readings else reading
-            streams[line.replica].add(earlier_ns / NS_PER_S, reading)
+            streams[replica].add(earlier_ns / NS_PER_S, reading)
     times = {index: at_ns / NS_PER_S for at_ns, index in index_at.items()}
     return {
         index: _record(index, readings[index])
         for index in sorted(readings)
-        if not streams[lines[index].replica].counts_other_work(times[index], readings[index])
+        if not streams[lines[index].replica or ""].counts_other_work(times[index], readings[index])
     }
 
 
