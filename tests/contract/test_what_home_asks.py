@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -44,6 +45,21 @@ async def tail(clock: Clock | None = None) -> AsyncIterator[tuple[LogReader, Fak
 def counted(log: LogReader) -> int:
     """Number of lines that counted: each has a step and a loss."""
     return sum(view.readings for view in log.fold.snapshot().streams) // 2
+
+
+class ImpatientClock(SystemClock):
+    """A clock that never ends a pause of a second or more."""
+
+    async def sleep(self, seconds: float) -> None:
+        await (super().sleep(seconds) if seconds < 1.0 else asyncio.Event().wait())
+
+
+async def test_once_all_is_read_it_is_published_without_a_pause() -> None:
+    with FakeBaseten() as baseten:
+        baseten.jobs = [job(f"job{number}", "RUNNING") for number in range(2)]
+        async with followed(baseten, ImpatientClock()) as (_, wait_for):
+            snapshot = await wait_for(lambda snapshot: snapshot.is_read)
+    assert not any(row.preview.reading for row in snapshot.jobs)
 
 
 async def test_every_line_counts_once() -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from api_client.clock import Clock
 from support.fake_baseten import FakeBaseten
 from support.remotes import remote_of
 from tui.analysis.fleet.snapshot import FleetSnapshot
@@ -16,7 +17,9 @@ WaitFor = Callable[[Callable[[FleetSnapshot], bool]], Awaitable[FleetSnapshot]]
 
 
 @asynccontextmanager
-async def followed(baseten: FakeBaseten) -> AsyncIterator[tuple[FleetFeed, WaitFor]]:
+async def followed(
+    baseten: FakeBaseten, clock: Clock | None = None
+) -> AsyncIterator[tuple[FleetFeed, WaitFor]]:
     """A feed that lists its jobs all the time, and a function that waits for a snapshot."""
     news, published = asyncio.Event(), list[FleetSnapshot]()
 
@@ -31,7 +34,7 @@ async def followed(baseten: FakeBaseten) -> AsyncIterator[tuple[FleetFeed, WaitF
                 await news.wait()
         return published[-1]
 
-    session = Session(remote_of(baseten))
+    session = Session(remote_of(baseten), clock=clock)
     feed = FleetFeed(session, note, list_interval_s=0.01)
     task = asyncio.create_task(feed.run())
     try:

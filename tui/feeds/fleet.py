@@ -123,7 +123,7 @@ class FleetFeed:
             self._session,
             self._settings,
             is_shown=self._watched,
-            on_change=self._throttle.request,
+            on_change=self._publish_read,
         )
         await self._listed.wait()
         feed.watch(self._running, self._ended, self._jobs.keys())
@@ -152,7 +152,7 @@ class FleetFeed:
                 # one request can't read more, because ranges begin at midnight
                 self._bill = await read_bill(self._session.client, now - timedelta(days=30), now)
             self._is_cost_read = True
-            self._throttle.request()
+            self._publish_read()
             await self._session.clock.sleep(BILL_INTERVAL_S)
 
     async def _poll_job_list(self) -> None:
@@ -242,6 +242,17 @@ class FleetFeed:
         self._unreadable_jobs = unreadable
         return all_jobs
 
+    @property
+    def _is_all_read(self) -> bool:
+        return self._is_cost_read and self._preview_feed is not None and self._preview_feed.is_read
+
+    def _publish_read(self) -> None:
+        """Publish what was read; at once if it was the last that is awaited, as commands wait for it."""
+        if self._is_all_read and not self._is_read:
+            self._publish()
+        else:
+            self._throttle.request()
+
     def _publish(self) -> None:
         previews = self._previews
         read_since = {
@@ -258,8 +269,7 @@ class FleetFeed:
             self._bill,
         )
         missing = (left_out("project", self._unreadable_projects), left_out("job", self._unreadable_jobs))
-        if self._is_cost_read and self._preview_feed is not None and self._preview_feed.is_read:
-            self._is_read = True
+        self._is_read = self._is_read or self._is_all_read
         snapshot = replace(snapshot, left_out="; ".join(filter(None, missing)), is_read=self._is_read)
         self._publish_snapshot(snapshot)
         self._keep(snapshot)

@@ -17,6 +17,7 @@ from tui.analysis.node_metrics import mean_known
 from tui.analysis.progress.metrics import headline_series
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import even_means
+from tui.feeds.throttle import Pause
 from tui.readers.session import Session
 from tui.readers.watcher import CHECKPOINTS_AGE_S, POLL_EVERY_S, RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
@@ -52,6 +53,7 @@ class PreviewFeed:
         self._ended: list[TrainingJob] = []
         self._busy: set[str] = set()
         self._waiting = asyncio.Lock()
+        self._idle = Pause(session.clock)
         self.previews: dict[str, JobPreview] = {}
         """The previews by job id."""
 
@@ -60,6 +62,8 @@ class PreviewFeed:
 
         ``job_ids`` are those of all jobs: previews of others, which were deleted, are dropped, too.
         """
+        if (running, ended) != (self._running, self._ended):
+            self._idle.end()
         self._running, self._ended = running, ended
         running_ids = {job.id for job in running}
         self._runs = {job_id: run for job_id, run in self._runs.items() if job_id in running_ids}
@@ -84,7 +88,7 @@ class PreviewFeed:
             async with self._waiting:  # one of them wakes up while there is nothing to read, not all
                 await self._is_shown.wait()
                 while (upcoming := self._next()) is None:
-                    await self._session.clock.sleep(1.0)
+                    await self._idle(1.0)
                     await self._is_shown.wait()
                 job, read = upcoming
                 self._busy.add(job.id)
@@ -97,6 +101,7 @@ class PreviewFeed:
             self._busy.discard(job.id)
             if not was_read:
                 self._on_change()
+                self._idle.end()  # more of it may be read now
             await self._session.clock.sleep(pause_s)
 
     def _next(self) -> tuple[TrainingJob, Read] | None:
