@@ -164,13 +164,13 @@ class Tools:
 
     async def _run(self, *arguments: str) -> list[str]:
         """Run a command; return its data, bounded, and its remarks. Raises CommandFailed."""
-        out, remarks = await self._output(*arguments)
+        out, remarks = await self._run_captured(*arguments)
         try:
             return [_fitting(json.loads(out)), *remarks]
         except ValueError:  # CSV
             return [_fitting_lines(out), *remarks]
 
-    async def _output(self, *arguments: str) -> tuple[str, list[str]]:
+    async def _run_captured(self, *arguments: str) -> tuple[str, list[str]]:
         out, stderr = io.StringIO(), io.StringIO()
         settings = replace(self._settings, output=Output(out, stderr))
         code = await asyncio.to_thread(self._call, settings, arguments)
