@@ -15,7 +15,7 @@ from support.fake_object_store import FakeObjectStore, Stored
 from support.fake_runs import finished_run, iso
 from support.remotes import remote_of
 from tui.analysis.checkpoints.facts import facts_of_run
-from tui.readers.watcher import evidence_of
+from tui.readers.watcher import read_checked_run
 
 JOB = "/v1/training_projects/proj1/jobs/job1"
 LIST = ("checkpoints", "list", "job1")
@@ -142,7 +142,7 @@ async def test_a_log_that_is_too_long_to_read_judges_nothing(broken: FakeBaseten
     async with TrainingClient(remote_of(broken)) as client:
         job_ = await client.jobs.find("broken")
         listed = await client.checkpoints.list(job_.project_id, job_.id)
-        evidence = await evidence_of(client, job_, listed, most_lines=100)
+        evidence = await read_checked_run(client, job_, listed, max_lines=100)
     assert evidence.problem == "the log has more than 100 lines"
     assert not any(one.is_checked or one.is_best for one in facts_of_run(evidence.run))
 

@@ -37,7 +37,7 @@ from tui.readers.deployment import (
     send,
 )
 from tui.readers.session import Session
-from tui.readers.watcher import evidence_of
+from tui.readers.watcher import read_checked_run
 from tui.settings.runs import DEFAULT, RunSettings
 
 READING = "the log is still being read"
@@ -152,7 +152,7 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
             return
         self._judging.add(job.id)
         try:
-            evidence = await evidence_of(self._session.client, job, facts.checkpoints, self._settings)
+            evidence = await read_checked_run(self._session.client, job, facts.checkpoints, self._settings)
         finally:
             self._judging.discard(job.id)
         form = self.form

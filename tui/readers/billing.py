@@ -1,4 +1,4 @@
-"""Read the bill: what was billed for each job, in ranges that the API answers."""
+"""Read what was billed for each job, in date ranges that the API accepts."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ if TYPE_CHECKING:
     from api_client.models.account import BilledItem
 
 LONGEST_BILL = timedelta(days=31)
-"""The API refuses longer ranges, and earlier days."""
+"""The API rejects longer ranges."""
 BILL_INTERVAL_S = 600.0
-"""Interval at which a feed reads it again; the platform updates the bill hourly."""
+"""Interval at which feeds read the bill; the platform updates it hourly."""
 
 
 async def read_bill(client: TrainingClient, since: datetime, now: datetime) -> Bill:
-    """Return what was billed from the day of ``since`` on, or why that cannot be read. Raises RequestError.
+    """Return what was billed since the day of ``since`` (UTC), or why the bill is unreadable.
+
+    Raises RequestError.
 
     Only organization admins may read it, and not every server has it.
     """
     midnight = since.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    start = max(datetime(2026, 1, 1, tzinfo=UTC), midnight)
+    start = max(datetime(2026, 1, 1, tzinfo=UTC), midnight)  # the API rejects earlier days
     items: list[BilledItem] = []
     try:
         for first, last in _ranges(start, now):
@@ -41,7 +43,9 @@ async def read_bill(client: TrainingClient, since: datetime, now: datetime) -> B
     for item in items:
         if item.billable_resource.kind == TRAINING_JOB:
             by_job[item.billable_resource.id].append(item)
-    jobs = {job_id: billed for job_id, several in by_job.items() if (billed := _sum(several)) is not None}
+    jobs = {
+        job_id: billed for job_id, job_items in by_job.items() if (billed := _total(job_items)) is not None
+    }
     deleted = [jobs[job_id] for job_id in jobs if by_job[job_id][-1].billable_resource.is_deleted]
     return Bill(start, jobs, total_billed(deleted))
 
@@ -52,10 +56,10 @@ def _ranges(start: datetime, now: datetime) -> Iterator[tuple[datetime, datetime
         start += LONGEST_BILL
 
 
-def _sum(items: list[BilledItem]) -> Billed | None:
-    """Add up a job's items; None if they may overlap: whether a range includes its last day is not published.
+def _total(items: list[BilledItem]) -> Billed | None:
+    """Add up a job's items; None if they may overlap and have no amounts by day.
 
-    The day on which two ranges meet counts once.
+    The API does not document whether a range includes its last day, so a day in two ranges counts once.
     """
     if len(items) == 1:
         return Billed(items[0].subtotal, items[0].minutes)

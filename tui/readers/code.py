@@ -1,4 +1,4 @@
-"""Read the code that a job was submitted with, to look at it; nothing of it is run or kept."""
+"""Read the code that a job was submitted with, to show it; it is neither executed nor kept on disk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NoCode(ApiClientError):
 
 
 async def read_differences(client: TrainingClient, before: TrainingJob, after: TrainingJob) -> JobDifferences:
-    """Compare two jobs; without their code, by their hardware only. Raises RequestError."""
+    """Compare two jobs; if their code cannot be read, only their hardware. Raises RequestError."""
     try:
         files = await together(read_code(client, before), read_code(client, after))
     except NoCode as error:
@@ -39,20 +39,20 @@ async def read_code(client: TrainingClient, job: TrainingJob) -> Files:
         raise NoCode(f"{missing} (404)") from error
     if not urls:
         raise NoCode(missing)
-    packed = await client.objects.read(urls[0], length=MAX_ARCHIVE_BYTES + 1)
-    if len(packed) > MAX_ARCHIVE_BYTES:
+    archive_bytes = await client.objects.read(urls[0], length=MAX_ARCHIVE_BYTES + 1)
+    if len(archive_bytes) > MAX_ARCHIVE_BYTES:
         raise NoCode(f"the archive of {job.id} is larger than {MAX_ARCHIVE_BYTES:,} bytes")
     try:
-        return await asyncio.to_thread(_unpacked, packed)
+        return await asyncio.to_thread(_unpacked, archive_bytes)
     except BadArchive as error:
         raise NoCode(f"the archive of {job.id} can't be read: {error}") from None
 
 
-def _unpacked(packed: bytes) -> Files:
+def _unpacked(archive_bytes: bytes) -> Files:
     with TemporaryDirectory(prefix="bt-tui-code-") as name:
         folder = Path(name)
         archive, target = folder / "archive", folder / "files"
-        archive.write_bytes(packed)
+        archive.write_bytes(archive_bytes)
         target.mkdir()
         with Unpacker(target, max_bytes=400_000_000) as unpacker:
             unpacker.add(archive)

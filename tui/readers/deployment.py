@@ -1,6 +1,6 @@
-"""Carry out a deployment, and find and change those that were made, for the screen and the commands.
+"""Deploy checkpoints, and list and change deployments, for the screen and the commands.
 
-Reads what the form asks about, sends its config, writes the truss config.
+Reads the choices for the form, sends the form's config, and writes the truss config.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SentDeployment:
-    """The answer to a deployment, and where its truss config was written, or why it could not be."""
+    """The response to a deployment, and where its truss config was written, or why it could not be."""
 
     result: DeploymentResult
     written_to: Path | None = None
@@ -68,7 +68,7 @@ async def send(
     dry_run: bool,
     directory: Path | None = None,
 ) -> SentDeployment:
-    """Deploy, or render the truss config only; write it where the official CLI does.
+    """Deploy, or with ``dry_run`` only render the truss config; write it where the official CLI does.
 
     Raises ConfigurationError and RequestError.
     """
@@ -81,14 +81,14 @@ async def send(
 
 
 def deploying_command(remote: Remote, name: str, path: Path) -> str:
-    """Return the command that deploys a saved config: ``python``, or of a Truss by its folder."""
+    """Return the command that deploys the config saved at ``path``; ``name`` is ``python`` or a Truss's."""
     if name == "python":
         return remote.command_line("deploy_checkpoints", "--config", str(path), changes=True)
     return shlex.join(("truss", "push", str(path.parent)))
 
 
 async def read_facts(client: TrainingClient, form: DeployForm, project_id: str | None = None) -> Facts:
-    """Return the jobs and machines to choose from, and the checkpoints of the jobs that are given.
+    """Return the jobs and instance types to choose from, and the checkpoints of the form's jobs.
 
     Raises RequestError; NotFound for an unknown job.
     """
@@ -102,24 +102,24 @@ async def read_facts(client: TrainingClient, form: DeployForm, project_id: str |
 
 
 async def read_checkpoints(client: TrainingClient, facts: Facts, jobs: Sequence[TrainingJob]) -> Facts:
-    """Return these facts with the checkpoints of the jobs, the first of which is selected, and its secrets.
+    """Return ``facts`` with the jobs' checkpoints and their project's secrets; the first job is selected.
 
     Raises RequestError if the checkpoints cannot be listed; files and secrets may stay unknown.
     """
     project_id = jobs[0].project_id if jobs else ""
     listed, files, secrets = await asyncio.gather(
         asyncio.gather(*(client.checkpoints.list(job.project_id, job.id) for job in jobs)),
-        asyncio.gather(*(_optional_answer(partial(_files, client, job)) for job in jobs)),
-        _optional_answer(lambda: _secrets(client, project_id)),
+        asyncio.gather(*(_if_available(partial(_files, client, job)) for job in jobs)),
+        _if_available(lambda: _secrets(client, project_id)),
     )
     checkpoints = [
         checkpoint
         if checkpoint.training_job_id
         else checkpoint.model_copy(update={"training_job_id": job.id})
-        for job, of_job in zip(jobs, listed, strict=True)
-        for checkpoint in of_job
+        for job, of_one_job in zip(jobs, listed, strict=True)
+        for checkpoint in of_one_job
     ]
-    # Names may repeat between jobs, and the files do not tell which job they belong to.
+    # Several jobs may use the same checkpoint names, and a file does not name its job.
     known_files = files[0] if len(jobs) == 1 else None
     updated = facts.with_checkpoints(jobs[0].id if jobs else "", checkpoints, known_files)
     names, store_secret = secrets or (None, facts.store_secret)
@@ -137,9 +137,10 @@ async def _jobs(
 async def _files(client: TrainingClient, job: TrainingJob) -> tuple[CheckpointFile, ...] | None:
     files: list[CheckpointFile] = []
     async for file in client.checkpoints.files(job.project_id, job.id):
-        # with more files, checkpoint kinds are taken from the server's own field
+        # An incomplete list could wrongly disqualify a checkpoint. Without files, the server's own field
+        # gives the kinds of the checkpoints.
         if len(files) == 20_000:
-            return None  # An incomplete list could wrongly disqualify a checkpoint.
+            return None
         files.append(file)
     return tuple(files)
 
@@ -149,7 +150,7 @@ async def _secrets(client: TrainingClient, project_id: str) -> tuple[tuple[str, 
 
     The second value is the command that stores a Hugging Face token there.
     """
-    team_id = await _optional_answer(lambda: _team_id(client, project_id)) if project_id else None
+    team_id = await _if_available(lambda: _team_id(client, project_id)) if project_id else None
     names = tuple(secret.name for secret in await client.account.secrets(team_id))
     team = ("--team", team_id) if team_id else ()
     return names, client.remote.command_line("secrets", "set", USUAL_HF_SECRET, *team, changes=True)
@@ -166,10 +167,10 @@ async def _team_id(client: TrainingClient, project_id: str) -> str | None:
     return None
 
 
-async def _optional_answer(question: Callable[[], Awaitable[T]]) -> T | None:
-    """Return the response, None if the server lacks or refuses the route. An invalid key raises."""
+async def _if_available(request: Callable[[], Awaitable[T]]) -> T | None:
+    """Return the response; None if the server lacks or refuses the route. Raises if the key is invalid."""
     try:
-        return await question()
+        return await request()
     except (ErrorAnswer, InvalidAnswer) as error:
         if isinstance(error, Unauthorized) and error.is_key_invalid:
             raise
@@ -182,11 +183,11 @@ NO_REASON = "the server gave no reason"
 async def list_deployments(
     client: TrainingClient, models: Sequence[Model], job_id: str | None = None
 ) -> list[ListedDeployment]:
-    """Return the deployments of these models, newest first; only those that serve a job's checkpoints."""
-    listed = await asyncio.gather(*(_of_model(client, model) for model in models))
+    """Return the models' deployments, newest first; with ``job_id``, those that serve its checkpoints."""
+    listed = await asyncio.gather(*(_model_deployments(client, model) for model in models))
     deployments = [deployment for of_model in listed for deployment in of_model]
     if job_id is not None:
-        served = await asyncio.gather(*(_served(client, deployment) for deployment in deployments))
+        served = await asyncio.gather(*(_served_by(client, deployment) for deployment in deployments))
         deployments = [
             deployment
             for deployment, checkpoints in zip(deployments, served, strict=True)
@@ -195,16 +196,18 @@ async def list_deployments(
     return sorted(deployments, key=lambda deployment: time_key(deployment.created_at), reverse=True)
 
 
-async def _of_model(client: TrainingClient, model: Model) -> list[ListedDeployment]:
+async def _model_deployments(client: TrainingClient, model: Model) -> list[ListedDeployment]:
     try:
         deployments = await client.models.deployments(model.id)
     except NotFound:  # deleted in the meantime
         return []
-    named = {"model_id": model.id, "model_name": model.name}
-    return [ListedDeployment.model_validate(deployment.model_dump() | named) for deployment in deployments]
+    added_fields = {"model_id": model.id, "model_name": model.name}
+    return [
+        ListedDeployment.model_validate(deployment.model_dump() | added_fields) for deployment in deployments
+    ]
 
 
-async def _served(client: TrainingClient, deployment: Deployment) -> tuple[ServedCheckpoint, ...]:
+async def _served_by(client: TrainingClient, deployment: Deployment) -> tuple[ServedCheckpoint, ...]:
     try:
         answer = await client.models.config(deployment.model_id, deployment.id)
     except NotFound:
@@ -214,7 +217,7 @@ async def _served(client: TrainingClient, deployment: Deployment) -> tuple[Serve
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """The checkpoints of a deployment, how its replicas started, and how to call it."""
+    """A deployment's checkpoints, the starts of its replicas, and how to call it."""
 
     checkpoints: tuple[ServedCheckpoint, ...] = ()
     startups: tuple[Startup, ...] = ()
@@ -222,7 +225,7 @@ class ServedModel:
 
 
 async def read_served(client: TrainingClient, deployment: Deployment) -> ServedModel:
-    """Return the parts that the server has; servers may lack or refuse these routes. Raises RequestError."""
+    """Return a deployment's details, without those that the server lacks or refuses. Raises RequestError."""
     config = None
     with suppress(ErrorAnswer, InvalidAnswer):
         config = (await client.models.config(deployment.model_id, deployment.id)).config
@@ -240,7 +243,7 @@ async def read_served(client: TrainingClient, deployment: Deployment) -> ServedM
 
 
 async def read_startups(client: TrainingClient, model_id: str, deployment_id: str) -> tuple[Startup, ...]:
-    """Return the starts of the last seven days; none if they cannot be read, as they only add to the rest."""
+    """Return the replica starts of the last seven days; empty if they cannot be read (they are optional)."""
     now = client.clock.now()
     with suppress(RequestError):
         startups = await client.models.startups(
@@ -252,7 +255,7 @@ async def read_startups(client: TrainingClient, model_id: str, deployment_id: st
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcome:
-    """The server's answer to a change; ``reason`` says why nothing changed: refused, or already so."""
+    """The server's response to a change; ``reason`` says why nothing changed, "" if it did."""
 
     answer: ApiModel
     reason: str = ""
@@ -260,7 +263,10 @@ class ChangeOutcome:
 
 
 async def change_deployment(client: TrainingClient, change: DeploymentChange) -> ChangeOutcome:
-    """Request a change once. Raises RequestError; with ``may_have_happened`` if that is unknown."""
+    """Request a change, without retries.
+
+    Raises RequestError; its ``may_have_happened`` is True if the change may have been made.
+    """
     ids = change.deployment.model_id, change.deployment.id
     answer: Deployment | Activation | Retry = await getattr(client.models, change.verb.name)(*ids)
     if isinstance(answer, Retry):

@@ -1,6 +1,7 @@
-"""The metrics for health checks: one sample a minute in the last hour, fewer before, whatever charts show.
+"""The metrics for health checks: one sample a minute in the last hour, fewer before it.
 
-Home, the job screen and ``bt-tui health`` all use them, so that their results agree.
+Home, the job screen and ``bt-tui health`` all use them, so that their results agree. They do not depend on
+the time range of charts.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from api_client.streams.metrics import LONGEST_HISTORY_MS, metric_windows
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 
 HEALTH_STEP_S = 60
-INCREMENT = timedelta(minutes=5)
-"""Samples may be late, so every poll requests this much known time again."""
+OVERLAP = timedelta(minutes=5)
+"""Every poll reads the last minutes again, since samples may be late."""
 
 LONGEST_HISTORY = timedelta(milliseconds=LONGEST_HISTORY_MS)
 
@@ -41,17 +42,17 @@ def health_metrics_fold(job: TrainingJob) -> MetricsFold:
 
 
 PART_SAMPLES = 20_000
-"""Samples of GPUs in an answer. Parsing more stalls keys even in another thread, since it holds the GIL."""
+"""GPU samples per response. Parsing more would delay keys, even in a thread, since it holds the GIL."""
 
 
 async def metrics_in_parts(
     client: TrainingClient, job: TrainingJob, start: datetime, end: datetime, step_s: int
 ) -> AsyncIterator[JobMetrics]:
-    """Yield the samples of a time range in time order; those between two parts may be repeated.
+    """Yield the samples of a time range in parts, in time order; the samples between two parts may repeat.
 
-    Few nodes are one part, unless the range is longer than a server accepts. Raises RequestError.
+    With few nodes, there is one part, unless the range is longer than a server accepts. Raises RequestError.
     """
-    # a node with eight GPUs has sixteen series of them
+    # two series of each of a node's eight GPUs
     width_ms = step_s * MS_PER_S * (PART_SAMPLES // (16 * (job.node_count or 1)) + 1)
     for start_ms, end_ms in metric_windows(epoch_ms(start), epoch_ms(end)):
         for part_ms in range(start_ms, end_ms, width_ms):
@@ -65,7 +66,7 @@ async def metrics_in_parts(
 
 
 class HealthMetrics:
-    """The metrics of one job: each ``poll`` reads what is new, the first one all of it."""
+    """The metrics of one job: the first ``poll`` reads all, later ones the new samples."""
 
     def __init__(self, client: TrainingClient, job: TrainingJob) -> None:
         self._client = client
@@ -77,7 +78,7 @@ class HealthMetrics:
         return self._fold.snapshot
 
     async def poll(self, now: datetime) -> MetricsSnapshot:
-        """Read the new samples and return all; of a job that has ended, those that the server chooses.
+        """Read the new samples and return all; for a finished job, those of the server's default range.
 
         Raises RequestError.
         """
@@ -91,14 +92,14 @@ class HealthMetrics:
             await self._read_history(last_hour)
             await self._read(last_hour, now + CLOCK_SKEW, HEALTH_STEP_S)
         else:
-            # From the newest sample on, not from now: the clocks may differ by any time.
-            start = datetime.fromtimestamp(newest, UTC) - INCREMENT
-            end = min(max(now + CLOCK_SKEW, start + 2 * INCREMENT), start + timedelta(days=6))
+            # Relative to the newest sample, not to now, since the server's clock may differ from ours.
+            start = datetime.fromtimestamp(newest, UTC) - OVERLAP
+            end = min(max(now + CLOCK_SKEW, start + 2 * OVERLAP), start + timedelta(days=6))
             await self._read(start, end, HEALTH_STEP_S)
         return await asyncio.to_thread(self._fold.make_snapshot)
 
     async def _read_history(self, until: datetime) -> None:
-        """Read fewer samples of the time before the last hour."""
+        """Read the samples before ``until``, at longer intervals."""
         created_at = self._job.created_at
         if created_at is not None and created_at < until:
             start = max(created_at, until - LONGEST_HISTORY)

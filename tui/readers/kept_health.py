@@ -1,6 +1,6 @@
-"""The health of the running jobs as it was read lately, for commands that are to be quick.
+"""Store the running jobs' recently read health in a file, for commands that must be fast.
 
-Whoever watches all jobs (the dashboard, ``top``, ``--health``) keeps it in a file that they share.
+Everything that watches all jobs (the dashboard, ``top``, ``--health``) updates this file.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from tui.settings.remembered import State, change_state, read_state, state_path
 
 FILE_NAME = "health.json"
 MAX_AGE_S = 900.0
-"""What was read longer ago says nothing about now."""
+"""Health that was read longer ago is ignored."""
 
 
 @dataclass(frozen=True)
 class KeptHealth(State):
-    """The health of a job as it was read at ``at_s`` (epoch seconds).
+    """The health of a job, read at ``at_s`` (epoch seconds).
 
-    ``sign`` is that of its worst finding, "" without one; ``cells`` are the texts and tones of its
-    columns in a list of jobs.
+    ``sign`` is the symbol of its worst finding, "" without one; ``cells`` are the texts and tones of its
+    columns in a list of jobs, by column ID.
     """
 
     at_s: float = 0.0
@@ -32,22 +32,22 @@ class KeptHealth(State):
 @dataclass(frozen=True)
 class _AllKept(State):
     jobs: dict[str, KeptHealth] = field(default_factory=dict)
-    """By server and job id: different emulators have jobs with the same id."""
+    """The key is ``SERVER JOB_ID``, since different emulators have jobs with the same ID."""
 
 
 def kept_health(server: str, job_ids: Collection[str], now_s: float) -> dict[str, KeptHealth]:
-    """Return what was read of these jobs of a server (its address) lately, by id."""
+    """Return the stored health of a server's jobs by ID, if recent; ``server`` is the server's address."""
     everything = read_state(state_path(FILE_NAME), _AllKept).jobs
-    lately = {job_id: everything.get(f"{server} {job_id}", KeptHealth()) for job_id in job_ids}
-    return {job_id: kept for job_id, kept in lately.items() if _is_recent(kept, now_s)}
+    stored = {job_id: everything.get(f"{server} {job_id}", KeptHealth()) for job_id in job_ids}
+    return {job_id: kept for job_id, kept in stored.items() if _is_recent(kept, now_s)}
 
 
 def keep_health(server: str, jobs: Mapping[str, KeptHealth], now_s: float) -> None:
-    """Write what was read of these jobs, unless that is impossible now."""
-    ours = {f"{server} {job_id}": kept for job_id, kept in jobs.items()}
+    """Store the health of these jobs, unless the file cannot be written or locked at once."""
+    added = {f"{server} {job_id}": kept for job_id, kept in jobs.items()}
 
     def changed(before: _AllKept) -> _AllKept:
-        return _AllKept({key: kept for key, kept in before.jobs.items() if _is_recent(kept, now_s)} | ours)
+        return _AllKept({key: kept for key, kept in before.jobs.items() if _is_recent(kept, now_s)} | added)
 
     with suppress(OSError):
         change_state(state_path(FILE_NAME), _AllKept, changed, wait_s=0.0)

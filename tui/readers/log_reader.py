@@ -1,6 +1,6 @@
-"""Read a run's log into its progress, poll by poll: all of it, or its newest page first and the rest later.
+"""Poll a run's log and fold it into the run's progress: in order, or the newest page first.
 
-Only the progress found in the lines and the newest lines are kept; each line counts once.
+Each line is folded once. Only the newest few lines are retained.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.progress.fold import ProgressFold
 from tui.text.sanitize import last_carriage_segment, sanitize, strip_ansi
 
-LINES_AT_ONCE = 250
-"""Lines to fold per turn of the event loop: some milliseconds, since a key takes several turns."""
+LINES_PER_SLICE = 250
+"""Lines folded per event-loop iteration (a few ms); handling one key takes several iterations."""
 FLOOD_LINES = 2_000
-"""If more lines than this arrived since the last poll, they skip to the newest page."""
+"""``read_newest`` skips to the newest page if more lines than this arrived since the last poll."""
 NEWEST_LINES = 8
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -34,8 +34,8 @@ OnPart = Callable[[float | None, int], object]
 class LogReader:
     """Folds a job's log from ``start`` (default: its beginning). Every ``read_…`` raises RequestError.
 
-    A log is read by ``read_whole`` once, by ``read_new`` again and again, or by ``read_newest`` on every poll
-    and ``read_older`` once.
+    Call one of these: ``read_whole`` once; ``read_new`` on every poll; ``read_newest`` on every poll, and
+    ``read_older`` once.
     """
 
     def __init__(
@@ -51,24 +51,24 @@ class LogReader:
         self.is_read = False
         self.line_count = self.gap_count = 0
         self.newest: list[LogLine] = []
-        """The newest lines by time, shortened to what rules read."""
+        """The newest lines by time, each shortened by ``excerpt``."""
         self._client = client
         self._job = job
         self._start = self._older_until = start or job.earliest_time(client.clock.now())
         self._on_part = on_part
         self._increments: LogIncrements | None = None
 
-    async def read_whole(self, most_lines: int | None = None) -> None:
-        """Read the log up to now; not to its end if it has more than ``most_lines``."""
+    async def read_whole(self, max_lines: int | None = None) -> None:
+        """Read the log up to now; stop early if it has more than ``max_lines``."""
         async with aclosing(self._history(self._start, newest_first=False)) as batches:
             async for batch in batches:
-                await self._take(batch.entries, batch.read_part)
-                if most_lines is not None and self.line_count > most_lines:
+                await self._fold_entries(batch.entries, batch.read_part)
+                if max_lines is not None and self.line_count > max_lines:
                     return
         self.is_read = True
 
     async def read_new(self) -> None:
-        """Read the lines that are new since the last poll; at first, all."""
+        """Read the lines since the last poll; the first call reads all."""
         if self._increments is None:
             self._increments = self._increments_from(self._start)
         begin_s = self._start.timestamp()
@@ -76,21 +76,21 @@ class LogReader:
         async with aclosing(self._increments.poll()) as polled:
             async for entries in polled:
                 reached_s = stamp_ns(entries[-1]) / NS_PER_S if entries else begin_s + span_s
-                await self._take(entries, min(max((reached_s - begin_s) / span_s, 0.0), 1.0))
+                await self._fold_entries(entries, min(max((reached_s - begin_s) / span_s, 0.0), 1.0))
         self.is_read = True
 
     async def read_newest(self) -> None:
-        """Read the lines that are new since the last poll; at first or in a flood, only the newest page."""
+        """Read the lines since the last poll; only the newest page at first, or if too many lines arrived."""
         if self._increments is None:
             self._older_until = await self._read_newest_page(self._start)
             return
         before = self.line_count
         async with aclosing(self._increments.poll()) as polled:
             async for entries in polled:
-                await self._take(entries)
+                await self._fold_entries(entries)
                 if self.line_count - before > FLOOD_LINES:
-                    # A line from a wrong clock must not hide the later ones of the others.
-                    newest = min(_moment(self.newest[-1]), self._client.clock.now() + CLOCK_SKEW)
+                    # A node whose clock is ahead must not hide later lines of other nodes.
+                    newest = min(_time_of(self.newest[-1]), self._client.clock.now() + CLOCK_SKEW)
                     await self._read_newest_page(newest + MILLISECOND)
                     return
 
@@ -101,11 +101,11 @@ class LogReader:
         before = self.line_count
         async with aclosing(self._history(self._start, self._older_until)) as batches:
             async for batch in batches:
-                await self._take(batch.entries, batch.read_part)
+                await self._fold_entries(batch.entries, batch.read_part)
                 if batch.entries:
-                    # If the next page fails for good, another attempt resumes here.
-                    self._older_until = min(self._older_until, _moment(batch.entries[0]))
-                # Home and guards have many jobs, so they read only some of the older lines
+                    # If the next page fails permanently, another call resumes here.
+                    self._older_until = min(self._older_until, _time_of(batch.entries[0]))
+                # Home and guards read the logs of many jobs, so the older lines of each are limited.
                 if self.line_count - before >= 50_000:
                     break
                 if resume is not None:
@@ -119,7 +119,7 @@ class LogReader:
 
     @property
     def last_lines(self) -> tuple[str, ...]:
-        """The newest lines, as text for one row each."""
+        """The newest lines, each sanitized and in one row."""
         texts = (last_carriage_segment(strip_ansi(line.message)) for line in self.newest)
         return tuple(sanitize(text).rstrip() for text in texts)
 
@@ -134,20 +134,20 @@ class LogReader:
         return self._client.logs.increments(self._job.project_id, self._job.id, start=start, known=known)
 
     async def _read_newest_page(self, start: datetime) -> datetime:
-        """Read the newest page of the lines from ``start`` on; return the time from which on it has all."""
+        """Read the newest page since ``start``; return the time since which no line is missing."""
         async with aclosing(self._history(start)) as batches:
             entries = (await anext(batches, LogBatch((), caught_up=False))).entries
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         if lines:
-            # Lines before the first one are older, unless they are late. A first batch with more lines is a
-            # page of a longer log.
+            # Late lines may still arrive before the first one. A batch of more than 500 lines is a page of a
+            # longer log, whose earlier lines are read separately.
             lateness_ms = 0 if len(lines) > 500 else LATENESS_MS
-            start = max(start, _moment(lines[0]) - lateness_ms * MILLISECOND)
+            start = max(start, _time_of(lines[0]) - lateness_ms * MILLISECOND)
         self._increments = self._increments_from(start, lines)
-        await self._take(entries)
+        await self._fold_entries(entries)
         return start
 
-    async def _take(self, entries: Sequence[LogEntry], part: float | None = None) -> None:
+    async def _fold_entries(self, entries: Sequence[LogEntry], part: float | None = None) -> None:
         await fold_in_slices(self.fold.add, entries)
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         self.line_count += len(lines)
@@ -158,12 +158,12 @@ class LogReader:
 
 
 async def fold_in_slices(fold: Callable[[Sequence[LogEntry]], object], entries: Sequence[LogEntry]) -> None:
-    """Fold a part of a log, yielding to keys and repaints in between."""
-    for start in range(0, len(entries), LINES_AT_ONCE):
-        fold(entries[start : start + LINES_AT_ONCE])
+    """Fold log entries in slices; between them, the event loop can handle keys and repaints."""
+    for start in range(0, len(entries), LINES_PER_SLICE):
+        fold(entries[start : start + LINES_PER_SLICE])
         await asyncio.sleep(0)
 
 
-def _moment(entry: LogEntry) -> datetime:
-    """Return the beginning of the millisecond of an entry."""
+def _time_of(entry: LogEntry) -> datetime:
+    """Return an entry's time, rounded down to a millisecond."""
     return EPOCH + stamp_ns(entry) // NS_PER_MS * MILLISECOND

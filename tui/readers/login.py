@@ -22,7 +22,7 @@ def credentials_path() -> Path:
 
 
 def remote_without_key(name: str = "baseten", url: str | None = None) -> Remote:
-    """Return the remote of a section of ~/.trussrc: at ``url``, else the section's address, else Baseten's.
+    """Return a remote of ~/.trussrc without its key. Its URL is ``url``, else the section's, else Baseten's.
 
     Raises ConfigurationError.
     """
@@ -35,7 +35,7 @@ def remote_without_key(name: str = "baseten", url: str | None = None) -> Remote:
 
 
 async def log_in(key: str) -> None:
-    """Check the key of the default remote with its server, once, and store it. Raises ApiClientError."""
+    """Check a key with the default remote's server, without retries, and store it. Raises ApiClientError."""
     check_key(key, "this field")
     remote = replace(remote_without_key(), key=SecretText(key))
     async with TrainingClient(remote, retry=RetryPolicy(max_attempts=1)) as client:
@@ -44,7 +44,10 @@ async def log_in(key: str) -> None:
 
 
 async def key_owner(client: TrainingClient) -> str:
-    """Return the readable owner of the key. Raises RequestError if the server rejects the key."""
+    """Return the key's owner to append to a text, such as `` as ada@example.com (Acme)``; "" if unknown.
+
+    Raises RequestError if the server rejects the key.
+    """
     try:
         user = await client.account.me()
     except (NotFound, BadRequest, InvalidAnswer, Unauthorized) as error:
@@ -53,8 +56,8 @@ async def key_owner(client: TrainingClient) -> str:
             raise
         await client.projects.list()
         return ""
-    who = user.email or user.name
-    return (f" as {who}" if who else "") + (f" ({user.workspace_name})" if user.workspace_name else "")
+    owner = user.email or user.name
+    return (f" as {owner}" if owner else "") + (f" ({user.workspace_name})" if user.workspace_name else "")
 
 
 def store_key(remote: Remote, team: str | None = None) -> Path:

@@ -1,8 +1,8 @@
-"""A recorded run at any moment: its progress, what a dashboard would have found, the moments worth going to.
+"""Index a recorded run: its progress and findings at any time, and the moments to jump to.
 
-The log is folded once, from its beginning. Copies of that fold are kept on the way, so that the progress at
-another moment takes only the lines after the copy before it. A long log takes minutes, so this runs in a
-process of its own, which answers each question in a fraction of a second.
+The log is folded once, from its beginning. Copies of the fold are stored at intervals, so that the progress
+at another time needs only the nearest earlier copy and the lines after it. A long log takes minutes, so this
+runs in a separate process, which answers each request in a fraction of a second.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tui.settings.runs import RunSettings
 
 @dataclass(frozen=True, slots=True)
 class FindingPeriod:
-    """A finding and the time in which it was shown; ``finding`` is its worst and then newest form."""
+    """The period in which a finding was shown; ``finding`` is its most severe form, if several the newest."""
 
     finding: HealthFinding
     first_seen: datetime
@@ -42,7 +42,7 @@ class FindingPeriod:
 
 
 class Timeline:
-    """The findings of a recorded run; ``look`` goes on to the next moment until ``is_done``."""
+    """The findings of a recorded run; each ``advance`` checks the run at the next time, until ``is_done``."""
 
     def __init__(self, recording: Recording, settings: RunSettings) -> None:
         self._recording = recording
@@ -51,10 +51,10 @@ class Timeline:
         self._metrics = health_metrics_fold(recording.job)
         self._position = (0, 0)
         self._metrics_until_ns = epoch_ns(recording.begin) - 1
-        self._found: tuple[HealthFinding, ...] = ()
+        self._findings: tuple[HealthFinding, ...] = ()
         self._open: dict[str, FindingPeriod] = {}
         self._closed: list[FindingPeriod] = []
-        # runs of more than two weeks are judged at longer intervals
+        # At most 40,000 checks, so those of a run of more than two weeks are further apart.
         self._interval = max(timedelta(seconds=30), (recording.until - recording.begin) / 40_000)
         self.at = recording.begin
         self.is_done = False
@@ -64,7 +64,7 @@ class Timeline:
         """All findings so far, in the order in which they were first seen."""
         return sorted([*self._closed, *self._open.values()], key=lambda period: period.first_seen)
 
-    def look(self) -> None:
+    def advance(self) -> None:
         recording, at = self._recording, self.at
         job = recording.job_at(at)
         lines, self._position = recording.log.arriving(self._position, recording.now_ns(at))
@@ -89,13 +89,13 @@ class Timeline:
             history_known=True,
             log_read=True,
         )
-        self._found = judged(run, self._rules, previous=self._found).findings
-        self._note(at)
+        self._findings = judged(run, self._rules, previous=self._findings).findings
+        self._update_periods(at)
         self.is_done = at >= recording.until
         self.at = min(at + self._interval, recording.until)
 
-    def _note(self, at: datetime) -> None:
-        current = {finding.key: finding for finding in self._found}
+    def _update_periods(self, at: datetime) -> None:
+        current = {finding.key: finding for finding in self._findings}
         for key in self._open.keys() - current.keys():
             self._closed.append(self._open.pop(key))
         for key, finding in current.items():
@@ -110,15 +110,15 @@ class Timeline:
 
 Kind = Literal["checkpoint", "error", "finding"]
 SAME_ERROR_NS = 60 * NS_PER_S
-"""Errors within this time of one another are one moment: a crash logs many lines, on every node."""
+"""Errors this soon after the error of a moment are part of it: a crash logs many lines, on every node."""
 LINES_AT_ONCE = 1000
 COPIES = 16
-"""Copies of a run's fold: up to some 10 MB each if it has 500 ranks."""
+"""Number of stored copies of a run's fold; with 500 ranks, a copy takes up to 10 MB."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Moment:
-    """A moment that a user may want to see; ``text`` may contain text from the log."""
+    """A moment of a recording to jump to; ``text`` is not sanitized."""
 
     at: datetime
     kind: Kind
@@ -127,14 +127,14 @@ class Moment:
 
 @dataclass
 class _Progress:
-    """A fold of the log up to a position, which arrived at ``arrived_ns``."""
+    """The log folded up to ``position``; ``arrived_ns`` is when the last folded line arrived."""
 
     fold: ProgressFold
     position: tuple[int, int] = (0, 0)
     arrived_ns: int = 0
 
     def advance(self, log: RecordedLog, until_ns: int) -> list[RecordedLine]:
-        """Fold some of the lines that arrived until then and return them; none if there are no more."""
+        """Fold and return the next lines that arrived up to ``until_ns``; empty if there are no more."""
         lines, self.position = log.arriving(self.position, until_ns, limit=LINES_AT_ONCE)
         self.fold.add(line.entry for line in lines)
         self.arrived_ns = lines[-1].arrived_ns if lines else self.arrived_ns
@@ -142,74 +142,75 @@ class _Progress:
 
 
 class RecordingIndex:
-    """The progress and the moments of a recorded run; each call works for a fraction of a second."""
+    """The progress and the moments of a recorded run; each call takes a fraction of a second."""
 
     def __init__(self, recording: Recording, settings: RunSettings) -> None:
         self._log = recording.log
         self._first_pass = _Progress(ProgressFold(patterns=settings.patterns))
-        self._shown: _Progress | None = None
+        self._replayed: _Progress | None = None
+        """The fold for the last requested time before the end of the first pass."""
         self._copies: list[tuple[int, bytes]] = []
-        """When the last line of each copy arrived, and the copy, packed."""
-        self._copy()
+        """For each copy, when its last line arrived (ns), and the copy, pickled and compressed."""
+        self._store_copy()
         self._next_copy = self._blocks_between = len(self._log.blocks.items) // COPIES + 1
         self._newest_error_ns = -SAME_ERROR_NS
         self._moments: list[Moment] = []
-        self._search = self._search_run(Timeline(recording, settings))
+        self._search = self._find_moments(Timeline(recording, settings))
 
     def progress_at(self, until_ns: int) -> ProgressSnapshot | None:
-        """Return what the lines that arrived until then say; None if it needs another call to get there.
+        """Return the progress by the lines that arrived up to ``until_ns``; None if it must be called again.
 
-        It needs one only until the first pass has been there.
+        It must be called again only while the first pass over the log has not reached that time.
         """
         first = self._first_pass
         if first.arrived_ns <= until_ns:
             return None if self._advance(until_ns) else first.fold.snapshot()
         copy_ns, packed = [copy for copy in self._copies if copy[0] <= until_ns][-1]
-        if self._shown is None or not copy_ns <= self._shown.arrived_ns <= until_ns:
-            self._shown = pickle.loads(zlib.decompress(packed))
-        while self._shown.advance(self._log, until_ns):
+        if self._replayed is None or not copy_ns <= self._replayed.arrived_ns <= until_ns:
+            self._replayed = pickle.loads(zlib.decompress(packed))
+        while self._replayed.advance(self._log, until_ns):
             pass
-        return self._shown.fold.snapshot()
+        return self._replayed.fold.snapshot()
 
     def moments_after(self, count: int) -> tuple[list[Moment], bool]:
-        """Continue to search; return the moments after the first ``count``, and True at the end.
+        """Continue the search; return the moments after the first ``count``, and True if it is complete.
 
-        Errors, then findings, as they are found.
+        The moments are in the order in which they were found: errors, then findings.
         """
         is_complete = next(self._search, True) is True
         return self._moments[count:], is_complete
 
     def _advance(self, until_ns: int) -> bool:
-        """Fold some more lines of the first pass; return False if there are no more until then."""
+        """Fold the next lines of the first pass; return False if no more arrived up to ``until_ns``."""
         first = self._first_pass
         lines = first.advance(self._log, until_ns)
         for line in lines:
-            self._note_error(line)
+            self._add_error(line)
         if first.position[0] >= self._next_copy:
             self._next_copy = first.position[0] + self._blocks_between
-            self._copy()
+            self._store_copy()
         return bool(lines)
 
-    def _copy(self) -> None:
+    def _store_copy(self) -> None:
         packed = zlib.compress(pickle.dumps(self._first_pass, pickle.HIGHEST_PROTOCOL), 1)
         self._copies.append((self._first_pass.arrived_ns, packed))
 
-    def _note_error(self, recorded: RecordedLine) -> None:
+    def _add_error(self, recorded: RecordedLine) -> None:
         line = recorded.entry
         text = None if isinstance(line, LogGap) else error_text(line.message, line.level)
         is_new = recorded.arrived_ns - self._newest_error_ns >= SAME_ERROR_NS
-        if text is not None and is_new and len(self._moments) < 1_000:  # findings come after all errors
+        if text is not None and is_new and len(self._moments) < 1_000:  # only errors so far
             self._newest_error_ns = recorded.arrived_ns
-            # Lines have nanoseconds, the clock microseconds: a line is visible just after its time.
+            # The clock has only microseconds, so the line may be visible one microsecond later.
             visible_at = clamped_moment(recorded.arrived_ns) + timedelta(microseconds=1)
             self._moments.append(Moment(visible_at, "error", text))
 
-    def _search_run(self, timeline: Timeline) -> Iterator[None]:
+    def _find_moments(self, timeline: Timeline) -> Iterator[None]:
         while self._advance(FOREVER_NS):
             yield
         count = 0
         while not timeline.is_done:
-            timeline.look()
+            timeline.advance()
             periods = timeline.findings
             self._moments += [
                 Moment(period.first_seen, "finding", period.finding.short) for period in periods[count:]
@@ -219,14 +220,14 @@ class RecordingIndex:
 
 
 def main() -> None:
-    """Answer questions, which are names of methods with their arguments, until stdin ends."""
-    os.nice(10)  # the whole log takes minutes; the dashboard comes first
-    questions, answers = sys.stdin.buffer, sys.stdout.buffer
+    """Answer requests, pickled pairs of a method's name and its argument, until stdin ends."""
+    os.nice(10)  # reading a long log takes minutes and must not slow the dashboard
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr
-    path, settings = pickle.load(questions)
+    path, settings = pickle.load(requests)
     with Recording(path) as recording, suppress(EOFError, BrokenPipeError):
         index = RecordingIndex(recording, settings)
         while True:
-            method, argument = pickle.load(questions)
+            method, argument = pickle.load(requests)
             pickle.dump(getattr(index, method)(argument), answers)
             answers.flush()

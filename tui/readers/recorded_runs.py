@@ -1,4 +1,4 @@
-"""Recordings that are open in the dashboard: their clock, progress, and the moments worth going to."""
+"""Recordings that are open in the dashboard: their clock, progress, and the moments to jump to."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ from tui.settings.runs import DEFAULT, RunSettings
 class RecordedRun:
     """A recorded run and the clock of the dashboard that shows it.
 
-    The first question about the log starts the process that analyzes it; it ends with the dashboard, however
-    that ends.
+    The first request for progress or moments starts a process that analyzes the log. It ends with the
+    dashboard, even if that is killed.
     """
 
     def __init__(self, recording: Recording, clock: Playback, settings: RunSettings = DEFAULT) -> None:
         self._recording = recording
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
-        self._turn = Lock()
+        self._request_lock = Lock()
         self.clock = clock
         self.begin, self.end = recording.begin, max(recording.begin, recording.until)
         self._metrics, self._metrics_at = MetricsSnapshot(), self.begin
 
     @property
     def at(self) -> datetime:
-        """The moment that is shown, within the run."""
+        """The time that is shown, within the recorded range."""
         return min(max(self.clock.now(), self.begin), self.end)
 
     @property
     def job(self) -> TrainingJob:
-        """The job as it was at that moment."""
+        """The job as it was at the shown time."""
         return self._recording.job_at(self.clock.now())
 
     def seek(self, at: datetime) -> None:
@@ -56,26 +56,26 @@ class RecordedRun:
 
     @property
     def metrics(self) -> MetricsSnapshot | None:
-        """All metrics until that moment, if they or those until a later one were kept."""
+        """All metrics up to the shown time; None if those given to ``keep_metrics`` end earlier."""
         return metrics_until(self._metrics, self.at.timestamp()) if self.at <= self._metrics_at else None
 
     def keep_metrics(self, run: RunSnapshot) -> None:
-        """Keep the metrics of a snapshot that has all until its moment, so those of earlier ones, too."""
+        """Keep the snapshot's metrics if they are the latest; they include those of all earlier times."""
         if run.metrics is not None and run.metrics_at is not None and run.metrics_at >= self._metrics_at:
             self._metrics, self._metrics_at = run.metrics, run.metrics_at
 
     async def progress(self) -> ProgressSnapshot:
-        """Return the progress at that moment. Raises RecordingError if the analysis has ended."""
+        """Return the progress at the shown time. Raises RecordingError if the analysis process has ended."""
         until_ns = self._recording.now_ns(self.clock.now())
         progress: ProgressSnapshot | None = None
         while progress is None:
-            progress = await asyncio.to_thread(self._ask, "progress_at", until_ns)
+            progress = await asyncio.to_thread(self._call, "progress_at", until_ns)
         return progress
 
     async def moments(self) -> AsyncIterator[list[Moment]]:
-        """Yield the moments found so far, in order of time; reading a long run takes a while.
+        """Yield all moments found so far, sorted by time, whenever there are more.
 
-        Raises RecordingError if the analysis has ended.
+        Raises RecordingError if the analysis process has ended.
         """
         checkpoints = [
             Moment(checkpoint.created_at, "checkpoint", checkpoint.checkpoint_id)
@@ -85,14 +85,14 @@ class RecordedRun:
         others: list[Moment] = []
         is_complete = False
         while not is_complete:
-            new, is_complete = await asyncio.to_thread(self._ask, "moments_after", len(others))
+            new, is_complete = await asyncio.to_thread(self._call, "moments_after", len(others))
             others += new
             if new or is_complete:
                 yield sorted([*checkpoints, *others])
 
-    def _ask(self, method: str, argument: int) -> Any:
-        """Call a method of the ``RecordingIndex``."""
-        with self._turn:
+    def _call(self, method: str, argument: int) -> Any:
+        """Call a method of the ``RecordingIndex`` in the analysis process."""
+        with self._request_lock:
             try:
                 if self._process is None:
                     self._process = _start()
@@ -104,10 +104,10 @@ class RecordedRun:
                 raise RecordingError(f"the analysis of {self._recording.path} ended") from error
 
     def close(self) -> None:
-        """End the analysis; a question that waits for it raises RecordingError."""
+        """End the analysis process; a call that waits for it raises RecordingError."""
         if self._process is not None:
             self._process.kill()
-            with self._turn, suppress(BrokenPipeError), self._process:
+            with self._request_lock, suppress(BrokenPipeError), self._process:
                 pass  # close its pipes
 
 
@@ -129,7 +129,7 @@ def _send(stream: IO[bytes] | None, message: object) -> None:
 
 
 class OpenRecordings(ExitStack):
-    """The recordings of a dashboard, all shown as of the same moment; closes with the ``with`` block."""
+    """The recordings of a dashboard, all shown at the same time; leaving the ``with`` block closes them."""
 
     def __init__(self, recordings: Sequence[Recording], replay: Replay) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ class OpenRecordings(ExitStack):
         return f"{first.name} and {len(more)} more" if more else first.name
 
     def run(self, job_id: str, settings: RunSettings = DEFAULT) -> RecordedRun | None:
-        """Return the recorded run of a job, if it is one of these."""
+        """Return the recorded run of a job; None if no recording is of this job."""
         recording = next((item for item in self.recordings if item.job.id == job_id), None)
         if recording is not None and job_id not in self._runs:
             self._runs[job_id] = self.enter_context(closing(RecordedRun(recording, self.clock, settings)))

@@ -1,7 +1,7 @@
-"""Record a run to a file: everything that the server knows of it, once, or until it ends.
+"""Record all data of a run to a file, once, or until the run ends.
 
-A recording that was broken off continues where it ended. Memory is bounded: a block of lines, a part of
-the samples.
+An interrupted recording resumes where it stopped. Memory is bounded: a block of lines and one response with
+samples at a time.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ OnLines = Callable[[float | None, int], object]
 
 @dataclass
 class Recorder:
-    """Records one job. ``problems`` are the parts that the server refuses or a recording can't have, and why.
+    """Records one job. ``problems`` has the reason for each part that could not be recorded.
 
-    ``on_begin`` is called once the file can be written.
+    ``on_begin`` is called when the file has been opened.
     """
 
     client: TrainingClient
@@ -66,7 +66,7 @@ class Recorder:
     _is_log_complete: bool = False
 
     async def run(self, *, follow: bool = False) -> None:
-        """Record what there is; with ``follow``, until the job ends. Raises RequestError, RecordingError."""
+        """Record the run; with ``follow``, until the job ends. Raises RequestError, RecordingError."""
         now = self._now()
         self._start = self.since or self.job.earliest_time(now)
         self._before = self._existing_manifest()
@@ -86,7 +86,7 @@ class Recorder:
                 await self._record_metrics()
                 await self._record_log()
                 await self._finish()
-        finally:  # a thread can't be canceled: what it opened is closed, too
+        finally:  # the opening thread can't be canceled, so wait for it and close the file
             (await opening).close()
 
     @property
@@ -98,7 +98,7 @@ class Recorder:
         return self.client.clock.now()
 
     def _existing_manifest(self) -> Manifest | None:
-        """Return the file's manifest; None for a new file. Raises RecordingError if it can't continue."""
+        """Return the file's manifest; None for a new file. Raises RecordingError if it can't be continued."""
         if not self.path.is_file():
             return None
         with Recording(self.path, complete_only=True) as existing:
@@ -155,7 +155,7 @@ class Recorder:
         return documents
 
     async def _follow(self) -> None:
-        """Record until the job has ended; what changes slowly is read every minute."""
+        """Record the log until the job ends, and poll all other data every minute."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 polling = tasks.create_task(self._poll())
@@ -170,7 +170,7 @@ class Recorder:
                 await self._record_metrics()
                 self.job = await self.client.jobs.get(self.job.project_id, self.job.id)
                 await self._write_documents()
-            except RequestError as error:  # after an outage, the next round reads what was missed
+            except RequestError as error:  # after an outage, the next poll reads what was missed
                 if not is_transient(error):
                     raise
             await asyncio.to_thread(self._writer.flush)
@@ -191,7 +191,7 @@ class Recorder:
         self._is_log_complete = True
 
     def _start_after(self, newest_ns: int | None) -> datetime:
-        """Return where to read on: a little before what is recorded already."""
+        """Return the time from which to read, slightly before ``newest_ns``, the newest recorded time."""
         if newest_ns is None:
             return self._start
         return max(self._start, datetime.fromtimestamp((newest_ns - OVERLAP_NS) // NS_PER_S, UTC))
@@ -216,7 +216,7 @@ class Recorder:
         step_s = 60 if has_many_nodes(self.job) else 30
         with self._optional("metrics"):
             async for answer in metrics_in_parts(self.client, self.job, start, end, step_s):
-                # A server may answer more than was requested.
+                # A server may return samples outside the requested range.
                 rows = await asyncio.to_thread(rows_of, answer, start, end)
                 await asyncio.to_thread(self._writer.metrics.add, rows)
             self._metrics_until = end
@@ -248,7 +248,7 @@ class Recorder:
 
     @contextmanager
     def _optional(self, part: str) -> Iterator[None]:
-        """Leave a part out that the server refuses or does not have."""
+        """Leave out a part that the server lacks or refuses; record a refusal in ``problems``."""
         try:
             yield
         except (ErrorAnswer, InvalidAnswer) as error:

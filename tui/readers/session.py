@@ -1,6 +1,6 @@
-"""The dashboard's client, the state of its connection; prices and history.
+"""The dashboard's client and its connection state; also reads prices and status histories.
 
-The client takes as long to import as Home to paint, so it is made when somebody first needs it.
+Importing the client takes as long as painting Home, so the client is created when first used.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 CHECK_S = 8.0
 """Timeout of the connection check: a server silent for this long counts as unreachable."""
-SHARED_EVERY_S = 2.0
-"""How much newer an answer is than the last one that screens know; they show it as old after 15 s."""
+REPORT_INTERVAL_S = 2.0
+"""Minimum interval at which screens receive the time of the last response; after 15 s they show its age."""
 
 
 class Session:
     """A client and its connection state.
 
-    ``on_connection`` is called with the state after changes, but with a newer answer only now and then.
-    ``read_only_by`` names the setting that forbids changes, if any. For recordings, which ``replay`` answers
-    from, ``recorded`` returns their name and the moment that is shown.
+    ``on_connection`` is called with each new state; if only the time of the last response changed, at most
+    every ``REPORT_INTERVAL_S``. ``read_only_by`` names the setting that forbids changes, if any. For
+    recordings, ``replay`` answers the requests, and ``recorded`` returns their name and the shown time.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Session:
     ) -> None:
         self.remote = remote
         self.clock: Clock = clock or (SystemClock() if replay is None else replay.clock)
-        self.connection = self._shared = Connection(recorded=recorded)
+        self.connection = self._reported = Connection(recorded=recorded)
         self.on_connection = on_connection
         self._replay = replay
         self._read_only_by = read_only_by
@@ -71,7 +71,7 @@ class Session:
 
     @cached_property
     def client(self) -> TrainingClient:
-        """The client. ``import_client`` imports it before, without blocking the screen."""
+        """The client; ``import_client`` imports its module beforehand, without blocking the screen."""
         from api_client.client import TrainingClient
 
         return TrainingClient(
@@ -79,7 +79,7 @@ class Session:
             clock=self.clock,
             replay=self._replay,
             retry=self._retry,
-            on_event=self._note,
+            on_event=self._on_request_event,
             read_only_by=self._read_only_by,
         )
 
@@ -93,46 +93,46 @@ class Session:
         named = remote.name and remote.name != ENVIRONMENT_REMOTE
         return sanitize(remote.name if named else urlsplit(remote.api_url).netloc)
 
-    def report_failure(self, what: str, error: RequestError) -> None:
-        """Record that a feed cannot get ``what`` ("the log") because of a lasting error.
+    def report_failure(self, resource: str, error: RequestError) -> None:
+        """Record that a feed cannot get ``resource`` ("the log") because of a lasting error.
 
         Screens that show this data mark it as stale until ``report_success`` is called for it. Temporary
         errors are covered by the connection's own state.
         """
         if error.retryable:
             if self.connection.stale_resources:
-                self._change(self.connection.with_fresh_resource(what))
+                self._change(self.connection.with_fresh_resource(resource))
         else:
             self._change(
                 self.connection.with_stale_resource(
-                    StaleResource(what, sanitize(str(error)), self.clock.now())
+                    StaleResource(resource, sanitize(str(error)), self.clock.now())
                 )
             )
 
-    def report_success(self, what: str) -> None:
-        """Record that the feed got ``what``, or has ended."""
+    def report_success(self, resource: str) -> None:
+        """Record that the feed got ``resource``, or has ended."""
         if self.connection.stale_resources or self.connection.failing_routes:
-            self._change(self.connection.without_resource(what))
+            self._change(self.connection.without_resource(resource))
 
-    def _note(self, event: RequestEvent) -> None:
+    def _on_request_event(self, event: RequestEvent) -> None:
         if not isinstance(self.clock, SystemClock):
-            event = replace(event, server_time=None)  # the clock of a recording is another on purpose
+            event = replace(event, server_time=None)  # a recording's clock differs from it on purpose
         self._change(self.connection.after(event))
 
     def _change(self, connection: Connection) -> None:
         self.connection = connection
-        if self.on_connection is not None and not self._is_shared(connection):
-            self._shared = connection
+        if self.on_connection is not None and not self._is_reported(connection):
+            self._reported = connection
             self.on_connection(connection)
 
-    def _is_shared(self, connection: Connection) -> bool:
-        """True if all that is new is the time of an answer, by less than anybody sees."""
-        before, now = self._shared.answered_at, connection.answered_at
+    def _is_reported(self, connection: Connection) -> bool:
+        """True if screens have this state already, apart from a slightly newer time of the last response."""
+        before, now = self._reported.answered_at, connection.answered_at
         if connection.recorded is not None or before is None or now is None:
             return False
-        if abs((now - before).total_seconds()) >= SHARED_EVERY_S:
+        if abs((now - before).total_seconds()) >= REPORT_INTERVAL_S:
             return False
-        return replace(connection, answered_at=before) == self._shared
+        return replace(connection, answered_at=before) == self._reported
 
     async def find_job(self, job_id: str) -> TrainingJob | None:
         """Find a job, retrying while the server is unreachable; None if the server has no such job."""
@@ -175,7 +175,7 @@ async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None 
 
 
 async def history_of(client: TrainingClient, job: TrainingJob) -> QueueContext | None:
-    """Return a job's status changes; None if they cannot be read, which not everybody may."""
+    """Return a job's status changes; None if the user may not read them, or the server lacks them."""
     with suppress(ErrorAnswer, InvalidAnswer):
         return await client.jobs.queue_context(job.id)
     return None

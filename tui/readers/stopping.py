@@ -1,4 +1,4 @@
-"""Read what stopping a run now would lose, and wait until it has stored its next checkpoint."""
+"""Describe what stopping a run now would lose, and wait until its next checkpoint is stored."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.watcher import RunWatcher, together
 
 PATIENCE_S = 1.5
-"""A question at a terminal waits no longer for the checkpoints."""
+"""Maximum time for which the question whether to stop a run waits for this data."""
 
 
 async def read_unsaved_words(client: TrainingClient, job: TrainingJob, run: RunSnapshot | None = None) -> str:
-    """Return what stopping the run loses; empty if that is not known in time.
+    """Describe what stopping the run would lose; empty if that cannot be read in time.
 
-    ``run`` is what is known of it already.
+    ``run`` is what was read of the run already.
     """
     if run is None or run.checkpoints is None:
         watcher = RunWatcher(client, job)
@@ -49,11 +49,10 @@ async def next_checkpoint(
     *,
     on_trouble: Callable[[RequestError, float], object] = lambda _error, _delay_s: None,
 ) -> tuple[Checkpoint | None, TrainingJob]:
-    """Wait for a checkpoint that is not stored yet; return it and the job as it is then.
+    """Wait until the job stores another checkpoint; return it and the job's state at that time.
 
-    A checkpoint that is being uploaded counts as the next one. Waits as long as it takes, also for a server
-    that does not respond. The checkpoint is None if the job ended before. Raises RequestError if the server
-    refuses to answer.
+    A checkpoint that is being uploaded now may be that one. Waits without a limit, even if the server does
+    not respond. The checkpoint is None if the job ended before. Raises RequestError if the server refuses.
     """
 
     async def read() -> tuple[TrainingJob, dict[SavedKey, Checkpoint]]:

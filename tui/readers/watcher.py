@@ -1,4 +1,4 @@
-"""A watched run: each of its parts is read when a caller asks for it, and folded once.
+"""Watch a run: read its parts (status, log, metrics …) on request, and combine them in a snapshot.
 
 The job screen reads them as they change (``tui.feeds.run``); Home, Compare, guards and summaries poll them
 together, and a command reads them once (``read_run``).
@@ -52,11 +52,11 @@ CHECKPOINTS_AGE_S = 300.0
 
 
 class RunWatcher:
-    """The state of one run as far as it was read. Every ``read_…`` reads one part, and raises RequestError.
+    """Reads one run and holds its newest state. Every ``read_…`` reads one part, and raises RequestError.
 
-    ``max_points`` limits the curves. ``findings`` are those already known: they stay until the run's own log
-    and metrics have been checked. ``clock_offset`` is shared by the watchers of one server; without it, the
-    clocks are assumed to agree. ``log`` reads the log from ``since`` (default: its beginning).
+    ``max_points`` limits the points of each curve. ``findings`` are from an earlier check: they stay until
+    log and metrics have been checked. ``clock_offset`` is shared by the watchers of one server; without it,
+    the clocks are assumed to agree. The log is read from ``since`` (default: its beginning).
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class RunWatcher:
         self.log = LogReader(client, job, self.progress, start=since, on_part=on_part)
         self.health_metrics = HealthMetrics(client, job)
         self.unread: dict[str, RequestError] = {}
-        """The parts that the server refused at the last poll, and why; not those that it does not have."""
+        """The error of each part that the server refused at the last poll (not of routes that it lacks)."""
         self._clock_offset = clock_offset
         self._checkpoints_polled_s = self._bill_read_s = -math.inf
-        self._history_of: tuple[object, ...] = ()
-        """The state of the job whose history was polled."""
-        self._checkpoints_checked: tuple[object, ...] = ()
-        """The data of the last check of the checkpoints."""
+        self._history_state: tuple[object, ...] = ()
+        """The job's status and time of change when its history was last polled."""
+        self._checked_inputs: tuple[object, ...] = ()
+        """The inputs of the last check of the checkpoints."""
         self._kept_losses_of: tuple[Checkpoint, ...] | None = None
 
     @property
@@ -105,7 +105,7 @@ class RunWatcher:
         return self.snapshot
 
     def restart_log(self) -> None:
-        """Fold the log from its beginning, because it is read again; the findings stay until then."""
+        """Discard the progress, because the log is read again; the findings stay until it is checked."""
         self._earlier_findings = self.snapshot.findings
         self.progress = self._new_fold()
 
@@ -119,10 +119,10 @@ class RunWatcher:
         with_metrics: bool = True,
         checkpoints_age_s: float = 0.0,
     ) -> None:
-        """Read what is new of all parts; checkpoints that are older than ``checkpoints_age_s``.
+        """Poll all parts; the checkpoints only if last polled at least ``checkpoints_age_s`` ago.
 
-        The snapshot's ``failing`` and ``unread`` name what the server refused. Raises RequestError if the log
-        cannot be read, or the server does not answer.
+        The snapshot's ``failing`` and this object's ``unread`` name the parts that the server refused. Raises
+        RequestError if the log cannot be read, or the server does not respond.
         """
         clock = self.client.clock
         at, now_s = clock.now(), clock.monotonic()
@@ -135,7 +135,7 @@ class RunWatcher:
         if are_due:
             self._checkpoints_polled_s = now_s
         run = self.snapshot
-        # What was logged since the reading began is not missing.
+        # The snapshot is as of the beginning of the poll, since later lines may not have been read.
         self.update(
             at=at,
             log_read=self.log.is_read,
@@ -145,7 +145,7 @@ class RunWatcher:
         )
 
     async def _poll_part(self, part: str, read: Callable[[], Awaitable[None]]) -> None:
-        """Read a part of the run; if the server refuses it, note that, so that the others are still read."""
+        """Read a part of the run; if the server refuses it, record the error, so that the poll continues."""
         try:
             await read()
         except (ErrorAnswer, InvalidAnswer) as error:
@@ -165,16 +165,16 @@ class RunWatcher:
     async def _poll_history(self) -> None:
         """Read the status history, which shows restarts, whenever the job has changed."""
         state = (self.job.current_status, self.job.updated_at)
-        if state != self._history_of:
+        if state != self._history_state:
             await self.read_history()
-            self._history_of = state
+            self._history_state = state
 
     async def read_status(self) -> None:
         job = await self.client.jobs.get(self.job.project_id, self.job.id)
         self.change(job=job, seen_at=self.client.clock.now())
 
     async def read_history(self) -> None:
-        """Read the status history, which not everybody may read, and not every server has."""
+        """Read the status history, if the user may read it and the server has it."""
         queue = await history_of(self.client, self.job)
         self.change(queue=queue or self.snapshot.queue, history_known=True)
 
@@ -187,11 +187,12 @@ class RunWatcher:
                 raise
             self.change(checkpoints_recorded=False)
         else:
+            # Keep the same object if nothing changed, so that readers can skip it.
             if (checkpoints := tuple(listed)) != self.snapshot.checkpoints:
-                self.change(checkpoints=checkpoints)  # else the same object, which nobody looks through again
+                self.change(checkpoints=checkpoints)
 
     async def read_kept_losses(self) -> None:
-        """Read the trainer's record of the newest checkpoint, if there are new checkpoints."""
+        """Read the losses that the trainer stored in the newest checkpoint, if there are new checkpoints."""
         listed = self.snapshot.checkpoints
         if listed is not None and listed != self._kept_losses_of:
             losses = await kept_losses_of(self.client, self.job, listed)
@@ -200,11 +201,11 @@ class RunWatcher:
 
     async def read_price(self) -> None:
         own = self.settings.prices
-        self.change(price_per_minute=price_of(self.job, {}, own))
+        self.change(price_per_minute=price_of(self.job, {}, own))  # in case the next request fails
         self.change(price_per_minute=price_of(self.job, await listed_prices(self.client), own))
 
     async def read_bill(self, *, age_s: float = 0.0) -> None:
-        """Read what was billed, unless that was read less than ``age_s`` ago."""
+        """Read the bill, unless it was read less than ``age_s`` ago."""
         clock = self.client.clock
         if self.job.created_at is not None and clock.monotonic() - self._bill_read_s >= age_s:
             self.change(bill=await read_bill(self.client, self.job.created_at, clock.now()))
@@ -217,7 +218,7 @@ class RunWatcher:
         self.change(health_metrics=samples, health_metrics_at=now)
 
     def note_clock(self, samples: MetricsSnapshot, step_s: float) -> None:
-        """Compare the clocks by samples, ``step_s`` apart, that were just read."""
+        """Update the clock offset by samples, ``step_s`` apart, that were just read."""
         if self._clock_offset is None:
             return
         if samples.at is not None:
@@ -225,7 +226,7 @@ class RunWatcher:
         self.change(clock_ahead_s=self._clock_offset.ahead_s)
 
     async def check(self) -> None:
-        """Run the health checks; in a thread, since 64 nodes take longer than a key press may wait."""
+        """Run the health checks in a thread, since checking 64 nodes would delay keys."""
         run = self.snapshot
         checked = await asyncio.to_thread(judged, run, self.settings.rules, run.findings)
         if is_all_checked(checked):
@@ -237,19 +238,22 @@ class RunWatcher:
     async def check_checkpoints(self) -> None:
         """Check the checkpoints again if there are new ones, or the loss broke, recovered or restarted."""
         run = self.snapshot
-        if run.log_read and _checked_of(run) != self._checkpoints_checked:
+        if run.log_read and _check_inputs(run) != self._checked_inputs:
             faults = await asyncio.to_thread(checkpoint_faults, run, self.settings.rules)
-            self._checkpoints_checked = _checked_of(replace(run, faults=faults))
+            self._checked_inputs = _check_inputs(replace(run, faults=faults))
             self.change(faults=faults)
 
 
-def _checked_of(run: RunSnapshot) -> tuple[object, ...]:
-    """Return what the check of the checkpoints depends on: losses only until the newest one is checked."""
+def _check_inputs(run: RunSnapshot) -> tuple[object, ...]:
+    """Return what the check of the checkpoints depends on.
+
+    The number of losses counts only until the newest checkpoint is checked.
+    """
     restarts = run.progress.restarts if run.progress is not None else ()
     broken = [(item.kind, item.since) for item in run.findings if item.kind.loss]
     newest = max(run.checkpoints or (), key=lambda item: time_key(item.created_at), default=None)
-    waits = newest is not None and saved_key(newest) not in (run.faults or {})
-    readings = len(run.progress.loss_series) if waits and run.progress is not None else 0
+    is_newest_unchecked = newest is not None and saved_key(newest) not in (run.faults or {})
+    readings = len(run.progress.loss_series) if is_newest_unchecked and run.progress is not None else 0
     return (run.log_read, run.checkpoints, restarts, broken, readings)
 
 
@@ -269,14 +273,14 @@ async def kept_losses_of(
                 state = await client.checkpoint_contents.trainer_state(job.project_id, job.id, file)
                 return KeptLosses(state.curve("loss"), state.curve("eval_loss"))
             seen += 1
-            # a job may have many more files, too many to list for a mark in a table
+            # a job may have many more files, too many to list just to mark the best checkpoint
             if seen >= 5000:
                 break
     return KeptLosses()
 
 
 async def together(*parts: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Return the results of these, run at the same time; the first error cancels the others."""
+    """Run coroutines concurrently and return their results; the first error cancels the others."""
     tasks = [asyncio.create_task(part) for part in parts]
     try:
         return await asyncio.gather(*tasks)
@@ -288,9 +292,9 @@ async def together(*parts: Coroutine[Any, Any, Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """A run, with the number of lines and of unreadable time ranges in its log.
+    """A run, with the number of lines and gaps in its log.
 
-    ``unread`` maps parts other than the log that could not be read to the error; the run lacks them.
+    ``unread`` has the error of each part, other than the log, that could not be read; the run lacks it.
     """
 
     run: RunSnapshot
@@ -312,7 +316,7 @@ async def read_run(
 ) -> LoadedRun:
     """Read a run's log from ``since`` (default: its beginning) to now, and all other data about it.
 
-    ``prices`` are the listed ones. ``stream`` selects the source of progress (``ProgressFold.choose``). The
+    ``prices`` are the server's. ``stream`` selects the source of progress (``ProgressFold.choose``). The
     metrics are read if ``with_health_metrics``, or if nothing else gives the number of nodes. Parts that a
     server does not have are left out; those that it refuses are in ``LoadedRun.unread``. The clocks are
     assumed to agree: a single answer cannot distinguish an offset from samples that have stopped. Raises
@@ -335,27 +339,27 @@ class CheckedRun:
     problem: str = ""
 
 
-async def evidence_of(
+async def read_checked_run(
     client: TrainingClient,
     job: TrainingJob,
     checkpoints: Sequence[Checkpoint],
     settings: RunSettings = DEFAULT,
     *,
     on_part: OnPart = lambda _part, _count: None,
-    most_lines: int = 100_000,  # longer logs would take commands minutes
+    max_lines: int = 100_000,  # longer logs would take commands minutes
 ) -> CheckedRun:
-    """Read the log of a job to check its checkpoints. If it cannot be read, they stay unchecked."""
+    """Read the log of a job and check its checkpoints by it; without a log, they stay unchecked."""
     watcher = RunWatcher(client, job, settings, on_part=on_part)
     log = watcher.log
     watcher.change(checkpoints=tuple(checkpoints), history_known=True)
     if not checkpoints:
         return CheckedRun(watcher.snapshot)
     try:
-        await together(log.read_whole(most_lines), watcher.read_kept_losses())
+        await together(log.read_whole(max_lines), watcher.read_kept_losses())
     except RequestError as error:
         return CheckedRun(watcher.snapshot, f"can't read the log: {error}")
     run = watcher.update(log_read=log.is_read)
     if not log.is_read:
-        return CheckedRun(run, f"the log has more than {count(most_lines)} lines")
+        return CheckedRun(run, f"the log has more than {count(max_lines)} lines")
     await watcher.check_checkpoints()
     return CheckedRun(watcher.snapshot)

@@ -18,16 +18,16 @@ from tui.text.units import count
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The log lines that explain a finding, in order, and what of them could not be read."""
+    """The lines that explain ``finding``, or if None, why a run failed; ``unread`` says which are missing."""
 
     finding: HealthFinding | None
     lines: Sequence[LogLine]
     unread: Sequence[str] = ()
 
     async def explain(self, run: RunSnapshot) -> Explanation:
-        """Explain the finding with what is known of it, and of the run, by now."""
-        newest = {finding.key: finding for finding in run.findings}
-        finding = self.finding and newest.get(self.finding.key, self.finding)
+        """Explain the finding, in its newest form in ``run``, by these lines."""
+        newest_findings = {finding.key: finding for finding in run.findings}
+        finding = self.finding and newest_findings.get(self.finding.key, self.finding)
         explanation = await asyncio.to_thread(explain, run, finding, self.lines)
         return replace(explanation, facts=(*explanation.facts, *self.unread))
 
@@ -35,13 +35,13 @@ class Evidence:
 async def read_explanation(
     client: TrainingClient, run: RunSnapshot, finding: HealthFinding | None
 ) -> Explanation:
-    """Explain a finding, or why a run failed if it is None. Raises RequestError."""
+    """Explain ``finding``, or if None, why the run failed. Raises RequestError."""
     evidence = await read_evidence(client, run, finding)
     return await evidence.explain(run)
 
 
 async def read_evidence(client: TrainingClient, run: RunSnapshot, finding: HealthFinding | None) -> Evidence:
-    """Read the lines that explain a finding, or why a run failed if it is None. Raises RequestError."""
+    """Read the log lines that explain ``finding``, or if None, why the run failed. Raises RequestError."""
     start, end = explained_range(run, finding)
     lines: list[LogLine] = []
     unread: list[str] = []

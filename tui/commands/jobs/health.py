@@ -220,7 +220,7 @@ def print_timeline(output: Output, settings: RunSettings) -> None:
         while not timeline.is_done:
             part = (timeline.at - recording.begin).total_seconds() / whole_s
             line.show(f"judging {recording.name}", note=percent(part))
-            timeline.look()
+            timeline.advance()
     periods = timeline.findings
     output.answer(list(map(_period_record, periods)), table_of(_COLUMNS, periods, output))
 

@@ -10,7 +10,7 @@ from api_client.models import Checkpoint, TrainingJob
 from tui.commands.support.output import Output
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.remotes import run_settings
-from tui.readers.watcher import CheckedRun, LoadedRun, evidence_of, read_run
+from tui.readers.watcher import CheckedRun, LoadedRun, read_checked_run, read_run
 from tui.text.units import counted
 
 
@@ -51,7 +51,7 @@ async def read_evidence(
     client: TrainingClient, job: TrainingJob, checkpoints: Sequence[Checkpoint]
 ) -> CheckedRun:
     with ProgressLine() as line:
-        return await evidence_of(client, job, checkpoints, run_settings(), on_part=_shown_on(line, job))
+        return await read_checked_run(client, job, checkpoints, run_settings(), on_part=_shown_on(line, job))
 
 
 def _shown_on(line: ProgressLine, job: TrainingJob, prefix: str = "") -> Callable[[float | None, int], None]:
