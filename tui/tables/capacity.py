@@ -53,7 +53,7 @@ def _team(line: CapacityLine) -> list[Span]:
     return [(line.row.team, "plain") if line.row.team else ("all teams", "muted")]
 
 
-def _count(
+def _count_column(
     title: str, count: Callable[[CapacityRow], int], tone: str = "muted", *, field: str, width: int, keep: int
 ) -> Column[CapacityLine]:
     return Column(
@@ -92,66 +92,74 @@ GPUS: tuple[Column[CapacityLine], ...] = (
         export=lambda line: line.row.gpu_type,
         field="gpu_type",
     ),
-    _count("base", lambda row: row.baseline, field="baseline", width=5, keep=2),
-    _count("max", lambda row: row.limit, field="limit", width=5, keep=1),
-    _count("on-dem.", lambda row: row.on_demand, field="on_demand", width=7, keep=4),
-    _count("spot", lambda row: row.spot, field="spot", width=4, keep=3),
+    _count_column("base", lambda row: row.baseline, field="baseline", width=5, keep=2),
+    _count_column("max", lambda row: row.limit, field="limit", width=5, keep=1),
+    _count_column("on-dem.", lambda row: row.on_demand, field="on_demand", width=7, keep=4),
+    _count_column("spot", lambda row: row.spot, field="spot", width=4, keep=3),
     Column("in_use", export=lambda line: line.row.in_use),
-    _count("free", lambda row: row.free, "plain", field="free", width=5, keep=6),
+    _count_column("free", lambda row: row.free, "plain", field="free", width=5, keep=6),
     Column("bar", "in use", _bar, width=BAR_CELLS + 1, keep=7),
     Column("use", "used/max", _use, width=8, align="right", keep=8),
     Column("waits", "wait", _waits, width=6, align="right", keep=5),
     Column("share", "used/max", _share, heading="USED/LIMIT"),
 )
-"""In the order of exports; the screen and the command choose from them."""
+"""All columns, in the order of exports; the screen and the command each show some of them."""
 
 
-def _status(one: GpuAllocation) -> list[Span]:
-    view = status_view(one.job.current_status)
-    location = f"{one.place}. " if one.place else ""
-    return [(view.sign, view.tone), (f" {location}{view.word}", "plain" if one.waits else "muted")]
+def _status(allocation: GpuAllocation) -> list[Span]:
+    view = status_view(allocation.job.current_status)
+    location = f"{allocation.place}. " if allocation.place else ""
+    return [(view.sign, view.tone), (f" {location}{view.word}", "plain" if allocation.waits else "muted")]
 
 
-_OF_JOB: dict[str, Column[GpuAllocation]] = {
-    column.id: replace(column.of(lambda one: one.job), value=None)  # in the order of the queue
+_JOB_COLUMN: dict[str, Column[GpuAllocation]] = {
+    column.id: replace(
+        column.of(lambda allocation: allocation.job), value=None
+    )  # not sortable: rows stay in the order of the queue
     for column in JOB_COLUMNS
 }
 
 QUEUE: tuple[Column[GpuAllocation], ...] = (
-    Column("state", export=lambda one: "waiting" if one.waits else "holding"),
-    Column("place", export=lambda one: one.place or None),
-    replace(_OF_JOB["id"], title="job", field="job_id"),
+    Column("state", export=lambda allocation: "waiting" if allocation.waits else "holding"),
+    Column("place", export=lambda allocation: allocation.place or None),
+    replace(_JOB_COLUMN["id"], title="job", field="job_id"),
     replace(
-        _OF_JOB["name"],
+        _JOB_COLUMN["name"],
         title="job",
-        cell=text_cell(lambda one: one.job.name or one.job.id),
+        cell=text_cell(lambda allocation: allocation.job.name or allocation.job.id),
         width=14,
         flex=3,
         most=40,
         keep=8,
         heading="NAME",
     ),
-    replace(_OF_JOB["project"], width=10, most=24, export=lambda one: one.job.project_name, field="project"),
-    replace(_OF_JOB["user"], width=12, flex=1),
+    replace(
+        _JOB_COLUMN["project"],
+        width=10,
+        most=24,
+        export=lambda allocation: allocation.job.project_name,
+        field="project",
+    ),
+    replace(_JOB_COLUMN["user"], width=12, flex=1),
     Column(
         "type",
         "type",
-        text_cell(lambda one: one.gpu_type, "muted"),
+        text_cell(lambda allocation: allocation.gpu_type, "muted"),
         width=6,
         keep=5,
-        export=lambda one: one.gpu_type,
+        export=lambda allocation: allocation.gpu_type,
         field="gpu_type",
     ),
     Column(
         "gpus",
         "GPUs",
-        text_cell(lambda one: str(one.gpus), "strong"),
+        text_cell(lambda allocation: str(allocation.gpus), "strong"),
         width=4,
         align="right",
         keep=10,
-        export=lambda one: one.gpus,
+        export=lambda allocation: allocation.gpus,
     ),
-    replace(_OF_JOB["priority"], keep=4),
+    replace(_JOB_COLUMN["priority"], keep=4),
     Column(
         "status",
         "status",
@@ -159,22 +167,22 @@ QUEUE: tuple[Column[GpuAllocation], ...] = (
         width=15,
         keep=9,
         shrinks=True,
-        export=lambda one: status_view(one.job.current_status).word,
+        export=lambda allocation: status_view(allocation.job.current_status).word,
     ),
     Column(
         "age",
         "for",
-        text_cell(lambda one: age(one.age_s)),
+        text_cell(lambda allocation: age(allocation.age_s)),
         width=4,
         align="right",
         keep=7,
         heading="AGE",
-        export=lambda one: round(one.age_s),
+        export=lambda allocation: round(allocation.age_s),
         field="age_s",
     ),
-    replace(_OF_JOB["spot"], keep=3, export=None),
+    replace(_JOB_COLUMN["spot"], keep=3, export=None),
 )
-"""In the order of exports; the screen and the command choose from them."""
+"""All columns, in the order of exports; the screen and the command each show some of them."""
 
 
 def capacity_table(rows: Iterable[CapacityRow]) -> ExportTable:

@@ -90,7 +90,7 @@ def _evaluation_loss(row: CheckpointRow) -> float | None:
 def _score_column(
     id: str, title: str, read: Callable[[CheckpointRow], float | None]
 ) -> Column[CheckpointRow]:
-    """Return a column of numbers, for runs that report any."""
+    """Return a column of numbers that is shown only if a row has one."""
 
     def cell(row: CheckpointRow) -> list[Span]:
         value = read(row)
@@ -171,7 +171,7 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
         _sync,
         width=11,
         keep=2,
-        # the marks name uploads, and all others are stored unless the server has a word of its own
+        # The marks show uploads, and "stored" is the normal case: only an unknown status needs this column.
         needed_by=lambda row: row.facts.sync == "unknown" and row.facts.checkpoint.sync_status,
         value=lambda row: row.facts.checkpoint.sync_status and row.facts.sync,
     ),

@@ -17,13 +17,13 @@ Span = tuple[str, str]
 """Text with the name of its tone."""
 
 FILL: Span = ("", "fill")
-"""Puts what comes after it at the right edge of its cell."""
+"""A marker: the spans after it are aligned to the right edge of the cell."""
 
 Heading = tuple[int, Sequence[Span]]
-"""A line above a group of rows: the index of its first row, and a text."""
+"""A heading above a group of rows: the index of the group's first row, and the text."""
 
 GAP, WIDE_GAP = 1, 2
-"""Cells between columns; the wide gap where it costs no text."""
+"""Cells between columns; the wide gap only where no text has to be cut for it."""
 MARGIN = 1
 """Cells left of the first column and right of the last."""
 
@@ -32,14 +32,14 @@ MARGIN = 1
 class Column(Generic[Row]):
     """A table column: cell contents, and behavior when space is limited.
 
-    ``width`` is the minimum width in cells, apart from the room that a column's title and sort arrow need.
+    ``width`` is the minimum width in cells; a sortable column has at least that of its title and sort arrow.
     ``flex`` is the column's share of spare width, up to ``most`` cells in all (0: no limit). ``clip`` is
     where a text that is too long is cut. Columns with the lowest ``keep`` are dropped first when the table
     is too narrow; a column whose ``needed_by`` is true of no row is always left out. ``without`` maps IDs of
     other columns to the cell to use while that column is left out.
 
-    ``value`` is what rows are sorted by, None for a row without a value; without it, the column cannot be
-    sorted by. ``descending`` is the direction of the first sort by it.
+    ``value`` returns the sort key of a row, None for a row without a value; a column without ``value`` is
+    not sortable. ``descending`` is the direction of the first sort by it.
 
     Commands print the column under ``heading``, by default the title in capitals. On a narrow terminal they
     cut it if it ``shrinks``.
@@ -47,7 +47,7 @@ class Column(Generic[Row]):
     CSV and JSON exports have the value that ``export`` returns under the name ``field``, by default the
     ID; without it, the column isn't exported. A column without a cell is only exported.
 
-    Cells and values are not sanitized: whoever draws, prints or writes them does that.
+    Cells and values are not sanitized: the code that draws, prints or writes them must do that.
     """
 
     id: str
@@ -69,7 +69,7 @@ class Column(Generic[Row]):
     field: str = ""
 
     def of(self, part: Callable[[Whole], Row]) -> Column[Whole]:
-        """Return the same column for rows that have a row of this column as a part."""
+        """Return this column for rows of another type; ``part`` returns the row of this column from them."""
 
         def applied(function: Callable[[Row], Any] | None) -> Callable[[Whole], Any] | None:
             return None if function is None else lambda whole: function(part(whole))
@@ -84,12 +84,12 @@ class Column(Generic[Row]):
 
     @property
     def title_cells(self) -> int:
-        arrow = 1 if self.value is not None else 0  # behind the title, if the table is sorted by this column
+        arrow = 1 if self.value is not None else 0  # follows the title, if the table is sorted by this column
         return cell_width(self.title) + arrow
 
 
 def filled(spans: Sequence[Span], cells: int) -> Sequence[Span]:
-    """Return the sanitized texts, those after ``FILL`` at the right edge; the first is cut if needed."""
+    """Replace ``FILL`` by spaces, so that the sanitized texts fill ``cells``; cut the first one if needed."""
     if FILL not in spans:
         return spans
     room = cells - sum(cell_width(text) for text, _tone in spans)
@@ -98,7 +98,7 @@ def filled(spans: Sequence[Span], cells: int) -> Sequence[Span]:
 
 
 def text_cell(read: Callable[[Row], str], tone: str = "plain") -> Callable[[Row], Sequence[Span]]:
-    """Return cells that are a text of one tone."""
+    """Return a function that makes a cell of the text that ``read`` returns, in one tone."""
     return lambda row: [(read(row), tone)]
 
 
@@ -111,7 +111,7 @@ def text_column(
 
 
 def exported(name: str, columns: Iterable[Column[Row]], rows: Iterable[Row]) -> ExportTable:
-    """Return the values of the columns that are exported."""
+    """Return a table of the values of the exported columns."""
     fields = {column.field or column.id: column.export for column in columns if column.export is not None}
     values = tuple(tuple(export(row) for export in fields.values()) for row in rows)
     return ExportTable(name, tuple(fields), values)
@@ -125,7 +125,7 @@ def needed_columns(columns: Iterable[Column[Row]], rows: Sequence[Row]) -> tuple
 def sized_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> list[Column[Row]]:
     """Size columns by content: space left by short and empty columns goes to those that would be cut.
 
-    Of many rows a part is measured: formatting all of 5,000 takes longer than a key may.
+    Of many rows, only a sample is measured: formatting all of 5,000 would delay keys.
     """
     rows = rows[:: 1 + len(rows) // 400]
     needs = [max((_shown_cells(column.cell(row)) for row in rows), default=0) for column in columns]
@@ -136,7 +136,7 @@ def sized_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], width: in
     ]
     needed = {column.id: need for column, need in zip(columns, needs, strict=True)}
     spare = width - 2 * MARGIN - sum(column.width + GAP for column in sized) + GAP
-    for index, column in sorted(enumerate(sized), key=lambda found: -found[1].keep):
+    for index, column in sorted(enumerate(sized), key=lambda item: -item[1].keep):
         more = max(0, min(spare, needed[column.id] - column.width))
         sized[index] = replace(column, width=column.width + more)
         spare -= more
@@ -148,7 +148,7 @@ def _shown_cells(spans: Sequence[Span]) -> int:
 
 
 def gap_between(columns: Sequence[Column[Row]], width: int) -> int:
-    """Return the cells between columns that are as wide as their texts."""
+    """Return the gap between columns: ``WIDE_GAP`` if it fits without narrowing a column."""
     room = width - 2 * MARGIN - sum(column.least_cells for column in columns)
     return WIDE_GAP if room >= WIDE_GAP * (len(columns) - 1) else GAP
 
@@ -176,11 +176,11 @@ def fitted_columns(
         for column, width in zip(columns, widths, strict=True)
     ]
     left_out = {column.id for column in all_columns} - {column.id for column in columns}
-    shown = [_reading(column, left_out) for column in columns]
+    shown = [_with_alternative_cell(column, left_out) for column in columns]
     return tuple(zip(shown, widths, strict=True))
 
 
-def _reading(column: Column[Row], left_out: Collection[str]) -> Column[Row]:
+def _with_alternative_cell(column: Column[Row], left_out: Collection[str]) -> Column[Row]:
     cell = next((cell for other, cell in column.without.items() if other in left_out), None)
     return column if cell is None else replace(column, cell=cell)
 
@@ -205,7 +205,7 @@ def first_sort(column: Column[Row]) -> Sort:
 
 
 def next_sort(columns: Iterable[Column[Row]], sort: Sort, shown: Collection[str]) -> Sort:
-    """Return the sort by the next of the columns that are shown; after the last, by the first."""
+    """Return the sort by the next shown column; after the last one, by the first."""
     by_id = sortable(columns)
     ids = [column_id for column_id in by_id if column_id in {*shown, sort[0]}]
     following = ids[(ids.index(sort[0]) + 1) % len(ids)]
@@ -213,7 +213,7 @@ def next_sort(columns: Iterable[Column[Row]], sort: Sort, shown: Collection[str]
 
 
 def pressed_sort(columns: Iterable[Column[Row]], sort: Sort, column_id: str) -> Sort:
-    """Return the sort after a click on the heading of a column: by it, or in the other direction."""
+    """Return the sort after a click on a column's heading: by this column, reversed if it already was."""
     if column_id == sort[0]:
         return column_id, not sort[1]
     column = sortable(columns).get(column_id)

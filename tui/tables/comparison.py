@@ -10,7 +10,7 @@ from tui.tables.column import Column, Span, text_cell
 
 
 def comparison_columns(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...]:
-    """Return the columns: difference marker, title, then the runs, of which the last are hidden first."""
+    """Return the columns: difference marker, title, and one per run; narrow tables hide the last runs."""
     runs = [
         Column(
             f"run-{index}",

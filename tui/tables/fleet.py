@@ -1,4 +1,4 @@
-"""The list of all jobs by need: its columns, headings and header; and the list of projects."""
+"""The list of all jobs, grouped by need: columns, headings and header; also the list of projects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from api_client.models import TrainingJob
 
 Drawer = Callable[[tuple[float | None, ...], int], str]
-"""Draws values in one line of as many cells."""
+"""Draws a curve of values as one line of text, as wide as the given number of cells."""
 
 
 def no_curve(_values: tuple[float | None, ...], _cells: int) -> str:
@@ -30,7 +30,7 @@ def no_curve(_values: tuple[float | None, ...], _cells: int) -> str:
 
 
 ATTENTION = "caution"
-"""Tone of the words that say that jobs need attention; no other fact of the header ends in it."""
+"""Tone at the end of the header's fact that jobs need attention; Home finds the fact by this tone."""
 
 
 def header_facts(
@@ -90,7 +90,7 @@ TITLES = {
 
 
 def group_headings(rows: Sequence[JobRow]) -> list[Heading]:
-    """Return the line above the first job of each group of ``rows``, which are in the order of ``Need``."""
+    """Return the heading of each group of ``rows``, which must be in the order of ``Need``."""
     headings: list[Heading] = []
     for need, title in TITLES.items():
         first = bisect_left(rows, need, key=lambda row: row.need)
@@ -111,8 +111,8 @@ READING = [("⋯", "muted")]
 """The cell of a value that is still being read."""
 
 
-def _unless_unread(row: JobRow, spans: list[Span]) -> list[Span]:
-    """Return the cell of a job without a value; while the job is still being read, it looks so."""
+def _or_reading(row: JobRow, spans: list[Span]) -> list[Span]:
+    """Return ``READING`` while the job is still being read, else ``spans``."""
     return READING if row.preview.reading else spans
 
 
@@ -132,66 +132,66 @@ _WEIGHTS = {Need.ATTENTION: "strong", Need.RUNNING: "plain", Need.WAITING: "plai
 
 def _note(row: JobRow) -> list[Span]:
     text = row.note if row.alarmed else row.note or row.saved
-    note = [(text, row.tone if row.alarmed else "muted")] if text else _unless_unread(row, [])
+    note = [(text, row.tone if row.alarmed else "muted")] if text else _or_reading(row, [])
     return [*note, (f" ■ {row.stopping}", "caution")] if row.stopping else note
 
 
 def _note_or_loss(draw: Drawer, row: JobRow) -> list[Span]:
-    """Return the note; of a healthy run, its loss, where that has no column."""
+    """Return the note; without one, the loss. Used if the column of the loss is left out."""
     return _note(row) if row.note or row.stopping else _loss(draw, row)
 
 
 def _lost(row: JobRow) -> list[Span]:
     if row.lost_usd >= 1:
         return [(f"−${row.lost_usd:,.0f}", "plain")]
-    return _unless_unread(row, []) if row.alarmed else []
+    return _or_reading(row, []) if row.alarmed else []
 
 
 def _note_and_lost(draw: Drawer, row: JobRow) -> list[Span]:
-    """Return the note, and at the right what the problem has cost, where neither has a column."""
+    """Return the note or loss and, at the right, the problem's cost. Used if its column is left out."""
     lost = [FILL, (" ", "plain"), *_lost(row)] if row.lost_usd >= 1 else []
     return [*_note_or_loss(draw, row), *lost]
 
 
 def _health(row: JobRow) -> list[Span]:
-    """Return the worst finding; of a job without one, why it ended or waits, or that it has been checked."""
+    """Return the worst finding; else why the job ended or waits, or that a check found no problems."""
     if row.alarmed or row.note:
         return [(f"{row.sign} {row.note}", row.tone)] if row.alarmed else [(row.note, "muted")]
     is_healthy = row.running and row.preview.log_read
-    return [("no problems", "muted")] if is_healthy else _unless_unread(row, [])
+    return [("no problems", "muted")] if is_healthy else _or_reading(row, [])
 
 
 def _verdict(row: JobRow) -> str | None:
-    """Return the severity of the worst finding, else ``healthy`` or ``checking``; None if it does not run."""
+    """Return the worst finding's severity; else for a running job ``healthy`` or ``checking``, else None."""
     severities = (finding.severity for finding in row.findings if finding.severity != "info")
     checked = "healthy" if row.preview.log_read else "checking"
     return next(severities, checked if row.running else None)
 
 
-def _done(row: JobRow) -> list[Span]:
-    """Return a bar and percents, or the step; percents of a job that ended early; else nothing."""
+def _progress_bar(row: JobRow) -> list[Span]:
+    """Return a bar and the percentage, or the step; for a job that ended early, the percentage only."""
     fraction = row.progress.fraction if row.progress is not None else None
     if row.need is Need.ENDED:
-        is_news = fraction and row.status.name != JobStatus.COMPLETED
-        return [(percent(fraction), "muted")] if fraction and is_news else []
+        ended_early = fraction and row.status.name != JobStatus.COMPLETED
+        return [(percent(fraction), "muted")] if fraction and ended_early else []
     if fraction is not None:
         done, rest = thin_bar(fraction, BAR_CELLS)
         return [(done, "bar"), (rest, "faint"), (f"{percent(fraction):>5}", "plain")]
     if row.running and row.steps:
         return [(f"step {row.steps}", "plain")]
-    return _unless_unread(row, [("no step yet", "muted")]) if row.running else []
+    return _or_reading(row, [("no step yet", "muted")]) if row.running else []
 
 
 def _progress(row: JobRow) -> list[Span]:
-    """Return how far a job is; of one that does not run, its status."""
-    done = _done(row)
+    """Return the progress of a job; for one that does not run, its status."""
+    done = _progress_bar(row)
     if row.need is Need.ENDED:
         return [(" ".join([row.status.word, *(text for text, _tone in done)]), "muted")]
     return done or [(f"{row.status.word} {row.age}", "muted")]
 
 
 def _steps(row: JobRow) -> list[Span]:
-    """Return the steps; empty for a running job without a known end, whose progress shows them."""
+    """Return the steps; empty if the progress column shows them (a running job without a known end)."""
     is_progress = row.running and (row.progress is None or row.progress.fraction is None)
     return [] if is_progress else [(row.steps, "muted")]
 
@@ -201,10 +201,10 @@ def _left(row: JobRow) -> list[Span]:
 
 
 def _loss(draw: Drawer, row: JobRow) -> list[Span]:
-    """Return the loss behind its curve, or of reinforcement learning the reward."""
+    """Return the curve and the value of the loss; in reinforcement learning, of the reward."""
     value = row.loss if row.reward is None else row.reward
     if value is None:
-        return _unless_unread(row, [])
+        return _or_reading(row, [])
     bad = any(finding.kind.loss for finding in row.findings)
     tone = "bad" if bad else "muted" if row.need is Need.ENDED else "plain"
     text = f" {'' if row.reward is None else 'rew '}{number(value)}".rjust(VALUE_CELLS)
@@ -215,15 +215,15 @@ def _loss(draw: Drawer, row: JobRow) -> list[Span]:
 def _gpu_use(row: JobRow) -> list[Span]:
     use = row.preview.gpu_use if row.running else None
     if use is None:
-        return _unless_unread(row, []) if row.running and row.gpu_count else []
+        return _or_reading(row, []) if row.running and row.gpu_count else []
     return [(percent(use), "plain" if row.alarmed else "muted")]
 
 
-_OF_JOB: dict[str, Column[JobRow]] = {column.id: column.of(lambda row: row.job) for column in JOB_COLUMNS}
+_JOB_COLUMN: dict[str, Column[JobRow]] = {column.id: column.of(lambda row: row.job) for column in JOB_COLUMNS}
 _COLUMNS: tuple[Column[JobRow], ...] = (
     Column("need", "", _sign, width=2, keep=10, value=lambda row: row.rank),
     replace(
-        _OF_JOB["name"],
+        _JOB_COLUMN["name"],
         title="job",
         cell=_name,
         width=21,
@@ -234,7 +234,7 @@ _COLUMNS: tuple[Column[JobRow], ...] = (
         value=lambda row: row.name.lower(),
     ),
     replace(
-        _OF_JOB["gpus"],
+        _JOB_COLUMN["gpus"],
         cell=lambda row: [(row.gpu, "muted" if row.need is Need.ENDED else "plain")],
     ),
     Column(
@@ -312,23 +312,23 @@ _COLUMNS: tuple[Column[JobRow], ...] = (
     ),
     Column("cost", "≈ cost", width=7, align="right", keep=4, descending=True, field="cost_usd"),
     replace(
-        _OF_JOB["project"],
+        _JOB_COLUMN["project"],
         width=15,
         cell=text_cell(lambda row: row.project, "muted"),
         value=lambda row: (row.project.lower(), row.status.order) if row.project else None,
     ),
-    replace(_OF_JOB["user"], flex=12),
-    _OF_JOB["priority"],
-    _OF_JOB["spot"],
+    replace(_JOB_COLUMN["user"], flex=12),
+    _JOB_COLUMN["priority"],
+    _JOB_COLUMN["spot"],
     replace(
-        _OF_JOB["age"],
+        _JOB_COLUMN["age"],
         cell=text_cell(lambda row: row.age, "muted"),
         width=3,
         keep=3,
         value=lambda row: row.age_s if row.age != UNKNOWN else None,
     ),
 )
-"""The columns of the job list, in the order of the screen; ``job_columns`` adds to three of them."""
+"""The columns of the job list, in the order of the screen; ``job_columns`` completes three of them."""
 
 
 def job_columns(
@@ -336,46 +336,46 @@ def job_columns(
 ) -> tuple[Column[JobRow], ...]:
     """Return the columns of the job list.
 
-    The cost is that by the bill and the prices of ``fleet``; ``draw`` draws the curve of the loss.
+    ``fleet`` returns the snapshot whose bill and prices give the cost; ``draw`` draws the curve of the loss.
     """
 
     def cost_of(row: JobRow) -> TotalCost | None:
         snapshot = fleet()
-        known = snapshot.cost_of([row]) if snapshot is not None else None
-        return known if known is not None and known.spent_usd and not known.unpriced else None
+        total = snapshot.cost_of([row]) if snapshot is not None else None
+        return total if total is not None and total.spent_usd and not total.unpriced else None
 
     def usd(row: JobRow) -> float | None:
         cost = cost_of(row)
         return cost.spent_usd if cost is not None else None
 
     def cost(row: JobRow) -> list[Span]:
-        known, snapshot = cost_of(row), fleet()
+        total, snapshot = cost_of(row), fleet()
         is_awaited = row.preview.reading and row.preview.idle_s is None
-        if known is not None and not is_awaited:
-            return [(money(known.spent_usd), "muted")]
+        if total is not None and not is_awaited:
+            return [(money(total.spent_usd), "muted")]
         has_bill = snapshot is None or snapshot.bill is not None
         return READING if row.node_seconds is not None and (is_awaited or not has_bill) else []
 
-    own: dict[str, dict[str, Any]] = {
+    completed: dict[str, dict[str, Any]] = {
         "note": {"without": {"lost": partial(_note_and_lost, draw), "loss": partial(_note_or_loss, draw)}},
         "loss": {"cell": partial(_loss, draw)},
         "cost": {"cell": cost, "value": usd, "export": usd},
     }
-    return tuple(replace(column, **own.get(column.id, {})) for column in _COLUMNS)
+    return tuple(replace(column, **completed.get(column.id, {})) for column in _COLUMNS)
 
 
 def health_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRow], ...]:
-    """Return what Home adds to the columns of any list of jobs, for commands that show it beside those."""
+    """Return the columns that only Home has (progress, health, cost …), for commands that list jobs."""
     of_home = {column.id: column for column in job_columns(fleet)}
     health: Column[JobRow] = Column(
         "health", "health", _health, width=20, keep=8, shrinks=True, export=_verdict, field="verdict"
     )
-    columns = {**of_home, "progress": replace(of_home["progress"], cell=_done), "health": health}
+    columns = {**of_home, "progress": replace(of_home["progress"], cell=_progress_bar), "health": health}
     return chosen(columns.values(), "progress step left health note lost loss use cost")
 
 
 HEALTH = "progress left health lost loss use cost"
-"""What ``bt-tui jobs --health`` adds to the columns of a list."""
+"""IDs of the columns that ``bt-tui jobs --health`` adds to its list."""
 
 
 Cells = Mapping[str, Sequence[Span]]
@@ -387,23 +387,23 @@ def health_cells(fleet: FleetSnapshot, row: JobRow) -> dict[str, list[Span]]:
 
 
 def listed_columns(cells: Mapping[str, Cells]) -> tuple[Column[TrainingJob], ...]:
-    """Return the columns of ``bt-tui jobs`` with these cells, by job id."""
+    """Return the columns of ``bt-tui jobs --health``, with each job's ``cells`` by job ID."""
 
-    def kept(column: Column[JobRow]) -> Column[TrainingJob]:
+    def with_given_cells(column: Column[JobRow]) -> Column[TrainingJob]:
         def cell(job: TrainingJob) -> Sequence[Span]:
             return cells.get(job.id, {}).get(column.id, ())
 
         changes: dict[str, Any] = {"cell": cell, "needed_by": None}
         return cast("Column[TrainingJob]", replace(column, **changes))
 
-    added = (kept(column) for column in health_columns(lambda: None))
+    added = (with_given_cells(column) for column in health_columns(lambda: None))
     job = (replace(column, keep=10) if column.id in ("id", "status") else column for column in JOB_COLUMNS)
     return chosen((*job, *added), f"status id name gpus {HEALTH} age")
 
 
 def jobs_table(columns: Iterable[Column[JobRow]], rows: Iterable[JobRow]) -> ExportTable:
-    """Return what the server knows about the jobs, then what only these columns show."""
-    return exported("jobs", (*_OF_JOB.values(), *columns), rows)
+    """Return a table with the server's fields of the jobs, then with those of ``columns``."""
+    return exported("jobs", (*_JOB_COLUMN.values(), *columns), rows)
 
 
 FIRST_SORT: Sort = ("need", False)
@@ -412,7 +412,7 @@ ALL_PROJECTS = ""
 """Row key of the line that selects all projects."""
 
 
-def _jobs(row: ProjectRow) -> list[Span]:
+def _job_counts(row: ProjectRow) -> list[Span]:
     alarmed = [(f"▲{row.alarmed} ", "caution")] if row.alarmed else []
     running = [(f"●{row.running} ", "running")] if row.running else []
     return [*alarmed, *running, (str(row.jobs), "muted")]
@@ -428,5 +428,5 @@ def projects_cells(projects: Sequence[ProjectRow]) -> int:
 
 PROJECT_COLUMNS: tuple[Column[ProjectRow], ...] = (
     Column("name", "projects", text_cell(lambda row: row.name), width=8, flex=1, keep=2),
-    Column("jobs", "", _jobs, width=10, align="right", keep=1),
+    Column("jobs", "", _job_counts, width=10, align="right", keep=1),
 )

@@ -1,4 +1,4 @@
-"""The columns about a job, which every table and export of jobs has in common, and those about a project."""
+"""The columns that all tables and exports of jobs share, and the columns of projects."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
     Column("node_count", export=lambda job: job.node_count),
     Column("instance_type", export=lambda job: job.instance_type.name),
     Column("gpu_type", export=lambda job: job.instance_type.gpu_type),
-    Column("gpu_count", export=lambda job: job.instance_type.gpu_count),  # of each node
+    Column("gpu_count", export=lambda job: job.instance_type.gpu_count),  # per node
     Column(
         "spot",
         "",
@@ -130,7 +130,7 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
         field="error_message",
     ),
 )
-"""In the order of exports, with the API's names; tables choose from them."""
+"""All columns, in the order of exports and with the API's field names; each table shows some of them."""
 
 LISTED_JOBS = chosen(JOB_COLUMNS, "status id name project gpus age message")
 

@@ -15,9 +15,9 @@ Label = Callable[[float], str]
 
 
 def labeled(ticks: Sequence[float], formats: Iterable[Label]) -> tuple[tuple[float, str], ...]:
-    """Return the ticks with the labels of the first format by which all differ.
+    """Label the ticks with the first format that gives each of them a different label.
 
-    If none tells them all apart, the last is used, and of ticks with the same label only the first is kept.
+    If there is none, use the last format, and keep only the first of the ticks with the same label.
     """
     tick_of: dict[str, float] = {}
     for label in formats:

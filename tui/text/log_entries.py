@@ -1,4 +1,4 @@
-"""Write log entries as text or as fields for JSON."""
+"""Format log entries as text or as fields for JSON."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tui.text.sanitize import sanitize, sanitize_multiline, sanitize_whole
 from tui.text.times import iso_time_of_ns, stamp_text
 
 NO_NODE = "-"
-"""Stands for the node of lines without one."""
+"""Shown as the node of lines that name none."""
 
 
 def record_of(entry: LogEntry) -> dict[str, Any]:
-    """Return the fields of an entry.
+    """Return the fields of an entry for JSON.
 
     ``timestamp`` (ns since the epoch, as a string), ``time`` (ISO, UTC), ``replica``, ``level``,
     ``message``. A late line also has ``"late": true``. An unreadable time range is a ``gap`` with

@@ -1,4 +1,4 @@
-"""Text of jobs in Markdown: data, which formats, links and mentions nothing."""
+"""Quote a server's text in Markdown, so that it cannot format, link or mention anything."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ NaturalKey = tuple[tuple[int, int, str], ...]
 
 
 def natural_key(name: str) -> NaturalKey:
-    """Return a sort key that puts ``node-2`` before ``node-10``; further numbers sort as text."""
+    """Return a sort key that puts ``node-2`` before ``node-10``; numbers after the 16th sort as text."""
     parts = _DIGITS.split(name[:LONGEST_SHOWN], 16)
     # Splitting with a group yields text and digits in turn, text first; the name itself breaks ties.
     return (

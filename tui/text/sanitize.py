@@ -1,7 +1,7 @@
 """Sanitize, measure and cut text from a server for a terminal.
 
 A server's text is data: nothing in it may move the cursor, restyle the screen, reorder adjacent words or
-take no room. Anything that cannot be shown is replaced by a visible stand-in, never dropped silently.
+be invisible. Anything that cannot be shown is replaced by a visible stand-in, never dropped silently.
 Only escape sequences, which were meant for another terminal, and variation selectors, which only choose
 between two looks of one character, are removed.
 """
@@ -82,8 +82,8 @@ def last_carriage_segment(text: str) -> str:
 def sanitize(text: str) -> str:
     """Sanitize a name or a sentence to a single line of at most ``LONGEST_SHOWN`` characters.
 
-    Of a longer one, both ends are kept, with an ellipsis between them, so that showing it never costs more
-    than what is visible. ``sanitize_whole`` keeps all, for logs and output.
+    A longer one is reduced to its two ends with an ellipsis between them, so that showing it never costs more
+    than what is visible. ``sanitize_whole`` doesn't shorten; use it for logs and output.
     """
     return _both_ends(sanitize_whole(_both_ends(text)))
 
@@ -172,7 +172,7 @@ def clip(text: str, cells: int, *, ellipsis: str = ELLIPSIS) -> str:
 
 
 def sanitize_beginning(text: str) -> str:
-    """Sanitize a text of any length for a place that wraps it: of a long one, its beginning."""
+    """Sanitize a text for a place that wraps it; shorten a long one to its beginning."""
     rest = len(text) - LONGEST_WRAPPED
     if rest <= 0:
         return sanitize_whole(text)

@@ -11,7 +11,7 @@ from time import localtime
 
 from tui.text.units import UNIT_S
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # that of the client comes with asyncio
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # importing the client's EPOCH would also import asyncio
 
 DATE_AND_TIME = "%Y-%m-%d %H:%M:%S"
 DATE_AND_MINUTE = "%Y-%m-%d %H:%M"
@@ -30,7 +30,7 @@ def moment_at(time_ns: int, timezone: tzinfo | None = None) -> datetime | None:
 
 
 def time_key(moment: datetime | None) -> float:
-    """Return a sort key (epoch seconds) that puts what has no time first."""
+    """Return a sort key (epoch seconds) that puts None first."""
     return moment.timestamp() if moment else 0.0
 
 
@@ -40,7 +40,7 @@ def local_time(moment: datetime | None, pattern: str = DATE_AND_TIME) -> str:
 
 
 def near_time(moment: datetime | None, now: datetime | None, pattern: str = TIME_OF_DAY) -> str:
-    """Format a time of the day of ``now`` with ``pattern``, any other with its month and day."""
+    """Format a time with ``pattern`` if it is on the day of ``now``, else with month, day and time."""
     is_today = local_time(moment, DATE) == local_time(now, DATE)
     return local_time(moment, pattern if is_today else MONTH_DAY_AND_TIME)
 
@@ -127,15 +127,15 @@ def _moment_of(text: str, times: LogTimes) -> datetime:
     if text.lower() in _ENDS:
         return times.newest if _ENDS[text.lower()] == "newest" else times.oldest
     if text[0] in "+-" and _SPAN.fullmatch(text[1:].strip()):
-        way = span_of(text[1:])
-        return times.here + way if text[0] == "+" else times.here - way
+        offset = span_of(text[1:])
+        return times.here + offset if text[0] == "+" else times.here - offset
     ago = text.removesuffix(" ago")
     if _SPAN.fullmatch(ago):
         return times.newest - span_of(ago) if ago != text else times.oldest + span_of(ago)
     clock = _CLOCK.fullmatch(text)
     if clock is not None:
         return _time_of_day(clock, times)
-    return _on_a_date(text, times)
+    return _parse_date(text, times)
 
 
 def span_of(text: str) -> timedelta:
@@ -157,18 +157,18 @@ def _aware(day: date, clock: re.Match[str] | None, timezone: tzinfo | None) -> d
 def _time_of_day(clock: re.Match[str], times: LogTimes) -> datetime:
     try:
         today = _last_day(clock, times)
-        return _last((today, today - timedelta(days=1)), clock, times)
+        return _latest_time((today, today - timedelta(days=1)), clock, times)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"no such time: {clock[0]}") from error
 
 
 def _last_day(clock: re.Match[str] | None, times: LogTimes) -> date:
-    """Return the day of the log's end, in the time zone of what was typed."""
+    """Return the day of the log's end, in the time zone of the typed time."""
     return times.newest.astimezone(UTC if clock is not None and clock[4] else times.timezone).date()
 
 
-def _last(days: Iterable[date], clock: re.Match[str] | None, times: LogTimes) -> datetime:
-    """Return the time on the first of these days, newest first, on which it is not after the log's end."""
+def _latest_time(days: Iterable[date], clock: re.Match[str] | None, times: LogTimes) -> datetime:
+    """Return the time on the first of ``days`` (newest first) on which it is not after the log's end."""
     for day in days:
         moment = _aware(day, clock, times.timezone)
         if moment <= times.newest:
@@ -183,7 +183,7 @@ def _anniversaries(month: int, day: int, last_year: int) -> Iterator[date]:
             yield date(year, month, day)
 
 
-def _on_a_date(text: str, times: LogTimes) -> datetime:
+def _parse_date(text: str, times: LogTimes) -> datetime:
     match = re.fullmatch(r"(?:(\d{4})-)?(\d{1,2})-(\d{1,2})(?:[ T]+(\S.*))?", text)
     clock = _CLOCK.fullmatch(match[4]) if match is not None and match[4] else None
     if match is not None and (match[4] is None or clock is not None):
@@ -191,7 +191,7 @@ def _on_a_date(text: str, times: LogTimes) -> datetime:
         try:
             if match[1]:
                 return _aware(date(int(match[1]), month, day), clock, times.timezone)
-            return _last(_anniversaries(month, day, _last_day(clock, times).year), clock, times)
+            return _latest_time(_anniversaries(month, day, _last_day(clock, times).year), clock, times)
         except (ValueError, OverflowError) as error:
             raise ValueError(f"no such date: {text[:40]}") from error
     try:

@@ -17,7 +17,7 @@ MINUTE_S = 60
 HOUR_S = 60 * MINUTE_S
 DAY_S = 24 * HOUR_S
 UNIT_S = {"s": 1, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
-"""Seconds by the units in which people type durations."""
+"""Seconds per unit of a typed duration."""
 
 BYTES_PER_MIB = 1024**2
 _IEC_STEP = 1024
@@ -181,7 +181,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def thin_bar(fraction: float, cells: int) -> tuple[str, str]:
-    """Return the two parts of a bar as thin as a line: what is done, and the rest."""
+    """Return the done and the remaining part of a progress bar, drawn as a line."""
     halves = round(max(0.0, min(1.0, fraction)) * cells * 2)
     full, half = divmod(halves, 2)
     done = "━" * full + "╸" * half
