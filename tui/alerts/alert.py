@@ -38,15 +38,15 @@ Event = Literal[
     "stop-planned", "stop-withdrawn", "would-stop", "stopped", "not-stopped",
     "resumed", "not-resumed", "heartbeat", "test",
 ]  # fmt: skip
-"""What an alert is about, as programs read it."""
+"""What an alert is about: the ``event`` of its JSON object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A job event worth reporting: a new ``finding``, or the job's end if there is none. ``at`` is UTC.
+    """An event to report: a new ``finding``, or the job's end if there is none. ``at`` is UTC.
 
-    ``about`` and ``message`` are for other events, those of ``bt-tui guard``; the ones that concern no single
-    job have none.
+    Other events, those of ``bt-tui guard``, have ``about`` and ``message``; ``job`` is None if an event
+    concerns no single job.
     """
 
     job: TrainingJob | None
@@ -61,7 +61,7 @@ class Alert:
         return self.about or ("finding" if self.finding is not None else "job-ended")
 
     def is_wanted(self, min_severity: Severity, *, job_end: bool) -> bool:
-        """Return True for severe findings, for the end of a job if it is wanted, and for other events."""
+        """Return True for findings as severe as ``min_severity``, a job's end if wanted, and other events."""
         if self.event == "job-ended":
             return job_end
         return self.finding is None or SEVERITIES.index(self.severity) <= SEVERITIES.index(min_severity)
@@ -91,7 +91,7 @@ class Alert:
 
     @property
     def short(self) -> str:
-        """The event, shortened for a toast over a screen that shows the rest."""
+        """The text, shortened for a toast on a screen that shows the details."""
         return self.text if self.finding is None else sanitize(self.finding.headline)
 
     def record(self) -> dict[str, Any]:
@@ -157,7 +157,7 @@ AWAY = timedelta(minutes=30)
 
 
 def is_news(last_seen: datetime | None, now: datetime) -> bool:
-    """Return True for a finding that nobody has seen, or that was away for so long that it counts as new."""
+    """Return True for a finding that was never seen, or not for at least ``AWAY``."""
     return last_seen is None or now - last_seen >= AWAY
 
 
@@ -171,14 +171,14 @@ class AlertTracker:
     def __init__(self, started: datetime) -> None:
         self._started = started
         self._first_updates: dict[str, dict[str, datetime]] = {}
-        """Job that has not ended → source → time of its first update."""
+        """Unfinished job's ID → source → time of the source's first update."""
         self._seen: dict[FindingId, datetime] = {}
         self._snoozed: dict[FindingId, datetime] = {}
 
     def update(
         self, job: TrainingJob, findings: Iterable[HealthFinding], now: datetime, *, source: str
     ) -> tuple[Alert, ...]:
-        """Return the new events of a job, its end first; some ``source``s see more than others."""
+        """Return a job's new events, its end first. Sources differ in what they read of a job."""
         news: list[Alert] = []
         if job.is_finished:
             first_updates = self._first_updates.pop(job.id, {})
@@ -208,7 +208,7 @@ class AlertTracker:
             return False
         if finding.since is None:
             return now > first_at
-        # for a while after its first update, a source still finds what was there before
+        # in its first minutes, a source still discovers problems that began earlier
         return finding.since >= self._started or now - first_at >= timedelta(minutes=2)
 
     def snooze(self, job_id: str, keys: Iterable[str], until: datetime) -> None:
@@ -224,7 +224,7 @@ class AlertTracker:
         return frozenset(key for key, until in self._snoozed.items() if now < until)
 
     def prune(self, job_ids: Set[str], now: datetime) -> None:
-        """Forget jobs that no longer exist, findings that would count as new again, and snoozes of those."""
+        """Discard jobs that no longer exist, findings that would be news again, and their ended snoozes."""
         self._first_updates = {key: at for key, at in self._first_updates.items() if key in job_ids}
         self._seen = {key: at for key, at in self._seen.items() if key[0] in job_ids and now - at < AWAY}
         self._snoozed = {

@@ -80,14 +80,14 @@ def _safe(text: str, cells: int) -> str:
 
 WEBHOOK_TIMEOUT_S = 10.0
 MAX_WAITING_ALERTS = 200
-"""Of more alerts that a destination has not got yet, the oldest are dropped."""
+"""Maximum number of undelivered alerts per destination; of more, the oldest are dropped."""
 
 Way = Literal["command", "webhook"]
 
 RETRIES: Mapping[Way, RetryPolicy] = {
-    # A program may fail for one alert only, or always: then it goes to the end of the queue.
+    # A program may fail on one alert only, so after two attempts the alert moves to the end of the queue.
     "command": RetryPolicy(max_attempts=2, base_s=30.0),
-    # Of a server that is out of order, the alerts arrive in order afterwards.
+    # A server that is down fails on all alerts, so each is retried until delivered, which keeps their order.
     "webhook": RetryPolicy(
         max_attempts=None, base_s=2.0, cap_s=60.0, retry_after_cap_s=600.0, max_invalid_answers=None
     ),
@@ -101,22 +101,22 @@ class AlertNotDelivered(RequestError):
 
 
 class UnsentAlerts(Protocol):
-    """Remembers which alerts are still to be delivered, for several processes."""
+    """The alerts that are still to be delivered, shared by several processes."""
 
     async def claim(self, way: Way, record: Record) -> bool:
-        """Return True if we have to try it now, False if it has been delivered by another process."""
+        """Wait for other processes that try it; return True if we must, False if it was delivered."""
         ...
 
     def forget(self, way: Way, record: Record) -> None:
-        """Note that it has been delivered or refused."""
+        """Remove an alert that was delivered or refused."""
         ...
 
 
 class AlertDelivery:
-    """Delivers alerts to a command and a URL in order, without what looks like a secret.
+    """Delivers alerts in order to a command and a webhook, with secrets removed.
 
-    ``fail`` is called for the first failure and the first refusal of each destination. ``secrets`` are
-    known ones.
+    ``fail`` is called with a message at the first failure and the first refusal of each destination.
+    ``secrets`` are removed as well as everything that looks like a secret.
     """
 
     def __init__(
@@ -142,24 +142,24 @@ class AlertDelivery:
         self._environ = scrubbed_environment(environ)
         self._scrub = Scrubber([*secrets, *secrets_of_environment(environ)])
         ways: dict[Way, object] = {"command": command, "webhook": webhook}
-        self._waiting: dict[Way, asyncio.Queue[Record]] = {
+        self._queues: dict[Way, asyncio.Queue[Record]] = {
             way: asyncio.Queue(MAX_WAITING_ALERTS) for way, target in ways.items() if target
         }
         self._reported_failures: set[tuple[Way, str]] = set()
 
     @property
     def ways(self) -> tuple[Way, ...]:
-        return tuple(self._waiting)
+        return tuple(self._queues)
 
     def record(self, alert: Alert) -> dict[str, Any]:
-        """Return an alert as it is delivered."""
+        """Return an alert as a JSON object with secrets removed."""
         scrub, job, finding = self._scrub, alert.job, alert.finding
         if job is not None:
             texts = {"name": scrub(job.name or ""), "error_message": scrub(job.error_message or "")}
             job = job.model_copy(update=texts)
         if finding is not None:
             finding = replace(finding, text=scrub(finding.text))
-        # Before they are cut and joined: the end of a name, or half of a secret, may not look like one.
+        # Scrub before texts are cut and joined, since a part of a secret may not look like one.
         clean = replace(alert, job=job, finding=finding, message=scrub(alert.message))
         record: dict[str, Any] = scrub.document(clean.record())
         return record
@@ -167,12 +167,12 @@ class AlertDelivery:
     def send(self, alert: Alert) -> None:
         """Queue the alert for delivery; never blocks."""
         record = self.record(alert)
-        for way in self._waiting:
+        for way in self._queues:
             self.queue(way, record)
 
     def queue(self, way: Way, record: Record) -> None:
         """Queue an alert for one destination."""
-        queue = self._waiting.get(way)
+        queue = self._queues.get(way)
         if queue is None:
             return
         if queue.full():
@@ -182,14 +182,14 @@ class AlertDelivery:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            for way, queue in self._waiting.items():
+            for way, queue in self._queues.items():
                 tasks.create_task(self._deliver_all(way, queue))
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait until all that was sent has been delivered or has failed, or for that long."""
+        """Wait until all queued alerts are delivered or have failed, for at most ``timeout_s``."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await asyncio.gather(*(queue.join() for queue in self._waiting.values()))
+                await asyncio.gather(*(queue.join() for queue in self._queues.values()))
 
     async def _deliver_all(self, way: Way, queue: asyncio.Queue[Record]) -> None:
         while True:
@@ -224,7 +224,7 @@ class AlertDelivery:
             self._fail(f"Notification {way} failed: {clip(sanitize(str(error)), 160)}; {consequence}")
 
     async def deliver(self, way: Way, record: Record) -> None:
-        """Try to deliver an alert, once. Raises RequestError, without the URL."""
+        """Try once to deliver an alert. Raises RequestError; its message lacks the URL, which is a secret."""
         if way == "command":
             await run_command(self._command, payload(record, "json"), self._environ)
         else:
@@ -264,7 +264,7 @@ async def run_command(
 
 
 async def post(url: str, body: bytes) -> None:
-    """POST the JSON; do not follow redirects. Raises RequestError, without the URL."""
+    """POST the JSON; do not follow redirects. Raises RequestError; its message lacks the URL."""
     import httpx
 
     try:
@@ -284,8 +284,11 @@ async def post(url: str, body: bytes) -> None:
     reason, status = f"HTTP {answer.status_code}", answer.status_code
     if answer.is_redirect:
         raise RedirectRefused(reason)
-    is_later = answer.is_server_error or status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT)
+    is_retryable = answer.is_server_error or status in (
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.REQUEST_TIMEOUT,
+    )
     delay_s = parse_retry_after(
         answer.headers.get("retry-after"), date=answer.headers.get("date"), now=datetime.now(UTC)
     )
-    raise (ServerFault if is_later else BadRequest)(reason, status=status, retry_after_s=delay_s)
+    raise (ServerFault if is_retryable else BadRequest)(reason, status=status, retry_after_s=delay_s)

@@ -1,7 +1,7 @@
-"""Alerts in the form that a webhook's service reads: ours, Slack's, Discord's or Teams'.
+"""Format alerts for webhooks: as our JSON, or for Slack, Discord or Teams.
 
-The text of an alert may quote a log. In a chat it stays text: it mentions nobody, formats nothing, and no
-address in it is fetched for a preview.
+The text of an alert may quote a log. In a chat it must stay plain text, without mentions, formatting and
+link previews.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ HOSTS: Mapping[str, Form] = {
     "powerautomate.com": "teams",
     "flow.microsoft.com": "teams",
 }
-"""Hosts of webhooks, also with a name in front (``prod-15.uksouth.logic.azure.com``)."""
+"""Hosts of webhooks, and of their subdomains (``prod-15.uksouth.logic.azure.com``)."""
 
 SUPPRESS_EMBEDS = 4
 _COLORS = {"critical": "attention", "warning": "warning"}
 
 
 def form_of(url: str, wanted: Form | Literal["auto"] = "auto") -> Form:
-    """Return the form that a webhook reads, by its host unless the user chose one."""
+    """Return the format for a webhook: the user's choice, else by its host."""
     if wanted != "auto":
         return wanted
     host = (urlsplit(url).hostname or "").lower()
@@ -60,7 +60,7 @@ def payload(record: Record, form: Form) -> bytes:
 
 
 def _facts(record: Record) -> str:
-    """Return ``2026-11-29 03:12:04 UTC · llama-sft · abc1234``: an alert may arrive late."""
+    """Return ``2026-11-29 03:12:04 UTC · llama-sft · abc1234``; the time, since an alert may arrive late."""
     at = datetime.fromisoformat(str(record["at"])).astimezone(UTC)
     job = record["job"] or {}
     names = (clip(sanitize(str(job.get(key) or "")), 48) for key in ("project", "id"))
@@ -68,7 +68,7 @@ def _facts(record: Record) -> str:
 
 
 def _inert(text: str, characters: int) -> str:
-    """Return the text for Discord without Markdown; it refuses messages of more than 2,000 characters."""
+    """Escape Markdown for Discord, and cut the text: Discord rejects more than 2,000 characters."""
     escaped = re.sub(r"([\\*_~`|<>\[\]])", r"\\\1", text)
     if len(escaped) <= characters:
         return escaped
@@ -76,7 +76,7 @@ def _inert(text: str, characters: int) -> str:
 
 
 def _card(text: str, facts: str, color: str) -> Record:
-    # In a TextBlock, the texts would be read as Markdown.
+    # A TextBlock would interpret the texts as Markdown.
     runs: list[Record] = [
         {"type": "TextRun", "text": text, "color": color},
         {"type": "TextRun", "text": facts, "size": "small", "isSubtle": True},

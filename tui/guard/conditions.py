@@ -1,4 +1,4 @@
-"""When to stop a run, as somebody types it: ``200usd``, ``06:00``, ``8h``, ``stalled``."""
+"""Parse the conditions for stopping a run: ``200usd``, ``06:00``, ``8h``, ``stalled``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tui.text.units import money
 
 
 def dollars(typed: str) -> float:
-    """Return the US dollars of ``200usd``, ``$200`` or ``200``. Raises ValueError."""
+    """Parse US dollars: ``200usd``, ``$200`` or ``200``. Raises ValueError."""
     with suppress(ValueError):
         amount = float(typed.strip().lower().removeprefix("$").removesuffix("usd"))
         if 0 < amount < float("inf"):
@@ -24,7 +24,7 @@ def dollars(typed: str) -> float:
 
 
 def next_moment(typed: str, now: datetime) -> datetime:
-    """Return the next ``06:00``, the time of ``2026-11-25 06:00``, or ``8h`` from now. Raises ValueError."""
+    """Parse a time: the next ``06:00``, ``2026-11-25 06:00``, or ``8h`` from now. Raises ValueError."""
     text, here = typed.strip(), now.astimezone()
     with suppress(ValueError):
         clock = datetime.strptime(text, "%H:%M").time()  # noqa: DTZ007 – a local time of day
@@ -37,7 +37,7 @@ def next_moment(typed: str, now: datetime) -> datetime:
 
 
 def deadline(typed: str, now: datetime) -> Deadline:
-    """Return the time that is meant. Raises ValueError."""
+    """Parse a deadline. Raises ValueError if it is no time."""
     try:
         return Deadline(typed, next_moment(typed, now))
     except (ValueError, OverflowError):
@@ -45,19 +45,19 @@ def deadline(typed: str, now: datetime) -> Deadline:
 
 
 def read_rules(typed: str, now: datetime) -> GuardRules:
-    """Return the rules that a line names: findings, an amount, a time, in any order.
+    """Parse the conditions in a line: findings, an amount, a time, in any order.
 
-    Raises ValueError for a word that is none of them, and if there is none.
+    Raises ValueError for an unknown word, or if there is no condition.
     """
     rules = GuardRules()
     for word in re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d|[^\s,;]+", typed):
-        rules = _with(rules, word, now)
+        rules = _with_condition(rules, word, now)
     if not rules.may_stop:
         raise ValueError("name a finding, an amount or a time, such as stalled, 200usd or 06:00")
     return rules
 
 
-def _with(rules: GuardRules, word: str, now: datetime) -> GuardRules:
+def _with_condition(rules: GuardRules, word: str, now: datetime) -> GuardRules:
     if word in KINDS:
         return replace(rules, stop_on=rules.stop_on | {word})
     if word == "after-checkpoint":
@@ -75,7 +75,7 @@ def _with(rules: GuardRules, word: str, now: datetime) -> GuardRules:
 
 
 def check_deadline(until: Deadline, now: datetime) -> None:
-    """Raise ValueError if it has passed."""
+    """Raise ValueError if the deadline has passed."""
     if until.at <= now:
         raise ValueError(f"{until.typed[:40]!r} is not in the future")
 

@@ -1,6 +1,6 @@
-"""What a guard remembers in a file, so that a restart repeats nothing and forgets nothing.
+"""The state that guards save in a file, so that a restart neither repeats nor forgets anything.
 
-Guards of one user share the file: what one of them decides is written before it acts, while the others wait.
+All guards of a user share the file. A guard locks it, writes a decision to it, and only then acts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tui.settings.remembered import State, change_state, read_state
 
 @dataclass(frozen=True)
 class SeenFinding(State):
-    """A finding that is present, with the number of complete looks in a row that had it."""
+    """A present finding; ``looks`` is the number of consecutive complete looks that had it."""
 
     text: str = ""
     since_s: float | None = None
@@ -29,8 +29,8 @@ class SeenFinding(State):
 class Stop(State):
     """A stop that was decided: ``planned`` for the next checkpoint, ``requested``, or ``done``.
 
-    ``cause`` is a finding's key, ``budget`` or ``deadline``; ``stored_s`` is when the newest checkpoint was
-    saved that was stored when it was planned.
+    ``cause`` is a finding's key, ``budget`` or ``deadline``; ``stored_s`` is the time of the newest stored
+    checkpoint when the stop was planned.
     """
 
     state: str = "planned"
@@ -52,7 +52,7 @@ class Resume(State):
 
 @dataclass(frozen=True)
 class RunMemory(State):
-    """What is remembered of one run. Times are epoch seconds."""
+    """The saved state of one run. Times are epoch seconds."""
 
     status: str = ""
     seen_s: float = 0.0
@@ -61,14 +61,15 @@ class RunMemory(State):
     last_seen_s: dict[str, float] = field(default_factory=dict)
     """When each finding was last seen, so that one that comes and goes is reported once."""
     blind_since_s: float | None = None
+    """Since when the run cannot be read."""
     blind_reported: bool = False
     sighted_s: float = 0.0
-    """When the run was seen again after its outage was reported."""
+    """When the run could be read again after a reported outage."""
     stop: Stop | None = None
     reported: list[str] = field(default_factory=list)
-    """What else is reported only once."""
+    """Keys of other events that were reported and are not reported again."""
     resumes: int = 0
-    """How many times the work of this run was resumed before, by guards."""
+    """How many times guards resumed the work of this run, from its first job on."""
     resume: Resume | None = None
     typed_deadline: str = ""
     deadline_s: float = 0.0
@@ -76,7 +77,7 @@ class RunMemory(State):
 
 @dataclass(frozen=True)
 class Unsent(State):
-    """An alert that a destination has not got yet, and the guard that tried it last, at ``tried_s``."""
+    """An undelivered alert for a destination (``way``); ``guard`` tried it last, at ``tried_s``."""
 
     way: str = ""
     record: dict[str, Any] = field(default_factory=dict)
@@ -87,7 +88,7 @@ class Unsent(State):
 @dataclass(frozen=True)
 class GuardState(State):
     runs: dict[str, RunMemory] = field(default_factory=dict)
-    """By server and job id: different emulators have jobs with the same id."""
+    """The key is ``SERVER/JOB_ID``, since different emulators have jobs with the same ID."""
     unsent: list[Unsent] = field(default_factory=list)
 
 
@@ -95,9 +96,10 @@ Answer = TypeVar("Answer")
 
 
 class GuardMemory:
-    """The state file. If it cannot be read or written, ``on_problem`` is called with the words, once.
+    """The state file. If it cannot be read or written, ``on_problem`` is called once, with a message.
 
-    What changes meanwhile is written later, or ends with us, as it does without a file.
+    Changes that could not be saved are written with a later one. Without a ``path``, the state is only in
+    memory.
     """
 
     def __init__(
@@ -111,9 +113,9 @@ class GuardMemory:
             on_problem(f"{path} is damaged; what was reported before is forgotten")
 
     def change(self, change: Callable[[GuardState], tuple[GuardState, Answer]]) -> Answer:
-        """Replace the state by what ``change`` makes of it, and return what else it returns.
+        """Replace the state by the first result of ``change``, and return the second.
 
-        It may be called again, with what another process wrote meanwhile.
+        ``change`` may be called again, with a state that another process wrote in the meantime.
         """
         results: list[tuple[GuardState, Answer]] = []
 
@@ -127,7 +129,7 @@ class GuardMemory:
             if self._path is None:
                 changed(self.state)
             else:
-                change_state(self._path, GuardState, lambda in_file: changed(self._with_ours(in_file)))
+                change_state(self._path, GuardState, lambda in_file: changed(self._merged(in_file)))
         except OSError as error:
             is_saved = False
             if not self._has_problem:
@@ -143,7 +145,7 @@ class GuardMemory:
 
     @contextmanager
     def resuming(self) -> Iterator[None]:
-        """Keep other guards from resuming a run until the block ends. Raises TimeoutError while one does."""
+        """Lock out other guards from resuming runs until the block ends. Raises TimeoutError if one is."""
         if self._path is None or self._has_problem:
             yield
             return
@@ -152,8 +154,8 @@ class GuardMemory:
         with locked_folder(folder, wait_s=0.0):
             yield
 
-    def _with_ours(self, in_file: GuardState) -> GuardState:
-        """Return what is in the file, with our changes that could not be saved."""
+    def _merged(self, in_file: GuardState) -> GuardState:
+        """Return the state in the file with our unsaved changes."""
         ours, saved = self.state, self._saved
         if not in_file.runs:
             return ours  # the file is new, was deleted, or cannot be read
@@ -166,6 +168,6 @@ class GuardMemory:
 
 
 def _bounded(state: GuardState) -> GuardState:
-    # Of more runs, the oldest are forgotten.
+    # Keep only the 500 runs that were seen last.
     runs = sorted(state.runs.items(), key=lambda item: item[1].seen_s)[-500:]
     return replace(state, runs=dict(runs), unsent=state.unsent[-MAX_WAITING_ALERTS:])

@@ -1,7 +1,6 @@
-"""What a guard does after a look at a run. Pure: a look, what is remembered and the rules give a decision.
+"""Decide what a guard does after it read a run: pure functions of a look, the saved state and the rules.
 
-What was read may be incomplete. Then a finding may begin, because it is in what was read; none ends, and
-nothing is stopped.
+A look may be incomplete. Then a new finding is reported, but none ends, and no run is stopped.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from tui.text.times import local_time, time_key
 from tui.text.units import duration, money
 
 BLIND_AFTER_S = 300.0
-"""Report that a run cannot be seen after this long: shorter outages are usual."""
+"""Report that a run cannot be read only after this time, since shorter outages are common."""
 REPEAT_STOP_S = 120.0
-"""Request a stop again if no answer to it was noted for this long, and the run still runs."""
+"""Repeat a request to stop a run that still runs if no response was recorded for this long."""
 
 
 Action = Literal["none", "stop", "resume"]
 
 
 class Deadline(NamedTuple):
-    """A time as it was typed, and the one (UTC) that it means."""
+    """A deadline as it was typed, and the time (UTC) that it means."""
 
     typed: str
     at: datetime
@@ -56,9 +55,9 @@ class GuardRules:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A run as it was seen at ``run.at``; ``problem`` says what could not be read, empty if nothing.
+    """The result of reading a run at ``run.at``; ``problem`` says what could not be read, empty if nothing.
 
-    ``is_judged``: the findings are those of what was read now. ``is_gone``: the server does not know the job.
+    ``is_judged``: the findings are based on data read now. ``is_gone``: the server has no such job.
     """
 
     run: RunSnapshot
@@ -73,7 +72,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to remember, report and do; ``is_over`` if the run need not be looked at again."""
+    """What to save, report and do; ``is_over`` if the run need not be read again."""
 
     memory: RunMemory
     alerts: tuple[Alert, ...] = ()
@@ -84,15 +83,15 @@ class Decision:
 def decide(memory: RunMemory, look: Look, rules: GuardRules, *, outage_over_s: float = 0.0) -> Decision:
     """Decide what to do after a look at a run.
 
-    ``outage_over_s`` (epoch) is when another run was seen again whose outage was reported: this run may still
-    be unseen because of the same one.
+    ``outage_over_s`` (epoch) is when another run could be read again after a reported outage. This run may
+    still be affected by the same one.
     """
     decider = _Decider(memory, look, rules, outage_over_s)
     return Decision(decider.memory, tuple(decider.alerts), decider.action, decider.is_over)
 
 
 def stop_answered(memory: RunMemory, run: RunSnapshot, problem: str) -> Decision:
-    """Note the answer to the request to stop a run; ``problem`` is why it failed."""
+    """Record the response to a request to stop a run; ``problem`` is why it failed, empty if it did not."""
     stop = memory.stop or Stop()
     if not problem:
         done = replace(memory, stop=replace(stop, state="done"))
@@ -106,7 +105,7 @@ def stop_answered(memory: RunMemory, run: RunSnapshot, problem: str) -> Decision
 
 
 def resume_answered(memory: RunMemory, run: RunSnapshot, job: TrainingJob | None, problem: str) -> Decision:
-    """Note that a run continues as another ``job``, or why it does not."""
+    """Record that a run was resumed as ``job``, or if that is None, the ``problem``."""
     resume = memory.resume or Resume()
     if job is not None:
         after = replace(resume, state="done", job_id=job.id)
@@ -118,10 +117,10 @@ def resume_answered(memory: RunMemory, run: RunSnapshot, job: TrainingJob | None
     return Decision(replace(memory, resume=after), (alert,))
 
 
-def note_server(memory: RunMemory, now_s: float, problem: str, since_s: float) -> Decision:
-    """Note if the server answers, before any run can be seen; ``problem`` says why it does not.
+def record_server(memory: RunMemory, now_s: float, problem: str, since_s: float) -> Decision:
+    """Record whether the server responds, before any run can be read; ``problem`` says why it does not.
 
-    ``since_s`` is when runs could last be seen, if that was not noted before.
+    ``since_s`` is the beginning of an outage that is not recorded yet.
     """
     now = datetime.fromtimestamp(now_s, UTC)
     since_s = memory.blind_since_s or since_s
@@ -139,7 +138,7 @@ def note_server(memory: RunMemory, now_s: float, problem: str, since_s: float) -
 
 
 def spent_usd(run: RunSnapshot) -> float | None:
-    """Return a lower bound of the cost; without a status history, samples show how long the run has run."""
+    """Return a lower bound of the cost; without a status history, the samples show the running time."""
     cost = run.cost
     if cost.measured:
         return cost.spent_usd
@@ -177,11 +176,11 @@ class _Decider:
         self.run = self.look.run
         self.job = self.run.job
         self.now_s = self.run.at.timestamp()
-        self._note_sight()
+        self._update_visibility()
         if not self.look.is_judged:
             return
-        self._note_status()
-        self._note_findings()
+        self._update_status()
+        self._update_findings()
         if self.job.is_finished:
             self._consider_resume()
         elif self.look.is_complete:
@@ -199,9 +198,9 @@ class _Decider:
         self._change(reported=[*self.memory.reported, key])
         return True
 
-    # What is seen
+    # Observations
 
-    def _note_sight(self) -> None:
+    def _update_visibility(self) -> None:
         if not self.look.problem:
             if self.memory.blind_reported:
                 self._report(
@@ -226,14 +225,14 @@ class _Decider:
             words += ". It is not stopped in the meantime"
         self._report("blind", words)
 
-    def _note_status(self) -> None:
+    def _update_status(self) -> None:
         before, status = self.memory.status, self.job.current_status
         self._change(status=status)
         if status == before:
             return
         stop = self.memory.stop
         if stop is not None and stop.state == "requested" and status == JobStatus.STOPPED:
-            answered = stop_answered(self.memory, self.run, "")  # its answer was lost
+            answered = stop_answered(self.memory, self.run, "")  # the response was lost
             self.memory = answered.memory
             self.alerts.extend(answered.alerts)
         if self.job.is_finished:
@@ -242,7 +241,7 @@ class _Decider:
             words = f"{short_status(before)} → {short_status(status)}"
             self._report("status", words, "info")
 
-    def _note_findings(self) -> None:
+    def _update_findings(self) -> None:
         present = {finding.key: finding for finding in self.run.findings}
         seen = dict(self.memory.findings)
         last_seen_s = dict(self.memory.last_seen_s)
@@ -254,7 +253,7 @@ class _Decider:
             seen[key] = SeenFinding(text=finding.text, since_s=since_s, looks=looks + self.look.is_complete)
             last_seen_s[key] = self.now_s
         for key in seen.keys() - present.keys() if self.look.is_complete else ():
-            # Only the second look without it is believed: the first may be at a run that has just ended.
+            # A finding ends at the second complete look without it: at the first, the run may have ended.
             if seen[key].looks:
                 seen[key] = replace(seen[key], looks=0)
                 continue
@@ -263,7 +262,7 @@ class _Decider:
                 self.alerts.append(Alert(self.job, "info", self.run.at, finding, "finding-ended"))
         self._change(findings=seen, last_seen_s=last_seen_s)
 
-    # What is done
+    # Actions
 
     def _consider_stop(self) -> None:
         stop, cause = self.memory.stop, self._cause()
@@ -285,7 +284,7 @@ class _Decider:
         elif stop is not None and stop.state == "requested":
             if not 0 <= self.now_s - stop.at_s < REPEAT_STOP_S:
                 self._request_stop(cause, loss)
-        elif not self.rules.after_checkpoint or self._saves_no_more(cause) or self._has_saved(stop):
+        elif not self.rules.after_checkpoint or self._may_never_save_again(cause) or self._has_saved(stop):
             self._request_stop(cause, loss)
         elif stop is None:
             self._plan_stop(cause, loss)
@@ -304,7 +303,7 @@ class _Decider:
     def _cause(self) -> _Cause | None:
         for finding in self.run.findings:
             looks = self.memory.findings[finding.key].looks
-            # Two complete looks in a row must have a finding before it stops a run: one answer may be wrong.
+            # A finding stops a run only after two consecutive looks, since one response may be wrong.
             if str(finding.kind) in self.rules.stop_on and looks >= 2:
                 return _Cause(finding.key, f"{finding.kind}: {finding.text}")
         until = self.rules.until
@@ -325,11 +324,12 @@ class _Decider:
             return None
         return _Cause("budget", f"spent ≈ {money(spent)} of a budget of {money(budget_usd)}")
 
-    def _saves_no_more(self, cause: _Cause) -> bool:
+    def _may_never_save_again(self, cause: _Cause) -> bool:
         """Return True if the next checkpoint may never come."""
         kind = KINDS.get(cause.key.partition(":")[0])
-        saves_no_more = kind is not None and kind.saves_no_more
-        return saves_no_more or any(finding.kind.halts for finding in self.run.findings)
+        return (kind is not None and kind.may_never_save_again) or any(
+            finding.kind.halts for finding in self.run.findings
+        )
 
     def _has_saved(self, plan: Stop | None) -> bool:
         return plan is not None and self._newest_stored_s() > plan.stored_s
@@ -365,9 +365,9 @@ def _alert(run: RunSnapshot, event: Event, message: str, severity: Severity) -> 
 
 
 def is_due(memory: RunMemory, alert: Alert) -> bool:
-    """Return True if an alert is worth a notification; ``memory`` is what was remembered before this check.
+    """Return True if an alert is worth a notification; ``memory`` is the state before this look.
 
-    A finding that ended is not, nor one that comes back soon.
+    Findings that ended or soon came back are not, nor are changes of the status.
     """
     if alert.event in ("finding-ended", "status"):
         return False
@@ -380,7 +380,7 @@ def is_due(memory: RunMemory, alert: Alert) -> bool:
 
 
 def resumable_statuses() -> tuple[str, ...]:
-    """Return the statuses after which a run can be resumed; who stops a run wants it to end."""
+    """Return the statuses after which a run can be resumed. A stopped run is not: its user ended it."""
     return tuple(map(short_status, (JobStatus.PREEMPTED, JobStatus.FAILED, JobStatus.EXPIRED)))
 
 

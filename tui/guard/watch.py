@@ -1,7 +1,7 @@
-"""The guard: it looks at each run every half minute, and reports and does what the rules decide.
+"""The guard: it reads each run every half minute, and carries out what the rules decide.
 
-What is decided is in the state file before it is printed, sent or done. So a guard that is killed at any
-moment continues where it was.
+Each decision is in the state file before it is printed, sent or carried out. So a guard that is killed at
+any time resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tui.guard.rules import (
     Look,
     decide,
     is_due,
-    note_server,
+    record_server,
     resume_answered,
     stop_answered,
 )
@@ -43,16 +43,16 @@ from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.units import counted, duration
 
 LONGEST_LOOK_S = 90.0
-"""What took longer to read is stale: nothing is stopped because of it."""
+"""A look that took longer is stale, and never stops a run."""
 CLAIM_S = WEBHOOK_TIMEOUT_S + 5.0
-"""Another guard leaves an alert alone that was tried this recently: it may be on its way."""
+"""An alert that a guard tried to deliver this recently is left to it: it may be on its way."""
 LAST_DELIVERY_S = 30.0
 """How long a guard that ends waits for its alerts to be delivered."""
 
 Resumer = Callable[[TrainingJob, datetime, Collection[str]], Awaitable[TrainingJob]]
-"""Resumes a run, unless that was done since a time, as a job that is not among some ids.
+"""Resumes a job and returns the new job; called with the job, a time, and IDs of jobs that resume others.
 
-Raises RequestError and NotResumed.
+A job that has resumed it since that time is returned instead. Raises RequestError and NotResumed.
 """
 
 
@@ -62,7 +62,7 @@ class NotResumed(Exception):
 
 @dataclass
 class Reporting:
-    """Where alerts go: all of them to ``show``, those that are ``wanted`` to the destinations."""
+    """Where alerts go: all to ``show``; those with ``is_wanted`` also to ``delivery``."""
 
     show: Callable[[Alert], object]
     delivery: AlertDelivery | None = None
@@ -73,7 +73,7 @@ class Reporting:
 
 
 class Guard:
-    """Watches runs until they end. ``find_more`` lists others that it should watch, too."""
+    """Watches runs until they end. ``find_more`` lists further jobs to watch."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Guard:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._watchers: dict[str, RunWatcher] = {}
         self._blind: set[str] = set()
-        """Ids of the jobs that are reported not to be seen."""
+        """IDs of the jobs whose outage was reported and is not over."""
         self.last_looks: dict[str, Look] = {}
         """The newest look at each run, by its job's id."""
 
@@ -122,36 +122,36 @@ class Guard:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def find(self, find: Callable[[], Awaitable[list[TrainingJob]]]) -> list[TrainingJob]:
-        """Return what ``find`` does once the server answers; an outage meanwhile is reported as one of a run.
+        """Call ``find``, retrying until the server responds; report an outage like that of a run.
 
-        No run may be known yet, so it is remembered without a job.
+        The outage is saved under an empty job ID, since no run may be known yet.
         """
 
-        def note(problem: str) -> None:
+        def record(problem: str) -> None:
             runs = (run for job_id, run in self.known_jobs().items() if job_id)
             newest = max(runs, key=lambda run: run.seen_s, default=RunMemory())
             if not newest.blind_reported:
                 now_s = self._clock.now().timestamp()
                 since_s = newest.blind_since_s or now_s
-                self._transact("", lambda memory: note_server(memory, now_s, problem, since_s))
+                self._transact("", lambda memory: record_server(memory, now_s, problem, since_s))
 
         jobs = await retrying(
             find,
             LASTING,
             sleep=self._clock.sleep,
             may_repeat=is_transient,
-            on_wait=lambda error, _delay_s: note(str(error)),
+            on_wait=lambda error, _delay_s: record(str(error)),
         )
-        note("")
+        record("")
         return jobs
 
     async def look_once(self, jobs: Iterable[TrainingJob]) -> None:
-        """Look at each job once, and do what is due."""
+        """Look at each job once, and carry out the decisions."""
         self._queue_unsent()
         await asyncio.gather(*(self._look_and_act(job) for job in jobs))
 
     def known_jobs(self) -> dict[str, RunMemory]:
-        """Return what is remembered of the runs of this server, by job id."""
+        """Return the saved state of this server's runs by job ID."""
         start = f"{self._server}/"
         return {
             key.removeprefix(start): run
@@ -172,11 +172,11 @@ class Guard:
 
     async def _watch_one(self, job: TrainingJob) -> None:
         while not await self._look_and_act(job):
-            await self._attend()
+            await self._run_periodic_tasks()
             running = sum(not task.done() for task in self._tasks.values())
             is_complete = self.last_looks[job.id].is_complete
             pause_s = POLL_EVERY_S if is_complete else 5.0
-            # More than ten runs are looked at less often, to limit requests.
+            # More than ten runs are read less often, to limit requests.
             await self._clock.sleep(pause_s * max(1.0, running / 10))
         self._watchers.pop(job.id, None)
         resume = self.known_jobs().get(job.id, RunMemory()).resume
@@ -185,33 +185,33 @@ class Guard:
             with suppress(NotFound):
                 self._watch(await retrying(find, LASTING, sleep=self._clock.sleep, may_repeat=is_transient))
 
-    async def _attend(self) -> None:
-        """Do what is due from time to time, whichever run was looked at."""
+    async def _run_periodic_tasks(self) -> None:
+        """Send a heartbeat and look for further jobs, each if its interval has passed."""
         if self._heartbeat_s is not None and self._is_due("heartbeat", self._heartbeat_s):
-            self._beat()
+            self._send_heartbeat()
         if self._find_more is not None and self._is_due("list", 300.0):
             with suppress(RequestError):
                 for job in await self._find_more():
                     self._watch(job)
 
-    def _is_due(self, duty: str, interval_s: float) -> bool:
+    def _is_due(self, task_name: str, interval_s: float) -> bool:
         now_s = self._clock.monotonic()
-        last_s = self._done_at_s.setdefault(duty, self._started_s)
+        last_s = self._done_at_s.setdefault(task_name, self._started_s)
         if now_s - last_s < interval_s:
             return False
-        self._done_at_s[duty] = now_s
+        self._done_at_s[task_name] = now_s
         return True
 
     def _watcher(self, job: TrainingJob) -> RunWatcher:
         if job.id not in self._watchers:
-            self._transact(job.id, lambda memory: Decision(_expected(memory, job)))
+            self._transact(job.id, lambda memory: Decision(_with_status(memory, job)))
             self._watchers[job.id] = RunWatcher(
                 self._client, job, self._settings, clock_offset=self._clock_offset
             )
         return self._watchers[job.id]
 
     async def _look_and_act(self, job: TrainingJob) -> bool:
-        """Look at a run and do what is due; return True if it need not be looked at again."""
+        """Look at a run and carry out the decision; return True if the run need not be read again."""
         look = await self._bounded_look(self._watcher(job))
         self.last_looks[look.run.job.id] = look
         decision = self._decide(look)
@@ -222,7 +222,7 @@ class Guard:
         return decision.is_over
 
     async def _bounded_look(self, watcher: RunWatcher) -> Look:
-        """Look at a run, but not for too long: the log's stream never gives up, and would hide an outage."""
+        """Look at a run with a timeout: the log's stream retries endlessly, which would hide an outage."""
         started_s = self._clock.monotonic()
         reading = asyncio.create_task(self._look(watcher))
         try:
@@ -236,7 +236,7 @@ class Guard:
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
-        del self._watchers[watcher.job.id]  # its log may be read in part
+        del self._watchers[watcher.job.id]  # its log may be folded only in part
         return Look(watcher.update(), problem, is_judged=False)
 
     async def _look(self, watcher: RunWatcher) -> Look:
@@ -249,7 +249,7 @@ class Guard:
         age_s = 0.0 if self._rules.after_checkpoint else CHECKPOINTS_AGE_S
         try:
             await watcher.poll(watcher.log.read_sample, checkpoints_age_s=age_s)
-            await self._read_money(watcher)
+            await self._read_costs(watcher)
         except RequestError as error:
             return Look(watcher.update(), str(error), is_judged=False)
         await watcher.check()
@@ -262,7 +262,7 @@ class Guard:
         took_s = (self._clock.now() - run.at).total_seconds()
         return f"reading it took {duration(took_s)}" if took_s > LONGEST_LOOK_S else ""
 
-    async def _read_money(self, watcher: RunWatcher) -> None:
+    async def _read_costs(self, watcher: RunWatcher) -> None:
         """Read the price once; also the bill from time to time, if there is a budget."""
         with suppress(ErrorAnswer, InvalidAnswer):
             if watcher.snapshot.price_per_minute is None:
@@ -282,26 +282,26 @@ class Guard:
 
         def change(memory: RunMemory) -> Decision:
             if 0 < memory.seen_s - look.run.at.timestamp() < LONGEST_LOOK_S:
-                return Decision(memory)  # another guard has seen more
+                return Decision(memory)  # another guard's look is newer
             memory, rules = self._with_deadline(memory, look.run.at)
             return decide(memory, look, rules, outage_over_s=outage_over_s)
 
         return self._transact(job_id, change)
 
     def _with_deadline(self, memory: RunMemory, now: datetime) -> tuple[RunMemory, GuardRules]:
-        """Return the rules with the run's own deadline: a restarted guard means the same one."""
+        """Return the state and the rules with the run's saved deadline, which a restarted guard keeps."""
         until = self._rules.until
         if until is None or self._rules.dry_run:
             return memory, self._rules
         stored = until._replace(at=datetime.fromtimestamp(memory.deadline_s, UTC))
-        # A guard that starts again this soon after its time of day means the one that has passed.
+        # Up to 12 h after 06:00, a guard restarted with "06:00" means the 06:00 that has passed.
         if memory.typed_deadline == until.typed and now - stored.at < timedelta(hours=12):
             until = stored
         kept = replace(memory, typed_deadline=until.typed, deadline_s=until.at.timestamp())
         return kept, replace(self._rules, until=until)
 
     def knows(self, until: Deadline) -> bool:
-        """Return True if a guard before this one had the same deadline."""
+        """Return True if an earlier guard was started with the same deadline."""
         return any(run.typed_deadline == until.typed for run in self.known_jobs().values())
 
     def rules_for(self, jobs: Iterable[TrainingJob]) -> GuardRules:
@@ -313,7 +313,7 @@ class Guard:
         )
 
     def forget_deadlines(self) -> None:
-        """Discard the deadlines of the runs that were checked last."""
+        """Discard the saved deadlines of the runs that this guard has looked at."""
         keys = {f"{self._server}/{job_id}" for job_id in self.last_looks}
 
         def change(state: GuardState) -> tuple[GuardState, None]:
@@ -326,7 +326,7 @@ class Guard:
         self._memory.change(change)
 
     def _transact(self, job_id: str, change: Callable[[RunMemory], Decision]) -> Decision:
-        """Remember a decision together with its unsent alerts, then report them."""
+        """Save a decision and its undelivered alerts together, then show and queue the alerts."""
         key = f"{self._server}/{job_id}"
 
         def changed(state: GuardState) -> tuple[GuardState, tuple[Decision, list[Unsent]]]:
@@ -354,12 +354,14 @@ class Guard:
         due = [
             alert
             for alert in alerts
-            if is_due(before, alert) and self._reporting.is_wanted(alert) and not self._concerns_others(alert)
+            if is_due(before, alert)
+            and self._reporting.is_wanted(alert)
+            and not self._is_shared_outage(alert)
         ]
         return [Unsent(way=way, record=delivery.record(alert)) for alert in due for way in delivery.ways]
 
-    def _concerns_others(self, alert: Alert) -> bool:
-        """Return True for an outage that has been reported of another run, or is not over there."""
+    def _is_shared_outage(self, alert: Alert) -> bool:
+        """Return True for the outage of a run, or its end, while a reported outage of another run lasts."""
         others = self._blind - {alert.job.id} if alert.job is not None else set()
         return alert.event in ("blind", "sighted") and bool(others)
 
@@ -376,7 +378,7 @@ class Guard:
         self._transact(job.id, lambda memory: stop_answered(memory, look.run, problem))
 
     async def _resume_run(self, look: Look, memory: RunMemory) -> bool:
-        """Resume a run; return False if that has to be tried again."""
+        """Resume a run; return False if it must be tried again."""
         assert self._resume is not None and memory.resume is not None
         run, number, job, problem = look.run, memory.resumes + 1, None, ""
         since = datetime.fromtimestamp(memory.resume.at_s, UTC)
@@ -411,19 +413,19 @@ class Guard:
     def _queue_unsent(self) -> None:
         self._queue(self._memory.state.unsent)
 
-    def _beat(self) -> None:
+    def _send_heartbeat(self) -> None:
         looks = [look for look in self.last_looks.values() if not look.run.job.is_finished]
         sick = sum(any(finding.severity != "info" for finding in look.run.findings) for look in looks)
         unseen = sum(not look.is_complete for look in looks)
         parts = [f"watching {counted(len(looks), 'run')}", f"{sick} with problems" if sick else ""]
         message = ", ".join(filter(None, [*parts, f"{unseen} can't be seen" if unseen else ""]))
         alert = Alert(None, "info", self._clock.now(), about="heartbeat", message=message)
-        self._memory.change(_without_heartbeats)  # an old one that could not be sent is of no use
+        self._memory.change(_without_heartbeats)  # an old one that could not be sent is useless
         self._transact("", lambda memory: Decision(memory, (alert,)))
 
 
-def _expected(memory: RunMemory, job: TrainingJob) -> RunMemory:
-    """Note that a job has not ended: its end is news, even if it comes before the first look."""
+def _with_status(memory: RunMemory, job: TrainingJob) -> RunMemory:
+    """Record a running job's status, so that its end is reported even if it precedes the first look."""
     if memory.status or job.is_finished:
         return memory
     return replace(memory, status=job.current_status)
@@ -436,17 +438,17 @@ async def sending(delivery: AlertDelivery | None) -> AsyncIterator[None]:
         yield
         return
     task = asyncio.create_task(delivery.run())
-    patience_s = 2.0  # one that is interrupted notes what is on its way
+    timeout_s = 2.0  # after an interruption, wait only for deliveries in progress
     try:
         yield
-        patience_s = LAST_DELIVERY_S
+        timeout_s = LAST_DELIVERY_S
     finally:
-        await delivery.drain(patience_s)
+        await delivery.drain(timeout_s)
         task.cancel()
 
 
 class RememberedAlerts:
-    """The undelivered alerts in the state file, which guards that run at the same time share."""
+    """The undelivered alerts in the state file, shared by all running guards."""
 
     def __init__(self, memory: GuardMemory, clock: Clock) -> None:
         self._memory = memory
@@ -454,12 +456,12 @@ class RememberedAlerts:
         self._guard = secrets.token_hex(8)
 
     async def claim(self, way: Way, record: Record) -> bool:
-        while (wait_s := self._memory.change(partial(self._claimed, way, record))) > 0:
+        while (wait_s := self._memory.change(partial(self._with_claim, way, record))) > 0:
             await self._clock.sleep(wait_s)
         return wait_s == 0
 
-    def _claimed(self, way: Way, record: Record, state: GuardState) -> tuple[GuardState, float]:
-        """Return the state with our claim, and 0; else how long another's lasts, or -1 if it is gone."""
+    def _with_claim(self, way: Way, record: Record, state: GuardState) -> tuple[GuardState, float]:
+        """Return the state with our claim, and 0; else the seconds left of another claim, -1 if delivered."""
         index = _index(state.unsent, way, record)
         if index is None:
             return state, -1.0
@@ -486,6 +488,6 @@ def _without_heartbeats(state: GuardState) -> tuple[GuardState, None]:
 
 
 def _index(unsent: Sequence[Unsent], way: Way, record: Record) -> int | None:
-    """Return the position of an alert, None if it is not there."""
+    """Return the index of an alert in ``unsent``, None if it is not there."""
     entries = enumerate(unsent)
     return next((index for index, entry in entries if (entry.way, entry.record) == (way, record)), None)

@@ -40,7 +40,7 @@ class FindingKind:
     """True if the text states how long it has lasted, so that it need not be shown next to it."""
     halts: bool = False
     """True if the run makes no steps: it has no ETA, and nothing is sure before the whole log is read."""
-    saves_no_more: bool = False
+    may_never_save_again: bool = False
     """True if the next checkpoint may never come: the run does not work, or it no longer saves."""
     loss: Literal["", "not finite", "diverged"] = ""
     """How the loss is broken, if it is: checkpoints written in the meantime are unusable."""

@@ -88,13 +88,15 @@ def _while_running(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> 
     if node is not None and not node.startswith("-"):
         lines = ("logs", job, "--node", node, "--min-level", "warning", "--since", "1h")
         yield lines, "warnings of that node", False
-    useless = [f for f in bad if f.severity == "critical" or (f.kind.wastes_all and f.kind.saves_no_more)]
+    useless = [
+        f for f in bad if f.severity == "critical" or (f.kind.wastes_all and f.kind.may_never_save_again)
+    ]
     if useless:
         is_broken = any(finding.kind.loss for finding in useless)
         lost = "nothing since its loss broke can be used" if is_broken else "what is not saved is lost"
         yield ("stop", job), f"stop it now: {lost}", True
         yield from _resuming(run, checkpoints)
-    elif bad and checkpoints and not any(finding.kind.saves_no_more for finding in run.findings):
+    elif bad and checkpoints and not any(finding.kind.may_never_save_again for finding in run.findings):
         yield ("stop", job, "--after-checkpoint"), "stop it once its next checkpoint is stored", True
     yield ("summary", job, "--follow"), "report what changes until it ends", False
 

@@ -199,7 +199,11 @@ def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
 def _saved_before(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
     """Yield the checkpoint from before a loss broke or a run came to a halt."""
     since = finding.since
-    if run.checkpoints is None or since is None or not (finding.kind.loss or finding.kind.saves_no_more):
+    if (
+        run.checkpoints is None
+        or since is None
+        or not (finding.kind.loss or finding.kind.may_never_save_again)
+    ):
         return
     dated = [(save.created_at, save.checkpoint_id) for save in run.checkpoints if save.created_at is not None]
     saved_at, name = max((save for save in dated if save[0] < since), default=(since, ""))

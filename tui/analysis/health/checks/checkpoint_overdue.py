@@ -99,7 +99,7 @@ def _late(run: Watched, limits: Limits, saved: Sequence[Saved]) -> Findings:
 
 
 CHECK = Check(
-    FindingKind("checkpoint-overdue", 120, "checkpoint overdue", saves_no_more=True),
+    FindingKind("checkpoint-overdue", 120, "checkpoint overdue", may_never_save_again=True),
     "Overdue checkpoint",
     "warning; info if no save of the log was ever stored",
     Limits,

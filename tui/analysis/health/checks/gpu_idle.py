@@ -144,7 +144,7 @@ CHECK = Check(
         note="▽ idle",
         states_duration=True,
         wastes_all=True,
-        saves_no_more=True,
+        may_never_save_again=True,
         lines="quiet",
         figures=("GPU use", "cores"),
     ),

@@ -126,7 +126,7 @@ CHECK = Check(
         "stalled{since}",
         states_duration=True,
         halts=True,
-        saves_no_more=True,
+        may_never_save_again=True,
         wastes_all=True,
         lines="quiet",
         figures=("GPU use",),
