@@ -10,7 +10,7 @@ _Value = TypeVar("_Value")
 
 
 class Bounded(dict[_Key, _Value]):
-    """A dict whose oldest entry makes room for a new one; ``make`` makes those that are missing."""
+    """A dict of the newest ``limit`` entries; ``make`` returns the value of a missing key."""
 
     def __init__(self, limit: int, make: Callable[[], _Value] | None = None) -> None:
         super().__init__()

@@ -35,9 +35,9 @@ State = Literal["waiting", "reading", "read", "gone", "failed"]
 Axis = Literal["step", "elapsed", "clock"]
 AXES: tuple[Axis, ...] = ("step", "elapsed", "clock")
 MEASURES = ("loss", "eval loss", "throughput")
-"""Curves that runs are compared by; after them, the metrics that runs share."""
+"""The curves of every comparison; the metrics that several runs report are added to them."""
 Change = Literal["", "shown", "less", "more"]
-"""If a row shows the change from the first run, and if less or more of it is better."""
+"""Whether a row shows the change from the first run, and whether less or more is better."""
 
 _SPEEDS: tuple[tuple[str, Callable[[ProgressSnapshot], Series]], ...] = (
     ("tok/s", lambda progress: progress.tokens_per_s_series),
@@ -50,8 +50,8 @@ _SPEEDS: tuple[tuple[str, Callable[[ProgressSnapshot], Series]], ...] = (
 class ComparedRun:
     """A run in a comparison: its data so far, and how much of its log has been read.
 
-    ``run`` is None until something has been read. ``part`` is the fraction of the log that has been read,
-    by time, and ``gap_count`` the number of unreadable time ranges. ``error`` is the reason for a failure
+    ``run`` is None until data has been read. ``part`` is the fraction of the log's time range that has been
+    read, and ``gap_count`` the number of gaps in the log. ``error`` is the reason for a failure
     (not sanitized).
     """
 
@@ -103,9 +103,9 @@ def labels(runs: Sequence[ComparedRun]) -> tuple[str, ...]:
 
 
 def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
-    """Return every property that any of the runs has, in one order for all.
+    """Return every property that any of the runs has, in a fixed order.
 
-    What the log reports counts only once all of it has been read.
+    Properties from a log are left out until the whole log has been read.
     """
     runs = [_without_partial(run) for run in runs]
     speeds, unit = _speeds(runs)
@@ -257,7 +257,7 @@ def curves(runs: Sequence[ComparedRun], measure: str, axis: Axis) -> tuple[Serie
     ``times`` are steps, seconds since the run began, or epoch seconds. The line of a resumed run begins with
     that of the run that it resumed, if that is compared, too.
     """
-    runs = [_continued(run, runs) for run in runs]
+    runs = [_with_predecessors(run, runs) for run in runs]
     speeds = _speeds(runs)[0] if measure == "throughput" else ()
     lines = []
     for index, (run, name) in enumerate(zip(runs, labels(runs), strict=True)):
@@ -276,12 +276,12 @@ def curves(runs: Sequence[ComparedRun], measure: str, axis: Axis) -> tuple[Serie
     return tuple(lines)
 
 
-def _continued(compared: ComparedRun, runs: Sequence[ComparedRun]) -> ComparedRun:
-    """Return a run with the curves of those that it resumed in front."""
+def _with_predecessors(compared: ComparedRun, runs: Sequence[ComparedRun]) -> ComparedRun:
+    """Return a run whose curves begin with those of the runs that it resumed."""
     earlier = predecessor(compared.job, [run.job for run in runs])
     if earlier is None or compared.run is None:
         return compared
-    before = _continued(next(run for run in runs if run.job is earlier), runs)
+    before = _with_predecessors(next(run for run in runs if run.job is earlier), runs)
     return replace(compared, run=replace(compared.run, progress=joined(before.progress, compared.progress)))
 
 
@@ -313,12 +313,12 @@ def _loss(progress: ProgressSnapshot, axis: Axis) -> Series:
 
 
 def _speeds(runs: Sequence[ComparedRun]) -> tuple[tuple[Series, ...], str]:
-    """Return the speeds of all runs in one unit: the best one reported by every run that has a speed."""
+    """Return the speeds of all runs in one unit: the first of ``_SPEEDS`` that all moving runs report."""
     moving = [run.progress for run in runs if len(run.progress.throughput_series[0])]
     for unit, pick in _SPEEDS:
         if moving and all(len(pick(progress)) for progress in moving):
             return tuple(pick(run.progress) for run in runs), unit
-    # No unit is common to all runs, so use the most common compared.
+    # No unit is common to all runs, so use the one that most runs report.
     unit, pick = max(_SPEEDS, key=lambda speed: sum(bool(len(speed[1](progress))) for progress in moving))
     return tuple(pick(run.progress) if moving else EMPTY for run in runs), unit
 
@@ -333,8 +333,8 @@ def _row(
 ) -> ComparisonRow:
     values = [read(run) for run in runs]
     shown = [show(value) if value is not None else UNKNOWN for value in values]
-    differs = len(set(shown)) > 1  # Values that display the same count as equal.
-    best = _best_places(values, change) if differs else frozenset()
+    differs = len(set(shown)) > 1  # Values that are displayed alike count as equal.
+    best = _best_columns(values, change) if differs else frozenset()
     if change:
         shown = [
             text + _change(values[0], value, column)
@@ -357,7 +357,7 @@ def _share(change: float) -> str:
     return percent(change) if change < 10 else f"×{change + 1:.0f}"
 
 
-def _best_places(values: Sequence[Value], change: Change) -> frozenset[int]:
+def _best_columns(values: Sequence[Value], change: Change) -> frozenset[int]:
     numbers = [value for value in values if isinstance(value, int | float) and math.isfinite(value)]
     if change not in ("less", "more") or len(numbers) < 2 or min(numbers) == max(numbers):
         return frozenset()
@@ -386,7 +386,7 @@ def _best_loss(compared: ComparedRun) -> float | None:
 
 
 def _best(progress: ProgressSnapshot, series: Series) -> float | None:
-    """Return the lowest value; None if it means nothing, or a lower one may be in a gap."""
+    """Return the lowest value; None if losses do not rank this run, or a lower one may be in a gap."""
     finite = values_between(series)
     return min(finite) if finite and progress.has_ranking_loss and not progress.gaps else None
 
@@ -399,12 +399,12 @@ def _best_step(compared: ComparedRun) -> int | None:
 def _at_common_step(runs: Sequence[ComparedRun]) -> tuple[int | None, dict[str, float]]:
     """Return the last step at which all runs with steps logged a loss, and the losses by job id.
 
-    There are none if this is the last step of all runs: the rows of the last losses show them.
+    Empty if this is the last step of all runs, since the row of the last losses shows these.
     """
     losses_by_job = {}
     for run in runs:
-        losses, step = _losses_kept(run.progress), run.progress.step
-        # Losses beyond the run's step are numbered by something else.
+        losses, step = _losses_read(run.progress), run.progress.step
+        # Losses beyond the run's step are counted in another unit than its steps.
         if run.state == "read" and losses and step is not None and max(losses) <= step:
             losses_by_job[run.job.id] = losses
     common = set.intersection(*map(set, losses_by_job.values())) if len(losses_by_job) > 1 else set[int]()
@@ -414,8 +414,8 @@ def _at_common_step(runs: Sequence[ComparedRun]) -> tuple[int | None, dict[str, 
     return last, {job_id: losses[last] for job_id, losses in losses_by_job.items()}
 
 
-def _losses_kept(progress: ProgressSnapshot) -> dict[int, float]:
-    """Return the losses by step, as far as the log around them was read."""
+def _losses_read(progress: ProgressSnapshot) -> dict[int, float]:
+    """Return the losses by step, without those next to unread parts of the log."""
     unread = unread_steps(progress, whole=True)
     return {step: value for step, value in progress.loss_by_step if is_read_between(step, step, unread)}
 
@@ -433,7 +433,9 @@ def _checkpoint_count(compared: ComparedRun) -> int | None:
 
 def _last_checkpoint(compared: ComparedRun) -> str | None:
     listed = compared.run.checkpoints if compared.run else None
-    return max(listed, key=lambda found: time_key(found.created_at)).checkpoint_id if listed else None
+    return (
+        max(listed, key=lambda checkpoint: time_key(checkpoint.created_at)).checkpoint_id if listed else None
+    )
 
 
 def _status(value: Value) -> str:

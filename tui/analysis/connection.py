@@ -1,7 +1,7 @@
-"""The state of the connection: answering, retrying or refused; and how far the local clock is off.
+"""The state of the connection (live, retrying, refused …), and the offset of the local clock.
 
-The clock's offset from the server's is estimated from the timestamps of the newest samples. One that spoils
-what is shown is measured by the time of each answer.
+``ClockOffset`` estimates the offset from the server's clock by the timestamps of the newest samples. The
+dates of responses show an offset that is large enough to make charts empty.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from api_client.events import RequestEvent
 
 
 class ClockOffset:
-    """Estimates the clock offset as the smallest age seen for a newest sample, if that age is long.
+    """Estimates the clock offset as the smallest age of a newest sample so far, if that is implausibly long.
 
     Samples that stop arriving do not change it, because their age only grows.
     """
@@ -25,10 +25,10 @@ class ClockOffset:
     def __init__(self) -> None:
         self._least_age_s = math.inf
 
-    def saw(self, newest_s: float, now_s: float, step_s: float = 0.0) -> None:
+    def add_response(self, newest_s: float, now_s: float, step_s: float = 0.0) -> None:
         """Record a response received at ``now_s`` (local epoch s) whose newest timestamp is ``newest_s``."""
         age_s = now_s - newest_s
-        # samples arrive with a delay: so old, they do not imply that the local clock is ahead
+        # samples arrive with a delay, so this age does not imply that the local clock is ahead
         if 0 <= age_s <= max(60.0, 2.0 * step_s):
             age_s = 0.0
         self._least_age_s = min(self._least_age_s, age_s)
@@ -44,8 +44,8 @@ STATUS, LOG, METRICS, CHECKPOINTS = "the job's status", "the log", "the metrics"
 
 
 def resource_label(path: str) -> str:
-    """Return what a request to this path fetches; empty if no screen polls that route."""
-    from api_client import routes  # with all models: only what failed needs a name
+    """Return the display name of the data at this path; empty if no screen polls the route."""
+    from api_client import routes  # imports all models, so only when a request has failed
 
     labels: dict[routes.Route[Any], str] = {
         routes.PROJECTS: LISTS,
@@ -59,11 +59,11 @@ def resource_label(path: str) -> str:
     return next((what for route, what in labels.items() if route.matches(path)), "")
 
 
-_NOT_NOW = frozenset({408, 429})
+_TEMPORARY_STATUSES = frozenset({408, 429})
 ROUTE_GRACE_S = 3.0
-"""Report a single failing route only after this delay: most such failures clear up sooner."""
+"""Report a single failing route only after this time, since most such failures end sooner."""
 FORGOTTEN_S = 30.0
-"""A route not requested for this long is no longer needed."""
+"""A failing route that was not requested again for this long is no longer polled."""
 
 
 class ConnectionState(StrEnum):
@@ -76,9 +76,9 @@ class ConnectionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StaleResource:
-    """Data that the server keeps refusing to a feed, although it responds.
+    """Data that a feed cannot get, although the server responds.
 
-    ``what`` is its display name ("the log"); it has been refused ``since`` that time, for ``reason``.
+    ``what`` is its display name ("the log"); the server has refused it ``since`` then, for ``reason``.
     """
 
     what: str
@@ -103,7 +103,7 @@ class FailingRoute:
 
     @property
     def service(self) -> str:
-        """The service that fails with this route: the logs of one job fail with those of another."""
+        """Name shared by routes that fail together, such as those of the logs of all jobs."""
         return self.what or self.path
 
 
@@ -112,11 +112,11 @@ class Connection:
     """The last known state of the connection.
 
     ``answered_at`` is the time of the last successful response, ``failing_since`` of the first failure
-    after it, whatever route that was, ``retry_at`` of the next attempt, ``reason`` the error in the server's
-    or the system's words. ``stale_resources`` are what feeds cannot get from a server that responds, so the
-    screen shows stale data. ``failing_routes`` are routes that fail while others succeed; they may recover.
-    ``clock_ahead_s`` is how far the local clock is ahead of the server's (negative: behind), 0 if that spoils
-    nothing. For a recording, ``recorded`` returns its name and the moment that is shown.
+    after it, on any route, ``retry_at`` of the next attempt, ``reason`` the error text of the server or the
+    system. ``stale_resources`` are data that feeds cannot get although the server responds, so the screen
+    shows old data. ``failing_routes`` are routes that fail while others succeed; they may recover.
+    ``clock_ahead_s`` is how far the local clock is ahead of the server's (negative: behind), 0 if too little
+    to matter. For a recording, ``recorded`` returns its name and the shown time.
     """
 
     link: ConnectionState = ConnectionState.CONNECTING
@@ -141,7 +141,7 @@ class Connection:
         return tuple(resources.values())
 
     def seen_by(self, shown: AbstractSet[str], job_id: str = "") -> Connection:
-        """Return a copy limited to the stale data that a screen shows; with ``job_id``, of that job."""
+        """Return a copy with only the stale data that a screen shows; with ``job_id``, only of this job."""
         stale_resources = tuple(resource for resource in self.stale_resources if resource.what in shown)
         failing_routes = tuple(
             route
@@ -159,7 +159,7 @@ class Connection:
         return replace(self, stale_resources=tuple(resources.values()))
 
     def with_fresh_resource(self, what: str) -> Connection:
-        """Return a copy without the refusal of ``what``: it is available again or no longer wanted."""
+        """Return a copy without the refusal of ``what``: it is available again, or not requested anymore."""
         return replace(
             self,
             stale_resources=tuple(resource for resource in self.stale_resources if resource.what != what),
@@ -187,13 +187,13 @@ class Connection:
             return self  # This key may not use one route; the others work.
         if event.status in {401, 403}:
             return self._failing(event, ConnectionState.UNAUTHORIZED)
-        if event.status is not None and 400 <= event.status < 500 and event.status not in _NOT_NOW:
+        if event.status is not None and 400 <= event.status < 500 and event.status not in _TEMPORARY_STATUSES:
             # The server responds, but the displayed data is not newer.
             return self._live(event, self.answered_at)
         return self._failing(event, ConnectionState.LOST)
 
     def _live(self, event: RequestEvent, answered_at: datetime | None) -> Connection:
-        failing_routes = tuple(route for route in self._lasting(event.at) if route.path != event.path)
+        failing_routes = tuple(route for route in self._recent_failures(event.at) if route.path != event.path)
         return Connection(
             ConnectionState.LIVE,
             answered_at=answered_at,
@@ -206,39 +206,39 @@ class Connection:
     def _failing(
         self, event: RequestEvent, link: ConnectionState, retry_at: datetime | None = None
     ) -> Connection:
-        before = [route for route in self._lasting(event.at) if route.path != event.path]
+        before = [route for route in self._recent_failures(event.at) if route.path != event.path]
         since = next((route.since for route in self.failing_routes if route.path == event.path), event.at)
         retries_at = retry_at or event.at
-        trouble = FailingRoute(event.path, since, event.at, retries_at, event.reason)
+        failing_route = FailingRoute(event.path, since, event.at, retries_at, event.reason)
         failing = replace(
             self,
-            failing_routes=(*before, trouble)[-50:],
+            failing_routes=(*before, failing_route)[-50:],
             failing_since=self.failing_since or event.at,
         )
-        if self.link is ConnectionState.LIVE and not failing._is_whole(trouble, event):
+        if self.link is ConnectionState.LIVE and not failing._is_server_failing(failing_route, event):
             return failing
         if self.link is ConnectionState.LOST and link is ConnectionState.RETRYING:
             link = ConnectionState.LOST  # More failed attempts do not change the state.
         return replace(failing, link=link, retry_at=retry_at, reason=event.reason)
 
-    def _is_whole(self, trouble: FailingRoute, event: RequestEvent) -> bool:
+    def _is_server_failing(self, failing_route: FailingRoute, event: RequestEvent) -> bool:
         """Return True if the whole server appears to be failing, not just what this route serves."""
-        since = min(route.since for route in self.failing_routes if route.service == trouble.service)
+        since = min(route.since for route in self.failing_routes if route.service == failing_route.service)
         if self.answered_at is not None and since < self.answered_at:
-            # Another route has been answered since; or nothing else has been requested for a while.
+            # Another route has responded since, so the server fails only if that was long ago.
             return (event.at - self.answered_at).total_seconds() >= FORGOTTEN_S
         if event.status is None and event.attempt > 1:
             return True  # The server is unreachable.
-        may_be_a_blip = event.status is None or event.status >= 500 or event.status in _NOT_NOW
-        if not may_be_a_blip or (trouble.at - since).total_seconds() >= ROUTE_GRACE_S:
+        may_be_temporary = event.status is None or event.status >= 500 or event.status in _TEMPORARY_STATUSES
+        if not may_be_temporary or (failing_route.at - since).total_seconds() >= ROUTE_GRACE_S:
             return True
         first = self.failing_since
         return any(
-            route.service != trouble.service and first is not None and route.since >= first
+            route.service != failing_route.service and first is not None and route.since >= first
             for route in self.failing_routes
         )
 
-    def _lasting(self, now: datetime) -> tuple[FailingRoute, ...]:
+    def _recent_failures(self, now: datetime) -> tuple[FailingRoute, ...]:
         return tuple(
             route for route in self.failing_routes if (now - route.retries_at).total_seconds() < FORGOTTEN_S
         )

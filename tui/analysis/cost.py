@@ -1,13 +1,14 @@
 """The cost of a run: GPU-hours always, money where it was billed or a price is known.
 
-What is billed is shown as such; all else is labeled as an estimate.
+Billed money is shown as such; all other money is labeled as an estimate.
 
 A node is billed by the minute while it is up; waiting, pulling and draining are free. The
 API reports neither the start nor the end of a run; both come from the status history if it has them.
 
-The bill has dollars and minutes of each job, but does not say until when. So what it lacks is the job's
-running time minus the billed minutes, and nothing a day after the job ended. The minutes of a job on several
-nodes may count each node or not; where neither running time nor price decides that, the rest is unknown.
+The bill has dollars and minutes of each job, but not the time up to which it is complete. So the unbilled
+time is the job's running time minus the billed minutes, and zero a day after the job ended. The minutes of a
+job on several nodes may count each node or not; where neither running time nor price decides that, the
+unbilled time is unknown.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def is_all_billed(job: TrainingJob, now: datetime) -> bool:
 def unbilled_minutes(
     billed: Billed, run_minutes: float, node_count: int, price_per_minute: float | None
 ) -> float | None:
-    """Return the node-minutes that the bill lacks, None if unknown, of a run that is not billed entirely.
+    """Return the unbilled node-minutes of a run that is not billed entirely; None if unknown.
 
     ``run_minutes`` is the running time, or an upper bound; ``price_per_minute`` is USD for one node.
     """
@@ -90,14 +91,14 @@ def billed_text(billed: Billed) -> str:
     return f"{money(billed.usd)} for {count(billed.minutes)} min"
 
 
-def total_billed(several: Iterable[Billed]) -> Billed:
-    bills = list(several)
-    return Billed(sum(bill.usd for bill in bills), sum(bill.minutes for bill in bills))
+def total_billed(bills: Iterable[Billed]) -> Billed:
+    all_bills = list(bills)
+    return Billed(sum(bill.usd for bill in all_bills), sum(bill.minutes for bill in all_bills))
 
 
 @dataclass(frozen=True, slots=True)
 class RunningTime:
-    """Running time of a job, and its start; ``measured`` if both come from the status history.
+    """A job's running time, and its start; ``measured`` if both come from the status history.
 
     Otherwise ``seconds`` is an upper bound: the time since the job was released from the queue, or since it
     was created. ``label`` says which.
@@ -114,8 +115,8 @@ class Cost:
     """GPU-hours and money so far, and up to the expected end.
 
     ``None`` means unknown: money without a price, an end without an ETA. ``usd`` is an estimate of the whole
-    run, ``unbilled_usd`` one of the ``unbilled_minutes`` (of nodes) that are missing in ``billed``.
-    ``price_per_minute`` is USD for one node; ``of`` says what the money is an estimate of; ``measured`` is
+    run, ``unbilled_usd`` of the ``unbilled_minutes`` (node-minutes) that are missing in ``billed``.
+    ``price_per_minute`` is USD for one node; ``of`` describes how the estimate was made; ``measured`` is
     that of the ``RunningTime``.
     """
 
@@ -134,7 +135,7 @@ class Cost:
 
     @property
     def spent_text(self) -> str:
-        """The money spent, after ``≈`` unless all of it is billed; "" if it is not known."""
+        """The money spent, with ``≈`` unless all of it is billed; "" if unknown."""
         is_billed = self.billed is not None and not self.unbilled_usd
         return "" if self.spent_usd is None else f"{'' if is_billed else '≈ '}{money(self.spent_usd)}"
 
@@ -200,11 +201,11 @@ def cost_of(
 ) -> Cost:
     """Return the cost of a run on ``node_count`` nodes; ``left_s`` is the low, likely, and high time left.
 
-    ``all_billed`` means that the bill has all of it.
+    ``all_billed`` means that the bill has the whole run.
     """
     gpus = max(0, job.instance_type.gpu_count) * node_count
     usd_per_s = None if price_per_minute is None else price_per_minute * node_count / MINUTE_S
-    of, minutes = _of(ran, node_count, price_per_minute), None
+    of, minutes = _estimate_text(ran, node_count, price_per_minute), None
     if billed is not None:
         of += ", less the billed minutes"
         minutes = (
@@ -233,13 +234,13 @@ def cost_of(
 
 
 def _price(minutes: float | None, price_per_minute: float | None) -> float | None:
-    """Return what these node-minutes cost; none cost nothing, even at an unknown price."""
+    """Return the price of node-minutes; None if unknown. Zero minutes are free even without a price."""
     if minutes == 0.0:
         return 0.0
     return None if minutes is None or price_per_minute is None else minutes * price_per_minute
 
 
-def _of(ran: RunningTime, node_count: int, price_per_minute: float | None) -> str:
+def _estimate_text(ran: RunningTime, node_count: int, price_per_minute: float | None) -> str:
     nodes = counted(node_count, "node")
     if price_per_minute is None:
         return f"{nodes} × {ran.label}; price unknown"
@@ -248,9 +249,9 @@ def _of(ran: RunningTime, node_count: int, price_per_minute: float | None) -> st
 
 @dataclass(frozen=True, slots=True)
 class TotalCost:
-    """The cost of several jobs: what is ``billed``, and an estimate of what is not billed yet.
+    """The cost of several jobs: the ``billed`` part, and ``usd``, an estimate of the unbilled rest.
 
-    ``usd``, the estimate, leaves out ``unpriced`` jobs, for which none can be made.
+    ``unpriced`` is the number of jobs for which no estimate can be made; ``usd`` lacks them.
     """
 
     usd: float | None = None
@@ -263,15 +264,15 @@ class TotalCost:
 
     @property
     def sign(self) -> str:
-        """The sign before the money: none if all of it is billed."""
+        """``≈``, or "" if all of the money is billed."""
         return "≈" if self.usd else ""
 
 
 def node_seconds(job: TrainingJob, now: datetime, idle_s: float | None = None) -> float | None:
     """Return the seconds that a job has run so far, over all nodes; None if it has not run.
 
-    A job list does not say when jobs started, so the time counts from creation until the last change of
-    an ended job, less ``idle_s``, in which it did not run. The usage is overestimated if that is None.
+    A job list lacks the start of jobs, so the time counts from creation (for an ended job, up to its last
+    change), less ``idle_s``, the time in which it did not run. If that is None, this is an overestimate.
     """
     if job.created_at is None or not _may_have_run(job):
         return None
@@ -285,7 +286,7 @@ def total_cost(
     bill: Bill | None,
     now: datetime,
 ) -> TotalCost:
-    """Sum up the cost of jobs by their ``node_seconds``; what the bill has of a job is not estimated."""
+    """Sum up the cost of jobs: the bill, and an estimate of the unbilled part of their ``node_seconds``."""
     billed: list[Billed] = []
     usd, unpriced = None, 0
     for job, seconds in used:

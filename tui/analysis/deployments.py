@@ -1,4 +1,4 @@
-"""Deployments after they were made: the checkpoints they serve, how they started, and changes of them."""
+"""Existing deployments: the checkpoints that they serve, how they started, and how to change them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def status_tone(status: str) -> str:
 
 
 def status_word(status: str) -> str:
-    """Return the status as people read it: ``loading model``."""
+    """Return a status in plain words, such as ``loading model``."""
     return sanitize(status).lower().replace("_", " ") or "unknown"
 
 
@@ -40,8 +40,10 @@ class ServedCheckpoint(NamedTuple):
 
 def served_checkpoints(config: Mapping[str, Any] | None) -> tuple[ServedCheckpoint, ...]:
     """Return the checkpoints that a truss config names; none if it does not serve training checkpoints."""
-    of_training = (config or {}).get("training_checkpoints")
-    references = of_training.get("artifact_references") if isinstance(of_training, Mapping) else None
+    training_checkpoints = (config or {}).get("training_checkpoints")
+    references = (
+        training_checkpoints.get("artifact_references") if isinstance(training_checkpoints, Mapping) else None
+    )
     served: list[ServedCheckpoint] = []
     for reference in references if isinstance(references, list) else []:
         if not isinstance(reference, Mapping):
@@ -80,17 +82,17 @@ def _length(milliseconds: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentVerb:
-    """A change of a deployment, and its words."""
+    """A way to change a deployment, and the texts about it."""
 
     name: str
-    """The command, and the action."""
+    """The name of the command and of the action."""
     help: str
     question: str
     consequence: str
     done: str
     doing: str
     impossible: frozenset[str]
-    """Statuses in which it makes no sense. In others, newer ones too, the server decides."""
+    """Statuses that rule the change out. In all others, also unknown ones, the server decides."""
 
 
 _STOPPED = frozenset({"INACTIVE", "DEACTIVATING"})
@@ -153,7 +155,7 @@ class DeploymentChange:
 
     @property
     def refusal(self) -> str:
-        """Why this cannot be done now; empty if it can."""
+        """Why the change is impossible now; empty if it is possible."""
         if self.verb is PROMOTE and self.deployment.is_production:
             return f"{self.name} is the production deployment already"
         if self.deployment.status in self.verb.impossible:

@@ -1,7 +1,7 @@
 """The differences between two jobs: of their hardware, and of the files of their archives, as bounded diffs.
 
-Configs are read, never run. Values of environment variables are hidden (``redaction``), and so are texts that
-are recognized as secrets; where one differs, its line is shown without it.
+Configs are read, never run. Values of environment variables (see ``redaction``) and texts that are recognized
+as secrets are hidden; a line in which one of them differs is shown without it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
 
 MAX_FILE_BYTES = 512 * 1024
-"""Larger files, such as data, are compared, but not shown line by line."""
+"""Larger files, such as data, are compared as a whole, not line by line."""
 MAX_LINES = 200
-"""How many lines are shown of each file, and how many files are shown line by line."""
+"""Maximum number of lines shown per file, and of files shown line by line."""
 _CONTEXT_LINES = 3
 
 Change = Literal["added", "removed", "changed", "renamed"]
@@ -32,7 +32,7 @@ Change = Literal["added", "removed", "changed", "renamed"]
 
 @dataclass(frozen=True, slots=True)
 class LargeFile:
-    """Stands for the content of a file that is too large to be shown."""
+    """Size and digest of a file that is too large to show."""
 
     size_bytes: int
     digest: str
@@ -49,13 +49,13 @@ class FileDifference:
     path: str
     change: Change
     former_path: str | None = None
-    """The path before, if the file moved."""
+    """The path in the other job, if the file moved."""
     size_bytes_before: int | None = None
     size_bytes_after: int | None = None
     lines: tuple[str, ...] = ()
     """A unified diff; empty for a file that is not text, or cannot be shown safely."""
     more: int = 0
-    """Number of lines that differ, but are left out."""
+    """Number of differing lines that are not in ``lines``."""
 
 
 def code_differences(before: Files, after: Files) -> tuple[FileDifference, ...]:
@@ -77,8 +77,10 @@ def code_differences(before: Files, after: Files) -> tuple[FileDifference, ...]:
         lines, more = list[str](), 0
         if content_before == content_after:
             change = "renamed"
-        elif (was := old.lines(old_path, scrub)) is not None and (now := new.lines(path, scrub)) is not None:
-            lines, more = _differing_lines(was, now, marks)
+        elif (lines_before := old.lines(old_path, scrub)) is not None and (
+            lines_after := new.lines(path, scrub)
+        ) is not None:
+            lines, more = _differing_lines(lines_before, lines_after, marks)
         if old.is_hidden(old_path) or new.is_hidden(path):
             lines, more = [], more + sum(line[0] in "+-" for line in lines)
         shown = lines[:MAX_LINES] if len(differences) < MAX_LINES else []
@@ -96,7 +98,7 @@ def code_differences(before: Files, after: Files) -> tuple[FileDifference, ...]:
 
 
 class _Marks:
-    """Stand for hidden values, with a number for each value; nothing else of a text has their form."""
+    """Makes marks that replace hidden values, with a number for each value. No text contains such marks."""
 
     _MARK = re.compile("<\0([0-9]+)\0>")
 
@@ -107,7 +109,7 @@ class _Marks:
         return f"<\0{self._numbers.setdefault(value, len(self._numbers))}\0>"
 
     def shown(self, line: str, before: set[str]) -> str:
-        """Return a line of a diff with words instead of marks; the marks of the file ``before`` are known."""
+        """Return a line of a diff with words for its marks; ``before`` are the marks in the old file."""
 
         def placeholder(mark: re.Match[str]) -> str:
             return "<new value>" if line[0] == "+" and mark[0] not in before else "<hidden>"
@@ -119,7 +121,7 @@ class _Marks:
 
 
 class _Side:
-    """The files of one of the jobs: their texts, and what of these may be shown."""
+    """The files of one of the two jobs: their texts, and how to show them without secrets."""
 
     def __init__(self, files: Files, marks: _Marks) -> None:
         self._files = files
@@ -134,27 +136,27 @@ class _Side:
         return path in self.texts and self._shown(path) is None
 
     def lines(self, path: str, scrub: Scrubber) -> list[str] | None:
-        """Return the lines of a file, none if there is no such file; None if it is not text."""
+        """Return the lines of a file that may be shown; empty for a missing file, None if it is not text."""
         if path not in self._files:
             return []
         if path not in self.texts:
             return None
         shown = self._shown(path)
         if shown is None:
-            return list(map(self._marks, _split(self.texts[path])))
-        lines, clean = _split(shown), _split(scrub(shown))
+            return list(map(self._marks, _split_lines(self.texts[path])))
+        lines, clean = _split_lines(shown), _split_lines(scrub(shown))
         if len(lines) != len(clean):  # a secret of several lines
             return clean
         return [
-            line if line == without else without.replace(REMOVED, self._marks(line))
-            for line, without in zip(lines, clean, strict=True)
+            line if line == clean_line else clean_line.replace(REMOVED, self._marks(line))
+            for line, clean_line in zip(lines, clean, strict=True)
         ]
 
 
 def _differing_lines(before: list[str], after: list[str], marks: _Marks) -> tuple[list[str], int]:
-    """Return a unified diff, and how many lines differ if that is too long to be made."""
-    start = _equal(before, after)
-    end = _equal(before[start:][::-1], after[start:][::-1])
+    """Return a unified diff; if the files are too long for one, no lines and how many differ at most."""
+    start = _common_prefix_length(before, after)
+    end = _common_prefix_length(before[start:][::-1], after[start:][::-1])
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     # comparing more takes seconds
     if len(old) + len(new) > 4_000:
@@ -173,18 +175,22 @@ def _differing_lines(before: list[str], after: list[str], marks: _Marks) -> tupl
     return lines or ["differs only in what is not shown: secrets, ends of lines"] * bool(before), 0
 
 
-def _equal(before: list[str], after: list[str]) -> int:
-    """Return the number of lines at the beginning that are equal."""
+def _common_prefix_length(before: list[str], after: list[str]) -> int:
+    """Return the number of equal lines at the beginning."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
 
 
 def _texts(files: Files) -> dict[str, str]:
-    """Return the files that are text, with line feeds, up to ``MAX_TEXT_BYTES``, small ones first."""
+    """Return the text files by path, with normalized line ends; the smallest ones, up to a total size."""
     texts: dict[str, str] = {}
-    # bytes of text that are shown line by line, of all files
-    room = 2 * 1024**2
+    # total bytes of the files that are compared line by line
+    bytes_left = 2 * 1024**2
     for path, content in sorted(files.items(), key=lambda file: _size_bytes(file[1]) or 0):
-        if isinstance(content, LargeFile) or b"\0" in content or (room := room - len(content)) < 0:
+        if (
+            isinstance(content, LargeFile)
+            or b"\0" in content
+            or (bytes_left := bytes_left - len(content)) < 0
+        ):
             continue
         try:
             text = content.decode("utf-8")
@@ -194,7 +200,7 @@ def _texts(files: Files) -> dict[str, str]:
     return texts
 
 
-def _split(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     lines = text.split("\n")
     return lines if lines[-1] else lines[:-1]
 
@@ -206,7 +212,7 @@ def _size_bytes(content: bytes | LargeFile | None) -> int | None:
 
 
 def _former_paths(before: Files, after: Files) -> dict[str, str]:
-    """Return the former paths of files that moved: of equal content, else of the same name."""
+    """Return the old path of each moved file by its new one: of equal content, else of the same name."""
     former: dict[str, str] = {}
     for key in (lambda files, path: files[path], lambda _, path: PurePosixPath(path).name):
         removed = {
@@ -218,14 +224,14 @@ def _former_paths(before: Files, after: Files) -> dict[str, str]:
 
 
 _MACHINE = frozenset({"project", "instance", "gpu_type", "nodes", "gpus", "availability"})
-"""The properties of a job itself, not of how it went."""
+"""The rows of a comparison that describe a job's project and hardware, not its run."""
 TONES = {"+": "good", "-": "bad", "@": "muted"}
 """Tones of lines by their first character."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A value that differs. Sanitized."""
+    """A property with different values. Sanitized."""
 
     name: str
     before: str
@@ -234,7 +240,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class JobDifferences:
-    """The differences of one job from another; ``not_compared`` says why their code was not compared."""
+    """The differences between two jobs; ``not_compared`` says why their code was not compared."""
 
     before: TrainingJob
     after: TrainingJob
@@ -256,7 +262,7 @@ class JobDifferences:
 
     @property
     def none_words(self) -> str:
-        """Say that nothing differs; empty if something does."""
+        """A message that nothing differs; empty if something does."""
         if self.job or self.files:
             return ""
         return "the machines are the same" if self.not_compared else "no differences in hardware or code"

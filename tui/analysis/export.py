@@ -1,8 +1,8 @@
 """Export tables as CSV that is safe to open in spreadsheets, and as strictly valid JSON.
 
-CSV escapes control characters and escape sequences as well, since somebody will read the file with
-``cat``; JSON has the exact text. Spreadsheets would run a text cell that begins with ``=``, ``+``, ``-``,
-``@``, a tab or a line break as a formula, so an apostrophe is put before it. Numbers stay as they are.
+CSV is sanitized as well, in case the file is printed in a terminal; JSON has the exact text. Spreadsheets
+would run a text cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break as a formula, so an
+apostrophe is put before it. Numbers are not changed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def without_formula(text: str) -> str:
 
 
 def json_number(value: float | None) -> float | str | None:
-    """Convert a float for JSON, where ``"NaN"``, ``"Infinity"`` and ``"-Infinity"`` are strings."""
+    """Convert a float for JSON, which lacks NaN and infinity: these become strings, such as ``"NaN"``."""
     if value is None or math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
@@ -98,8 +98,8 @@ def table_of_series(
     """Return charts as one long table: chart, series, time, step, value, unit.
 
     A chart is its title, its unit, its x axis ("step", or else in epoch seconds), and its lines. ``time_of``
-    returns the time of a step, ``step_at`` the step at a time: a sample has both, whichever is its axis. The
-    NaN of a metric is a gap and is left out; the NaN of a loss was printed by the trainer, and stays.
+    returns the time of a step, ``step_at`` the step at a time, so that each sample has both. A NaN of a
+    metric is a gap and is left out; a NaN of a loss was printed by the trainer and is exported.
     """
     rows = tuple(_samples(charts, time_of, step_at))
     return ExportTable(name, ("chart", "series", "time", "step", "value", "unit"), rows)

@@ -1,6 +1,6 @@
-"""Fold answers of the metrics route into one snapshot of all nodes.
+"""Fold responses of the metrics route into one snapshot of all nodes.
 
-Answers may overlap, be unordered, or have samples denser than wanted, because a server may ignore the
+Responses may overlap, be unordered, or have more samples than requested, because a server may ignore the
 interval; these are reduced. Nodes whose samples did not change stay the same objects.
 """
 
@@ -141,7 +141,7 @@ class MetricsFold:
         return self.make_snapshot()
 
     def add(self, metrics: JobMetrics, step_s: float = 0.0) -> None:
-        """Add a response without making a snapshot: one for each part of a long range would take longer."""
+        """Add a response without making a snapshot, which would be slow for each part of a long range."""
         nodes: list[tuple[str, NodeSeries]] = [
             (named.node_id, named.metrics) for named in metrics.per_node_metrics
         ]
@@ -222,9 +222,9 @@ def _with_values_now(node: NodeSnapshot, at: float | None) -> NodeSnapshot:
 
 
 def metrics_until(metrics: MetricsSnapshot, time: float) -> MetricsSnapshot:
-    """Return the samples until a time, and the values that were current at the last of them."""
-    cut = _until(metrics, time)
-    nodes = [_until(node, time) for node in metrics.nodes]
+    """Return the samples up to ``time``, with the current values as of the last of them."""
+    cut = _samples_until(metrics, time)
+    nodes = [_samples_until(node, time) for node in metrics.nodes]
     nodes = [node for node in nodes if node.mean_utilization.times or node.cpu.times]
     series = [line for node in nodes for line in (node.mean_utilization, node.cpu)] or [cut.cache_usage]
     at = max((line.times[-1] for line in series if line.times), default=None)
@@ -241,14 +241,14 @@ def metrics_until(metrics: MetricsSnapshot, time: float) -> MetricsSnapshot:
 Samples = TypeVar("Samples", NodeSnapshot, MetricsSnapshot)
 
 
-def _until(samples: Samples, time: float) -> Samples:
+def _samples_until(samples: Samples, time: float) -> Samples:
     changes: dict[str, Any] = {}
     for field in fields(samples):
         match getattr(samples, field.name):
             case Series() as series:
                 changes[field.name] = series.until(time)
-            case (Series(), *_) as several:
-                changes[field.name] = tuple(series.until(time) for series in several)
+            case (Series(), *_) as all_series:
+                changes[field.name] = tuple(series.until(time) for series in all_series)
     return replace(samples, **changes)
 
 
@@ -267,7 +267,7 @@ _NAMES = {
     "cache_usage_bytes": "cache usage",
     "cache_utilization": "cache utilization",
 }
-"""What the charts call the metrics."""
+"""Names of the metrics' curves."""
 
 _Series = Iterable[tuple[SeriesPath, list[MetricSample]]]
 
@@ -304,10 +304,10 @@ class _Buffers:
             changed |= bool(times)
             if gpu:
                 means[metric].update(times)
-        for metric, moved in means.items():
+        for metric, changed_times in means.items():
             gpus = [buffer for (name, gpu), buffer in self._buffers.items() if name == metric and gpu]
             mean = self._buffer(metric, "")
-            for time in sorted(moved):
+            for time in sorted(changed_times):
                 # GPUs sampled within 10 s of each other are averaged as one sample
                 mean.add(time, mean_known(buffer.value_near(time, 10.0) for buffer in gpus))
         if changed:

@@ -1,4 +1,4 @@
-"""Which pause of a run may come again."""
+"""Estimate the longest pause of a run that may recur."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Hide the values of environment variables in a job's code.
 
-A config, and every file it reads, may hold values anywhere. Of its Python code only names and syntax are
-shown, and literals in arguments of the SDK that hold no environment variables, such as ``base_image``; of its
-other files nothing. All other files are what the job runs: shown without the texts hidden in configs, and
-without what a line sets directly in an environment.
+A config, and every file that it reads, may contain such values anywhere. Of their Python code, only names and
+syntax are shown, and literals in arguments of the SDK that are no environment variables, such as
+``base_image``; the other files among them are not shown. All files besides these are what the job runs: they
+are shown without the texts that are hidden in configs, and without values that a line assigns to a variable
+of the environment.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from pydantic import BaseModel
 from api_client import definitions
 
 Mark = Callable[[str], str]
-"""Returns the text to show instead of a value."""
+"""Returns the mark to show instead of a value."""
 
-_CLASSES = {name: each for name, each in vars(definitions).items() if isinstance(each, type)}
+_CLASSES = {name: cls for name, cls in vars(definitions).items() if isinstance(cls, type)}
 _ARGUMENTS = {
-    field for each in _CLASSES.values() if issubclass(each, BaseModel) for field in each.model_fields
+    field for cls in _CLASSES.values() if issubclass(cls, BaseModel) for field in cls.model_fields
 } - {"environment_variables"}
 """Arguments of the SDK whose literals may be shown."""
 _LITERALS: tuple[type[ast.expr], ...] = tuple(
@@ -43,7 +44,7 @@ _INDIRECT = {
     "__import__",
 }
 """Builtins that reach a variable by its name as text."""
-_NAMED_FIRST = {"setdefault", "setenv", "putenv", "getenv", "get", "pop"}
+_TAKES_NAME = {"setdefault", "setenv", "putenv", "getenv", "get", "pop"}
 """Functions whose first argument is the name of a variable."""
 
 _ASSIGNMENT = (
@@ -55,15 +56,15 @@ _IN_SHELL = re.compile(
     r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+'|["'][^\n]*+|`[^`]*+`|\$\([^)\n]{0,400}+\)|[^\s"'])++""",
     re.DOTALL,
 )
-_SETS = re.compile(
+_ASSIGNING_LINE = re.compile(
     r"(\b(?:export|declare|setenv|ENV|ARG)[ \t]++(?:-\w++[ \t]++){0,3}+\w++[ \t]*+=?+"
     r"|environ\[[^\]\n]{0,80}+\][ \t]*+=|environ\.(?:setdefault|update)\(|putenv\()[ \t]*+\S.*"
 )
-"""What sets a variable, in the forms of shells, Dockerfiles and Python; the value is the rest of the line."""
+"""An assignment to an environment variable in a shell, a Dockerfile or Python, up to the end of the line."""
 
 
 def redaction(files: Mapping[str, str], mark: Mark) -> tuple[Callable[[str], str | None], set[str]]:
-    """Return a function from a path to the text to show, None for none; and the texts that are hidden."""
+    """Return a function that maps a path to the text to show (None: nothing), and the hidden texts."""
     trees = {path: _parsed(text) for path, text in files.items() if path.endswith(".py")}
     private = _private_paths(files, trees)
     configs = [tree for path, tree in trees.items() if tree and path in private]
@@ -82,7 +83,7 @@ def redaction(files: Mapping[str, str], mark: Mark) -> tuple[Callable[[str], str
 
     def shown_text(path: str) -> str | None:
         if path not in private:
-            return _substituted(_SETS, files[path], mark)
+            return _substituted(_ASSIGNING_LINE, files[path], mark)
         tree = trees.get(path)
         return None if tree is None else _with_literals(files[path], tree, literal_of, mark)
 
@@ -97,41 +98,42 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 def _private_paths(files: Mapping[str, str], trees: Mapping[str, ast.Module | None]) -> set[str]:
-    """Return the paths of configs, of what they import or name outside shown arguments, and of .env files."""
+    """Return the paths of configs, of files that they import or name in hidden texts, and of .env files."""
     places: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in files:
-        for place in _places(PurePosixPath(path)):
+        for place in _references_to(PurePosixPath(path)):
             places[place].append(path)
-    rest = [path for path in trees if "truss_train" in files[path]]
-    rest += [path for path in files if ".env" in PurePosixPath(path).name]
-    private, all_names, is_indirect = set(rest), set[str](), False
-    while rest:
-        path = rest.pop()
+    pending = [path for path in trees if "truss_train" in files[path]]
+    pending += [path for path in files if ".env" in PurePosixPath(path).name]
+    private, all_names, has_dynamic_imports = set(pending), set[str](), False
+    while pending:
+        path = pending.pop()
         if path not in trees:
             continue
         tree = trees[path]
-        modules, names = _read_by(files[path], tree)
+        modules, names = _references_in(files[path], tree)
         all_names |= names
-        if is_indirect:
+        if has_dynamic_imports:
             modules |= names
         elif tree is not None and _mentions(tree) & _INDIRECT:
-            is_indirect = True
-            modules |= all_names  # one file may import what another names
+            has_dynamic_imports = True
+            # with dynamic imports, a file may import a module that another file names
+            modules |= all_names
         for place in [*(("module", module) for module in modules), *(("name", name) for name in names)]:
             reached = set(places.pop(place, ())) - private
             private |= reached
-            rest += reached
+            pending += reached
     return private
 
 
-def _places(path: PurePosixPath) -> list[tuple[str, str]]:
+def _references_to(path: PurePosixPath) -> list[tuple[str, str]]:
     """Return the module names and file names by which other code can refer to a file."""
     if path.suffix != ".py":
         return [("name", name) for name in {*path.parts, path.suffix}]
     return [("module", path.parent.name if path.stem == "__init__" else path.stem), ("name", path.name)]
 
 
-def _read_by(text: str, tree: ast.Module | None) -> tuple[set[str], set[str]]:
+def _references_in(text: str, tree: ast.Module | None) -> tuple[set[str], set[str]]:
     """Return the modules that a source may import, and the names of files that it may read."""
     if tree is None:
         return set(_words(text)), set(_words(text))
@@ -159,17 +161,17 @@ def _mentions(tree: ast.AST) -> set[str]:
 
 def _literals(tree: ast.AST) -> Iterator[ast.expr]:
     """Yield all constants, and f-strings as a whole."""
-    rest: list[ast.AST] = [tree]
-    while rest:
-        node = rest.pop()
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
         if isinstance(node, _LITERALS):
             yield node
         else:
-            rest += ast.iter_child_nodes(node)
+            pending += ast.iter_child_nodes(node)
 
 
 def _names_of_variables(tree: ast.AST) -> Iterator[int]:
-    """Yield the ids of literals that name an item, such as keys of dictionaries, not its value."""
+    """Yield the ids of literals that are names, such as keys of dictionaries, not values."""
     for node in ast.walk(tree):
         places: Sequence[ast.expr | None]
         match node:
@@ -178,7 +180,7 @@ def _names_of_variables(tree: ast.AST) -> Iterator[int]:
             case ast.Subscript(slice=key):
                 places = [key]
             case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[key, *_]) if (
-                name in _NAMED_FIRST
+                name in _TAKES_NAME
             ):
                 places = [key]
             case _:
@@ -192,9 +194,9 @@ def _names_of_variables(tree: ast.AST) -> Iterator[int]:
 
 
 def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
-    """Return the ids of literals that are certain to be no values of environment variables.
+    """Return the ids of literals that are certainly not values of environment variables.
 
-    Names lead to further literals if they are used in such places only.
+    A literal that is assigned to a name is one if the name is used only where literals are shown.
     """
     shown = set[int]()
     uses: dict[str, set[int]] = defaultdict(set)
@@ -261,7 +263,7 @@ def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
 
 
 def _assigns(composed: ast.expr) -> bool:
-    """Return True if a shell may assign parts of a text to a name."""
+    """Return True if a shell may read an assignment in the parts of a text."""
     return any(
         isinstance(part, ast.Constant) and re.search(_ASSIGNMENT, str(part.value))
         for part in ast.walk(composed)
@@ -296,7 +298,7 @@ def _with_literals(
 
     pieces: list[str] = []
     done = 0
-    for node in sorted(_literals(tree), key=lambda each: (each.lineno, each.col_offset)):
+    for node in sorted(_literals(tree), key=lambda literal: (literal.lineno, literal.col_offset)):
         begin = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         pieces += between(done, begin), literal_of(node, source[begin:end].decode())
@@ -305,7 +307,7 @@ def _with_literals(
 
 
 def _without_assignments(literal: ast.expr, source: str, mark: Mark) -> str:
-    """Return a literal without what a shell would assign in it."""
+    """Return a literal in which the values that a shell would assign are hidden."""
     match literal:
         case ast.Constant(value=str(text)):
             prefix = ""
@@ -331,5 +333,5 @@ def _part(part: ast.expr) -> str:
 
 
 def _substituted(pattern: re.Pattern[str], text: str, mark: Mark) -> str:
-    """Hide what follows the first group of matches."""
+    """Hide the part of each match that follows its first group."""
     return pattern.sub(lambda match: match[1] + mark(match[0]), text)

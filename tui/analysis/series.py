@@ -20,10 +20,10 @@ def next_smoothing(weight: float) -> float:
     return SMOOTHINGS[(SMOOTHINGS.index(weight) + 1) % len(SMOOTHINGS)]
 
 
-_SHAPED_SERIES = 128  # more than a screen of charts has
+_CACHED_SERIES = 128  # more than a screen of charts has
 
 
-@lru_cache(_SHAPED_SERIES)
+@lru_cache(_CACHED_SERIES)
 def smoothed(series: Series, weight: float) -> Series:
     """Return the exponential moving average, corrected for its bias toward zero at the beginning.
 
@@ -45,7 +45,7 @@ def smoothed(series: Series, weight: float) -> Series:
     return Series(series.name, series.times, tuple(values))
 
 
-@lru_cache(_SHAPED_SERIES)
+@lru_cache(_CACHED_SERIES)
 def logarithmic(series: Series) -> Series:
     """Return the decimal logarithms of the samples; values of zero or less become gaps."""
     return Series(
@@ -89,7 +89,7 @@ class SeriesBuffer:
     """
 
     __slots__ = (
-        "_is_shown",
+        "_is_current",
         "_max_points",
         "_settled",
         "_snapshot",
@@ -104,11 +104,11 @@ class SeriesBuffer:
         # Lists of a million floats would be scanned by the garbage collector, which stalls the screen.
         self._times = array("d")
         self._values = array("d")
-        # The displayed series includes gaps; appending leaves the part for the first `_settled` samples
-        # unchanged.
+        # The snapshot includes gaps. Appending samples does not change its part for the first `_settled`
+        # samples.
         self._settled = 0
         self._snapshot = Series(name)
-        self._is_shown = True
+        self._is_current = True
 
     def __len__(self) -> int:
         return len(self._times)
@@ -138,7 +138,7 @@ class SeriesBuffer:
                 self._values.insert(position, number)
             if position < self._settled + _NEIGHBORS:
                 self._settled = 0
-        self._is_shown = False
+        self._is_current = False
         if len(times) > self._max_points:
             # a full buffer drops an eighth at once, so that dropping is rare
             surplus = len(times) - max(2, int(self._max_points * (7 / 8)))
@@ -148,13 +148,13 @@ class SeriesBuffer:
         return True
 
     def extend(self, samples: Iterable[tuple[float, float | None]], apart_s: float = 0.0) -> list[float]:
-        """Add samples in any order, only the first of each ``apart_s``. Return the times that changed."""
+        """Add samples in any order, at most one in each ``apart_s``. Return the times that changed."""
         return [
             time for time, value in samples if not self._is_crowded(time, apart_s) and self.add(time, value)
         ]
 
     def _is_crowded(self, time: float, apart_s: float) -> bool:
-        """Return True if there is another sample in the same ``apart_s``, counted from the epoch."""
+        """Return True if there is another sample in the same interval of ``apart_s`` (from the epoch)."""
         if not apart_s:
             return False
         position = bisect_left(self._times, time)
@@ -171,11 +171,11 @@ class SeriesBuffer:
 
     def snapshot(self) -> Series:
         """Return the current series, with a NaN in each gap."""
-        if not self._is_shown:
-            self._show_rest()
+        if not self._is_current:
+            self._update_snapshot()
         return self._snapshot
 
-    def _show_rest(self) -> None:
+    def _update_snapshot(self) -> None:
         times, values, before = self._times, self._values, self._snapshot
         cut = bisect_right(before.times, times[self._settled - 1]) if self._settled else 0
         new_times, new_values = [], []
@@ -190,7 +190,7 @@ class SeriesBuffer:
         self._snapshot = Series(
             self.name, (*before.times[:cut], *new_times), (*before.values[:cut], *new_values)
         )
-        self._is_shown = True
+        self._is_current = True
 
     def _is_gap(self, position: int) -> bool:
         """Return True if the interval after the sample is far longer than usual nearby.
@@ -224,7 +224,7 @@ def value_range(values: Sequence[float]) -> Range | None:
     return min(values), max(values)
 
 
-def reduce_columns(series: Series, start: float, end: float, columns: int) -> tuple[Range | None, ...]:
+def column_extremes(series: Series, start: float, end: float, columns: int) -> tuple[Range | None, ...]:
     """Return the exact lowest and highest value of each of ``columns`` equal parts of ``start`` … ``end``.
 
     A part includes its start but not its end; the last one includes both. ``None`` if a part has no value.

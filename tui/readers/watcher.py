@@ -222,7 +222,7 @@ class RunWatcher:
         if self._clock_offset is None:
             return
         if samples.at is not None:
-            self._clock_offset.saw(samples.at, self.client.clock.now().timestamp(), step_s)
+            self._clock_offset.add_response(samples.at, self.client.clock.now().timestamp(), step_s)
         self.change(clock_ahead_s=self._clock_offset.ahead_s)
 
     async def check(self) -> None:

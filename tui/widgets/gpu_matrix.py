@@ -18,7 +18,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.analysis.series import EMPTY, Series, reduce_columns
+from tui.analysis.series import EMPTY, Series, column_extremes
 from tui.text.names import abbreviated_names
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import counted, percent, thin_bar
@@ -226,7 +226,7 @@ class NodeList:
         pick = 0 if frame.low_is_bad else 1
         cell_s = (frame.end - frame.start) / max(1, cells)
         glyphs = []
-        for number, values in enumerate(reduce_columns(row.history, frame.start, frame.end, cells)):
+        for number, values in enumerate(column_extremes(row.history, frame.start, frame.end, cells)):
             # If samples are sparser than cells, use the nearest sample.
             nearest = value_at(row.history, frame.start + (number + 0.5) * cell_s)
             value = nearest if values is None else values[pick]

@@ -353,14 +353,14 @@ def test_what_is_found(name: str) -> None:
 
 def test_samples_that_came_late_do_not_move_the_clock() -> None:
     offset = ClockOffset()
-    offset.saw(START_S + 600, START_S + 1000)
-    offset.saw(START_S + 605, START_S + 1300)
+    offset.add_response(START_S + 600, START_S + 1000)
+    offset.add_response(START_S + 605, START_S + 1300)
     assert offset.ahead_s == 400
     offset = ClockOffset()
-    offset.saw(START_S, START_S + 50)
-    offset.saw(START_S, START_S + 700, step_s=360)
+    offset.add_response(START_S, START_S + 50)
+    offset.add_response(START_S, START_S + 700, step_s=360)
     assert offset.ahead_s == 0
-    offset.saw(START_S + 900, START_S)
+    offset.add_response(START_S + 900, START_S)
     assert offset.ahead_s == -900
 
 

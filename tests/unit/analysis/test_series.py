@@ -2,7 +2,7 @@ import math
 
 from hypothesis import given, strategies as st
 
-from tui.analysis.series import Series, SeriesBuffer, even_means, mean_between, reduce_columns
+from tui.analysis.series import Series, SeriesBuffer, column_extremes, even_means, mean_between
 
 NAN = math.nan
 times_and_values = st.dictionaries(st.integers(0, 400), st.floats(-1e6, 1e6) | st.just(NAN), max_size=60)
@@ -25,7 +25,7 @@ def same(one: Series, other: Series) -> bool:
 def test_columns_keep_every_extreme(points, columns, start, length):
     series = series_of(points)
     end = start + length
-    reduced = reduce_columns(series, start, end, columns)
+    reduced = column_extremes(series, start, end, columns)
     assert len(reduced) == columns
     inside = finite(value for time, value in points.items() if start <= time <= end)
     kept = [bound for pair in reduced if pair for bound in pair]
@@ -37,8 +37,8 @@ def test_columns_keep_every_extreme(points, columns, start, length):
 @given(times_and_values, st.integers(1, 16), st.sampled_from([2, 4, 8]))
 def test_coarse_columns_are_the_union_of_fine_ones(points, columns, factor):
     series = series_of(points)
-    coarse = reduce_columns(series, 0, 512, columns)
-    fine = reduce_columns(series, 0, 512, columns * factor)
+    coarse = column_extremes(series, 0, 512, columns)
+    fine = column_extremes(series, 0, 512, columns * factor)
     for place, pair in enumerate(coarse):
         bounds = [bound for part in fine[place * factor : (place + 1) * factor] if part for bound in part]
         assert pair == ((min(bounds), max(bounds)) if bounds else None)

@@ -15,7 +15,7 @@ from tui.text.units import UNKNOWN, bytes_iec, count, number
 
 @dataclass(frozen=True, slots=True)
 class ComparedLine:
-    """A property of both checkpoints; the texts are not sanitized."""
+    """A property (``what``) and its value for both checkpoints; the texts are not sanitized."""
 
     what: str
     left: str
@@ -35,7 +35,7 @@ def compare_checkpoints(
 ) -> list[ComparedLine]:
     """Compare step, type, size, score, files where known, and every adapter setting.
 
-    Files are the same if their names (without the checkpoint's own), ranks, and sizes match.
+    Files are the same if their names inside the checkpoint, ranks, and sizes match.
     """
     first, other = left.checkpoint, right.checkpoint
     lines = [

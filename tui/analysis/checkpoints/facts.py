@@ -42,7 +42,7 @@ from tui.text.units import number
 
 __all__ = ["CheckpointFacts", "Score", "checkpoint_facts", "facts_of_run", "step_of", "sync_state"]
 
-NAMED_AT_MOST = 6
+MAX_NAMED = 6
 NO_KEPT_LOSSES = KeptLosses()
 NO_FAULTS: Mapping[SavedKey, CheckpointFault | None] = MappingProxyType({})
 
@@ -68,7 +68,7 @@ def kind_label(checkpoint: Checkpoint) -> str:
 
 
 def sync_state(checkpoint: Checkpoint) -> SyncState:
-    """Return the state of the upload, accepting the job's spelling too."""
+    """Return the state of the upload; the API has two spellings of ``stored``."""
     return _SYNC.get((checkpoint.sync_status or "").upper(), "unknown")
 
 
@@ -154,7 +154,7 @@ def _by_step(series: Series, progress: ProgressSnapshot, *, whole: bool) -> Step
 
 
 def newest_of(checkpoints: Iterable[Checkpoint]) -> Checkpoint | None:
-    """Return the newest, the last of those that are equally new."""
+    """Return the newest checkpoint; of several with the same time and step, the last one."""
     return max(reversed([*checkpoints]), key=_time_and_step, default=None)
 
 
@@ -170,7 +170,10 @@ def fault_lines(facts: Iterable[CheckpointFacts]) -> list[str]:
     for checkpoint in facts:
         if checkpoint.fault is not None:
             names.setdefault(checkpoint.fault.words(None), []).append(checkpoint.name)
-    return [f"{description}: {listed(those, NAMED_AT_MOST)}" for description, those in names.items()]
+    return [
+        f"{description}: {listed(checkpoint_names, MAX_NAMED)}"
+        for description, checkpoint_names in names.items()
+    ]
 
 
 def checkpoint_facts(
@@ -189,9 +192,9 @@ def checkpoint_facts(
     The best has the lowest evaluation loss if the log reports one for at least two checkpoints, otherwise
     the lowest training loss; a single candidate is never the best. A loss belongs to a checkpoint if it
     was reported at its step or earlier, but after the previous checkpoint; it is known only if none of the
-    steps between is ``unread``, or from what the trainer ``kept``. A checkpoint that has a fault or is still
-    uploading is never the best; without ``faults`` none is, nor if not ``is_ranked``: the loss of a policy
-    does not tell which is better. While one that may be the best is not known, none is.
+    steps between is ``unread``, or if the trainer stored it (``kept``). A checkpoint that has a fault or is
+    still uploading is never the best. None is the best if ``faults`` is None, if not ``is_ranked`` (the loss
+    of a policy does not rank checkpoints), or while the loss of a candidate is unknown.
     """
     steps = [step_of(checkpoint.checkpoint_id) for checkpoint in checkpoints]
     evaluations = kept.evaluation or eval_loss_by_step
@@ -261,7 +264,7 @@ def _scores(
 
 
 def _noise(values: Sequence[float]) -> float:
-    """Estimate the noise of single losses (standard deviation); 0 for under 20, which may be means."""
+    """Estimate the standard deviation of single losses; 0 for fewer than 20, which may be averages."""
     finite = [value for value in values if math.isfinite(value)]
     if len(finite) < 20:
         return 0.0
@@ -273,8 +276,8 @@ def _best(
 ) -> int | None:
     """Return the index of the lowest score, preferring the highest step on ties.
 
-    ``rivals`` counts checkpoints known to be faulty; they only help to reach the minimum of two candidates.
-    None is the best unless it is lower than the last one by more than the ``noise`` of single losses.
+    ``rivals`` is the number of faulty checkpoints, which count toward the minimum of two candidates. None is
+    the best if the difference from the last one may be due to the ``noise`` of single losses.
     """
     candidates = [
         (score.value, -score.at_step, number) for number, score in enumerate(scores) if score is not None
@@ -287,7 +290,7 @@ def _best(
 
 
 def _time_and_step(checkpoint: Checkpoint) -> tuple[float, int]:
-    """Return the sort key, oldest first; the step decides between those saved at the same time."""
+    """Return a sort key: by time, then by step."""
     step = step_of(checkpoint.checkpoint_id)
     return (time_key(checkpoint.created_at), -1 if step is None else step)
 

@@ -18,8 +18,8 @@ from tui.text.units import duration, money
 class UnsavedWork:
     """The time since the last stored checkpoint, or since the start if there is none.
 
-    ``usd`` is an estimate, None without a price; ``next_due_s`` is negative for an overdue checkpoint, None
-    if the earlier ones do not tell.
+    ``usd`` is an estimate, None without a price. ``next_due_s`` is the time until the next checkpoint is due,
+    negative if overdue, None with fewer than three earlier ones.
     """
 
     seconds: float
@@ -64,7 +64,7 @@ def unsaved_work(run: RunSnapshot) -> UnsavedWork | None:
     uploading = newest_of(checkpoint for checkpoint in checkpoints if sync_state(checkpoint) == "uploading")
     seconds = max(0.0, (now - since).total_seconds())
     usual_s = [(later - before).total_seconds() for before, later in pairwise(times)]
-    # a single interval does not tell when the next one is due
+    # a single interval does not predict the next one
     due = times[-1] + timedelta(seconds=median(usual_s)) if len(usual_s) >= 2 else None
     return UnsavedWork(
         seconds,
@@ -76,6 +76,6 @@ def unsaved_work(run: RunSnapshot) -> UnsavedWork | None:
 
 
 def unsaved_words(run: RunSnapshot) -> str:
-    """Return the sentences for a confirmation question; empty if nothing is known to be lost."""
+    """Return the sentences for a confirmation question; empty if the unsaved work is unknown."""
     work = unsaved_work(run)
     return work.words if work is not None else ""

@@ -1,4 +1,4 @@
-"""The visible rows of a file tree: filtered, sorted, with directories opened and closed."""
+"""The visible rows of a file tree: filtered, sorted, with expanded and collapsed directories."""
 
 from __future__ import annotations
 
@@ -40,15 +40,12 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
 
 
 def filtered(tree: FileTree, pattern: str) -> Matches:
-    """Apply a pattern.
-
-    A pattern with a slash is matched against listed paths, others against names.
-    """
+    """Apply a pattern (see ``compile_pattern``) to paths if it has a slash, else to names."""
     matches = compile_pattern(pattern)
     by_path = "/" in pattern
     hits, kept = bytearray(len(tree)), bytearray(len(tree))
     for node in range(1, len(tree)):
-        # Directories that are not listed are kept through their files, since building their paths is slow.
+        # Unlisted directories match only through their files, since building their paths is slow.
         entry = tree.entry(node) if by_path else None
         text = (entry.path if entry else "") if by_path else tree.names[node]
         hits[node] = hits[tree.parents[node]] or matches(text)
@@ -62,8 +59,8 @@ def filtered(tree: FileTree, pattern: str) -> Matches:
     return Matches(pattern, kept, hits, sizes, tree.totals([int(is_kept) for is_kept in is_kept_file]))
 
 
-RUN_ITEMS = 4096
-"""Items sorted at a time: a sort stops all threads, and merging sorted runs is far faster than sorting."""
+SORT_CHUNK = 4096
+"""Items sorted at a time: a sort holds the GIL until it ends. Merging sorted chunks is far faster."""
 
 _DIGITS = re.compile(r"[0-9]+")
 
@@ -97,10 +94,10 @@ BY_NAME = Order()
 
 def name_key(name: str) -> str:
     """Return a natural sort key: ``part-2`` before ``part-10``, ignoring case."""
-    return _DIGITS.sub(_counted, name.lower())
+    return _DIGITS.sub(_with_digit_count, name.lower())
 
 
-def _counted(match: re.Match[str]) -> str:
+def _with_digit_count(match: re.Match[str]) -> str:
     digits = match.group().lstrip("0") or "0"
     return f"{min(len(digits), 99):02}{digits}"
 
@@ -127,18 +124,18 @@ def _type_key(tree: FileTree, node: int) -> str | None:
 
 
 def _sorted_by(nodes: Sequence[int], key_of: Callable[[int], Any], *, descending: bool) -> list[int]:
-    """Sort stably in either direction, unknown values last: compute keys, sort runs, then merge the runs."""
+    """Sort stably in either direction, None keys last: compute the keys, sort chunks, then merge them."""
     key = {node: key_of(node) for node in nodes}.__getitem__
-    runs = [
-        ordered(nodes[start : start + RUN_ITEMS], key, descending=descending)
-        for start in range(0, len(nodes), RUN_ITEMS)
+    chunks = [
+        ordered(nodes[start : start + SORT_CHUNK], key, descending=descending)
+        for start in range(0, len(nodes), SORT_CHUNK)
     ]
-    return ordered(chain.from_iterable(runs), key, descending=descending)
+    return ordered(chain.from_iterable(chunks), key, descending=descending)
 
 
 @dataclass(eq=False)
 class VisibleRows:
-    """Visible nodes in order, ``nodes[row]``; never changed, since they are made in a thread.
+    """The visible nodes in order, ``nodes[row]``. Immutable, since they are computed in a thread.
 
     Attributes:
         matches: The filter; only nodes that it keeps are shown.
@@ -156,12 +153,12 @@ class VisibleRows:
 
     def __post_init__(self) -> None:
         self.nodes = []
-        waiting = self._children(ROOT)[::-1]
-        while waiting:
-            node = waiting.pop()
+        stack = self._children(ROOT)[::-1]
+        while stack:
+            node = stack.pop()
             self.nodes.append(node)
             if node in self.open_nodes:
-                waiting += reversed(self._children(node))
+                stack += reversed(self._children(node))
 
     def is_open(self, node: int) -> bool:
         return node in self.open_nodes
@@ -201,12 +198,12 @@ class VisibleRows:
 
     def toggled_below(self, top: int) -> VisibleRows:
         """Return the rows with a directory and all below it opened, or closed if all of them are open."""
-        below, waiting = set[int](), [top]
-        while waiting:
-            node = waiting.pop()
+        below, stack = set[int](), [top]
+        while stack:
+            node = stack.pop()
             if self.tree.is_directory(node):
                 below.add(node)
-                waiting += self._children(node)
+                stack += self._children(node)
         are_open = self.open_nodes >= below
         return self._with_open(self.open_nodes - below if are_open else self.open_nodes | below)
 
@@ -214,7 +211,10 @@ class VisibleRows:
 def arranged(
     entries: Sequence[FileEntry], pattern: str, order: Order, before: VisibleRows | None
 ) -> VisibleRows:
-    """Return the rows of these files; directories stay open, first of all the chain of single ones."""
+    """Return the rows of these files; the directories that were open ``before`` stay open.
+
+    At first, the directories at the top that are alone in their parent are open.
+    """
     if before is not None and before.tree.entries is entries:
         tree, unfiltered, matches, open_nodes = (
             before.tree,

@@ -30,7 +30,7 @@ ROOT = 0
 
 NO_ENTRY = -1
 _MAX_NODES = 250_000
-"""With more, folders are not divided: each unlisted folder of a long path takes a node, too."""
+"""With more nodes, paths are not split into folders, since each unlisted folder takes a node, too."""
 
 _IGNORED = ("", ".")
 
@@ -177,14 +177,14 @@ class FileTree:
 
     def files_below(self, node: int) -> list[int]:
         """Return all files below a directory recursively, or the file itself; in no particular order."""
-        files, waiting = [], [node]
-        while waiting:
-            current = waiting.pop()
+        files, stack = [], [node]
+        while stack:
+            current = stack.pop()
             below = self.children[current]
             if below is None:
                 files.append(current)
             else:
-                waiting.extend(below)
+                stack.extend(below)
         return files
 
     @cached_property
@@ -193,7 +193,7 @@ class FileTree:
         return {self.path(node): node for node in range(len(self) - 1, ROOT, -1)}
 
     def nodes_at(self, paths: Iterable[str]) -> set[int]:
-        """Return the nodes with these paths; some may not be here."""
+        """Return the nodes with these paths; unknown paths are ignored."""
         return {self.node_at[path] for path in paths if path in self.node_at}
 
     def largest_directories(self, limit: int) -> list[int]:
@@ -206,10 +206,10 @@ class FileTree:
             below = self.children[node]
             if below is None or not self.sizes[node]:
                 continue
-            if not any(self.children[child] is not None and self._fills(child, node) for child in below):
+            if not any(self.children[child] is not None and self._holds_most(child, node) for child in below):
                 candidates.append(node)
         candidates.sort(key=lambda node: -self.sizes[node])
         return candidates[:limit]
 
-    def _fills(self, child: int, node: int) -> bool:
+    def _holds_most(self, child: int, node: int) -> bool:
         return self.sizes[child] * 10 >= self.sizes[node] * 9

@@ -1,4 +1,4 @@
-"""Changes of jobs, and the deletion of a project: what they apply to, the confirmation, and the outcome."""
+"""Changes of several jobs, and the deletion of a project: the jobs concerned, question, and outcome."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _WORDS: dict[Verb, _Words] = {
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The jobs that a change applies to, and those it does not."""
+    """The jobs to change, and the ``unfit`` ones, which this change can't be applied to."""
 
     verb: Verb
     jobs: tuple[TrainingJob, ...]

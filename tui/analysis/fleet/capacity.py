@@ -54,7 +54,7 @@ class CapacityRow:
 
 @dataclass(frozen=True, slots=True)
 class GpuAllocation:
-    """A job that has GPUs or waits for them. ``place`` is its queue position per GPU type, from 1."""
+    """A job that has GPUs or waits for them. ``place`` is its queue position per GPU type, from 1; else 0."""
 
     job: TrainingJob
     gpu_type: str
@@ -89,8 +89,8 @@ class CapacityView:
     @property
     def shown_rows(self) -> list[CapacityRow]:
         """The rows without those of a team that repeat the organization's, as those of the only team do."""
-        of_all = {_figures(row) for row in self.rows if not row.team}
-        return [row for row in self.rows if not row.team or _figures(row) not in of_all]
+        organization_figures = {_figures(row) for row in self.rows if not row.team}
+        return [row for row in self.rows if not row.team or _figures(row) not in organization_figures]
 
 
 def _figures(row: CapacityRow) -> tuple[str, int, int, int]:
@@ -127,7 +127,7 @@ def gpu_allocations(
     Jobs without a GPU are in neither. The queue order is the documented one; the server decides which job
     really comes next.
     """
-    allocations = [_holder(job, now) for job in jobs if not job.is_finished and job.total_gpus]
+    allocations = [_allocation(job, now) for job in jobs if not job.is_finished and job.total_gpus]
     waiting = sorted(
         (allocation for allocation in allocations if allocation.waits),
         key=lambda allocation: (
@@ -152,7 +152,7 @@ def gpu_allocations(
 def queue_position(
     job: TrainingJob, jobs: Iterable[TrainingJob], capacity: TrainingCapacity, now: datetime
 ) -> str:
-    """Return ``now 2 of 3 in line for H100, 60 of 64 in use``, as far as it is known."""
+    """Return ``now 2 of 3 in line for H100, 60 of 64 in use``; empty if the job is not waiting."""
     waiting, _ = gpu_allocations(jobs, now)
     own = next((allocation for allocation in waiting if allocation.job.id == job.id), None)
     if own is None:
@@ -163,7 +163,7 @@ def queue_position(
     return f"now {own.place} of {count} in line for {own.gpu_type}{use}"
 
 
-def _holder(job: TrainingJob, now: datetime) -> GpuAllocation:
+def _allocation(job: TrainingJob, now: datetime) -> GpuAllocation:
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
     waits = job.current_status in WAITING_STATUSES
     return GpuAllocation(job, job.instance_type.gpu_type or "GPU", job.total_gpus, age_s, waits)

@@ -2,7 +2,7 @@
 
 Terms are combined with "and"; a comma inside a field's value means "or"; ``-`` or ``!`` before a term
 negates it. Plain words match loosely: anywhere in a row's texts and ids, or letter by letter in its name.
-No input is an error: terms that cannot be understood are left out and reported in ``problems``.
+No input is an error: invalid terms are ignored and reported in ``problems``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Term:
             texts = [getattr(row, self.field), row.project_id if self.field == "project" else ""]
             is_match = any(value in (text or "").lower() for value in self.values for text in texts)
         else:
-            is_match = any(_loosely(row, value) for value in self.values)
+            is_match = any(_matches_loosely(row, value) for value in self.values)
         return is_match != self.negated
 
 
@@ -84,7 +84,7 @@ def parse(text: str, statuses: Collection[str] | None = None) -> Query:
 
 
 def _terms(match: re.Match[str], statuses: Collection[str] | None) -> list[Term]:
-    """Return the condition, if any. Raises ValueError, which says what can't be understood."""
+    """Return the term, if any. Raises ValueError with a message if it is invalid."""
     field, sign, value = (match["field"] or "").lower(), match["sign"] or ":", match["value"]
     negated = bool(match["no"])
     if not field:
@@ -170,7 +170,7 @@ def _status_matches(status: str, value: str) -> bool:
     return short_status(full).startswith(short_status(full_status(value)))
 
 
-def _loosely(row: JobRow, word: str) -> bool:
+def _matches_loosely(row: JobRow, word: str) -> bool:
     name = (row.name or "").lower()
     if word in name:
         return True

@@ -103,19 +103,19 @@ class JobPreview:
     idle_s: float | None = None
     """Seconds since its creation in which the job did not run; None while its history is not read."""
     reading: bool = False
-    """True while more is to be read, so that what is missing is not known to be missing."""
+    """True while more is to be read, so that missing values may still appear."""
     at_s: float = 0.0
     """When it was read (epoch seconds)."""
 
 
 NO_PREVIEW, UNREAD = JobPreview(), JobPreview(reading=True)
-"""The preview of a job of which nothing is read, and of one of which nothing has been read yet."""
+"""The previews of a job that is not previewed, and of one that has not been read yet."""
 MAX_PREVIEWED_JOBS = 24
 """Maximum number of running jobs to poll, and of ended ones to read once, the newest first."""
 
 
 def to_preview(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
-    """Return those of these jobs that are previewed."""
+    """Return the jobs that are previewed, the newest ones."""
     return nlargest(MAX_PREVIEWED_JOBS, jobs, key=lambda job: time_key(job.created_at))
 
 
@@ -129,8 +129,8 @@ class Need(IntEnum):
 
 
 Rank = tuple[Need, float, float, float, float, float]
-"""The place in the list: of jobs that need attention by money and GPUs wasted, severity, and money and GPUs
-at stake; of others by status. Among equals, the newest is first."""
+"""The sort key of the list: for jobs that need attention, wasted money, wasted GPUs, severity, and money or
+GPUs at stake; for others, the status. Among equals, the newest is first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class JobRow:
     note: str
     """The worst finding, the reason of a failure, or what a waiting job waits for."""
     saved: str
-    """The newest checkpoint that the log names, and its age; of an ended job, its best loss before it."""
+    """The newest checkpoint in the log, and its age; for an ended job, its best loss and that checkpoint."""
     preview: JobPreview
     age: str
     age_s: float
@@ -168,7 +168,7 @@ class JobRow:
     alarmed: bool
     usd_per_hour: float | None = None
     wasted: float = 0.0
-    """The share of its cost that is wasted now, as far as it is known."""
+    """The share of its cost that is wasted now; 0 if unknown."""
     lost_usd: float = 0.0
     """What its problem has cost so far; an estimate."""
     reward: float | None = None
@@ -260,7 +260,7 @@ class FleetSnapshot:
 def job_row(
     job: TrainingJob, preview: JobPreview, now: datetime, usd_per_hour: float | None = None, place: int = 0
 ) -> JobRow:
-    """Return a job's row; ``usd_per_hour`` is its price, ``place`` that in the queue for its GPUs, from 1."""
+    """Return a job's row; ``usd_per_hour`` is its price, ``place`` its queue position, from 1."""
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
     status = status_view(job.current_status)
     running = job.current_status == JobStatus.RUNNING
@@ -281,7 +281,7 @@ def job_row(
         node_seconds=node_seconds(job, now, preview.idle_s),
         sign=SIGNS[alarms[0].severity] if alarms else status.sign,
         tone=TONES[alarms[0].severity] if alarms else status.tone,
-        note=brief(worst, now) if worst is not None else _note(job, place),  # what the money is lost by
+        note=brief(worst, now) if worst is not None else _note(job, place),  # the finding that wastes most
         saved=_saved(job, preview, now),
         preview=preview,
         age=age(age_s) if job.created_at else UNKNOWN,
@@ -394,16 +394,17 @@ def brief(finding: HealthFinding, now: datetime) -> str:
 
 
 def short_reason(message: str) -> str:
-    """Put what ended a job before its exit code and node, so that a narrow column cuts these.
+    """Put the reason of a failure before the exit code and the node, so that a narrow column cuts these.
 
-    Out-of-memory messages become ``CUDA out of memory``, or without CUDA, and the exit code; others stay.
+    Out-of-memory messages become ``CUDA out of memory`` (or ``out of memory``) and the exit code. Other
+    messages are not changed.
     """
     text = excerpt(message)
     if re.search(r"(?:CUDA )?out of memory|OutOfMemory", text, re.IGNORECASE):
         exit_code = re.search(r"exit(?:ed with)?(?: code)? (\d+)", text, re.IGNORECASE)
         what = "CUDA out of memory" if re.search(r"CUDA|torch", text, re.IGNORECASE) else "out of memory"
         return what + (f", exit {exit_code[1]}" if exit_code else "")
-    # how a node ended a job: its name, its exit code, and maybe the reason
+    # a message about the node that ended a job: its name, the exit code, and maybe the reason
     if (end := re.fullmatch(r"([\w.-]{1,64}): exit code (-?\d{1,9})(?: \((.+)\))?", text)) is not None:
         reason = f"{end[3]}, " if end[3] else ""
         return f"{reason}exit code {end[2]} on {end[1]}"
@@ -454,7 +455,7 @@ class FleetFold:
             new[job.id] = job_row(job, preview, now, usd_per_hour, places.get(job.id, 0))
         ended = [
             new.pop(row.id, row) for row in self._ended_rows
-        ]  # in place: equals do not change their order
+        ]  # replaced in place, so that jobs of equal rank keep their order
         rows = sorted((*new.values(), *ended), key=_RANK)
         return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now, prices, bill)
 

@@ -1,4 +1,4 @@
-"""The errors of a log, counted: what every run's progress has, without the expressions that find them."""
+"""The errors of a log, counted. Apart from ``errors``, so that importing it compiles no expressions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from api_client.models.logs import NS_PER_S
 KEPT_ERRORS = 50
 """Number of newest errors to keep, in addition to the first."""
 DRIVER_REPORT = "NVRM: Xid"
-"""How NVIDIA's driver begins what it reports of a GPU, behind the kernel's time."""
+"""The beginning of a GPU error reported by NVIDIA's driver, after the kernel's timestamp."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ MAY_FAIL = re2.compile(
     rb"ERR|rror|xception|raceback|SEVERE|CRITICAL|FATAL|atal|level|Interrupt|SystemExit|terminate called"
     rb"|Segmentation|Abort|SIG|Xid|\b[EF] "
 )
-"""A line without digits that has none of these is no error, unless the server says so."""
+"""A line, with its digits removed, that matches none of these is no error, unless the server says so."""
 
 _RAISED = re.compile(
     r"^\s{0,4}(?:\[\w+\]: ?|\([^()]{0,48}\bpid=[^()]{1,48}\) )?(?:[A-Za-z_]\w*\.)*"
@@ -41,8 +41,8 @@ _HARMLESS = re.compile(
     r"|pip's dependency resolver does not|fatal: not a git repository|\bslow_operation_alarm\.cc"
     r"|Very slow compile\?"
 )
-"""Errors of runs that are well: pip prints one after it has installed all, TensorFlow when imported, XLA
-while it compiles, trackers ask git for a commit."""
+"""Errors that healthy runs print: pip after it has installed all, TensorFlow when imported, XLA while it
+compiles, git when a tracker asks for the commit outside a repository."""
 _VAGUE = re.compile(
     r"^.{0,60}?(?:Traceback \(most recent|File \")|Root Cause|ChildFailedError|Error executing job with"
 )
@@ -56,15 +56,17 @@ def error_text(message: str, level: str | None) -> str | None:
     text = strip_ansi(excerpt(message))
     if RANKS[level_of(text, level)] < RANKS["ERROR"] or _HARMLESS.search(text):
         return None
-    lines = [line for line in text.splitlines() if any(map(str.isalnum, line))]  # no rules of asterisks
+    lines = [
+        line for line in text.splitlines() if any(map(str.isalnum, line))
+    ]  # skip separators such as ****
     if not lines:
         return None
     raised = [line for line in lines if _RAISED.match(line)]
     return shortened((raised[-1] if raised else lines[0]).strip(), TEXT_CHARACTERS)
 
 
-def _says(text: str) -> int:
-    """Return how much an error's text says: nothing if it is a heading, most if it names an exception."""
+def _informativeness(text: str) -> int:
+    """Return how informative an error's text is: 0 for a heading, 2 if it names an exception, else 1."""
     if _VAGUE.match(text):
         return 0
     return 2 if DRIVER_REPORT in text or _RAISED.match(text) else 1
@@ -90,13 +92,13 @@ class ErrorLines:
             if other.at_ns < at_ns - SAME_ERROR_NS:
                 break
             if abs(other.at_ns - at_ns) <= SAME_ERROR_NS:
-                if _says(text) > _says(other.text):
+                if _informativeness(text) > _informativeness(other.text):
                     self._kept[index] = ErrorLine(other.at_ns, text, other.replica)
                     if self._first == other:
                         self._first = self._kept[index]
                     return True
                 return False
-        # Pages may be read from the newest to the oldest, whose errors are no longer kept.
+        # Pages may be read newest first; then older errors are counted, but not kept.
         for counted in (self._first, self._last_counted):
             if counted is not None and abs(counted.at_ns - at_ns) <= SAME_ERROR_NS:
                 if counted is self._first and error < counted:
@@ -132,7 +134,7 @@ _EXCEPTION = re.compile(
     r"(?:[A-Za-z_][\w.]{0,160}+(?<=Error|ption|Group|rrupt)|SystemExit|StopIteration|GeneratorExit"
     r"|(?:[a-z_]\w{0,40}+\.){1,8}+[A-Z]\w{0,80}+)(?::|$)"
 )
-"""An exception by its name or its module: ``queue.Empty``. ``Epoch: 3`` is another process's line."""
+"""An exception, recognized by its name or its module (``queue.Empty``); not another line, as ``Epoch: 3``."""
 _NATIVE = re.compile(
     r"frame #\d|#\d{1,3} |what\(\): |Exception raised from|CUDA kernel errors|For debugging consider"
     r"|Compile with|Current thread 0x|Thread 0x|\[[^\]]{1,80}\] \[ ?\d+\]|\[[^\]]{1,80}\] \*\*\*"
@@ -166,9 +168,9 @@ class _Kind(Enum):
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenTraceback:
     kind: _Kind
-    foreign: int = 0
+    foreign_lines: int = 0
     chained: bool = False
 
 
@@ -176,7 +178,7 @@ class TracebackReader:
     """Reads the lines of one node in order and finds those that belong to a traceback."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenTraceback] = {}
 
     def read(self, text: str) -> TracebackLine | None:
         """Return the role of the next line; None if it is outside of any traceback.
@@ -186,20 +188,20 @@ class TracebackReader:
         text = excerpt(text)
         if not self._open and not (_HEADING in text or _begins_native(text)):
             return None
-        lane, body = _split(text)
+        lane, body = _split_lane(text)
         part = self._begin(lane, body) or self._continue(lane, body)
         return None if part is None else TracebackLine(part, lane)
 
     def _begin(self, lane: str, body: str) -> TracebackPart | None:
         stack = self._open.get(lane)
         is_indented = body[:1].isspace()
-        if _HEADING in body and (_heads(body) or (stack is not None and (stack.chained or is_indented))):
+        if _HEADING in body and (_is_heading(body) or (stack is not None and (stack.chained or is_indented))):
             kind, is_inside = _Kind.PYTHON, stack is not None and (stack.chained or is_indented)
         elif _begins_native(body) and not (stack is not None and stack.kind is _Kind.PYTHON and is_indented):
             kind, is_inside = _Kind.NATIVE, stack is not None
         else:
             return None
-        self._open[lane] = _Open(kind)
+        self._open[lane] = _OpenTraceback(kind)
         return TracebackPart.INSIDE if is_inside else TracebackPart.BEGIN
 
     def _continue(self, lane: str, body: str) -> TracebackPart | None:
@@ -207,18 +209,18 @@ class TracebackReader:
         if stack is None:
             return None
         if stack.kind is _Kind.PYTHON and _EXCEPTION.match(body):
-            stack.kind, stack.foreign = _Kind.ENDED, 0
+            stack.kind, stack.foreign_lines = _Kind.ENDED, 0
             return TracebackPart.END
         stack.chained = stack.chained or body.startswith(_CHAINED)
-        goes_on = _NATIVE.match(body) if stack.kind is _Kind.NATIVE else body.startswith(_CHAINED)
+        continues = _NATIVE.match(body) if stack.kind is _Kind.NATIVE else body.startswith(_CHAINED)
         # a tqdm line begins with a space below 100%: the run continued after the exception
-        if goes_on or not body.strip() or (body[0].isspace() and "%|" not in body):
-            stack.foreign = 0
+        if continues or not body.strip() or (body[0].isspace() and "%|" not in body):
+            stack.foreign_lines = 0
             return TracebackPart.INSIDE
-        stack.foreign += 1
+        stack.foreign_lines += 1
         # A traceback past its end, or a stack whose next line is not a frame, is over; other processes may
         # only interrupt a traceback in the middle, up to a limit.
-        if stack.kind is not _Kind.PYTHON or stack.foreign > 60:
+        if stack.kind is not _Kind.PYTHON or stack.foreign_lines > 60:
             del self._open[lane]
         return None
 
@@ -229,12 +231,12 @@ def _begins_native(text: str) -> bool:
     return text.startswith(_NATIVE_BEGINNINGS)
 
 
-def _heads(body: str) -> bool:
+def _is_heading(body: str) -> bool:
     """Return True for a heading, False for a sentence that mentions one."""
     before, _, after = body.partition(_HEADING)
     return after.startswith("most recent call last):") and len(before.split()) <= 4
 
 
-def _split(text: str) -> tuple[str, str]:
+def _split_lane(text: str) -> tuple[str, str]:
     lane = _LANE.match(text)
     return (lane[1], text[lane.end() :]) if lane is not None else ("", text)

@@ -1,29 +1,32 @@
-"""The piece of a log message that rules read.
+"""The part of a log message that rules and regular expressions are applied to.
 
-A job prints lines of any length. Whoever shows a message keeps all of it; every rule that reads one begins
-with ``excerpt``, so that no expression ever meets more text than this.
+A job prints lines of any length. Screens and commands show all of a message, but rules are applied only to
+its ``excerpt``, so that their cost is bounded.
 """
 
 from __future__ import annotations
 
 MAX_CHARACTERS = 8192
-"""Rules read only so many characters of a longer message; all of it is shown."""
+"""Maximum length of an excerpt."""
 
 
 def excerpt(message: str) -> str:
-    """Return a message as rules read it: a long one is its newest states, or its beginning."""
-    if len(message) <= MAX_CHARACTERS:  # almost every one
+    """Return a message as rules read it: of a long one, ``newest_states``, or else its beginning."""
+    if len(message) <= MAX_CHARACTERS:  # almost all messages
         return message
     return newest_states(message) or message[:MAX_CHARACTERS]
 
 
 def newest_states(message: str) -> str:
-    """Return the newest states of a bar that overwrote a long message; other long messages are empty."""
+    """Return the end of a long message, after a carriage return: the newest states of its progress bar.
+
+    Empty for a long message without a bar; a short message is returned as it is.
+    """
     if len(message) <= MAX_CHARACTERS:
         return message
     return message.rstrip("\r\n")[-MAX_CHARACTERS:].partition("\r")[2]
 
 
 def without_digits(line: str) -> bytes:
-    """Return what lines that differ only in their numbers have in common."""
+    """Return a line without its digits, which is the same for lines that differ only in numbers."""
     return line.encode("utf-8", "surrogatepass").translate(None, b"0123456789")

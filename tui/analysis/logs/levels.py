@@ -21,7 +21,7 @@ RANKS: dict[str, int] = {"": 1} | {level: rank for rank, level in enumerate(LEVE
 """Severity ranks: a line without a level counts as ``INFO``, like ordinary output."""
 
 HEAD_CHARACTERS = 160
-"""No logger writes the level further into the line than this."""
+"""Loggers write the level within the first characters of a line."""
 
 _NAMES: dict[str, LogLevel] = {
     **dict.fromkeys(("DEBUG", "TRACE", "VERBOSE", "D"), "DEBUG"),
@@ -64,7 +64,7 @@ _PYTHON_ERROR = re.compile(
 _PYTHON_WARNING = re.compile(r"[^\s:]{1,120}+:\d+: [A-Z]\w{0,40}Warning: ")
 _APPENDED = "\nTraceback (most recent call last):"
 """The platform may append a captured traceback to the preceding message."""
-_HARD_ENDS = (
+_WITHOUT_LEVEL = (
     "terminate called after",
     "Segmentation fault",
     "Aborted (core dumped)",
@@ -99,14 +99,14 @@ def detected_level(message: str) -> LogLevel | Literal[""]:
     if "ERROR" in head or "WARN" in head or "INFO" in head or "DEBUG" in head:
         return _head_level(head)
     if "rror" in head or "raceback" in head or "xception" in head or "Warning" in head:
-        return _python(head) or _head_level(head)
+        return _python_level(head) or _head_level(head)
     if head[1:5].isdigit() or head[2:6].isdigit() or head[:1] == "[":
         glog = _GLOG.match(head)
         if glog is not None:
             return _NAMES[glog["word"]]
     if "FATAL" in head or "CRITICAL" in head or "atal" in head or "level" in head or "TRACE" in head:
         return _head_level(head)
-    return _hard_end(head)
+    return _level_without_name(head)
 
 
 def level_rank(message: str, server_level: str | None = None) -> int:
@@ -124,10 +124,10 @@ def _head_level(head: str) -> LogLevel | Literal[""]:
     glog = _GLOG.match(head)
     if glog is not None:
         return _NAMES[glog["word"]]
-    return _python(head) or _hard_end(head)
+    return _python_level(head) or _level_without_name(head)
 
 
-def _python(head: str) -> LogLevel | Literal[""]:
+def _python_level(head: str) -> LogLevel | Literal[""]:
     if "raceback" in head:
         start = head.find("Traceback (most recent call last)")
         if start >= 0 and (head[:start].endswith("Exception Group ") or not _WORDS.search(head, 0, start)):
@@ -143,7 +143,7 @@ def _python(head: str) -> LogLevel | Literal[""]:
 _WORDS = re.compile(r"[A-Za-z]{3} [A-Za-z]{2}")
 
 
-def _hard_end(head: str) -> LogLevel | Literal[""]:
-    if not head.startswith(_HARD_ENDS):
+def _level_without_name(head: str) -> LogLevel | Literal[""]:
+    if not head.startswith(_WITHOUT_LEVEL):
         return "ERROR" if DRIVER_REPORT in head else ""
     return "WARNING" if head.startswith("warning: ") else "ERROR"

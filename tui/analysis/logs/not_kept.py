@@ -1,4 +1,4 @@
-"""The mark that stands for lines of a log that were read and then left memory."""
+"""The log entry that replaces lines that were dropped from memory."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from api_client.models.logs import NS_PER_MS, LogGap
 
 @dataclass(frozen=True, slots=True)
 class NotKept(LogGap):
-    """A gap of our own making: its lines left memory for newer ones, and can be read again.
+    """A gap whose lines were dropped from memory to make room for newer ones; they can be read again.
 
-    Its bounds are whole milliseconds, as those of requests are, so that no line is read twice or never.
+    Its bounds are whole milliseconds, like those of requests, so that each line is read again exactly once.
     ``at_once`` is the number of lines to read again at once, or a few more.
     """
 

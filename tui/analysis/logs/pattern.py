@@ -22,7 +22,7 @@ Span = tuple[int, int]
 
 _ESCAPE = "\x1b"
 _SYNTAX = frozenset("\\^$|?*+()[]{}")
-"""Characters by which a text looks like a regular expression; a dot is too frequent in texts."""
+"""Characters that make a text look like a regular expression; a dot is too common in ordinary texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class LogPattern:
 
     @property
     def as_expression(self) -> LogPattern | None:
-        """The text as the regular expression that it looks like; None if it does not, or is none."""
+        """The text as a regular expression; None if it does not look like one, or is invalid as one."""
         expression = replace(self, regex=True)
         looks_like_one = not (self.regex or _SYNTAX.isdisjoint(self.text))
         return expression if looks_like_one and not expression.problem else None
@@ -92,11 +92,11 @@ class LogPattern:
         minds_case = self.minds_case
         needle = self.text if minds_case else self.text.lower()
 
-        def holds(message: str) -> bool:
+        def matches(message: str) -> bool:
             shown = strip_ansi(message) if _ESCAPE in message else message
             return needle in (shown if minds_case else shown.lower())
 
-        return holds
+        return matches
 
     def spans(self, text: str) -> list[Span]:
         """Return all matches in a displayed text, in order, without overlaps and empty matches."""

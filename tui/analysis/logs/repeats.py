@@ -59,11 +59,11 @@ def progress_bar(text: str) -> BarState | None:
 
 
 def _key(title: str, count: re.Match[str] | None) -> str:
-    return f"{_steady(title)}|{count[3].strip() if count else ''}"
+    return f"{_stable_part(title)}|{count[3].strip() if count else ''}"
 
 
 @lru_cache(maxsize=256)
-def _steady(title: str) -> str:
+def _stable_part(title: str) -> str:
     """Remove from a title what changes between states: percents, counts, values after ``=``."""
     title = _COUNT.sub("", title)
     title = _PERCENT.sub("", title)
@@ -82,11 +82,11 @@ def _number(text: str) -> float:
 _LONGEST = 2048
 """Longer lines are not compared."""
 
-_SPEAKER = re2.compile(
+_PROCESS_NUMBER = re2.compile(
     rb"(?i)\b(?:(?:local|global|world|node|group)?_?rank|cuda|gpu|node|replica|pid|worker|device|process"
     rb"|host)\]?[ :=#_\-]{0,3}\d+"
 )
-_TIMED = frozenset("0123456789[IWEFD")
+_FIRST_OF_TIME = frozenset("0123456789[IWEFD")
 """First characters of a line that begins with a time or a rank."""
 
 _BRACKETED_RANK = re.compile(r"\[(default|rank)?\d{1,5}\](?=:)")
@@ -94,7 +94,7 @@ _CLOCK = re.compile(
     r"(?:[IWEFD](?=\d{4} ))?\[?(?:\d{4}-\d\d-\d\d[T ]|\d{4} )?"
     r"\d\d:\d\d:\d\d[.,:\d]*+(?:Z|[+-]\d\d:?\d\d)?\]?\s*+"
 )
-_LINE_END, _FOR_A_LINE_END = "\n", "\x0b"
+_LINE_END, _LINE_END_STAND_IN = "\n", "\x0b"
 """The separator between joined lines, and its replacement within a line."""
 
 
@@ -102,15 +102,16 @@ def banner_keys(texts: Sequence[str]) -> list[str]:
     """Return for each line a key shared by identical banners of many ranks; empty if not worth folding.
 
     The leading time and the numbers of ranks, GPUs, nodes, processes and workers are ignored. All other
-    numbers count: two losses are two lines. Joining the lines for the scan takes a third of the time.
+    numbers count: two losses are two lines. One scan of the joined lines takes a third of the time of many.
     """
     bodies = [
-        text if text[:1] not in _TIMED and len(text) <= _LONGEST else _without_time(text) for text in texts
+        text if text[:1] not in _FIRST_OF_TIME and len(text) <= _LONGEST else _without_time(text)
+        for text in texts
     ]
     joined = _LINE_END.join(bodies)
     if joined.count(_LINE_END) >= len(bodies):
-        joined = _LINE_END.join([body.replace(_LINE_END, _FOR_A_LINE_END) for body in bodies])
-    keys = [key.rstrip() for key in _without_node_names(joined).split(_LINE_END)]
+        joined = _LINE_END.join([body.replace(_LINE_END, _LINE_END_STAND_IN) for body in bodies])
+    keys = [key.rstrip() for key in _without_process_numbers(joined).split(_LINE_END)]
     # shorter lines (blank ones, short rulers) are not worth folding
     return [key if len(key) >= 8 else "" for key in keys]
 
@@ -124,11 +125,11 @@ def _without_time(text: str) -> str:
     return _BRACKETED_RANK.sub(r"[\1#]", text, count=1) if text[:1] == "[" else text
 
 
-def _without_node_names(text: str) -> str:
+def _without_process_numbers(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     pieces: list[bytes] = []
     done = 0
-    for match in _SPEAKER.finditer(data):
+    for match in _PROCESS_NUMBER.finditer(data):
         begin, end = match.span()
         pieces += (data[done:begin], data[begin:end].rstrip(b"0123456789"), b"#")
         done = end

@@ -19,8 +19,8 @@ NODE_CHARACTERS = 18
 
 
 Lines = Literal["newest", "quiet", "onset"]
-"""The log lines that explain a finding: the newest; also older ones if nothing was logged since; or those
-around its start."""
+"""The log lines that explain a finding: the newest; the newest, also if they are older than the finding
+(``quiet``); or those around its start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class FindingKind:
     brief_of_job: str = ""
     """The same for a finding of the whole job, if that differs."""
     note: str = "! issue"
-    """A sign and a word for a node that has it."""
+    """A sign and a word for an affected node."""
     states_duration: bool = False
     """True if the text states how long it has lasted, so that it need not be shown next to it."""
     halts: bool = False
@@ -105,7 +105,7 @@ class HealthFinding:
     since: datetime | None = None
     short: str = ""
     slowed_by: float = 0.0
-    """The share of its speed that the run loses, if the finding knows it."""
+    """The share of its speed that the run loses; 0 if unknown."""
 
     def __post_init__(self) -> None:
         short = self.short or self.text

@@ -18,7 +18,7 @@ from tui.text.times import time_key
 
 
 def next_name(job: TrainingJob) -> str:
-    """Return ``llama-r2`` for ``llama``, and ``llama-r3`` for that."""
+    """Return the name of the job that resumes this one: ``llama-r2``, and after that ``llama-r3``."""
     base, number = job.name or job.id, 1
     if match := re.fullmatch(r"(.+)-r(\d{1,4})", base):
         base, number = match[1], int(match[2])

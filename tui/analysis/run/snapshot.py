@@ -69,7 +69,7 @@ STALE_AFTER_S = 30.0
 
 
 def seconds_left(progress: ProgressSnapshot, now: datetime) -> float | None:
-    """Return the seconds to the last step, counted from ``now``; None if the log does not tell."""
+    """Return the seconds to the last step, counted from ``now``; None if unknown."""
     return _counted_down(progress, progress.eta_s, now)
 
 

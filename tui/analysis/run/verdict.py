@@ -22,7 +22,7 @@ State = Literal["findings", "checking", "stale", "unknown", "healthy"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The health of a run; ``words`` is the text to display, empty if there are findings, remarks aside."""
+    """The health of a run; ``words`` is the text to display, empty if there are findings (not remarks)."""
 
     state: State
     words: str = ""
@@ -37,7 +37,7 @@ def is_all_checked(run: RunSnapshot) -> bool:
 
 
 def is_starting(run: RunSnapshot) -> bool:
-    """Return True if too little of a run has been seen to judge it, whatever has been read."""
+    """Return True if the metrics cover too short a time to judge the run."""
     metrics, progress = run.health_metrics, run.progress
     nodes = metrics.nodes if metrics is not None else ()
     uses = [use for node in nodes for use in (node.mean_utilization, node.cpu, node.cpu_memory)]

@@ -13,7 +13,7 @@ from tui.text.units import duration
 
 
 def waited(job: TrainingJob, now: datetime) -> float | None:
-    """Return for how many seconds a job has waited; None if the server does not say when it was created."""
+    """Return for how many seconds a job has waited; None if its creation time is unknown."""
     return (now - job.created_at).total_seconds() if job.created_at is not None else None
 
 
@@ -29,8 +29,8 @@ def waiting_text(
     since = f" {duration(waited_s)}" if waited_s is not None else ""
     what = f" for {gpus} {sanitize(job.instance_type.gpu_type or 'GPUs')}" if gpus else " for capacity"
     short = f"waiting{since}{what}"
-    then = _at_submission(queue) if queue is not None else ""
-    return short, f"{short}; at submission{_ago(queue, waited_s, now)} {then}" if then else short
+    queue_text = _at_submission(queue) if queue is not None else ""
+    return short, f"{short}; at submission{_ago(queue, waited_s, now)} {queue_text}" if queue_text else short
 
 
 def _ago(queue: QueueContext | None, waited_s: float | None, now: datetime) -> str:

@@ -1,7 +1,7 @@
 """The summary of a run: plain values, each of bounded size, whatever the job is called and prints.
 
 Every text from the server or the log passes ``bounded``. ``tui.analysis.summary.rendering`` leaves out the
-least important items of what is still too long, and writes the document as text.
+least important items of a summary that is still too long, and formats it as text.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Command(Protocol):
 
 
 Suggestion = tuple[tuple[str, ...], str, bool]
+"""The arguments of a command, its purpose, and whether it changes something."""
 
 
 def next_steps(
@@ -129,9 +130,9 @@ def _resuming(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> Itera
 
 
 MAX_EXPLAINED = 3
-"""The findings whose log lines are read, the worst first."""
+"""Maximum number of findings, the worst first, whose log lines are read."""
 MAX_LINES = 6
-"""The newest lines of the log that are quoted."""
+"""Maximum number of log lines, the newest ones, that are quoted."""
 
 _MAX_PROBLEMS = 6
 _MAX_METRICS = 10
@@ -139,7 +140,7 @@ _COSTS = {str(check.kind): check.costs for check in CHECKS}
 _TRENDS = {"↓": "falling", "↑": "rising", "→": "steady", "": None}
 
 Figure = float | str | None
-"""A number for JSON: not a number and infinity are texts."""
+"""A number for JSON; NaN and infinity are strings."""
 
 
 def filled(**values: Any) -> Document:
@@ -150,7 +151,7 @@ def filled(**values: Any) -> Document:
 
 
 def _range(low: float | None, likely: float | None, high: float | None) -> Document | None:
-    """Return an estimate: the likely value, and between which ones it is; None if there is none."""
+    """Return an estimate: the likely value and its range; None if there is none."""
     if likely is None:
         return None
     return filled(low=figure(low), likely=figure(likely), high=figure(high))
@@ -159,7 +160,7 @@ def _range(low: float | None, likely: float | None, high: float | None) -> Docum
 def bounded(text: str | None, size: int) -> str:
     """Return a text on one line, cut so that it takes at most ``size`` bytes in ASCII JSON.
 
-    That is the longest form of all: an escape has more bytes than the character in UTF-8.
+    ASCII JSON is the longest format, since an escape has more bytes than the character in UTF-8.
     """
     line = sanitize((text or "")[: 2 * size])
     if len(text or "") <= 2 * size and len(json.dumps(line)) - 2 <= size:
@@ -180,7 +181,7 @@ def figure(value: float | None) -> Figure:
 
 
 def state_of(run: RunSnapshot) -> tuple[object, ...]:
-    """Return what is worth a new summary if it changes: status, findings, checkpoints, restarts."""
+    """Return the values whose change is worth a new summary: status, findings, checkpoints, restarts."""
     progress = run.progress or ProgressSnapshot()
     newest = last_checkpoint(run)
     return (
@@ -202,11 +203,11 @@ def summarize(
     queue: str = "",
     command: Command,
 ) -> Document:
-    """Summarize a judged run in at most ``LIMIT_BYTES``, the most important first.
+    """Summarize a run with checked health in at most ``LIMIT_BYTES``, the most important values first.
 
     ``explanations`` are those of its worst findings, ``lines`` the newest of its log, ``unread`` the parts
-    that could not be read, ``queue`` where a waiting job is in it. ``command`` returns a command line that
-    reaches the same server.
+    that could not be read, ``queue`` a waiting job's position in it, in words. ``command`` returns a command
+    line for the same server.
     """
     job, at = run.job, run.at
     gaps = (f"{counted(gap_count, 'part')} of the log",) if gap_count else ()
@@ -248,7 +249,7 @@ def summarize(
 
 
 def _activity(run: RunSnapshot) -> str:
-    """Return what the run does now, beyond its status."""
+    """Return the run's activity, such as ``training``; empty if the status says it all."""
     if run.job.current_status in WAITING_STATUSES:
         words = waiting_text(run.job, run.node_count, run.queue, run.at)[1]
         return "" if any(finding.text == words for finding in run.findings) else words
@@ -277,18 +278,18 @@ def _verdict(run: RunSnapshot) -> str:
 
 
 def _problems(run: RunSnapshot, explanations: Sequence[Explanation]) -> list[Document]:
-    """Return the end of a failed run and the findings, with what explains them."""
+    """Return the failure of a run and its findings, with their explanations."""
     explained = {
         explanation.finding.key: explanation
         for explanation in explanations
         if explanation.finding is not None
     }
     problems: list[Document] = []
-    said: set[Clue | str] = set()
+    reported: set[Clue | str] = set()
     for why in explanations:
         if why.finding is None:
             end = filled(kind="failed", severity="critical", text=bounded(why.problem, 60))
-            problems.append(end | _explanation(why, said))
+            problems.append(end | _explanation(why, reported))
     for finding in run.findings:
         since = finding.since
         problem = filled(
@@ -301,17 +302,17 @@ def _problems(run: RunSnapshot, explanations: Sequence[Explanation]) -> list[Doc
             costs=_COSTS[str(finding.kind)],
             lost_usd=figure(lost_usd(finding, run.usd_per_hour, run.end_or_now) or None),
         )
-        problems.append(problem | _explanation(explained.get(finding.key), said))
+        problems.append(problem | _explanation(explained.get(finding.key), reported))
     return problems
 
 
-def _explanation(why: Explanation | None, said: set[Clue | str]) -> Document:
-    """Return what explains a problem: the answer, and facts and lines that were not ``said`` before."""
+def _explanation(why: Explanation | None, reported: set[Clue | str]) -> Document:
+    """Return a problem's explanation: the answer, and facts and lines not ``reported`` before."""
     if why is None:
         return {"facts": [], "untrusted_log": []}
-    clues = [clue for section in why.sections for clue in section.clues if clue not in said]
-    facts = [fact for fact in why.facts if fact not in said and not (why.answer and why.answer in fact)]
-    said.update(clues, facts)
+    clues = [clue for section in why.sections for clue in section.clues if clue not in reported]
+    facts = [fact for fact in why.facts if fact not in reported and not (why.answer and why.answer in fact)]
+    reported.update(clues, facts)
     return filled(
         answer=bounded(why.answer, 320),
         facts=[bounded(fact, 160) for fact in facts[:5]],
@@ -320,7 +321,7 @@ def _explanation(why: Explanation | None, said: set[Clue | str]) -> Document:
 
 
 def _quoted(clue: Clue) -> str:
-    """Return a clue on one line; of many lines, such as a traceback, the last ones say most."""
+    """Return a clue on one line; of several lines, such as a traceback, the last ones."""
     text = " / ".join(line.strip() for line in clue.text[-2000:].strip().splitlines()[-3:])
     moment = moment_at(clue.at_ns, UTC)
     time = f"{moment:{MONTH_DAY_AND_TIME}}" if moment is not None else ""
@@ -329,7 +330,7 @@ def _quoted(clue: Clue) -> str:
 
 
 def _progress(run: RunSnapshot) -> Document:
-    """Return how far the run is; its speed and the time left only while it advances."""
+    """Return the progress of the run; with speed and time left only while it advances."""
     progress, now = run.progress or ProgressSnapshot(), run.server_now
     left = seconds_left(progress, now)
     eta = None
@@ -390,12 +391,12 @@ def _metrics(run: RunSnapshot) -> list[Document]:
 
 
 def _spending(run: RunSnapshot) -> Document:
-    """Return what the run has cost, at most if that includes the queue; and what a stop now would lose."""
+    """Return the cost of the run (an upper bound if it may include queueing), and its unsaved work."""
     cost = run.cost
     is_running = run.job.current_status == JobStatus.RUNNING
     at_end = _range(cost.usd_to_end_low, cost.usd_to_end, cost.usd_to_end_high)
-    is_of_use = not any(finding.kind.loss == "not finite" for finding in run.findings)
-    unsaved = unsaved_work(run) if is_of_use else None
+    is_usable = not any(finding.kind.loss == "not finite" for finding in run.findings)
+    unsaved = unsaved_work(run) if is_usable else None
     return filled(
         usd_so_far=figure(cost.spent_usd),
         is_upper_bound=not cost.measured,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import cycle
 
-from tui.analysis.series import Series, extent, reduce_columns
+from tui.analysis.series import Series, column_extremes, extent
 from tui.commands.support.output import Output
 from tui.text.labels import labeled, number_formats
 from tui.text.sanitize import cell_width, clip, sanitize
@@ -122,7 +122,7 @@ def _lines(series: Series, start: float, end: float, columns: int) -> list[list[
     samples = zip(series.times, series.values, strict=True)
     gaps = {int((time - start) / width) for time, value in samples if math.isnan(value)}
     lines: list[list[tuple[float, float]]] = [[]]
-    for column, between in enumerate(reduce_columns(series, start, end, columns)):
+    for column, between in enumerate(column_extremes(series, start, end, columns)):
         if between is not None:
             lines[-1] += [(start + (column + 0.5) * width, value) for value in dict.fromkeys(between)]
         elif column in gaps:
