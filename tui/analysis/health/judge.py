@@ -52,7 +52,7 @@ def judged(
 
 
 def _at_its_end(run: RunSnapshot, rules: HealthRules) -> tuple[HealthFinding, ...]:
-    """Return what an ended run ended with: a broken loss, or a halt, unless it completed."""
+    """Return the findings with which a run ended: a broken loss; also a halt, unless it completed."""
     if not run.log_read:
         return ()
     running = replace(run, job=run.job.model_copy(update={"current_status": JobStatus.RUNNING}))
@@ -70,9 +70,10 @@ def without_halts(findings: Iterable[HealthFinding]) -> tuple[HealthFinding, ...
 
 
 def _without_early_onsets(findings: Iterable[HealthFinding], watched: Watched) -> tuple[HealthFinding, ...]:
-    """Drop the times of those that were there when the part of the log that is read begins to tell.
+    """Drop the start of findings that were present already at the first time that can be judged.
 
-    They may have begun long before it: how long they last, and what they have cost, is not known yet.
+    They may have begun long before, in a part of the log that has not been read: how long they last, and what
+    they have cost, is unknown.
     """
     since = watched.growth_since
     return tuple(

@@ -24,10 +24,10 @@ from tui.analysis.series import Series, values_between
 from tui.text.units import HOUR_S, MINUTE_S
 
 IDLE, WORKING = 0.05, 0.2
-"""GPU utilization below which nothing works, and from which something does."""
+"""GPU utilization below which a GPU is idle, and from which it works."""
 
 ASIDE_S = 30 * MINUTE_S
-"""Work other than steps may take this long: if it is new, there is nothing to compare it with."""
+"""Time that new work other than steps may take, since there is nothing to compare it with."""
 
 LONGER = 1.25
 """A pause may be this many times as long as one that the run has survived."""
@@ -38,24 +38,24 @@ _REINFORCEMENT = re.compile(r"(?i)reward|advantage|rollout|\bkl\b|approx_kl|epis
 
 
 REWARD = re.compile(r"(?i)^(?!.*(?:std|var))(?:.*[^a-z])?(?:reward|score|return)s?(?![a-z])")
-"""Rewards, but not how much they differ."""
+"""Names of rewards, but not of their spread."""
 _TOKENS = re.compile(r"(?i)(?:^|[/_])tokens(?:_seen|_consumed|_total)?$")
-"""Counts of tokens: ``num_tokens``, ``total_tokens``, ``tokens_seen``."""
+"""Names of token counts: ``num_tokens``, ``total_tokens``, ``tokens_seen``."""
 _FLOPS = re.compile(r"(?i)tflop|(?<![a-z])mfu(?![a-z])|^throughput per gpu$")
-"""What the GPUs compute in a second, or their share of what they could."""
+"""Names of FLOP/s per GPU, or of the share of the possible FLOP/s (MFU)."""
 _WORK = re.compile(r"(?i)^(?!.*time).*(?:seq|len(?:gth)?(?![a-z])|batch|resolution|frames|size)")
 
 
 class Watched:
-    """A run at one moment, its findings of the moment before, and those of this one so far.
+    """A run at one time, the findings of the previous time (``held``), and those ``found`` so far.
 
-    One check at a time looks at it, the one that finds ``kind``.
+    The checks use it in turn.
     """
 
     def __init__(self, run: RunSnapshot, rules: HealthRules, previous: Iterable[HealthFinding] = ()) -> None:
         self.run = run
         self.kind = FindingKind("", 0, "")
-        """What the check that looks at the run finds."""
+        """The kind of finding of the current check."""
         self.rules = rules
         self.held = {finding.key: finding for finding in previous}
         self.found: list[HealthFinding] = []
@@ -67,25 +67,25 @@ class Watched:
     # Findings
 
     def has(self, kind: str) -> bool:
-        """Return True if this kind has been found just now."""
+        """Return True if this kind has been found at this time."""
         return any(str(finding.kind) == kind for finding in self.found)
 
     @property
     def has_stalled(self) -> bool:
-        """True if a stall is shown, which needs the whole log: what it silences is no finding of its own."""
+        """True if a stall is shown, which needs the whole log; it replaces the findings that it explains."""
         return self.run.log_read and self.has("stalled")
 
     def is_held(self, node: str | None = None) -> bool:
         return HealthFinding(self.kind, "info", "", node).key in self.held
 
     def lasting(self, severity: Severity, node: str | None = None) -> Severity:
-        """Return the severity, or that of the moment before if it was worse, so that it does not flicker."""
+        """Return the severity, or the previous one if that was worse, so that it does not flicker."""
         held = self.held.get(HealthFinding(self.kind, severity, "", node).key)
         return severity if held is None else min(severity, held.severity, key=SEVERITIES.index)
 
     @property
     def held_nodes(self) -> frozenset[str | None]:
-        """Nodes for which this check had a finding the moment before; None stands for the whole job."""
+        """Nodes for which this check had a finding at the previous time; None stands for the whole job."""
         return frozenset(finding.node for finding in self.held.values() if finding.kind == self.kind)
 
     def finding(
@@ -128,7 +128,7 @@ class Watched:
         return max([*times, *self.progress.restarts], default=-math.inf)
 
     def of_attempt(self, series: Series) -> Series:
-        """Return what a series shows of the current attempt."""
+        """Return the part of a series since the start of the current attempt."""
         return since_start(series, self.attempt_since)
 
     @cached_property
@@ -176,9 +176,9 @@ class Watched:
 
     @cached_property
     def growth_since(self) -> float:
-        """Since when growing memory means something (epoch s): a while after the first step.
+        """Time from which growing memory is meaningful (epoch s), a while after the first step.
 
-        If the log shows no steps, GPUs that work show that the run has started. Infinite: not yet.
+        Without steps in the log, working GPUs show that the run has started. Infinite if it has not.
         """
         if self.training_since is not None:
             return self.training_since + _WARM_UP_S
@@ -230,7 +230,7 @@ class Watched:
         return max(0.0, steps[-1] - steps[0]) if steps else 0.0
 
     def steps_take_longer(self, since: float) -> bool:
-        """Return True if steps take longer than at that time: larger inputs also take more memory."""
+        """Return True if steps take longer than at ``since``: larger inputs also take more memory."""
         speeds = paced(self.steps)
         newest = self.now_s - _WARM_UP_S
         then, now = (mean_speed(values_between(speeds, at, at + _WARM_UP_S)) for at in (since, newest))
@@ -269,7 +269,7 @@ class Watched:
 
     @cached_property
     def _pauses(self) -> list[tuple[float, float]]:
-        """The times in which the run made no steps for a while, or does what the log announces."""
+        """Time ranges in which the run made no steps, or carried out an activity that the log announced."""
         usual_s, phase = self.progress.step_interval_s, self.progress.run_phase
         if usual_s is None:
             return []
@@ -279,7 +279,7 @@ class Watched:
         return pauses if phase is None else [*pauses, (phase.since, self.now_s)]
 
     def steps_throughout(self, start: float, end: float) -> bool:
-        """Return True if a time has no part in a pause: in one, nodes do different work."""
+        """Return True if no pause overlaps this time range; in pauses, nodes do different work."""
         index = bisect_left(self._pauses, (end, 0.0))
         return not any(until > start for _, until in self._pauses[max(0, index - 2) : index])
 
@@ -297,11 +297,11 @@ class Watched:
 
     @cached_property
     def is_aside(self) -> bool:
-        """True if the run may be at work other than steps that it has not done before.
+        """True if the run may be doing work other than steps that it has not done before.
 
-        It starts, loads, has done all steps, or has logged since the last one what it never had before. Of
-        those that log nothing before a first evaluation or save, the round step is a sign. After an error,
-        only loading is.
+        Signs are: it starts, loads, has done all steps, or has logged new words since the last step.
+        If it logs nothing before a first evaluation or save, a round step number is a sign. After an error,
+        loading is the only sign.
         """
         progress, last_step_s = self.progress, self.last_step_s
         if last_step_s is None:
@@ -315,7 +315,7 @@ class Watched:
         if self.is_loading or (error is not None and error.at_s > last_step_s):
             return self.is_loading
         phase = progress.run_phase
-        # What is new right after a known activity was announced is a part of it.
+        # New words right after the announcement of a known activity belong to that.
         known_s = phase.newest + MINUTE_S if phase is not None and not phase.first else last_step_s
         return (
             max(progress.new_words, default=0.0) > known_s
@@ -329,7 +329,7 @@ class Watched:
         steps = self.progress.step_series.values
         if len(steps) < 2:
             return False
-        # Fewer reports apart, a round number of steps is a coincidence.
+        # A smaller round number occurs every few reports by chance.
         apart = 25 * max(1.0, steps[-1] - steps[-2])
         return any(steps[-1] % unit == 0 and unit >= apart for unit in _ROUND_STEPS)
 

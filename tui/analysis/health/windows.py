@@ -17,7 +17,7 @@ from tui.analysis.series import Series, mean_between
 
 
 def since_start(series: Series, start: float) -> Series:
-    """Return what a series shows from a time on."""
+    """Return the part of a series from a time on."""
     first = bisect_left(series.times, start)
     return series if first == 0 else Series(series.name, series.times[first:], series.values[first:])
 
@@ -25,7 +25,7 @@ def since_start(series: Series, start: float) -> Series:
 def noise_of(values: Sequence[float]) -> float:
     """Return the standard deviation of single values about their neighbors; a trend and jumps don't count."""
     bends = [abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)]
-    # Half of them are below this many deviations.
+    # For Gaussian noise, the median of |a − 2b + c| is 1.65 standard deviations.
     return median(bends) / 1.65 if bends else 0.0
 
 
@@ -37,7 +37,7 @@ def level_between(values: Sequence[float], parts: int) -> list[float]:
 
 
 def means_of_parts(series: Iterable[Series], end: float, part_s: float, count: int) -> list[float]:
-    """Return the means of all series in the parts before a time, oldest first; parts without samples lack."""
+    """Return the means of all series in the parts before a time, oldest first, without empty parts."""
     series = tuple(series)
     edges = [(end - (number + 1) * part_s, end - number * part_s) for number in range(count - 1, -1, -1)]
     means = (mean_known(mean_between(curve, *edge) for curve in series) for edge in edges)
@@ -73,7 +73,7 @@ def first_time(series: Series, level: float, since: float = -math.inf) -> float:
 def binned(
     series: Series, start: float, end: float, bin_s: float, mean: Callable[[list[float]], float] = fmean
 ) -> dict[float, float]:
-    """Return the means of the bins that end with ``end``, by their beginning; those without values lack."""
+    """Return the means of the bins up to ``end``, by their beginning, without empty bins."""
     count = max(0, int((end - start) // bin_s))
     starts = [end - number * bin_s for number in range(count, 0, -1)]
     edges = [bisect_right(series.times, at) for at in (*starts, end)]
@@ -82,11 +82,11 @@ def binned(
 
 
 EARLIER = 4
-"""A level is known after so many bins."""
+"""Number of bins after which a level is known."""
 
 
 def flipped(times: Sequence[float], values: Iterable[float]) -> Series:
-    """Return a curve of which more is better as one of which less is."""
+    """Return the negated values as a curve, so that lower values are better."""
     return Series("", tuple(times), tuple(-value for value in values))
 
 
@@ -94,7 +94,7 @@ _NEAR, _PAUSE = 20, 4.0  # A step that takes this many times as long as those ar
 
 
 def paced(marks: Series) -> Series:
-    """Return the speed at each count, without those that span a pause: printed speeds omit pauses, too."""
+    """Return the speed at each step count, without intervals with a pause, which printed speeds omit, too."""
     pairs = pairwise(zip(marks.times, marks.values, strict=True))
     speeds = [(t, (v - before) / (t - at)) for (at, before), (t, v) in pairs if t > at and v > before]
     steady: list[tuple[float, float]] = []
@@ -106,6 +106,6 @@ def paced(marks: Series) -> Series:
 
 
 def mean_speed(speeds: Sequence[float]) -> float:
-    """Return the speed over all of the work: slow steps in bursts count as long as they take."""
+    """Return the speed over all of the work (harmonic mean), in which slow steps count for their duration."""
     positive = [speed for speed in speeds if speed > 0]
     return 1 / fmean(1 / speed for speed in positive) if positive else 0.0

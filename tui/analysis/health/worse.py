@@ -1,7 +1,7 @@
 """Detect a curve that got worse: a loss or an evaluation that rises, a reward that falls.
 
-It is compared with the best level that the run has reached. What comes back has not got worse, nor has what
-came back from as much before: batches that are sorted by length raise a loss again and again.
+A curve is compared with the best level that it has reached. It has not got worse if it is coming back, or
+came back from a similar change before: batches that are sorted by length raise a loss again and again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tui.text.units import number
 NEWEST = 5
 """Number of values from which a change of a noisy curve shows."""
 
-_ERRORS = 6.0  # A level is known to so many standard errors.
-_LEVELS = 100  # Of a whole curve, so many show its rises and falls.
-_PARTS = 20  # The best of so many parts is what the run has reached.
+_ERRORS = 6.0  # A change must exceed this many standard errors.
+_LEVELS = 100  # Maximum number of levels that show the rises and falls of a whole curve.
+_PARTS = 20  # The best level is that of the best of this many parts.
 _PART = 0.1  # A curve comes back once this share of the change is gone, and grows if it adds as much.
 
 
@@ -60,10 +60,11 @@ def worsened(
     descends: bool = True,
     held: bool = False,
 ) -> Worse | None:
-    """Return how a curve is worse than its best level, by that share of it and beyond its noise, or None.
+    """Return how a curve is worse than its best level, by the share ``by`` and beyond its noise; else None.
 
-    ``newest`` values or more must show it, the more the more they differ; ``earlier`` ones must be known.
-    What it began with is no change that it came back from if it ``descends`` by design, as a loss does.
+    At least the last ``newest`` values must show it, more if they are noisy, and ``earlier`` values must
+    precede them. If the curve ``descends`` by design, as a loss does, its high beginning is not a change that
+    it came back from.
     """
     values = values_between(series)
     # The noise of single values as a factor (its logarithm): losses of diffusion differ by ten.
