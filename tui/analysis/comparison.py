@@ -404,7 +404,7 @@ def _at_common_step(runs: Sequence[ComparedRun]) -> tuple[int | None, dict[str, 
     losses_by_job = {}
     for run in runs:
         losses, step = _losses_read(run.progress), run.progress.step
-        # Losses beyond the run's step are counted in another unit than its steps.
+        # If losses have higher step numbers than the run, they are numbered by another unit.
         if run.state == "read" and losses and step is not None and max(losses) <= step:
             losses_by_job[run.job.id] = losses
     common = set.intersection(*map(set, losses_by_job.values())) if len(losses_by_job) > 1 else set[int]()

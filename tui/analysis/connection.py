@@ -218,7 +218,7 @@ class Connection:
         if self.link is ConnectionState.LIVE and not failing._is_server_failing(failing_route, event):
             return failing
         if self.link is ConnectionState.LOST and link is ConnectionState.RETRYING:
-            link = ConnectionState.LOST  # More failed attempts do not change the state.
+            link = ConnectionState.LOST  # stay LOST until a request succeeds
         return replace(failing, link=link, retry_at=retry_at, reason=event.reason)
 
     def _is_server_failing(self, failing_route: FailingRoute, event: RequestEvent) -> bool:

@@ -45,7 +45,7 @@ def resample(points: Sequence[Point], step_s: float) -> Sequence[Point]:
     newest = points[-1][0]
     points_kept: dict[float, float | None] = {}
     for number, part in parts.items():
-        # Their exact times are lost; regular spacing avoids false gaps.
+        # Regular spacing instead of the exact times avoids false gaps.
         for half, value in enumerate(_extremes([value for _, value in part])):
             points_kept[min(newest, (number + (2 * half + 1) / 4) * width_s)] = value
     return tuple(points_kept.items())
@@ -145,7 +145,7 @@ class MetricsFold:
         nodes: list[tuple[str, NodeSeries]] = [
             (named.node_id, named.metrics) for named in metrics.per_node_metrics
         ]
-        # The top-level series are the leader's: once nodes are named, they would show it twice.
+        # The top-level series are the leader's; once nodes are named, they duplicate one of them.
         changed = bool(nodes) and self._nodes.pop(LEADER, None) is not None
         if not nodes and set(self._nodes) <= {LEADER} and any(samples for _, samples in series_of(metrics)):
             nodes = [(LEADER, metrics)]

@@ -101,7 +101,7 @@ class SeriesBuffer:
     def __init__(self, name: str, *, max_points: int = 2000) -> None:
         self.name = name
         self._max_points = max(2, max_points)
-        # Lists of a million floats would be scanned by the garbage collector, which stalls the screen.
+        # Arrays, because the garbage collector would scan lists of a million floats, which stalls the screen.
         self._times = array("d")
         self._values = array("d")
         # The snapshot includes gaps. Appending samples does not change its part for the first `_settled`

@@ -59,7 +59,7 @@ class DownloadRequest:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """Identity of a download: equal for a request that was made again."""
+        """Identity of the download: equal for repeated requests of the same data."""
         files = tuple((file.node_rank, file.relative_file_name) for file in self.files)
         return (self.job.id, self.checkpoints, files, self.archive)
 
@@ -121,20 +121,20 @@ class Transfers:
 
     def indicator(self) -> str:
         """Return the footer text: ``↓ 2 files 43% 112 MiB/s``; empty if no download is active."""
-        going = self.under_way
-        if not going:
+        active = self.under_way
+        if not active:
             return ""
-        files = [file for item in going for file in item.files]
+        files = [file for item in active for file in item.files]
         left = sum(not file.state.is_final for file in files)
         if not files:
             return "↓ listing"
-        done = sum(item.done_bytes for item in going)
-        size = sum(item.size_bytes or 0 for item in going)
+        done = sum(item.done_bytes for item in active)
+        size = sum(item.size_bytes or 0 for item in active)
         parts = [f"↓ {counted(left, 'file')}"]
         if size:
             parts.append(percent(min(1.0, done / size)))
-        speed = sum(item.speed or 0.0 for item in going)
-        if any(item.stalled_s for item in going):
+        speed = sum(item.speed or 0.0 for item in active)
+        if any(item.stalled_s for item in active):
             parts.append(STALLED)
         elif speed:
             parts.append(speed_text(speed))
@@ -153,7 +153,7 @@ def outcome_text(item: Transfer, resume_keys: str) -> str:
     if item.state is TransferState.FAILED:
         why = f": {item.error.rstrip('.')}" if item.error else ""
         return f"Download of {item.title} incomplete{why}. Press {resume_keys} to resume."
-    from api_client.transfers.records import FileState  # with the first download
+    from api_client.transfers.records import FileState  # imported only after a download
 
     skipped = sum(file.state is FileState.SKIPPED for file in item.files)
     skipped_note = f", {count(skipped)} already there" if skipped else ""

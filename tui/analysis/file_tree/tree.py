@@ -63,7 +63,7 @@ class FileTree:
         self._by_name: dict[tuple[int, str], int] = {}
         for index in range(len(entries)):
             self._add(index)
-        del self._directories, self._by_name  # only for building; a seventh of the tree's memory
+        del self._directories, self._by_name  # not needed anymore; frees a seventh of the memory
         files = [
             entries[index] if below is None else None
             for index, below in zip(self.entry_of, self.children, strict=True)

@@ -212,7 +212,8 @@ class Watched:
     def speed(self) -> tuple[Series, str]:
         """The speed between pauses, and its unit: operations, tokens, samples, steps or lines a second."""
         for name, series in self.progress.metrics.items():
-            # Long documents cost more for each token. A device's peak is constant, and a total only rises.
+            # FLOP/s are better than tokens/s, since long documents cost more per token. A device's peak, which
+            # is constant, and a total, which only rises, are no speeds.
             is_speed = _FLOPS.search(name) and list(series.values) != sorted(series.values)
             if is_speed and series.times[-1] - series.times[0] < 5 * MINUTE_S * len(series):
                 return series, "MFU" if "mfu" in name.lower() else "TFLOP/s"
@@ -273,7 +274,7 @@ class Watched:
         usual_s, phase = self.progress.step_interval_s, self.progress.run_phase
         if usual_s is None:
             return []
-        least_s = max(MINUTE_S, 4 * usual_s)  # of shorter ones, there may be no sample
+        least_s = max(MINUTE_S, 4 * usual_s)  # shorter pauses may lie between two samples
         times = [*self.progress.step_series.times, self.now_s]
         pauses = [(start, end) for start, end in pairwise(times) if end - start > least_s]
         return pauses if phase is None else [*pauses, (phase.since, self.now_s)]
@@ -291,7 +292,7 @@ class Watched:
     @property
     def survived_pause_s(self) -> float:
         """Seconds of the longest pause that the run has survived, and a bit more."""
-        # An announced activity may take as long as the last one, whatever else was logged meanwhile.
+        # An announced activity may take as long as the previous one, even if lines were logged meanwhile.
         step_pause_s = self.progress.step_pause_s if self.progress.run_phase is not None else None
         return LONGER * max(self.progress.line_pause_s or 0.0, step_pause_s or 0.0)
 

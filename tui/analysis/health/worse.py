@@ -67,20 +67,20 @@ def worsened(
     it came back from.
     """
     values = values_between(series)
-    # The noise of single values as a factor (its logarithm): losses of diffusion differ by ten.
+    # The noise of the logarithms, since single losses of diffusion models may differ by a factor of ten.
     noise = noise_of([math.log(value) for value in values if value > 0])
     count = max(newest, math.ceil((_ERRORS * noise / math.log(2.5)) ** 2))
     if len(values) < count + max(1, earlier):
         return None
     now, before = median(values[-count:]), values[:-count]
     parts = sorted(level_between(before, max(1, min(_PARTS, len(before) // count))))
-    best = parts[1 if len(parts) >= 10 else 0]  # of many parts, one is better by chance
+    best = parts[1 if len(parts) >= 10 else 0]  # one of many parts is better by chance
     errors = _ERRORS / 2 if held else _ERRORS
     least = max(by, math.exp(errors * noise / math.sqrt(count)) - 1)
     error = errors * noise_of(before) / math.sqrt(count)
     if now <= best + max(least * abs(best), error):
         return None
-    # A loss gets worse little by little: from a fifth of it on, or beyond the noise.
+    # A loss rises gradually: it begins to be worse after a fifth of the rise, or where it exceeds the noise.
     begun = max(0.2 * (now - best), 3.0 * noise_of(before)) if descends else by * abs(best)
     level = best + min(begun, 0.5 * (now - best))
     since = holds_since(series, lambda value: value > level, forgiven=newest // 2) or series.times[-1]
@@ -91,7 +91,7 @@ def worsened(
     if is_back and not held:
         return None
     growth = max(_ERRORS * noise_of(values) / math.sqrt(len(after) / 3), _PART * (thirds[-1] - best))
-    # In fewer values a jump looks like growth: some from before it are among them.
+    # With fewer values, a jump looks like growth, since some of them precede the jump.
     grows = len(after) >= 3 * newest and thirds == sorted(thirds) and thirds[-1] > thirds[0] + growth
     first = median(values[:NEWEST])
     has_lost_all = first > best + error and now > first - _PART * (first - best)
@@ -106,7 +106,7 @@ def _has_come_back(values: Sequence[float], newest: int, best: float, descends: 
     hills = [list(part) for is_hill, part in parts if is_hill]
     if descends and hills and levels[0] == hills[0][0]:
         del hills[0]
-    # A spike is no rise that lasts, but a speed that was as low for a while shows how the run works.
+    # A spike does not excuse a lasting rise of a loss, but a low speed for a while is normal for this run.
     least_long = len(hills[-1]) / LONGER if descends and hills else newest
     least_high = best + (height - 2.0 * noise_of(levels)) / LONGER
     return any(len(hill) >= least_long and max(hill) >= least_high for hill in hills[:-1])

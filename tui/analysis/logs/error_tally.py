@@ -1,4 +1,4 @@
-"""The errors of a log, counted. Apart from ``errors``, so that importing it compiles no expressions."""
+"""The counted errors of a log. A module apart from ``errors``, so that importing it compiles no patterns."""
 
 from __future__ import annotations
 

@@ -218,8 +218,8 @@ class TracebackReader:
             stack.foreign_lines = 0
             return TracebackPart.INSIDE
         stack.foreign_lines += 1
-        # A traceback past its end, or a stack whose next line is not a frame, is over; other processes may
-        # only interrupt a traceback in the middle, up to a limit.
+        # Lines of other processes may interrupt a Python traceback before its end, up to a limit. After the
+        # end, and in a native stack, another line ends it.
         if stack.kind is not _Kind.PYTHON or stack.foreign_lines > 60:
             del self._open[lane]
         return None

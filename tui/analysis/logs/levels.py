@@ -57,7 +57,7 @@ _BETWEEN = re.compile(
     r"|\blevel(?:name)?[\"']?\s?[=:]\s?[\"']?(?P<pair>[A-Za-z]{3,8})\b"
 )
 _PYTHON_ERROR = re.compile(
-    # Ray puts the worker before it, and the cause behind it: (Trainer pid=7) RayTaskError(OutOfDiskError): …
+    # Ray adds the worker and the cause: (Trainer pid=7) RayTaskError(OutOfDiskError): …
     r"(?:\[rank\d+\]: ?|\([^()]{0,48}+(?<=\d)\) )?(?:[A-Za-z_][\w.]{0,120}+(?<=Error)"
     r"|[A-Za-z_][\w.]{0,120}+(?<=Exception)|KeyboardInterrupt|SystemExit)(?:\(\w{1,48}\))?(?:: |:?$)"
 )
@@ -139,7 +139,7 @@ def _python_level(head: str) -> LogLevel | Literal[""]:
     return "WARNING" if _PYTHON_WARNING.match(head) else ""
 
 
-# A traceback may follow its rank or the tree of an exception group, but not a sentence.
+# A traceback's heading may follow a rank or the tree of an exception group; after a sentence, it is a quote.
 _WORDS = re.compile(r"[A-Za-z]{3} [A-Za-z]{2}")
 
 

@@ -53,7 +53,7 @@ def progress_bar(text: str) -> BarState | None:
     title, after = text[: bar.start()], text[bar.end() :]
     count, percent = _COUNT.search(after) or _COUNT.search(title), _PERCENT.search(text)
     if count is None and percent is None:
-        return None  # A ruler or a table border.
+        return None  # a separator or a table border
     done = float(percent[1]) if percent else _number(count[1]) if count else 0.0
     return BarState(_key(title, count), done)
 
@@ -112,7 +112,7 @@ def banner_keys(texts: Sequence[str]) -> list[str]:
     if joined.count(_LINE_END) >= len(bodies):
         joined = _LINE_END.join([body.replace(_LINE_END, _LINE_END_STAND_IN) for body in bodies])
     keys = [key.rstrip() for key in _without_process_numbers(joined).split(_LINE_END)]
-    # shorter lines (blank ones, short rulers) are not worth folding
+    # shorter lines (blank ones, short separators) are not worth folding
     return [key if len(key) >= 8 else "" for key in keys]
 
 

@@ -19,8 +19,8 @@ StepValues = Sequence[tuple[int, float]]
 SavedKey = tuple[str, datetime | None]
 """Identifies a checkpoint; one written again under the same name is a different one."""
 
-# The platform's own pattern comes first; of its two numbers one is a step and the other an
-# epoch or an attempt, so the larger one is used. The other pattern is of the directory names of trainers.
+# How trainers name directories. ``step_of`` tries the platform's own pattern first: one of its two numbers is
+# the step and the other an epoch or an attempt, so the larger one is used.
 STEP_IN_NAME = re.compile(
     r"(?:global_?step|step|iter(?:ation)?|checkpoint|ckpt)[-_=]?([0-9]{1,18})", re.IGNORECASE
 )

@@ -30,9 +30,8 @@ class Verdict:
 
 def is_all_checked(run: RunSnapshot) -> bool:
     """Return True once all data has been checked or could not be read: no more will be known soon."""
-    judged = (
-        run.checked_sources if run.log_read else run.checked_sources - {LOG}
-    )  # not while the log is being read again
+    # the log does not count while it is being read again
+    judged = run.checked_sources if run.log_read else run.checked_sources - {LOG}
     return judged | run.failing >= PARTS
 
 

@@ -1,1 +1,1 @@
-"""A run in four kilobytes, for somebody, or a program, who decides what to do with it."""
+"""A summary of a run in four kilobytes, for users and programs that decide what to do with the run."""

@@ -53,7 +53,9 @@ def next_steps(
     Commands that would contain an unusual name, which a shell may misread, are left out.
     """
     steps: list[dict[str, str | bool]] = []
-    named = [fact for fact in checkpoints if not fact.name.startswith("-")]  # else it would be an option
+    named = [
+        fact for fact in checkpoints if not fact.name.startswith("-")
+    ]  # a command would take it for an option
     for arguments, purpose, changes in _suggestions(run, named):
         line = command(*arguments, changes=changes) if all(map(_is_usable, arguments)) else ""
         if line:
@@ -382,7 +384,7 @@ def _metrics(run: RunSnapshot) -> list[Document]:
             name=bounded(name, 60),
             newest=figure(newest),
             best=figure(best),
-            # Without steps, the values of the curve are only numbered.
+            # Without steps in the log, the curve's x values only count its samples.
             best_at_step=figure(round(step)) if step is not None and progress.step_series.times else None,
             trend=trend,
         )

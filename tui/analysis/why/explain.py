@@ -1,11 +1,11 @@
 """Explain a finding of a run, or why a run failed, from its log lines and samples.
 
-What is shown depends on the finding: one of a node is compared with the other nodes, one of the loss with the
-time before it began. The kind of the finding says which lines and charts belong to it.
+A node with a finding is compared with the other nodes, a broken loss with the time before. The kind of the
+finding determines which log lines and charts explain it.
 
 When a rank dies, the others report timeouts and closed connections, and the launcher reports every process
-that it stops. The cause of a failure is the first error that is none of these, and after which the run made
-no more steps and tried nothing again.
+that it stops. The cause of a failure is the first error that is none of these, and that neither steps nor a
+retry followed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_LINES = 20_000
 """Maximum number of log lines to search, the newest of the range."""
 
 BEFORE = timedelta(minutes=10)
-AT_MOST = timedelta(hours=1)
+MAX_RANGE = timedelta(hours=1)
 _CLUES = 8
 _NODES = 64
 _NORMS = 5
@@ -52,36 +52,36 @@ _RESOURCE = re.compile(
     r"|\bswap|NET/IB|InfiniBand|\bPCIe\b|NVLink",
     re.IGNORECASE,
 )
-"""Warnings that name a resource tell more than those that only report waiting."""
+"""Warnings that name a resource explain more than those that only report waiting."""
 KILLED = frozenset({137, -9})
 
 
 def explained_findings(run: RunSnapshot) -> tuple[HealthFinding | None, ...]:
-    """Return the findings that can be explained, worst first; for a failed job None, its end."""
+    """Return the findings that can be explained, worst first; for a failed job, None: its failure."""
     if run.job.current_status in (JobStatus.FAILED, JobStatus.DEPLOY_FAILED):
         return (None,)
     return () if run.job.current_status in WAITING_STATUSES else run.findings
 
 
 def explained_range(run: RunSnapshot, finding: HealthFinding | None) -> tuple[datetime, datetime]:
-    """Return the time range whose lines explain the finding, or the end of the run if it is None."""
+    """Return the time range whose lines explain ``finding``, or if None, the failure of the run."""
     now = run.end_or_now
     if run.job.is_finished:
         now += BEFORE
     if finding is None:
         return run.job.earliest_time(run.server_now), now
-    since = finding.since or now - AT_MOST
+    since = finding.since or now - MAX_RANGE
     if finding.kind.lines == "onset":
         return since - BEFORE, min(now, since + BEFORE)
     if finding.kind.lines == "quiet":
         return since - BEFORE, now
-    return max(since - BEFORE, now - AT_MOST), now
+    return max(since - BEFORE, now - MAX_RANGE), now
 
 
 def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[LogLine]) -> Explanation:
-    """Explain a finding, or the end of a failed run; ``lines`` are those of ``explained_range``, in order."""
+    """Explain ``finding``, or if None, a failure; ``lines`` are those of ``explained_range``, in order."""
     if finding is None:
-        return _end(run, lines)
+        return _explain_failure(run, lines)
     own = only_on(lines, finding.node, limit=_CLUES) if finding.node is not None else ()
     bad = warnings(lines, limit=_CLUES)
     if finding.kind.quotes_log:
@@ -93,23 +93,23 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
     ]
     if finding.kind.lines != "quiet" and (own or bad or finding.kind.lines == "onset"):
         del sections[1]
-    answer = _late_words(lines) if finding.kind.lines == "quiet" else ""
+    answer = _late_ranks_text(lines) if finding.kind.lines == "quiet" else ""
     own_bad = [clue for clue in own if clue.is_warning]
     if not own_bad and not answer:
-        own_bad = _of_one_node(finding, lines)
+        own_bad = _resource_warnings(finding, lines)
     if own_bad:
         worst = min(own_bad, key=lambda clue: not _RESOURCE.search(clue.text))
         often = f"{count(worst.count)}×, " if worst.count > 1 else ""
         answer = f"{worst.node} logs: {shortened(worst.text, 160)} ({often}no other node does)"
-    facts = [*_loss_facts(run, finding), *_saved_before(run, finding), *_money(run, finding)]
+    facts = [*_loss_facts(run, finding), *_saved_before(run, finding), *_cost_facts(run, finding)]
     if finding.kind.halts and run.progress is not None and run.progress.step is not None:
         facts.insert(0, f"last step: {count(run.progress.step)}")
     figures = _figures(run, finding.kind.figures, finding.node, finding.text)
-    return Explanation(finding.text, finding, answer, tuple(facts), _filled(sections), figures)
+    return Explanation(finding.text, finding, answer, tuple(facts), _without_empty(sections), figures)
 
 
-def _of_one_node(finding: HealthFinding, lines: Sequence[LogLine]) -> list[Clue]:
-    """Return the warnings about a resource that one of several nodes logs, if the whole run has a problem."""
+def _resource_warnings(finding: HealthFinding, lines: Sequence[LogLine]) -> list[Clue]:
+    """Return the warnings about a resource that only one node logs, for a finding of the whole run."""
     bad = warnings(lines, limit=_NODES)
     shapes = Counter(shape(clue.text) for clue in bad)
     is_one_of_several = finding.node is None and len({line.replica for line in lines}) > 1
@@ -117,11 +117,11 @@ def _of_one_node(finding: HealthFinding, lines: Sequence[LogLine]) -> list[Clue]
     return list(alone) if is_one_of_several and not finding.kind.quotes_log else []
 
 
-def _filled(sections: Sequence[Section]) -> tuple[Section, ...]:
+def _without_empty(sections: Sequence[Section]) -> tuple[Section, ...]:
     return tuple(section for section in sections if section.clues)
 
 
-def _end(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
+def _explain_failure(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
     progress, message = run.progress or ProgressSnapshot(), run.job.error_message or ""
     failure = failure_of(lines, progress.last_step_at_ns, progress.step_interval_s, message)
     facts = [] if failure.exit_code is None else [exit_words(failure.exit_code)]
@@ -129,7 +129,7 @@ def _end(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
         facts.append(f"last step: {count(progress.step)}")
     titles: tuple[str, ...] = ("memory", "GPU memory") if failure.exit_code in KILLED else ()
     if failure.cause is None:
-        answer = _late_words(lines) or message
+        answer = _late_ranks_text(lines) or message
         sections = [
             Section("Errors, none of them the cause", failure.following),
             Section("Last line of each node", last_lines(lines, limit=_NODES)),
@@ -144,13 +144,13 @@ def _end(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
         ]
         if "outofmemory" in failure.cause.text.lower().replace(" ", ""):
             titles = ("GPU memory",)
-    facts += _of_ended_run(run)
+    facts += _outcome_facts(run)
     figures = _figures(run, titles, None)
-    return Explanation(run.status.word, None, answer, tuple(facts), _filled(sections), figures)
+    return Explanation(run.status.word, None, answer, tuple(facts), _without_empty(sections), figures)
 
 
-def _of_ended_run(run: RunSnapshot) -> Iterator[str]:
-    """Yield how long it ran, what that has cost, and what is left of it."""
+def _outcome_facts(run: RunSnapshot) -> Iterator[str]:
+    """Yield the running time of an ended run, its cost, and its newest checkpoint."""
     if run.elapsed_s and run.job.current_status != JobStatus.DEPLOY_FAILED:
         spent = run.cost.spent_usd
         yield f"ran {duration(run.elapsed_s)}" + (f" for {run.cost.spent_text}" if spent else "")
@@ -159,7 +159,7 @@ def _of_ended_run(run: RunSnapshot) -> Iterator[str]:
         yield "no checkpoint" if newest is None else f"newest checkpoint: {newest.checkpoint_id}"
 
 
-def _late_words(lines: Sequence[LogLine]) -> str:
+def _late_ranks_text(lines: Sequence[LogLine]) -> str:
     late = late_ranks(lines)
     ranks = ", ".join(map(str, late))
     nouns = "rank" if len(late) == 1 else "ranks"
@@ -181,7 +181,7 @@ def late_ranks(lines: Sequence[LogLine]) -> list[int]:
 
 
 def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
-    """Yield what was last reported before a loss broke."""
+    """Yield the values that were last reported before a loss broke."""
     progress = run.progress or ProgressSnapshot()
     if not finding.kind.loss or finding.since is None:
         return
@@ -215,7 +215,7 @@ def _saved_before(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
         yield "no checkpoint from before is listed"
 
 
-def _money(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
+def _cost_facts(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
     if run.usd_per_hour is None or run.job.current_status in WAITING_STATUSES:
         return
     if (lost := lost_usd(finding, run.usd_per_hour, run.end_or_now)) >= 1:
@@ -226,24 +226,25 @@ def _money(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
         yield f"the run costs {money(run.usd_per_hour)} an hour (estimate)"
 
 
-_OF_NODES: Mapping[str, tuple[str, Callable[[NodeSnapshot], Series]]] = {
+_NODE_METRICS: Mapping[str, tuple[str, Callable[[NodeSnapshot], Series]]] = {
     "GPU use": ("%", lambda node: node.mean_utilization),
     "cores": ("cores", lambda node: node.cpu),
     "GPU memory": ("B", lambda node: node.mean_memory),
     "memory": ("B", lambda node: node.cpu_memory),
     "disk": ("%", lambda node: node.disk_utilization),
 }
-"""What is measured on each node: its unit, and its curve."""
+"""The metrics of a node by title: unit, and curve."""
 
 
 def _figures(run: RunSnapshot, titles: Sequence[str], name: str | None, text: str = "") -> tuple[Figure, ...]:
-    """Return these charts: of one node beside the median of the others, or of all nodes.
+    """Return the charts with these titles.
 
-    ``metric`` stands for the one with whose name the text begins.
+    Charts of nodes show the node ``name`` and the median of the others, or without a ``name``, all nodes.
+    The title ``metric`` stands for the metric with whose name ``text`` begins.
     """
     progress = run.progress or ProgressSnapshot()
     metrics = run.health_metrics or run.metrics or MetricsSnapshot()
-    named = max((each for each in progress.metrics if text.startswith(f"{each} ")), key=len, default="")
+    named = max((metric for metric in progress.metrics if text.startswith(f"{metric} ")), key=len, default="")
     of_run = {
         **progress.metrics,
         "loss": progress.loss_series,
@@ -257,15 +258,15 @@ def _figures(run: RunSnapshot, titles: Sequence[str], name: str | None, text: st
     figures = []
     for title in (named if title == "metric" else title for title in titles):
         unit, curves = "%" if title == "cache" else "", [of_run.get(title, EMPTY)]
-        if title in _OF_NODES:
-            unit, curve_of = _OF_NODES[title]
+        if title in _NODE_METRICS:
+            unit, curve_of = _NODE_METRICS[title]
             curves = _beside_others([replace(curve_of(node), name=node.name) for node in metrics.nodes], name)
         figures.append(Figure(title, unit, tuple(filter(len, curves))))
     return tuple(figure for figure in figures if figure.series)
 
 
 def _beside_others(curves: list[Series], name: str | None) -> list[Series]:
-    """Return the curve of one node behind the median of the others; all curves if it has none."""
+    """Return the median of the other nodes, if any, and the curve of one node; all curves if it has none."""
     own = [curve for curve in curves if curve.name == name and len(curve)]
     rest = [curve for curve in curves if curve.name != name and len(curve)]
     if not own or not rest:
@@ -363,7 +364,7 @@ def _trace(lines: Sequence[LogLine], cause: LogLine) -> list[LogLine]:
 
 
 def _following(errors: Sequence[LogLine], cause: LogLine | None) -> tuple[Clue, ...]:
-    """Return the errors other than the cause: each once, with how many nodes or lines report it."""
+    """Return the kinds of errors other than the cause, each once with the number of its lines."""
     own = shape(_error(cause)) if cause is not None else ""
     clues = [Clue(_error(line), line.timestamp_ns, line.replica, is_warning=True) for line in errors]
     counts = Counter(shape(clue.text) for clue in clues)

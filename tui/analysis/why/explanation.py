@@ -75,7 +75,7 @@ class Explanation:
 
 
 def since_words(finding: HealthFinding | None) -> str:
-    """Return since when there is a finding, in UTC; empty if that is not known."""
+    """Return the start of a finding in words, in UTC; empty if unknown."""
     if finding is None or finding.since is None:
         return ""
     return f" (since {finding.since.astimezone(UTC):{DATE_AND_TIME}} UTC)"

@@ -15,7 +15,7 @@ from tui.text.sanitize import last_carriage_segment, strip_ansi
 _SHAPE_CHARACTERS = 240
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b|\d[\d.,:]*(?:e[+-]?\d+)?")
 _OFTEN = 3
-"""Lines without a warning must repeat this often before they count as something that a node does."""
+"""Lines that are no warnings must repeat this often to count as typical of a node."""
 
 
 def shown(line: LogLine) -> str:
@@ -51,9 +51,9 @@ def grouped(lines: Iterable[LogLine]) -> list[Clue]:
 
 
 def only_on(lines: Iterable[LogLine], node: str, *, limit: int) -> tuple[Clue, ...]:
-    """Return what only this node logs: warnings and errors first, then what it repeats; most often first.
+    """Return the lines that only this node logs: warnings and errors, then repeated lines; most often first.
 
-    Empty if no other node logs at all: then nothing is special.
+    Empty if no other node logs anything to compare with.
     """
     clues = grouped(lines)
     elsewhere = {shape(clue.text) for clue in clues if clue.node != node}
