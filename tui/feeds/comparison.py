@@ -56,12 +56,12 @@ class ComparisonFeed:
     ) -> None:
         self._settings = settings
         self._session = session
-        self._memory = memory
+        self._cache = memory
         self._publish_runs = publish
         self._throttle = Throttle(self._publish, session.clock, interval_s=0.5)
         self._runs = {job.id: memory.get(job.id) or ComparedRun(job) for job in jobs}
         # two logs at a time: each may be read by several concurrent readers
-        self._free = asyncio.Semaphore(2)
+        self._log_slots = asyncio.Semaphore(2)
         self._prices: dict[str, float] = {}
         self._pause = Pause(session.clock)
 
@@ -98,7 +98,7 @@ class ComparisonFeed:
         await retrying(partial(self._read, job), LASTING, sleep=self._pause, on_wait=show_error)
 
     async def _read(self, job: TrainingJob) -> None:
-        """Read a run; if it runs, also what is new until it has ended, and once more for late lines."""
+        """Read a run; if it has not ended, poll it until then, and once more for late lines."""
         client, clock = self._session.client, self._session.clock
         job = await client.jobs.get(job.project_id, job.id)  # Home's data may be outdated.
 
@@ -110,7 +110,7 @@ class ComparisonFeed:
         watcher.change(price_per_minute=price_of(job, self._prices, self._settings.prices))
         poll = partial(watcher.poll, with_metrics=not job.node_count)
         self._change(ComparedRun(job, "reading"))
-        async with self._free if job.is_finished else nullcontext():
+        async with self._log_slots if job.is_finished else nullcontext():
             await poll(watcher.log.read_whole if job.is_finished else watcher.log.read_new)
         self._show(watcher)
         is_last = job.is_finished
@@ -129,5 +129,5 @@ class ComparisonFeed:
     def _show(self, watcher: RunWatcher) -> None:
         run = ComparedRun(watcher.job, "read", watcher.snapshot, gap_count=watcher.log.gap_count)
         if watcher.job.is_finished and not watcher.unread:
-            self._memory.keep(run)
+            self._cache.keep(run)
         self._change(run)

@@ -91,7 +91,7 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
         self._options = options
         self._known = known
         self._settings = settings
-        self._judging: set[str] = set()
+        self._checking: set[str] = set()
 
     @property
     def form(self) -> DeployForm:
@@ -100,7 +100,7 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
     async def begin(self) -> None:
         """Request the server's data, retrying until it arrives, then show the first open question.
 
-        ``error`` is the last failure. Calling it again in the meantime restarts it at once.
+        Failures are shown as ``error``.
         """
         form = filled_form(self._options, None, self._session.clock.now())
         self._change(stage="loading", error="")
@@ -111,10 +111,10 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
             on_wait=lambda error, _delay_s: self._change(error=str(error)),
         )
         self.show(replace(form, facts=self._with_known(facts)))
-        await self._judge()
+        await self._check_checkpoints()
 
     def show(self, form: DeployForm) -> None:
-        """Show the form, as it is after the user has gone to another question."""
+        """Show another state of the form, such as another question."""
         self._change(stage="asking", form=form, error="", note="")
 
     async def answer(self, question_id: str, answer: Answer) -> None:
@@ -136,7 +136,7 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
                 return
             form = replace(form, facts=self._with_known(facts))
         self.show(form)
-        await self._judge()
+        await self._check_checkpoints()
 
     def _with_known(self, facts: Facts) -> Facts:
         run = self._known
@@ -146,23 +146,23 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
             return facts.with_evidence(run)
         return replace(facts, unchecked_reason=READING)
 
-    async def _judge(self) -> None:
+    async def _check_checkpoints(self) -> None:
         job, facts = self.form.job, self.form.facts
-        if job is None or facts.unchecked_reason != READING or job.id in self._judging:
+        if job is None or facts.unchecked_reason != READING or job.id in self._checking:
             return
-        self._judging.add(job.id)
+        self._checking.add(job.id)
         try:
             evidence = await read_checked_run(self._session.client, job, facts.checkpoints, self._settings)
         finally:
-            self._judging.discard(job.id)
+            self._checking.discard(job.id)
         form = self.form
         if form.facts.checkpoints_of == job.id:
             facts = form.facts.with_evidence(evidence.run, evidence.problem)
-            asks = form.asks | {form.current}  # a person has begun to answer it
+            asks = form.asks | {form.current}  # keep asking what the user is answering now
             self._change(form=replace(form, facts=facts, asks=asks))
 
     def save(self, name: str, path: Path) -> None:
-        """Write a form of the config to a file, never overwriting an existing one."""
+        """Write the config in the format ``name`` to a file, never overwriting an existing one."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(path, self.form.review.forms[name].encode(), replace=False)
@@ -175,7 +175,7 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
             self._change(error="", note=f"saved as {path}; deploy it with: {command}")
 
     async def deploy(self, *, dry_run: bool) -> None:
-        """Deploy and follow, or render the truss config and write it to a file, which creates nothing."""
+        """Deploy, and follow the deployment; with ``dry_run``, only render and write the truss config."""
         if self.snapshot.stage == "working":
             return
         self._change(stage="working", error="", note="")
@@ -188,7 +188,7 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
         await self.follow(sent, dry_run=dry_run)
 
     async def follow(self, sent: SentDeployment, *, dry_run: bool = False) -> None:
-        """Show what was sent; follow it unless it was a dry run."""
+        """Show the response to a deployment, and follow that unless it was a dry run."""
         failure, remote = sent.not_written, self._session.remote
         is_local = serves_nothing(remote)
         show = remote.command_line("deployments", "show", sent.result.version_id or "")
@@ -215,14 +215,14 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
             self._change(error=f"Can't follow the deployment any longer: {error}")
 
     def change_of(self, verb: DeploymentVerb) -> DeploymentChange | None:
-        """Return this change of the deployment; None while it makes no sense."""
+        """Return this change of the deployment; None while it is impossible."""
         if self.snapshot.update is None or self.snapshot.pending:
             return None
         change = DeploymentChange(verb, self.snapshot.update.deployment, self.form.model_name)
         return None if change.refusal else change
 
     async def change_deployment(self, verb: DeploymentVerb) -> None:
-        """Request a change once, and follow the deployment again, whatever became of it."""
+        """Request a change, without retries, and follow the deployment again, even if it failed."""
         change, sent = self.change_of(verb), self.snapshot.sent
         if change is None or sent is None:
             return

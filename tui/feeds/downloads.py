@@ -1,4 +1,4 @@
-"""The dashboard's download queue: one download at a time, several files at once. It outlives the screens."""
+"""The dashboard's download queue: one download at a time, several files at once; independent of screens."""
 
 from __future__ import annotations
 
@@ -45,11 +45,14 @@ def proposed_folder(request: DownloadRequest) -> Path:
 
 
 Check = Callable[[DownloadPlan, Existing | None], Awaitable[Existing | None]]
-"""Decides about existing files, given an earlier decision; None drops the download. Raises DownloadError."""
+"""Decides whether to overwrite existing files, given an earlier decision; None drops the download.
+
+Raises DownloadError.
+"""
 
 
 @dataclass(slots=True)
-class _Order:
+class _QueuedDownload:
     request: DownloadRequest
     folder: Path
     item: Transfer
@@ -73,12 +76,12 @@ class DownloadsFeed:
         self._session = session
         self._publish = publish
         self._on_end = on_end
-        self._orders: dict[str, _Order] = {}
+        self._orders: dict[str, _QueuedDownload] = {}
         self._ids = count(1)
-        self._turn = asyncio.Lock()
+        self._running = asyncio.Lock()
 
     def begin(self, request: DownloadRequest, folder: Path) -> str:
-        """Put a download on the list; it takes the place of an ended one of the same into the same folder."""
+        """Add a download to the list; it replaces an ended one of the same data in the same folder."""
         for old_id, old in list(self._orders.items()):
             is_same = old.request.content == request.content and old.folder == folder
             if is_same and old.item.state in ENDED:
@@ -87,12 +90,12 @@ class DownloadsFeed:
         item = Transfer(
             transfer_id, request.title, str(folder), TransferState.PLANNING, size_bytes=request.size_bytes
         )
-        self._orders[transfer_id] = _Order(request, folder, item)
+        self._orders[transfer_id] = _QueuedDownload(request, folder, item)
         self._publish_snapshot()
         return transfer_id
 
     async def download(self, transfer_id: str, check: Check) -> None:
-        """Plan a download, then run it when it is its turn; the list shows its end."""
+        """Plan a download, wait for its turn, and run it; the list shows the outcome."""
         order = self._orders[transfer_id]
         order.task = asyncio.current_task()
         self._change(transfer_id, state=TransferState.PLANNING, error="", speed=None, eta_s=None)
@@ -105,7 +108,7 @@ class DownloadsFeed:
                 return
             order.existing = existing if plan.conflicts else order.existing
             self._change(transfer_id, state=TransferState.WAITING)
-            async with self._turn:
+            async with self._running:
                 self._change(transfer_id, state=TransferState.ACTIVE)
                 report = await self._session.client.downloads.run(
                     plan, on_progress=partial(self._show_progress, transfer_id), existing=existing
@@ -115,9 +118,9 @@ class DownloadsFeed:
         except Exception as error:  # noqa: BLE001 - the list shows it
             self._end(transfer_id, TransferState.FAILED, sanitize(f"{type(error).__name__}: {error}"))
         else:
-            self._conclude(transfer_id, report)
+            self._finish(transfer_id, report)
 
-    async def _plan(self, order: _Order) -> DownloadPlan:
+    async def _plan(self, order: _QueuedDownload) -> DownloadPlan:
         downloads, request, folder = self._session.client.downloads, order.request, order.folder
         job = request.job
         if request.archive:
@@ -158,7 +161,7 @@ class DownloadsFeed:
             if order.item.state in ENDED:
                 self._drop(transfer_id)
 
-    def _conclude(self, transfer_id: str, report: DownloadReport) -> None:
+    def _finish(self, transfer_id: str, report: DownloadReport) -> None:
         problems = []
         if report.failed:
             problems.append(f"{len(report.failed):,} of {counted(len(report.files), 'file')} failed")

@@ -1,4 +1,4 @@
-"""The feeds of a checkpoint's and a cache's files, and previews that read only a little of a file."""
+"""Feeds that list the files of a checkpoint or a cache, and previews of files, which read only a part."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tui.feeds.throttle import SnapshotFeed
 from tui.readers.session import Session
 from tui.text.sanitize import sanitize
 
-STATE_BYTES = 16 * 1024 * 1024
-"""Maximum size of a trainer's record to read, since only the whole file can be parsed."""
+MAX_STATE_BYTES = 16 * 1024 * 1024
+"""Largest trainer_state.json to read; it can only be parsed as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class FilePreview:
 
 
 async def preview_file(client: TrainingClient, job: TrainingJob, file: CheckpointFile) -> FilePreview:
-    """Read a little of the file; request errors are returned in ``error``."""
+    """Read as much of the file as a preview shows; request errors are returned in ``error``."""
     try:
         if is_safetensors(file.relative_file_name) and file.size_bytes:
             return await _weights(client, job, file)
@@ -69,8 +69,8 @@ async def _content(client: TrainingClient, job: TrainingJob, file: CheckpointFil
     if not file.size_bytes:
         return FilePreview(file)
     name = PurePosixPath(file.relative_file_name).name
-    is_state = name == TRAINER_STATE and file.size_bytes <= STATE_BYTES
-    length = min(STATE_BYTES if is_state else 256 * 1024, file.size_bytes)
+    is_state = name == TRAINER_STATE and file.size_bytes <= MAX_STATE_BYTES
+    length = min(MAX_STATE_BYTES if is_state else 256 * 1024, file.size_bytes)
     content = await client.checkpoint_contents.read(job.project_id, job.id, file, length=length)
     seen = preview(content, file.size_bytes)
     result = FilePreview(file, len(content), text=seen.text, is_cut=not seen.is_whole)
@@ -119,7 +119,7 @@ Listing = TypeVar("Listing", FilesSnapshot, CacheSnapshot)
 class ListingFeed(SnapshotFeed[Listing], ABC):
     """Lists files now, on each ``refresh`` and every ``interval_s``, and publishes snapshots until cancelled.
 
-    It retries after errors; the last list stays until there is a new one.
+    It retries after errors; until a new list arrives, the last one is kept.
     """
 
     interval_s: float | None = None
@@ -153,13 +153,13 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
     ) -> None:
         super().__init__(session, FilesSnapshot(), publish)
         if (checkpoint.sync_status or "").upper() == "SYNCING":
-            # list it again while it is being uploaded
+            # more files may arrive during the upload
             self.interval_s = 15.0
         self._job = job
         self._checkpoint = checkpoint
 
     async def preview(self, file: CheckpointFile) -> FilePreview:
-        """Read a little of a file to preview it; errors are returned in ``error``."""
+        """Read as much of a file as a preview shows; request errors are returned in ``error``."""
         return await preview_file(self._session.client, self._job, file)
 
     async def _list(self) -> None:

@@ -33,11 +33,11 @@ RECORDED_INTERVAL_S = 1.0
 class RunFeed:
     """Publishes a ``RunSnapshot`` after changes, and every part of the log, until cancelled.
 
-    ``on_gone`` is called once if the server does not know the job; polling continues, since the response
-    may come from a proxy. Charts show the metrics of the last ``span``, or of the run. ``findings`` are those
-    already known.
-    ``recorded_progress`` reads the progress of a recording, whose log is too long to be folded for every
-    moment; ``metrics`` are those of the moment, if they are known.
+    ``on_gone`` is called once if the server has no such job; polling continues, since the response may come
+    from a proxy. Charts show the metrics of the last ``span``, or of the run. ``findings`` are from an
+    earlier check.
+    For a recording, ``recorded_progress`` reads the progress at the shown time, since folding the log for
+    each time would take too long; ``metrics`` are the metrics at the shown time, if they are known.
     """
 
     def __init__(
@@ -65,15 +65,18 @@ class RunFeed:
         )
         # stale after three missed status updates
         self._watcher.change(stale_after_s=max(STALE_AFTER_S, 3 * self._intervals.status_s))
-        self._moment_read = asyncio.Event()
-        """Set once what a moment of a recording is judged by was read; the rest is read after it."""
+        self._essentials_read = asyncio.Event()
+        """Set once progress, charts and newest lines at a recording's shown time have been read.
+
+        All other data is read after that.
+        """
         if recorded_progress is None:
-            self._moment_read.set()
+            self._essentials_read.set()
         self._log = RunLog(
             self._watcher,
             fold=self._fold_log,
             publish=self._publish_log,
-            before_history=self._moment_read.wait,
+            before_history=self._essentials_read.wait,
         )
         self._metrics = RunMetrics(self._watcher, span, interval_s=self._intervals.metrics_s)
         if metrics is not None:
@@ -81,9 +84,9 @@ class RunFeed:
             self._watcher.change(metrics_at=session.clock.now())
         self._on_log = on_log
         self._awaits_lines = False
-        self._lines_awaited = Pause(session.clock)
-        self._charts_awaited = Pause(session.clock)
-        self._reread = Pause(session.clock)
+        self._lines_pause = Pause(session.clock)
+        self._charts_pause = Pause(session.clock)
+        self._reread_pause = Pause(session.clock)
         self._read_recorded = recorded_progress
         self._recorded: ProgressSnapshot | None = None
         self._pause = Pause(session.clock)
@@ -92,7 +95,7 @@ class RunFeed:
     async def run(self) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._publish_often())
+                tasks.create_task(self._publish_repeatedly())
                 tasks.create_task(self._check_health())
                 tasks.create_task(self._retry_forever(self._watch_status, STATUS))
                 tasks.create_task(self._retry_forever(self._log.read, LOG))
@@ -103,12 +106,12 @@ class RunFeed:
                 if self._read_recorded is not None:
                     tasks.create_task(self._follow_recorded(self._read_recorded))
         finally:
-            for what in (STATUS, LOG, METRICS, CHECKPOINTS):
-                self._session.report_success(what)
+            for resource in (STATUS, LOG, METRICS, CHECKPOINTS):
+                self._session.report_success(resource)
 
     def refresh(self) -> None:
         self._pause.end()
-        self._reread.end()
+        self._reread_pause.end()
 
     async def retry(self, gap: LogGap, from_ns: int | None = None) -> None:
         """Read a gap of the log again, see ``RunLog.retry``, and publish the result. Raises RequestError."""
@@ -121,25 +124,25 @@ class RunFeed:
         then finer.
         """
         self._metrics.set_span(span, shown or span)
-        self._reread.end()
+        self._reread_pause.end()
 
     @property
     def _job(self) -> TrainingJob:
         return self._watcher.job
 
-    async def _publish_often(self) -> None:
-        """Publish again and again: ages and elapsed times change even if nothing else does."""
-        is_published = self._metrics.snapshot.nodes != ()  # another moment is shown once, when it is complete
+    async def _publish_repeatedly(self) -> None:
+        """Publish at intervals, since ages and elapsed times change even if nothing else does."""
+        is_published = self._metrics.snapshot.nodes != ()  # a recording's new time is shown when complete
         while True:
             if not is_published:
                 async with self._log.folding:
                     self._publish()
             is_read = self._watcher.snapshot.log_read
-            await self._charts_awaited(PUBLISH_INTERVAL_S if is_read else FIRST_PUBLISH_INTERVAL_S)
+            await self._charts_pause(PUBLISH_INTERVAL_S if is_read else FIRST_PUBLISH_INTERVAL_S)
             self._awaits_lines = is_read
             if is_read:
-                # what comes together is painted once
-                await self._lines_awaited(0.5)
+                # publish together with the next lines, if they arrive soon, so that both are painted once
+                await self._lines_pause(0.5)
             is_published = is_read and not self._awaits_lines
             self._awaits_lines = False
 
@@ -147,9 +150,9 @@ class RunFeed:
         if part.entries and self._awaits_lines:
             self._awaits_lines = False
             self._publish()
-            self._lines_awaited.end()
+            self._lines_pause.end()
         self._on_log(part)
-        self._note_moment()
+        self._publish_shown_time()
 
     def _publish(self) -> None:
         run = self._watcher.update(
@@ -162,7 +165,7 @@ class RunFeed:
 
     @property
     def _first_parts(self) -> tuple[bool, bool]:
-        """True for charts and for progress that is known; the first of each is shown without delay."""
+        """Whether charts and whether progress are known; the first data of each is published at once."""
         return bool(self._metrics.snapshot.nodes), self._watcher.progress.lines_read > 0
 
     async def _check_health(self) -> None:
@@ -171,38 +174,38 @@ class RunFeed:
         while True:
             run = self._watcher.snapshot
             state = (run.job.current_status, run.log_read, run.health_metrics is not None, run.failing)
-            # check every few seconds, unless there is more to check: problems take minutes to show
+            # problems take minutes to show, so check every few seconds, or if there is other data to check
             if state != checked_state or clock.monotonic() - checked_at >= 5.0:
                 checked_at, checked_state = clock.monotonic(), state
                 await self._watcher.check()
                 await self._watcher.check_checkpoints()
             await clock.sleep(FIRST_PUBLISH_INTERVAL_S)
 
-    def _got(self, part: str) -> None:
+    def _report_success(self, part: str) -> None:
         self._session.report_success(part)
         self._watcher.change(failing=self._watcher.snapshot.failing - {part})
-        self._note_moment()
+        self._publish_shown_time()
         if self._first_parts != self._published_parts:
-            self._charts_awaited.end()
+            self._charts_pause.end()
 
-    def _note_moment(self) -> None:
-        """Show a moment of a recording as soon as its progress, charts and newest lines are known."""
+    def _publish_shown_time(self) -> None:
+        """Publish a recording's shown time once its progress, charts and newest lines are known."""
         run = self._watcher.snapshot
         has_progress = self._recorded_is_read or LOG in run.failing
         has_charts = run.metrics_at is not None or METRICS in run.failing
-        if has_progress and has_charts and not self._moment_read.is_set():
-            self._moment_read.set()
+        if has_progress and has_charts and not self._essentials_read.is_set():
+            self._essentials_read.set()
             self._publish()
 
-    async def _retry_forever(self, feed: Callable[[], Awaitable[None]], what: str = "") -> None:
-        """Run a feed to its end, restarting it after errors; ``what`` names the data that users see."""
+    async def _retry_forever(self, feed: Callable[[], Awaitable[None]], resource: str = "") -> None:
+        """Run a feed to its end, restarting it after errors; ``resource`` is the display name of its data."""
 
         def on_wait(error: RequestError, _delay_s: float) -> None:
-            if what:
-                self._session.report_failure(what, error)
-                self._watcher.change(failing=self._watcher.snapshot.failing | {what})
-                self._note_moment()
-            if what == STATUS and isinstance(error, NotFound) and not self._was_gone:
+            if resource:
+                self._session.report_failure(resource, error)
+                self._watcher.change(failing=self._watcher.snapshot.failing | {resource})
+                self._publish_shown_time()
+            if resource == STATUS and isinstance(error, NotFound) and not self._was_gone:
                 self._was_gone = True
                 self._on_gone()
 
@@ -215,7 +218,7 @@ class RunFeed:
         status = ""
         async for job in updates:
             self._watcher.change(job=job, seen_at=self._session.clock.now())
-            self._got(STATUS)
+            self._report_success(STATUS)
             self._was_gone = False
             if job.current_status != status:
                 status = job.current_status
@@ -231,18 +234,18 @@ class RunFeed:
         if self._recorded is not None:
             entries = ()
         elif self._read_recorded is not None:
-            # the end of a recorded log shows a step until the whole progress is known
+            # the last minute of a recorded log suffices to show a step until the progress has been read
             since_ns = (self._session.clock.now() - timedelta(minutes=1)).timestamp() * NS_PER_S
             entries = [entry for entry in entries if stamp_ns(entry) >= since_ns]
         self._watcher.progress.add(entries)
-        self._got(LOG)
+        self._report_success(LOG)
 
     @property
     def _recorded_is_read(self) -> bool:
         return self._recorded is not None and self._log.newest_is_read
 
     async def _follow_recorded(self, read: Callable[[], Awaitable[ProgressSnapshot]]) -> None:
-        """Read the progress at the moment that is shown, again when it has moved on."""
+        """Read the progress at the shown time, and again whenever that has changed."""
         clock = self._session.clock
         while True:
             at = clock.now()
@@ -250,26 +253,27 @@ class RunFeed:
                 self._recorded = await read()
             except ConfigurationError:
                 self._watcher.change(failing=self._watcher.snapshot.failing | {LOG})
-            self._note_moment()
+            self._publish_shown_time()
             while clock.now() == at:
                 await clock.sleep(RECORDED_INTERVAL_S)
 
     async def _follow_metrics(self, tasks: asyncio.TaskGroup) -> None:
         """Follow the metrics; restart for a new time range, keeping the old data until new data arrives."""
         if self._watcher.snapshot.metrics_at is not None:
-            await self._moment_read.wait()  # those that are known may have fewer samples
+            await self._essentials_read.wait()  # until then, the known metrics are shown
         while True:
-            # A canceled group within the group would be garbage that only a search finds, with all samples.
-            following = tasks.create_task(self._retry_forever(self._take_metrics, METRICS))
-            await self._reread(REREAD_S)
+            # No nested task group: after a cancel, its reference cycle would keep all samples in memory until
+            # the garbage collector runs.
+            following = tasks.create_task(self._retry_forever(self._read_metrics, METRICS))
+            await self._reread_pause(REREAD_S)
             following.cancel()
 
-    async def _take_metrics(self) -> None:
+    async def _read_metrics(self) -> None:
         async for _ in self._metrics.follow():
-            self._got(METRICS)
+            self._report_success(METRICS)
 
     async def _poll_health_metrics(self) -> None:
-        await self._moment_read.wait()
+        await self._essentials_read.wait()
         while not self._job.is_finished:
             await self._watcher.read_health_metrics()
             await self._pause(POLL_EVERY_S if self._read_recorded is None else RECORDED_INTERVAL_S)
@@ -278,8 +282,8 @@ class RunFeed:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""
         while True:
             await self._watcher.read_checkpoints()
-            self._got(CHECKPOINTS)
-            await self._moment_read.wait()
+            self._report_success(CHECKPOINTS)
+            await self._essentials_read.wait()
             await self._watcher.read_kept_losses()
             run = self._watcher.snapshot
             if not run.checkpoints_recorded:
@@ -291,11 +295,11 @@ class RunFeed:
 
 MIN_METRIC_STEP_S = 5
 MAX_METRIC_POINTS_MANY_NODES = 480
-"""The same for a job with more than ``FEW_NODES`` nodes."""
+"""Maximum number of samples to read per series of a job with more than ``FEW_NODES`` nodes."""
 REREAD_S = 3600.0
 """Interval for reading the samples again, because new ones may be denser than those of the time range."""
 NEW_POINTS = int(REREAD_S / MIN_METRIC_STEP_S)
-"""Maximum number of samples to keep in addition, so that following drops none of the time range."""
+"""Additional samples to keep per series, so that new ones do not displace those of the time range."""
 
 
 class RunMetrics:
@@ -312,13 +316,13 @@ class RunMetrics:
         self.snapshot = MetricsSnapshot()
 
     def set_span(self, span: timedelta | None, shown: timedelta | None) -> None:
-        """Read another time range, of which charts show a part; the next ``follow`` does."""
+        """Set another time range for the next ``follow``; charts show a window of the length ``shown``."""
         self._span, self._shown = span, shown
 
     async def follow(self) -> AsyncIterator[None]:
-        """Read the time range and what comes after it, until cancelled; yield after every answer.
+        """Read the time range, then new samples, until cancelled; yield after every response.
 
-        What was read before stays until the first new answer. Raises RequestError.
+        The previous snapshot is kept until the first response. Raises RequestError.
         """
         client, job = self._watcher.client, self._watcher.job
         now = client.clock.now()
@@ -328,7 +332,7 @@ class RunMetrics:
         is_large = has_many_nodes(job)
         step_s = self._step_s(end - start)
         new_step_s = min(step_s, HEALTH_STEP_S)
-        fold = MetricsFold(max_points=self._most_points + NEW_POINTS)
+        fold = MetricsFold(max_points=self._max_points + NEW_POINTS)
         since = start
         if is_large:
             async for _ in self._read_parts(fold, start, end, step_s):
@@ -345,7 +349,8 @@ class RunMetrics:
         )
         async for answer in stream:
             self.snapshot = await asyncio.to_thread(fold.fold, answer, step_s)
-            del answer  # of many nodes, a hundred thousand objects for the garbage collector until the next
+            # A response with many nodes has 100,000 objects: don't keep them until the next one.
+            del answer
             self._watcher.note_clock(self.snapshot, self.snapshot.step_s)
             self._watcher.change(metrics_at=client.clock.now())
             yield
@@ -369,12 +374,12 @@ class RunMetrics:
             yield
 
     @property
-    def _most_points(self) -> int:
-        # samples read per series, which matters if a short window is far in the past
+    def _max_points(self) -> int:
+        # samples to read per series, which limits the resolution of a short window that is far in the past
         return MAX_METRIC_POINTS_MANY_NODES if has_many_nodes(self._watcher.job) else 1400
 
     def _step_s(self, whole: timedelta) -> int:
         """Return a sampling interval fine enough for the window without too many samples in total."""
-        # charts do not have more columns
-        wanted_s = min(whole, self._shown or whole).total_seconds() / 240
-        return max(MIN_METRIC_STEP_S, int(wanted_s), int(whole.total_seconds() / self._most_points))
+        # charts have at most 240 columns
+        window_step_s = min(whole, self._shown or whole).total_seconds() / 240
+        return max(MIN_METRIC_STEP_S, int(window_step_s), int(whole.total_seconds() / self._max_points))

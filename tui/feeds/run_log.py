@@ -23,7 +23,7 @@ class LogPart:
     ``restarted`` asks to discard all earlier parts, because the log is read again after an error.
     ``filled`` is a gap that was read again: the entries replace it. ``read_part`` (0 to 1) of an
     ``older`` part is the fraction of the older log read so far, by time; it is 1 in the last one.
-    ``wanted_ns`` is the time for whose lines a gap was read, by default its start.
+    ``wanted_ns`` is the time whose lines were the reason to read a gap, by default its start.
     ``ended``: the job has ended, though a few more lines may arrive unless it is also ``settled``.
     """
 
@@ -59,22 +59,22 @@ class RunLog:
         self._before_history = before_history
         self._has_begun = False
         self.newest_is_read = self.is_read = False
-        """True if the newest part, and if everything logged so far has been read."""
+        """Whether the newest part, and whether the whole log so far, has been read."""
         self.folding = asyncio.Lock()
-        """Held while a page is partly folded: the rest of it is a hole until then."""
+        """Held while a page is being folded: until then, the progress lacks a part of the page."""
 
     async def read(self) -> None:
         """Read the log until the job has ended. Raises RequestError; call it again to start over."""
         job = self._watcher.job
-        seam, caught_up = self._history_end(job), asyncio.Event()
+        boundary, caught_up = self._history_end(job), asyncio.Event()
         self._has_begun = False
-        await together(self._follow(job, seam, caught_up), self._read_history(job, seam, caught_up))
+        await together(self._follow(job, boundary, caught_up), self._read_history(job, boundary, caught_up))
 
     async def retry(self, gap: LogGap, from_ns: int | None = None) -> None:
         """Retry a gap; the result is published as a part with the gap as ``filled``.
 
-        What still cannot be read is a gap among its entries. Of a ``NotKept``, only some lines are read: its
-        last ones, or those from a time on. Raises RequestError.
+        Lines that still cannot be read are a gap among its entries. Of a ``NotKept``, only some lines are
+        read: the last ones, or those from ``from_ns`` on. Raises RequestError.
         """
         job = self._watcher.job
         if isinstance(gap, NotKept):
@@ -96,7 +96,7 @@ class RunLog:
         )
         entries: list[LogEntry] = []
         async with aclosing(history) as batches:
-            async for batch in batches:  # of whole milliseconds
+            async for batch in batches:  # each contains all lines of its milliseconds
                 entries += batch.entries
                 if len(entries) >= gap.at_once:
                     if from_ns is None:
@@ -105,11 +105,11 @@ class RunLog:
                         end_ns = millisecond_of(stamp_ns(batch.entries[-1])) + NS_PER_MS
                     break
         unread = (replace(gap, end_ns=start_ns), replace(gap, start_ns=end_ns))
-        entries += (left for left in unread if left.start_ns < left.end_ns)
+        entries += (remaining for remaining in unread if remaining.start_ns < remaining.end_ns)
         return tuple(sorted(entries, key=stamp_ns))
 
     def _begin(self) -> None:
-        """Discard the previous reading once the first response arrives."""
+        """Discard the log that was read before, once the first response arrives."""
         if not self._has_begun:
             self._has_begun = True
             self.newest_is_read = self.is_read = False
@@ -123,17 +123,17 @@ class RunLog:
         start = newest - timedelta(minutes=10)
         return max(start, job.earliest_time(now))
 
-    async def _follow(self, job: TrainingJob, seam: datetime, caught_up: asyncio.Event) -> None:
+    async def _follow(self, job: TrainingJob, boundary: datetime, caught_up: asyncio.Event) -> None:
         logs = self._client.logs
-        async for part in logs.follow(job.project_id, job.id, start=seam, newest_first=True):
+        async for part in logs.follow(job.project_id, job.id, start=boundary, newest_first=True):
             if isinstance(part, LogEnd):
                 self._report_end(part.job, settled=True)
             elif part.finished_job is not None:
                 # Late lines may arrive for a minute, but there is no need to wait for them.
                 self._report_end(part.finished_job)
             else:
-                await self._take(part.entries)
-                if part.caught_up and not part.entries:  # new lines may come before
+                await self._fold_entries(part.entries)
+                if part.caught_up and not part.entries:  # parts with entries may precede the newest page
                     self.newest_is_read = True
                     caught_up.set()
                 read_part = None if part.caught_up else part.read_part or 0.0
@@ -144,25 +144,25 @@ class RunLog:
         self._publish(LogPart((), ended=True, settled=settled))
         self._watcher.change(job=job)
 
-    async def _read_history(self, job: TrainingJob, seam: datetime, caught_up: asyncio.Event) -> None:
+    async def _read_history(self, job: TrainingJob, boundary: datetime, caught_up: asyncio.Event) -> None:
         start = job.earliest_time(self._client.clock.now())
         await caught_up.wait()
         await self._before_history()
-        if start < seam:
+        if start < boundary:
             history = self._client.logs.history(
-                job.project_id, job.id, start=start, end=seam, newest_first=True
+                job.project_id, job.id, start=start, end=boundary, newest_first=True
             )
             async with aclosing(history) as batches:
                 async for batch in batches:
-                    await self._take(batch.entries)
+                    await self._fold_entries(batch.entries)
                     self._publish(LogPart(batch.entries, older=True, read_part=batch.read_part or 0.0))
-                    # The stream reads ahead in the meantime, up to a limit; keys and repaints go first
+                    # Let keys and repaints go first; the stream reads ahead in the meantime, up to a limit.
                     await self._client.clock.sleep(0.005)
         self.is_read = True
         self._fold(())
         self._publish(LogPart((), older=True, read_part=1.0))
 
-    async def _take(self, entries: Sequence[LogEntry]) -> None:
+    async def _fold_entries(self, entries: Sequence[LogEntry]) -> None:
         self._begin()
         async with self.folding:
             await fold_in_slices(self._fold, entries)

@@ -33,13 +33,13 @@ from tui.system.starters import STARTER_PROJECTS, TEMPLATES, StarterProject
 from tui.text.failures import creation_doubt
 from tui.text.units import bytes_iec
 
-SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
+SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
 FILE_NAME = "recent-configs.json"
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigChoice:
-    """A config file (``recent`` if it was submitted from here before), or a project to begin."""
+    """A config file (``recent`` if it was submitted from here before), or a starter project."""
 
     path: Path
     recent: bool = False
@@ -112,7 +112,7 @@ def _walk(below: Path) -> Iterator[Path]:
     for folder, subfolders, files in os.walk(below):
         depth = len(Path(folder).relative_to(below).parts)
         subfolders[:] = sorted(
-            name for name in subfolders if depth < 3 and name not in SKIPPED and name[0] != "."
+            name for name in subfolders if depth < 3 and name not in SKIPPED_FOLDERS and name[0] != "."
         )
         yield from (Path(folder, name) for name in sorted(files) if name == "config.py")
 
@@ -126,7 +126,7 @@ def _shown_source(config: Path) -> str:
     text = config.read_text(encoding="utf-8", errors="replace")
     shown, _hidden = redaction({config.name: text}, lambda _value: "…")
     lines = (shown(config.name) or "").splitlines(keepends=True)
-    # of a docstring or a comment nothing is left to show
+    # leave out docstrings and comments, which are hidden as a whole
     return "".join(line for line in lines if line.strip() not in ("…", "# …")).strip()
 
 
@@ -134,8 +134,8 @@ def _shown_source(config: Path) -> str:
 class SubmissionSnapshot:
     """The state of a submission.
 
-    ``project`` is what would be sent, with overrides applied; ``error`` is why the last step failed.
-    After an error, the previous stage is shown again and nothing is lost. ``is_reviewed`` is False if the
+    ``project`` is the project to send, with overrides applied; ``error`` is why the last step failed.
+    After an error, the previous stage is shown again with all its data. ``is_reviewed`` is False if the
     last review failed: ``project`` is then that of an earlier one, and must not be submitted.
     """
 
@@ -185,7 +185,7 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
         """Run the config, then review the result."""
         config = await asyncio.to_thread(_absolute_path, config)
         self._change(stage="loading", config=config, error="")
-        stop = Event()  # Otherwise the program could not exit while the config runs.
+        stop = Event()  # set if canceled, too: else the thread would wait for the config
         try:
             loaded = await asyncio.to_thread(load_training_project, config, stop=stop)
             source = await asyncio.to_thread(_shown_source, config)

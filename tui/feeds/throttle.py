@@ -16,14 +16,14 @@ Snapshot = TypeVar("Snapshot", bound=Any)
 
 
 class Pause:
-    """A pause between two polls, which ``end`` cuts short; if nobody pauses, it skips the next one."""
+    """A pause between two polls. ``end`` ends the current pause, or if there is none, skips the next one."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._is_over = asyncio.Event()
 
     async def __call__(self, pause_s: float | None) -> None:
-        """Return after that many seconds by the clock; None waits without limit."""
+        """Wait ``pause_s`` seconds by the clock; None waits until ``end``."""
         waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._is_over.wait())]
         if pause_s is not None:
             waiting.append(asyncio.ensure_future(self._clock.sleep(pause_s)))

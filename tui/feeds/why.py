@@ -19,9 +19,9 @@ from tui.readers.why import read_evidence
 
 @dataclass(frozen=True, slots=True)
 class WhyView:
-    """The ``place``-th of the problems, explained; ``explanation`` is None while it is read.
+    """The problems of a run at the time ``at`` (None if it has ended), and an explanation of one of them.
 
-    The problems are those at ``at``, which is None for a job that has ended.
+    ``place`` is the index of that one; ``explanation`` is None while it is read.
     """
 
     problems: tuple[HealthFinding | None, ...]
@@ -32,7 +32,7 @@ class WhyView:
 
 
 class WhyFeed(SnapshotFeed[WhyView]):
-    """Publishes ``WhyView``s of a run: at first its worst problem, then the one asked for."""
+    """Publishes ``WhyView``s of a run: at first of its worst problem, then of the selected one."""
 
     def __init__(
         self,
@@ -45,10 +45,10 @@ class WhyFeed(SnapshotFeed[WhyView]):
         super().__init__(session, WhyView(explained_findings(run), at=_time_of(run)), publish)
         self._run = run
         self._latest = latest
-        self._known: dict[int, Explanation] = {}
+        self._explanations: dict[int, Explanation] = {}
 
     async def run(self) -> None:
-        """Explain what is asked for until cancelled; retry as long as the server does not answer."""
+        """Explain the selected problem until cancelled; retry while the server does not respond."""
         while True:
             await retrying(
                 self._explain,
@@ -59,7 +59,7 @@ class WhyFeed(SnapshotFeed[WhyView]):
             await self._pause(None)
 
     def refresh(self) -> None:
-        """Explain the problems of now; the known ones, as of their time, if there are none any more."""
+        """Explain the current problems; if there are none anymore, the previous ones again."""
         run, view = self._latest(), self.snapshot
         problems = explained_findings(run) if run is not None else ()
         if run is not None and problems:
@@ -68,16 +68,16 @@ class WhyFeed(SnapshotFeed[WhyView]):
             explanation = view.explanation if _key(problems[position]) == shown else None
             self._run = run
             self._change(problems=problems, place=position, explanation=explanation, at=_time_of(run))
-        self._known = {}
+        self._explanations = {}
         super().refresh()
 
     def show_next(self) -> None:
         position = (self.snapshot.place + 1) % len(self.snapshot.problems)
-        self._change(place=position, explanation=self._known.get(position), error="")
+        self._change(place=position, explanation=self._explanations.get(position), error="")
         self._pause.end()
 
     async def _explain(self) -> None:
-        position, explanations = self.snapshot.place, self._known
+        position, explanations = self.snapshot.place, self._explanations
         if position in explanations:
             return
         client = self._session.client
@@ -90,14 +90,14 @@ class WhyFeed(SnapshotFeed[WhyView]):
             latest = self._latest() or self._run
             run = replace(latest, health_metrics=latest.health_metrics or self._run.health_metrics)
             explanations[position] = await evidence.explain(run)
-            if position != self.snapshot.place or explanations is not self._known:
+            if position != self.snapshot.place or explanations is not self._explanations:
                 return
             self._change(explanation=explanations[position], error="")
             finding = explanations[position].finding
             is_dated = finding is None or finding.since is not None
             if run.history_known and run.checkpoints is not None and is_dated:
                 return
-            await self._pause(1.0)  # a job that was just opened has not read what it costs
+            await self._pause(1.0)  # the cost of a job that was just opened is still being read
 
 
 def _time_of(run: RunSnapshot) -> datetime | None:

@@ -373,7 +373,7 @@ class Guard:
             await self._client.jobs.stop(job.project_id, job.id)
         except RequestError as error:
             if error.may_have_happened:
-                return  # the next look shows it
+                return  # the next look shows whether the run has stopped
             problem = str(error)
         self._transact(job.id, lambda memory: stop_answered(memory, look.run, problem))
 

@@ -54,7 +54,7 @@ class Timeline:
         self._findings: tuple[HealthFinding, ...] = ()
         self._open: dict[str, FindingPeriod] = {}
         self._closed: list[FindingPeriod] = []
-        # At most 40,000 checks, so those of a run of more than two weeks are further apart.
+        # Limit the checks to 40,000: in a run of more than two weeks, they are more than 30 s apart.
         self._interval = max(timedelta(seconds=30), (recording.until - recording.begin) / 40_000)
         self.at = recording.begin
         self.is_done = False
@@ -199,9 +199,9 @@ class RecordingIndex:
         line = recorded.entry
         text = None if isinstance(line, LogGap) else error_text(line.message, line.level)
         is_new = recorded.arrived_ns - self._newest_error_ns >= SAME_ERROR_NS
-        if text is not None and is_new and len(self._moments) < 1_000:  # only errors so far
+        if text is not None and is_new and len(self._moments) < 1_000:  # limits the errors, which come first
             self._newest_error_ns = recorded.arrived_ns
-            # The clock has only microseconds, so the line may be visible one microsecond later.
+            # The clock has only microseconds: round up to a time at which the line is visible.
             visible_at = clamped_moment(recorded.arrived_ns) + timedelta(microseconds=1)
             self._moments.append(Moment(visible_at, "error", text))
 

@@ -146,7 +146,7 @@ class Session:
 
     async def check(self) -> None:
         """Check once that the server responds and accepts the key; raises the client's errors if not."""
-        with suppress(NotFound, BadRequest, RateLimited):  # These are responses, too.
+        with suppress(NotFound, BadRequest, RateLimited):  # these errors are responses, too
             await self.client.projects.list(retry=RetryPolicy(max_attempts=1, silence_s=CHECK_S))
 
     async def aclose(self) -> None:

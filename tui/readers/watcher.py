@@ -152,7 +152,7 @@ class RunWatcher:
             if isinstance(error, Unauthorized) and error.is_key_invalid:
                 raise
             self.change(failing=self.snapshot.failing | {part})
-            if not isinstance(error, NotFound):  # A server without that route has no such data to miss.
+            if not isinstance(error, NotFound):  # a server without the route has no such data
                 self.unread[part] = error
         else:
             self.change(failing=self.snapshot.failing - {part})

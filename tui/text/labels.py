@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from math import floor, log10
 
-_MORE_DECIMALS = 2  # 2.5 needs one more, 1.25 two
+_MORE_DECIMALS = 2  # a step of 2.5 needs one more, 1.25 two
 _ROUNDING = 1e-6
 _SHORT_DIGITS = 3
 _FLOAT_DIGITS = 17

@@ -11,7 +11,7 @@ from time import localtime
 
 from tui.text.units import UNIT_S
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # importing the client's EPOCH would also import asyncio
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # the client's would import asyncio
 
 DATE_AND_TIME = "%Y-%m-%d %H:%M:%S"
 DATE_AND_MINUTE = "%Y-%m-%d %H:%M"
