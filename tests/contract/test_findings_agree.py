@@ -21,7 +21,7 @@ from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.cli import main
 from tui.feeds.previews import PreviewFeed
-from tui.readers.session import Session, history_of
+from tui.readers.session import Session, read_status_changes
 
 SAME_MOMENT_S = 150.0
 """Two looks at one onset: samples of the past are a minute apart or two, and their grid moves."""
@@ -128,7 +128,7 @@ async def times_on_home_and_by_history(session: Session) -> dict[str, tuple[floa
             reading.cancel()
         times = {}
         for job in chosen:
-            history, now = await history_of(session.client, job), session.clock.now()
+            history, now = await read_status_changes(session.client, job), session.clock.now()
             used = node_seconds(job, now, feed.previews[job.id].idle_s)
             assert history is not None and used is not None
             ran = running_time(job, history.events, now)

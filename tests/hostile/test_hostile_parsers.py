@@ -16,7 +16,7 @@ from support.fake_baseten import Answer, FakeBaseten
 from tui.cli import main
 from tui.commands.support.output import ExitCode
 from tui.settings.loading import check_file
-from tui.text.times import span_of
+from tui.text.times import parse_duration
 
 
 def text_of(*pieces: str) -> st.SearchStrategy[str]:
@@ -73,7 +73,7 @@ def test_ranks(adapter_ranks: list[object], value: object) -> None:
 @given(st.text(max_size=12) | st.from_regex(r"([0-9]{1,30}[smhd]){0,3}", fullmatch=True))
 def test_spans_of_time(text: str) -> None:
     try:
-        span_of(text)
+        parse_duration(text)
     except ValueError as error:
         assert type(error) is ValueError
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from api_client.vocabulary import JobStatus
-from tui.analysis.fleet.snapshot import JobRow, brief, needing
+from tui.analysis.fleet.snapshot import JobRow, brief, count_needing_attention
 from tui.analysis.run.finding import (
     SEVERITIES,
     SIGNS,
@@ -146,7 +146,7 @@ def run_title(run: RunSnapshot, findings: Sequence[HealthFinding]) -> str:
 
 def fleet_title(rows: Sequence[JobRow]) -> str:
     """Return ``✗ 1 ▲ 2 need attention – bt-tui``, or the number of running jobs."""
-    if summary := attention(needing(rows)):
+    if summary := attention(count_needing_attention(rows)):
         return f"{summary} – {PROGRAM}"
     running = sum(row.running for row in rows)
     return f"● {running} running – {PROGRAM}" if running else PROGRAM

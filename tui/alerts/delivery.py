@@ -34,7 +34,7 @@ OscKind = Literal["off", "9", "777"]
 
 def title_sequence(text: str) -> str:
     """Return the sequence that sets the terminal's title (the pane's, in tmux)."""
-    return f"{ESC}]2;{_safe(text, 80)}{BEL}"
+    return f"{ESC}]2;{_safe_text(text, 80)}{BEL}"
 
 
 def notification_sequence(kind: OscKind, title: str, text: str, environ: Mapping[str, str]) -> str:
@@ -43,10 +43,10 @@ def notification_sequence(kind: OscKind, title: str, text: str, environ: Mapping
         return ""
     if kind == "777":
         # Semicolons separate the fields.
-        head, body = (_safe(part, NOTICE_CELLS).replace(";", ",") for part in (title, text))
+        head, body = (_safe_text(part, NOTICE_CELLS).replace(";", ",") for part in (title, text))
         sequence = f"{ESC}]777;notify;{head};{body}{BEL}"
     else:
-        notice = _safe(f"{title}: {text}", NOTICE_CELLS)
+        notice = _safe_text(f"{title}: {text}", NOTICE_CELLS)
         if notice[:1].isdigit():
             notice = f"– {notice}"  # a leading number would be a command in ConEmu and other terminals
         sequence = f"{ESC}]9;{notice}{BEL}"
@@ -74,7 +74,7 @@ def osc_kind(wanted: Literal["off", "9", "777", "auto"], environ: Mapping[str, s
     return "9"
 
 
-def _safe(text: str, cells: int) -> str:
+def _safe_text(text: str, cells: int) -> str:
     return "".join(letter for letter in clip(sanitize(text), cells) if letter.isprintable())
 
 
@@ -196,7 +196,7 @@ class AlertDelivery:
             record = await queue.get()
             try:
                 await retrying(
-                    partial(self._try, way, record),
+                    partial(self._deliver_once, way, record),
                     RETRIES[way],
                     sleep=asyncio.sleep,
                     on_wait=lambda error, _delay_s: self._report(way, error, "it is tried again"),
@@ -210,7 +210,7 @@ class AlertDelivery:
                 self._forget(way, record)
             queue.task_done()
 
-    async def _try(self, way: Way, record: Record) -> None:
+    async def _deliver_once(self, way: Way, record: Record) -> None:
         if self._unsent is None or await self._unsent.claim(way, record):
             await self.deliver(way, record)
 

@@ -350,10 +350,10 @@ def _change(first: Value, value: Value, column: int) -> str:
     if not math.isfinite(first) or not math.isfinite(value) or first == 0:
         return ""
     change = (value - first) / abs(first)
-    return "" if abs(change) < 0.005 else f" {'+' if change > 0 else '−'}{_share(abs(change))}"
+    return "" if abs(change) < 0.005 else f" {'+' if change > 0 else '−'}{_share_text(abs(change))}"
 
 
-def _share(change: float) -> str:
+def _share_text(change: float) -> str:
     return percent(change) if change < 10 else f"×{change + 1:.0f}"
 
 

@@ -56,7 +56,7 @@ def resource_label(path: str) -> str:
         routes.JOB_METRICS: METRICS,
         routes.CHECKPOINTS: CHECKPOINTS,
     }
-    return next((what for route, what in labels.items() if route.matches(path)), "")
+    return next((name for route, name in labels.items() if route.matches(path)), "")
 
 
 _TEMPORARY_STATUSES = frozenset({408, 429})
@@ -78,10 +78,10 @@ class ConnectionState(StrEnum):
 class StaleResource:
     """Data that a feed cannot get, although the server responds.
 
-    ``what`` is its display name ("the log"); the server has refused it ``since`` then, for ``reason``.
+    ``name`` is its display name ("the log"); the server has refused it ``since`` then, for ``reason``.
     """
 
-    what: str
+    name: str
     reason: str
     since: datetime
 
@@ -97,14 +97,14 @@ class FailingRoute:
     reason: str
 
     @property
-    def what(self) -> str:
+    def name(self) -> str:
         """Display name of the data this route serves; may be empty."""
         return resource_label(self.path)
 
     @property
     def service(self) -> str:
         """Name shared by routes that fail together, such as those of the logs of all jobs."""
-        return self.what or self.path
+        return self.name or self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,43 +132,43 @@ class Connection:
     @property
     def stale(self) -> tuple[StaleResource, ...]:
         """Resources not refreshed although the server responds: refused, or failing for a while."""
-        resources = {resource.what: resource for resource in self.stale_resources}
+        resources = {resource.name: resource for resource in self.stale_resources}
         for resource in self.failing_routes:
-            if resource.what and (resource.at - resource.since).total_seconds() >= ROUTE_GRACE_S:
+            if resource.name and (resource.at - resource.since).total_seconds() >= ROUTE_GRACE_S:
                 resources.setdefault(
-                    resource.what, StaleResource(resource.what, resource.reason, resource.since)
+                    resource.name, StaleResource(resource.name, resource.reason, resource.since)
                 )
         return tuple(resources.values())
 
     def seen_by(self, shown: AbstractSet[str], job_id: str = "") -> Connection:
         """Return a copy with only the stale data that a screen shows; with ``job_id``, only of this job."""
-        stale_resources = tuple(resource for resource in self.stale_resources if resource.what in shown)
+        stale_resources = tuple(resource for resource in self.stale_resources if resource.name in shown)
         failing_routes = tuple(
             route
             for route in self.failing_routes
-            if route.what in shown and (not job_id or job_id in route.path.split("/"))
+            if route.name in shown and (not job_id or job_id in route.path.split("/"))
         )
         seen = replace(self, stale_resources=stale_resources, failing_routes=failing_routes)
         return self if seen == self else seen
 
     def with_stale_resource(self, refusal: StaleResource) -> Connection:
         """Return a copy with this refusal added, keeping the time of its first occurrence."""
-        resources = {resource.what: resource for resource in self.stale_resources}
-        since = resources.get(refusal.what, refusal).since
-        resources[refusal.what] = replace(refusal, since=since)
+        resources = {resource.name: resource for resource in self.stale_resources}
+        since = resources.get(refusal.name, refusal).since
+        resources[refusal.name] = replace(refusal, since=since)
         return replace(self, stale_resources=tuple(resources.values()))
 
-    def with_fresh_resource(self, what: str) -> Connection:
-        """Return a copy without the refusal of ``what``: it is available again, or not requested anymore."""
+    def with_fresh_resource(self, name: str) -> Connection:
+        """Return a copy without the refusal of ``name``: it is available again, or not requested anymore."""
         return replace(
             self,
-            stale_resources=tuple(resource for resource in self.stale_resources if resource.what != what),
+            stale_resources=tuple(resource for resource in self.stale_resources if resource.name != name),
         )
 
-    def without_resource(self, what: str) -> Connection:
-        """Return a copy without any trace of ``what``, because nothing requests it anymore."""
-        failing_routes = tuple(route for route in self.failing_routes if route.what != what)
-        return replace(self.with_fresh_resource(what), failing_routes=failing_routes)
+    def without_resource(self, name: str) -> Connection:
+        """Return a copy without any trace of ``name``, because nothing requests it anymore."""
+        failing_routes = tuple(route for route in self.failing_routes if route.name != name)
+        return replace(self.with_fresh_resource(name), failing_routes=failing_routes)
 
     def after(self, event: RequestEvent) -> Connection:
         match event.kind:

@@ -56,7 +56,7 @@ def served_checkpoints(config: Mapping[str, Any] | None) -> tuple[ServedCheckpoi
     return tuple(dict.fromkeys(served))
 
 
-def transcribes(config: Mapping[str, Any] | None) -> bool:
+def serves_transcriptions(config: Mapping[str, Any] | None) -> bool:
     server = (config or {}).get("docker_server")
     return isinstance(server, Mapping) and "transcriptions" in str(server.get("predict_endpoint"))
 

@@ -61,12 +61,12 @@ class FileDifference:
 def code_differences(before: Files, after: Files) -> tuple[FileDifference, ...]:
     """Compare the files of two archives, configs first."""
     marks = _Marks()
-    old, new = _Side(before, marks), _Side(after, marks)
+    old, new = _JobFiles(before, marks), _JobFiles(after, marks)
     texts = [*old.texts.values(), *new.texts.values()]
     scrub = Scrubber(secret for secret in old.secrets | new.secrets if any(secret in text for text in texts))
     former = _former_paths(before, after)
     differences: list[FileDifference] = []
-    for path in sorted(before.keys() - former.values() | after.keys(), key=new.order):
+    for path in sorted(before.keys() - former.values() | after.keys(), key=new.sort_key):
         old_path = former.get(path, path)
         content_before, content_after = before.get(old_path), after.get(path)
         if content_before == content_after and old_path == path:
@@ -116,11 +116,11 @@ class _Marks:
 
         return sanitize(self._MARK.sub(placeholder, line))
 
-    def within(self, lines: Iterable[str]) -> set[str]:
+    def marks_in(self, lines: Iterable[str]) -> set[str]:
         return {mark[0] for line in lines for mark in self._MARK.finditer(line)}
 
 
-class _Side:
+class _JobFiles:
     """The files of one of the two jobs: their texts, and how to show them without secrets."""
 
     def __init__(self, files: Files, marks: _Marks) -> None:
@@ -129,7 +129,7 @@ class _Side:
         self.texts = _texts(files)
         self._shown, self.secrets = redaction(self.texts, marks)
 
-    def order(self, path: str) -> tuple[bool, str]:
+    def sort_key(self, path: str) -> tuple[bool, str]:
         return "truss_train" not in self.texts.get(path, ""), path
 
     def is_hidden(self, path: str) -> bool:
@@ -165,7 +165,7 @@ def _differing_lines(before: list[str], after: list[str], marks: _Marks) -> tupl
     diff = unified_diff(
         before[begin : len(before) - rest], after[begin : len(after) - rest], n=_CONTEXT_LINES, lineterm=""
     )
-    known_marks = marks.within(before)
+    known_marks = marks.marks_in(before)
     lines = [
         re.sub(r"(?<=[-+])[0-9]+", lambda number: str(int(number[0]) + begin), line)
         if line[0] == "@"
@@ -223,7 +223,7 @@ def _former_paths(before: Files, after: Files) -> dict[str, str]:
     return former
 
 
-_MACHINE = frozenset({"project", "instance", "gpu_type", "nodes", "gpus", "availability"})
+_HARDWARE_ROWS = frozenset({"project", "instance", "gpu_type", "nodes", "gpus", "availability"})
 """The rows of a comparison that describe a job's project and hardware, not its run."""
 TONES = {"+": "good", "-": "bad", "@": "muted"}
 """Tones of lines by their first character."""
@@ -251,7 +251,7 @@ class JobDifferences:
     def job(self) -> list[Difference]:
         """The differences in project and hardware."""
         rows = comparison_rows([ComparedRun(self.before), ComparedRun(self.after)])
-        return [Difference(row.title, *row.shown) for row in rows if row.id in _MACHINE and row.differs]
+        return [Difference(row.title, *row.shown) for row in rows if row.id in _HARDWARE_ROWS and row.differs]
 
     @property
     def title(self) -> str:

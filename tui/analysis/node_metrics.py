@@ -152,8 +152,8 @@ class MetricsFold:
         for name, series in nodes:
             if name not in self._nodes:
                 self._nodes[name] = _Buffers(self._max_points, self._thins)
-            changed |= self._nodes[name].take(series_of(series), step_s)
-        changed |= self._cache.take(storage_series("cache", metrics.cache), step_s)
+            changed |= self._nodes[name].add(series_of(series), step_s)
+        changed |= self._cache.add(storage_series("cache", metrics.cache), step_s)
         self._is_changed |= changed
 
     def make_snapshot(self) -> MetricsSnapshot:
@@ -289,7 +289,7 @@ class _Buffers:
             buffer = self._buffers[metric, gpu] = SeriesBuffer(name, max_points=self._max_points)
         return buffer
 
-    def take(self, all_series: _Series, step_s: float) -> bool:
+    def add(self, all_series: _Series, step_s: float) -> bool:
         """Add samples, reduced if they are denser than ``step_s``; return True if anything changed."""
         changed, means = False, defaultdict[str, set[float]](set)
         for path, samples in all_series:

@@ -226,39 +226,43 @@ def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
                             values[name].append((names, value))
     if any(_mentions(tree) & _INDIRECT for tree in configs):
         values.clear()
-    certain = [
+    shown_values = [
         argument.value for argument in arguments if argument.arg in _ARGUMENTS and argument.arg not in uses
     ]
-    while certain:
-        match certain.pop():
+    while shown_values:
+        match shown_values.pop():
             case ast.Constant() as literal:
                 shown.add(id(literal))
             case ast.BinOp() as composed if _assigns(composed):
                 continue
             case ast.JoinedStr(values=parts) as literal:
                 shown.add(id(literal))
-                text = "".join(map(_part, parts))
+                text = "".join(map(_part_text, parts))
                 remaining = _IN_SHELL.sub("", text)
-                certain += [
+                shown_values += [
                     part.value
                     for part in parts
                     if isinstance(part, ast.FormattedValue)
-                    and text.count(_part(part)) == remaining.count(_part(part))
+                    and text.count(_part_text(part)) == remaining.count(_part_text(part))
                 ]
             case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.BoolOp(values=parts):
-                certain += parts
+                shown_values += parts
             case ast.IfExp(body=left, orelse=right):
-                certain += left, right
+                shown_values += left, right
             case ast.BinOp(left=left, right=right):  # a name may hold a part of an assignment
-                certain += [part for part in (left, right) if not isinstance(part, ast.Name | ast.Attribute)]
+                shown_values += [
+                    part for part in (left, right) if not isinstance(part, ast.Name | ast.Attribute)
+                ]
             case ast.UnaryOp(operand=part) | ast.Starred(value=part):
-                certain.append(part)
+                shown_values.append(part)
             case ast.Name() | ast.Attribute() as use:
                 others = uses[_name(use)]
                 others.discard(id(use))
                 if not others:
                     candidates = values.pop(_name(use), [])
-                    certain += [value for names, value in candidates if not any(uses[name] for name in names)]
+                    shown_values += [
+                        value for names, value in candidates if not any(uses[name] for name in names)
+                    ]
     return shown
 
 
@@ -312,7 +316,7 @@ def _without_assignments(literal: ast.expr, source: str, mark: Mark) -> str:
         case ast.Constant(value=str(text)):
             prefix = ""
         case ast.JoinedStr(values=parts):
-            prefix, text = "f", "".join(map(_part, parts))
+            prefix, text = "f", "".join(map(_part_text, parts))
         case _:
             return source
     if "<<" in text:  # a here-document may be a file of variables
@@ -321,7 +325,7 @@ def _without_assignments(literal: ast.expr, source: str, mark: Mark) -> str:
     return source if clean == text and not prefix else prefix + repr(clean).replace("\\x00", "\0")
 
 
-def _part(part: ast.expr) -> str:
+def _part_text(part: ast.expr) -> str:
     match part:
         case ast.Constant(value=text):
             return str(text)

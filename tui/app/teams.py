@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.markup import escape
 
-from tui.analysis.fleet.snapshot import FleetSnapshot, of_team, teams_of
+from tui.analysis.fleet.snapshot import FleetSnapshot, limited_to_team, teams_of
 from tui.analysis.run.finding import HealthFinding
 from tui.app.palette import open_palette
 from tui.app.service import BaseApp, Service
@@ -55,7 +55,7 @@ class Teams(Service):
         if self.team and self.team not in {team.name for team in teams_of(fleet.projects)}:
             self._choose_team(ALL_TEAMS)  # the remembered team no longer exists, or has no projects
         elif self._publish is not None:
-            self._publish(of_team(fleet, self.team))
+            self._publish(limited_to_team(fleet, self.team))
 
     def recent_findings(self, job: TrainingJob) -> tuple[HealthFinding, ...]:
         """Return Home's findings for the job, if they are recent."""
@@ -108,7 +108,7 @@ class Teams(Service):
             if isinstance(screen, HomeScreen):
                 screen.show_remote(self.label())
         if self._fleet is not None and self._publish is not None:
-            self._publish(of_team(self._fleet, team))
+            self._publish(limited_to_team(self._fleet, team))
 
     async def _go_home(self, project_id: str) -> None:
         if not any(isinstance(screen, HomeScreen) for screen in self._app.screen_stack):

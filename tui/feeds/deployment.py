@@ -30,7 +30,7 @@ from tui.forms.question import Answer
 from tui.readers.deployment import (
     SentDeployment,
     change_deployment,
-    deploying_command,
+    deploy_command,
     read_checkpoints,
     read_facts,
     read_startups,
@@ -171,7 +171,7 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
         except OSError as error:
             self._change(error=f"can't write {path}: {why_not_written(error)}")
         else:
-            command = deploying_command(self._session.remote, name, path)
+            command = deploy_command(self._session.remote, name, path)
             self._change(error="", note=f"saved as {path}; deploy it with: {command}")
 
     async def deploy(self, *, dry_run: bool) -> None:

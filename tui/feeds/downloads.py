@@ -76,13 +76,13 @@ class DownloadsFeed:
         self._session = session
         self._publish = publish
         self._on_end = on_end
-        self._orders: dict[str, _QueuedDownload] = {}
+        self._downloads: dict[str, _QueuedDownload] = {}
         self._ids = count(1)
         self._running = asyncio.Lock()
 
     def begin(self, request: DownloadRequest, folder: Path) -> str:
         """Add a download to the list; it replaces an ended one of the same data in the same folder."""
-        for old_id, old in list(self._orders.items()):
+        for old_id, old in list(self._downloads.items()):
             is_same = old.request.content == request.content and old.folder == folder
             if is_same and old.item.state in ENDED:
                 self._drop(old_id)
@@ -90,23 +90,23 @@ class DownloadsFeed:
         item = Transfer(
             transfer_id, request.title, str(folder), TransferState.PLANNING, size_bytes=request.size_bytes
         )
-        self._orders[transfer_id] = _QueuedDownload(request, folder, item)
+        self._downloads[transfer_id] = _QueuedDownload(request, folder, item)
         self._publish_snapshot()
         return transfer_id
 
     async def download(self, transfer_id: str, check: Check) -> None:
         """Plan a download, wait for its turn, and run it; the list shows the outcome."""
-        order = self._orders[transfer_id]
-        order.task = asyncio.current_task()
+        queued = self._downloads[transfer_id]
+        queued.task = asyncio.current_task()
         self._change(transfer_id, state=TransferState.PLANNING, error="", speed=None, eta_s=None)
         try:
-            plan = await self._plan(order)
+            plan = await self._plan(queued)
             self._change(transfer_id, size_bytes=plan.total_bytes, folder=str(plan.folder))
-            existing = await check(plan, order.existing)
+            existing = await check(plan, queued.existing)
             if existing is None:
                 self._drop(transfer_id)
                 return
-            order.existing = existing if plan.conflicts else order.existing
+            queued.existing = existing if plan.conflicts else queued.existing
             self._change(transfer_id, state=TransferState.WAITING)
             async with self._running:
                 self._change(transfer_id, state=TransferState.ACTIVE)
@@ -120,8 +120,8 @@ class DownloadsFeed:
         else:
             self._finish(transfer_id, report)
 
-    async def _plan(self, order: _QueuedDownload) -> DownloadPlan:
-        downloads, request, folder = self._session.client.downloads, order.request, order.folder
+    async def _plan(self, queued: _QueuedDownload) -> DownloadPlan:
+        downloads, request, folder = self._session.client.downloads, queued.request, queued.folder
         job = request.job
         if request.archive:
             return await downloads.plan_archive(job.project_id, job.id, folder)
@@ -134,7 +134,7 @@ class DownloadsFeed:
         )
 
     def _show_progress(self, transfer_id: str, progress: DownloadProgress) -> None:
-        if self._orders[transfer_id].item.state is TransferState.ACTIVE:
+        if self._downloads[transfer_id].item.state is TransferState.ACTIVE:
             self._change(
                 transfer_id,
                 done_bytes=progress.done_bytes,
@@ -148,17 +148,17 @@ class DownloadsFeed:
 
     def cancel(self, transfer_id: str) -> None:
         """Cancel a download; files received so far are kept."""
-        order = self._orders.get(transfer_id)
-        if order is not None and order.task is not None and order.item.state not in ENDED:
-            order.task.cancel()
+        queued = self._downloads.get(transfer_id)
+        if queued is not None and queued.task is not None and queued.item.state not in ENDED:
+            queued.task.cancel()
             self._end(transfer_id, TransferState.CANCELLED)
 
     def can_retry(self, transfer_id: str) -> bool:
-        return transfer_id in self._orders and self._orders[transfer_id].item.state in RESUMABLE
+        return transfer_id in self._downloads and self._downloads[transfer_id].item.state in RESUMABLE
 
     def clear(self) -> None:
-        for transfer_id, order in list(self._orders.items()):
-            if order.item.state in ENDED:
+        for transfer_id, queued in list(self._downloads.items()):
+            if queued.item.state in ENDED:
                 self._drop(transfer_id)
 
     def _finish(self, transfer_id: str, report: DownloadReport) -> None:
@@ -175,22 +175,22 @@ class DownloadsFeed:
         self._end(transfer_id, state, "; ".join(problems))
 
     def _change(self, transfer_id: str, **changes: Any) -> None:
-        order = self._orders[transfer_id]
-        order.item = replace(order.item, **changes)
+        queued = self._downloads[transfer_id]
+        queued.item = replace(queued.item, **changes)
         self._publish_snapshot()
 
     def _drop(self, transfer_id: str) -> None:
-        del self._orders[transfer_id]
+        del self._downloads[transfer_id]
         self._publish_snapshot()
 
     def _end(self, transfer_id: str, state: TransferState, error: str = "") -> None:
         files = tuple(
             file if file.state.is_final else replace(file, state=FileState.WAITING)
-            for file in self._orders[transfer_id].item.files
+            for file in self._downloads[transfer_id].item.files
         )
         idle: dict[str, Any] = {"speed": None, "eta_s": None, "stalled_s": 0.0, "note": ""}
         self._change(transfer_id, state=state, error=error, files=files, **idle)
-        self._on_end(self._orders[transfer_id].item)
+        self._on_end(self._downloads[transfer_id].item)
 
     def _publish_snapshot(self) -> None:
-        self._publish(Transfers(tuple(order.item for order in self._orders.values())))
+        self._publish(Transfers(tuple(queued.item for queued in self._downloads.values())))

@@ -16,7 +16,7 @@ from api_client.http.retry import LASTING, retrying
 from api_client.vocabulary import RUNNABLE_STATUSES, JobStatus
 from tui.analysis.connection import LISTS
 from tui.analysis.cost import Bill
-from tui.analysis.fleet.snapshot import UNREAD, FleetFold, FleetSnapshot, JobPreview, to_preview
+from tui.analysis.fleet.snapshot import UNREAD, FleetFold, FleetSnapshot, JobPreview, previewed_jobs
 from tui.feeds.throttle import Pause, Throttle
 from tui.readers.billing import BILL_INTERVAL_S, read_bill
 from tui.readers.kept_health import KeptHealth, keep_health
@@ -202,9 +202,9 @@ class FleetFeed:
         if any(job.project_id not in project_ids for job in self._live.values()):
             await self._read_projects()
         self._unfinished = [job for job in self._live.values() if job.current_status in RUNNABLE_STATUSES]
-        self._running = to_preview(filter(self._is_running, self._unfinished))
+        self._running = previewed_jobs(filter(self._is_running, self._unfinished))
         if everything:
-            self._ended = to_preview(filter(self._has_run, self._jobs.values()))
+            self._ended = previewed_jobs(filter(self._has_run, self._jobs.values()))
         if self._preview_feed is not None:
             self._preview_feed.watch(self._running, self._ended, self._jobs.keys())
         self._listed.set()

@@ -351,7 +351,7 @@ class RunMetrics:
             self.snapshot = await asyncio.to_thread(fold.fold, answer, step_s)
             # A response with many nodes has 100,000 objects: don't keep them until the next one.
             del answer
-            self._watcher.note_clock(self.snapshot, self.snapshot.step_s)
+            self._watcher.update_clock_offset(self.snapshot, self.snapshot.step_s)
             self._watcher.change(metrics_at=client.clock.now())
             yield
             step_s = new_step_s

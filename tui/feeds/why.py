@@ -21,11 +21,11 @@ from tui.readers.why import read_evidence
 class WhyView:
     """The problems of a run at the time ``at`` (None if it has ended), and an explanation of one of them.
 
-    ``place`` is the index of that one; ``explanation`` is None while it is read.
+    ``index`` is the index of that one; ``explanation`` is None while it is read.
     """
 
     problems: tuple[HealthFinding | None, ...]
-    place: int = 0
+    index: int = 0
     explanation: Explanation | None = None
     error: str = ""
     at: datetime | None = None
@@ -63,37 +63,37 @@ class WhyFeed(SnapshotFeed[WhyView]):
         run, view = self._latest(), self.snapshot
         problems = explained_findings(run) if run is not None else ()
         if run is not None and problems:
-            shown = _key(view.problems[view.place])
-            position = next((at for at, problem in enumerate(problems) if _key(problem) == shown), 0)
-            explanation = view.explanation if _key(problems[position]) == shown else None
+            shown = _key(view.problems[view.index])
+            index = next((at for at, problem in enumerate(problems) if _key(problem) == shown), 0)
+            explanation = view.explanation if _key(problems[index]) == shown else None
             self._run = run
-            self._change(problems=problems, place=position, explanation=explanation, at=_time_of(run))
+            self._change(problems=problems, index=index, explanation=explanation, at=_time_of(run))
         self._explanations = {}
         super().refresh()
 
     def show_next(self) -> None:
-        position = (self.snapshot.place + 1) % len(self.snapshot.problems)
-        self._change(place=position, explanation=self._explanations.get(position), error="")
+        index = (self.snapshot.index + 1) % len(self.snapshot.problems)
+        self._change(index=index, explanation=self._explanations.get(index), error="")
         self._pause.end()
 
     async def _explain(self) -> None:
-        position, explanations = self.snapshot.place, self._explanations
-        if position in explanations:
+        index, explanations = self.snapshot.index, self._explanations
+        if index in explanations:
             return
         client = self._session.client
         if self._run.health_metrics is None:
             metrics = await HealthMetrics(client, self._run.job).poll(self._session.clock.now())
             self._run = replace(self._run, health_metrics=metrics)
-        evidence = await read_evidence(client, self._run, self.snapshot.problems[position])
+        evidence = await read_evidence(client, self._run, self.snapshot.problems[index])
         # explain again until checkpoints, cost and onset are known
         for _ in range(10):
             latest = self._latest() or self._run
             run = replace(latest, health_metrics=latest.health_metrics or self._run.health_metrics)
-            explanations[position] = await evidence.explain(run)
-            if position != self.snapshot.place or explanations is not self._explanations:
+            explanations[index] = await evidence.explain(run)
+            if index != self.snapshot.index or explanations is not self._explanations:
                 return
-            self._change(explanation=explanations[position], error="")
-            finding = explanations[position].finding
+            self._change(explanation=explanations[index], error="")
+            finding = explanations[index].finding
             is_dated = finding is None or finding.since is not None
             if run.history_known and run.checkpoints is not None and is_dated:
                 return

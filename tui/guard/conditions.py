@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from api_client.words import listed
 from tui.analysis.health.registry import KINDS
 from tui.guard.rules import Deadline, GuardRules
-from tui.text.times import DATE_AND_MINUTE, local_time, span_of
+from tui.text.times import DATE_AND_MINUTE, local_time, parse_duration
 from tui.text.units import money
 
 
@@ -33,7 +33,7 @@ def next_moment(typed: str, now: datetime) -> datetime:
         return (today if today > now else tomorrow).astimezone(UTC)
     with suppress(ValueError):
         return datetime.fromisoformat(text).astimezone(UTC)
-    return now + span_of(text)
+    return now + parse_duration(text)
 
 
 def deadline(typed: str, now: datetime) -> Deadline:

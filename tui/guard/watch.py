@@ -300,7 +300,7 @@ class Guard:
         kept = replace(memory, typed_deadline=until.typed, deadline_s=until.at.timestamp())
         return kept, replace(self._rules, until=until)
 
-    def knows(self, until: Deadline) -> bool:
+    def has_saved_deadline(self, until: Deadline) -> bool:
         """Return True if an earlier guard was started with the same deadline."""
         return any(run.typed_deadline == until.typed for run in self.known_jobs().values())
 
@@ -415,10 +415,15 @@ class Guard:
 
     def _send_heartbeat(self) -> None:
         looks = [look for look in self.last_looks.values() if not look.run.job.is_finished]
-        sick = sum(any(finding.severity != "info" for finding in look.run.findings) for look in looks)
-        unseen = sum(not look.is_complete for look in looks)
-        parts = [f"watching {counted(len(looks), 'run')}", f"{sick} with problems" if sick else ""]
-        message = ", ".join(filter(None, [*parts, f"{unseen} can't be seen" if unseen else ""]))
+        with_problems = sum(
+            any(finding.severity != "info" for finding in look.run.findings) for look in looks
+        )
+        incomplete = sum(not look.is_complete for look in looks)
+        parts = [
+            f"watching {counted(len(looks), 'run')}",
+            f"{with_problems} with problems" if with_problems else "",
+        ]
+        message = ", ".join(filter(None, [*parts, f"{incomplete} can't be seen" if incomplete else ""]))
         alert = Alert(None, "info", self._clock.now(), about="heartbeat", message=message)
         self._memory.change(_without_heartbeats)  # an old one that could not be sent is useless
         self._transact("", lambda memory: Decision(memory, (alert,)))

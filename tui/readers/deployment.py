@@ -43,7 +43,7 @@ from tui.analysis.deployments import (
     ListedDeployment,
     ServedCheckpoint,
     served_checkpoints,
-    transcribes,
+    serves_transcriptions,
 )
 from tui.forms.deployment import DeployForm
 from tui.forms.draft import USUAL_HF_SECRET, Facts
@@ -80,7 +80,7 @@ async def send(
     return SentDeployment(result, path)
 
 
-def deploying_command(remote: Remote, name: str, path: Path) -> str:
+def deploy_command(remote: Remote, name: str, path: Path) -> str:
     """Return the command that deploys the config saved at ``path``; ``name`` is ``python`` or a Truss's."""
     if name == "python":
         return remote.command_line("deploy_checkpoints", "--config", str(path), changes=True)
@@ -237,7 +237,7 @@ async def read_served(client: TrainingClient, deployment: Deployment) -> ServedM
             deployment.model_id,
             deployment.id,
             checkpoints[0].name,
-            is_whisper=transcribes(config),
+            is_whisper=serves_transcriptions(config),
         )
     return ServedModel(checkpoints, await read_startups(client, deployment.model_id, deployment.id), call)
 

@@ -37,8 +37,8 @@ class _AllKept(State):
 
 def kept_health(server: str, job_ids: Collection[str], now_s: float) -> dict[str, KeptHealth]:
     """Return the stored health of a server's jobs by ID, if recent; ``server`` is the server's address."""
-    everything = read_state(state_path(FILE_NAME), _AllKept).jobs
-    stored = {job_id: everything.get(f"{server} {job_id}", KeptHealth()) for job_id in job_ids}
+    all_stored = read_state(state_path(FILE_NAME), _AllKept).jobs
+    stored = {job_id: all_stored.get(f"{server} {job_id}", KeptHealth()) for job_id in job_ids}
     return {job_id: kept for job_id, kept in stored.items() if _is_recent(kept, now_s)}
 
 

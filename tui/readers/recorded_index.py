@@ -52,8 +52,8 @@ class Timeline:
         self._position = (0, 0)
         self._metrics_until_ns = epoch_ns(recording.begin) - 1
         self._findings: tuple[HealthFinding, ...] = ()
-        self._open: dict[str, FindingPeriod] = {}
-        self._closed: list[FindingPeriod] = []
+        self._open_periods: dict[str, FindingPeriod] = {}
+        self._closed_periods: list[FindingPeriod] = []
         # Limit the checks to 40,000: in a run of more than two weeks, they are more than 30 s apart.
         self._interval = max(timedelta(seconds=30), (recording.until - recording.begin) / 40_000)
         self.at = recording.begin
@@ -62,7 +62,9 @@ class Timeline:
     @property
     def findings(self) -> list[FindingPeriod]:
         """All findings so far, in the order in which they were first seen."""
-        return sorted([*self._closed, *self._open.values()], key=lambda period: period.first_seen)
+        return sorted(
+            [*self._closed_periods, *self._open_periods.values()], key=lambda period: period.first_seen
+        )
 
     def advance(self) -> None:
         recording, at = self._recording, self.at
@@ -96,22 +98,22 @@ class Timeline:
 
     def _update_periods(self, at: datetime) -> None:
         current = {finding.key: finding for finding in self._findings}
-        for key in self._open.keys() - current.keys():
-            self._closed.append(self._open.pop(key))
+        for key in self._open_periods.keys() - current.keys():
+            self._closed_periods.append(self._open_periods.pop(key))
         for key, finding in current.items():
-            period = self._open.get(key)
+            period = self._open_periods.get(key)
             if period is None:
-                self._open[key] = FindingPeriod(finding, at, at)
+                self._open_periods[key] = FindingPeriod(finding, at, at)
             elif SEVERITIES.index(finding.severity) <= SEVERITIES.index(period.finding.severity):
-                self._open[key] = FindingPeriod(finding, period.first_seen, at)
+                self._open_periods[key] = FindingPeriod(finding, period.first_seen, at)
             else:
-                self._open[key] = replace(period, last_seen=at)
+                self._open_periods[key] = replace(period, last_seen=at)
 
 
-Kind = Literal["checkpoint", "error", "finding"]
+MomentKind = Literal["checkpoint", "error", "finding"]
 SAME_ERROR_NS = 60 * NS_PER_S
 """Errors this soon after the error of a moment are part of it: a crash logs many lines, on every node."""
-LINES_AT_ONCE = 1000
+LINES_PER_CALL = 1000
 COPIES = 16
 """Number of stored copies of a run's fold; with 500 ranks, a copy takes up to 10 MB."""
 
@@ -121,7 +123,7 @@ class Moment:
     """A moment of a recording to jump to; ``text`` is not sanitized."""
 
     at: datetime
-    kind: Kind
+    kind: MomentKind
     text: str
 
 
@@ -135,7 +137,7 @@ class _Progress:
 
     def advance(self, log: RecordedLog, until_ns: int) -> list[RecordedLine]:
         """Fold and return the next lines that arrived up to ``until_ns``; empty if there are no more."""
-        lines, self.position = log.arriving(self.position, until_ns, limit=LINES_AT_ONCE)
+        lines, self.position = log.arriving(self.position, until_ns, limit=LINES_PER_CALL)
         self.fold.add(line.entry for line in lines)
         self.arrived_ns = lines[-1].arrived_ns if lines else self.arrived_ns
         return lines

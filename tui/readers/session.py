@@ -159,22 +159,22 @@ async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None 
 
     ``own`` prices, by id or name, take precedence over the listed ones.
     """
-    price_of = dict(own or {})
+    price_by_id = dict(own or {})
     try:
         priced = await client.account.instance_type_prices()
     except (ErrorAnswer, InvalidAnswer) as error:
         if error.retryable or (isinstance(error, Unauthorized) and error.is_key_invalid):
             raise
-        return price_of
+        return price_by_id
     for item in priced:
         machine = item.instance_type
-        price = price_of.get(machine.id, price_of.get(machine.name, item.price))
+        price = price_by_id.get(machine.id, price_by_id.get(machine.name, item.price))
         if price is not None:
-            price_of[machine.id] = price
-    return price_of
+            price_by_id[machine.id] = price
+    return price_by_id
 
 
-async def history_of(client: TrainingClient, job: TrainingJob) -> QueueContext | None:
+async def read_status_changes(client: TrainingClient, job: TrainingJob) -> QueueContext | None:
     """Return a job's status changes; None if the user may not read them, or the server lacks them."""
     with suppress(ErrorAnswer, InvalidAnswer):
         return await client.jobs.queue_context(job.id)

@@ -41,7 +41,7 @@ from tui.analysis.run.verdict import is_all_checked
 from tui.readers.billing import read_bill
 from tui.readers.health_metrics import HEALTH_STEP_S, HealthMetrics
 from tui.readers.log_reader import LogReader, OnPart
-from tui.readers.session import history_of, listed_prices
+from tui.readers.session import listed_prices, read_status_changes
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.times import time_key
 from tui.text.units import count
@@ -160,7 +160,7 @@ class RunWatcher:
 
     async def _poll_metrics(self) -> None:
         await self.read_health_metrics()
-        self.note_clock(self.health_metrics.snapshot, HEALTH_STEP_S)
+        self.update_clock_offset(self.health_metrics.snapshot, HEALTH_STEP_S)
 
     async def _poll_history(self) -> None:
         """Read the status history, which shows restarts, whenever the job has changed."""
@@ -175,7 +175,7 @@ class RunWatcher:
 
     async def read_history(self) -> None:
         """Read the status history, if the user may read it and the server has it."""
-        queue = await history_of(self.client, self.job)
+        queue = await read_status_changes(self.client, self.job)
         self.change(queue=queue or self.snapshot.queue, history_known=True)
 
     async def read_checkpoints(self) -> None:
@@ -217,7 +217,7 @@ class RunWatcher:
         samples = await self.health_metrics.poll(now)
         self.change(health_metrics=samples, health_metrics_at=now)
 
-    def note_clock(self, samples: MetricsSnapshot, step_s: float) -> None:
+    def update_clock_offset(self, samples: MetricsSnapshot, step_s: float) -> None:
         """Update the clock offset by samples, ``step_s`` apart, that were just read."""
         if self._clock_offset is None:
             return

@@ -100,7 +100,7 @@ class WhyScreen(AppScreen):
         elif job.is_finished and job.updated_at is not None:
             facts.append([(f"ended {local_time(job.updated_at)}", "muted")])
         if len(view.problems) > 1:
-            facts.append([(f"{view.place + 1} of {len(view.problems)}", "muted")])
+            facts.append([(f"{view.index + 1} of {len(view.problems)}", "muted")])
         self.set_header("Why", sanitize(job.name or job.id), facts)
         lines = list(_evidence(explanation, view.at)) if view.explanation is not None else []
         if view.error:

@@ -79,7 +79,7 @@ class Column(Generic[Row]):
         return cast("Column[Whole]", replace(self, **changes))
 
     @property
-    def least_cells(self) -> int:
+    def min_cells(self) -> int:
         return max(self.width, self.title_cells) if self.value is not None else self.width
 
     @property
@@ -130,7 +130,7 @@ def sized_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], width: in
     rows = rows[:: 1 + len(rows) // 400]
     needs = [max((_shown_cells(column.cell(row)) for row in rows), default=0) for column in columns]
     sized = [
-        replace(column, width=min(column.least_cells, max(need, column.title_cells)))
+        replace(column, width=min(column.min_cells, max(need, column.title_cells)))
         for column, need in zip(columns, needs, strict=True)
         if need
     ]
@@ -149,7 +149,7 @@ def _shown_cells(spans: Sequence[Span]) -> int:
 
 def gap_between(columns: Sequence[Column[Row]], width: int) -> int:
     """Return the gap between columns: ``WIDE_GAP`` if it fits without narrowing a column."""
-    room = width - 2 * MARGIN - sum(column.least_cells for column in columns)
+    room = width - 2 * MARGIN - sum(column.min_cells for column in columns)
     return WIDE_GAP if room >= WIDE_GAP * (len(columns) - 1) else GAP
 
 
@@ -161,7 +161,7 @@ def fitted_columns(
     room = width - 2 * MARGIN
 
     def needed() -> int:
-        return sum(column.least_cells for column in columns) + gap * (len(columns) - 1)
+        return sum(column.min_cells for column in columns) + gap * (len(columns) - 1)
 
     while len(columns) > 1 and needed() > room:
         columns.remove(min(reversed(columns), key=lambda column: column.keep))
@@ -170,7 +170,7 @@ def fitted_columns(
     extras = [spare * column.flex // shares if shares else 0 for column in columns]
     greediest = max(range(len(columns)), key=lambda position: columns[position].flex)
     extras[greediest] += spare - sum(extras) if shares else 0
-    widths = [min(column.least_cells, room) + extra for column, extra in zip(columns, extras, strict=True)]
+    widths = [min(column.min_cells, room) + extra for column, extra in zip(columns, extras, strict=True)]
     widths = [
         min(width, column.most) if column.most else width
         for column, width in zip(columns, widths, strict=True)
@@ -212,7 +212,7 @@ def next_sort(columns: Iterable[Column[Row]], sort: Sort, shown: Collection[str]
     return first_sort(by_id[following])
 
 
-def pressed_sort(columns: Iterable[Column[Row]], sort: Sort, column_id: str) -> Sort:
+def clicked_sort(columns: Iterable[Column[Row]], sort: Sort, column_id: str) -> Sort:
     """Return the sort after a click on a column's heading: by this column, reversed if it already was."""
     if column_id == sort[0]:
         return column_id, not sort[1]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from api_client.vocabulary import JobStatus
 from tui.analysis.cost import TotalCost
 from tui.analysis.export import ExportTable
-from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, Need, ProjectRow, needing
+from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, Need, ProjectRow, count_needing_attention
 from tui.analysis.run.finding import SIGNS, TONES, need_attention
 from tui.tables.column import FILL, GAP, MARGIN, Column, Heading, Sort, Span, chosen, exported, text_cell
 from tui.tables.jobs import JOB_COLUMNS
@@ -61,7 +61,7 @@ def header_facts(
         facts.append([(f"◆ {marked} marked", "key"), (f" {compare_key} compares", "muted")])
     if snapshot is not None:
         running = [row for row in rows if row.running]
-        if counts := needing(rows):
+        if counts := count_needing_attention(rows):
             signs = [(f"{SIGNS[severity]} {count} ", TONES[severity]) for severity, count in counts.items()]
             facts.append([*signs, (need_attention(counts), ATTENTION)])
         facts.append([(f"{len(running)} running", "running" if running else "muted")])

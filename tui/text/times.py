@@ -109,7 +109,7 @@ class LogTimes:
     timezone: tzinfo | None = None
 
 
-def moment_of(typed: str, times: LogTimes) -> datetime:
+def parse_time(typed: str, times: LogTimes) -> datetime:
     """Parse a typed time to a timezone-aware datetime. Raises ValueError with a reason if it is invalid.
 
     A time of day, or a date without a year, is the last such time that is not after the end of the log.
@@ -118,27 +118,27 @@ def moment_of(typed: str, times: LogTimes) -> datetime:
     if not text:
         raise ValueError("enter a time")
     try:
-        return _moment_of(text, times)
+        return _parse_time(text, times)
     except OverflowError:
         raise ValueError(f"date out of range: {text[:40]}") from None
 
 
-def _moment_of(text: str, times: LogTimes) -> datetime:
+def _parse_time(text: str, times: LogTimes) -> datetime:
     if text.lower() in _ENDS:
         return times.newest if _ENDS[text.lower()] == "newest" else times.oldest
     if text[0] in "+-" and _SPAN.fullmatch(text[1:].strip()):
-        offset = span_of(text[1:])
+        offset = parse_duration(text[1:])
         return times.here + offset if text[0] == "+" else times.here - offset
     ago = text.removesuffix(" ago")
     if _SPAN.fullmatch(ago):
-        return times.newest - span_of(ago) if ago != text else times.oldest + span_of(ago)
+        return times.newest - parse_duration(ago) if ago != text else times.oldest + parse_duration(ago)
     clock = _CLOCK.fullmatch(text)
     if clock is not None:
         return _time_of_day(clock, times)
     return _parse_date(text, times)
 
 
-def span_of(text: str) -> timedelta:
+def parse_duration(text: str) -> timedelta:
     """Parse a duration: ``1h20m`` → 80 minutes. Raises ValueError if it is invalid."""
     text = text.strip()
     if not _SPAN.fullmatch(text):

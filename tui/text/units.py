@@ -25,7 +25,7 @@ _IEC_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _MIN_CORES = 0.01
 
 
-def _missing(value: float | None) -> bool:
+def _is_missing(value: float | None) -> bool:
     try:
         return value is None or not math.isfinite(value)
     except OverflowError:  # an integer from a server, beyond any float
@@ -49,7 +49,7 @@ def gpu_time(gpu_hours: float) -> str:
 
 def bytes_iec(size_bytes: float | None) -> str:
     """Format ``1234567`` as ``1.18 MiB``: three significant digits, binary units; whole bytes below 1 KiB."""
-    if size_bytes is None or _missing(size_bytes):
+    if size_bytes is None or _is_missing(size_bytes):
         return UNKNOWN
     if size_bytes < 0:
         return "-" + bytes_iec(-size_bytes)
@@ -68,7 +68,7 @@ def bytes_iec(size_bytes: float | None) -> str:
 
 def bytes_decimal(size_bytes: int) -> str:
     """Format a size like the official command line: decimal units, two digits."""
-    if _missing(size_bytes):
+    if _is_missing(size_bytes):
         return UNKNOWN
     for unit, sign in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB")):
         if size_bytes > unit:
@@ -78,14 +78,14 @@ def bytes_decimal(size_bytes: int) -> str:
 
 def percent(fraction: float | None) -> str:
     """Format ``0.463`` as ``46%``; whole percents."""
-    if fraction is None or _missing(fraction):
+    if fraction is None or _is_missing(fraction):
         return UNKNOWN
     return f"{fraction:.0%}"
 
 
 def cores(value: float | None) -> str:
     """Format CPU cores in use: ``12.3``, ``0.25``, ``<0.01``; whole numbers from a hundred on."""
-    if value is None or _missing(value):
+    if value is None or _is_missing(value):
         return UNKNOWN
     if 0 < value < _MIN_CORES:
         return f"<{_MIN_CORES}"
@@ -100,7 +100,7 @@ def cores(value: float | None) -> str:
 
 def duration(seconds: float | None) -> str:
     """Format seconds: ``22320`` as ``6h 12m``, ``9`` as ``9s``, ``273600`` as ``3d 4h``; rounds down."""
-    if seconds is None or _missing(seconds):
+    if seconds is None or _is_missing(seconds):
         return UNKNOWN
     whole_s = max(0, int(seconds))
     if whole_s < MINUTE_S:
@@ -114,7 +114,7 @@ def duration(seconds: float | None) -> str:
 
 def age(seconds: float | None) -> str:
     """Format ``2s``, ``12m``, ``3h``, ``5d``: only the largest unit, rounded down; the future is ``0s``."""
-    if seconds is None or _missing(seconds):
+    if seconds is None or _is_missing(seconds):
         return UNKNOWN
     whole_s = max(0, int(seconds))
     for unit_s, sign in ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "m")):
@@ -128,7 +128,7 @@ def rate(steps_per_s: float | None, like: float | None = None) -> str:
 
     ``like`` is a rate shown beside it, whose unit is used.
     """
-    if steps_per_s is None or _missing(steps_per_s) or steps_per_s <= 0:
+    if steps_per_s is None or _is_missing(steps_per_s) or steps_per_s <= 0:
         return UNKNOWN
     if is_slow(like or steps_per_s):
         return step_time(1 / steps_per_s)
@@ -144,7 +144,7 @@ def is_slow(steps_per_s: float) -> bool:
 
 def step_time(seconds: float | None) -> str:
     """Format the duration of a step: ``5.30 s/it``, ``290 ms/it``."""
-    if seconds is None or _missing(seconds) or seconds <= 0:
+    if seconds is None or _is_missing(seconds) or seconds <= 0:
         return UNKNOWN
     if seconds < 1:
         return f"{significant(seconds * 1000)} ms/it"
@@ -153,14 +153,14 @@ def step_time(seconds: float | None) -> str:
 
 def count(value: float | None) -> str:
     """Format an integer with thousands separators: ``4,120``."""
-    if value is None or _missing(value):
+    if value is None or _is_missing(value):
         return UNKNOWN
     return f"{round(value):,}"
 
 
 def money(usd: float | None) -> str:
     """Format US dollars: ``$0.42``, ``$12.50``, ``$1,012``; without cents from a hundred on."""
-    if usd is None or _missing(usd):
+    if usd is None or _is_missing(usd):
         return UNKNOWN
     if usd < 0:
         return "-" + money(-usd)

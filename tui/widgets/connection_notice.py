@@ -53,7 +53,7 @@ class ConnectionNotice(WrappedText):
             )
         is_live = link is ConnectionState.LIVE
         if stale and (is_live or (link is ConnectionState.LOST and connection.stale_resources)):
-            names = [resource.what for resource in stale]
+            names = [resource.name for resource in stale]
             named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
             first = min(stale, key=lambda resource: resource.since)
             return (

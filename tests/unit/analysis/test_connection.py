@@ -107,7 +107,7 @@ def test_what_events_after_an_answer_tell(name: str) -> None:
     events, link, stale = EVENTS[name]
     connection = fold(answered("logs", after_s=0), *events)
     assert connection.link is link
-    assert [one.what for one in connection.stale if link is LIVE] == stale
+    assert [one.name for one in connection.stale if link is LIVE] == stale
     assert link is LIVE or connection.failing_since == NOON + timedelta(seconds=1)
 
 
@@ -125,7 +125,7 @@ def test_a_screen_hears_only_of_what_it_shows() -> None:
     refusal = StaleResource("the log", "404", NOON)
     connection = fold(answered("logs", after_s=0), *METRICS_FAIL).with_stale_resource(refusal)
     assert connection.seen_by(frozenset({"the log"})).stale == (refusal,)
-    assert [one.what for one in connection.seen_by(frozenset({"the metrics"})).stale] == ["the metrics"]
+    assert [one.name for one in connection.seen_by(frozenset({"the metrics"})).stale] == ["the metrics"]
     assert connection.seen_by(frozenset()).stale == connection.without_resource("the metrics").stale[1:] == ()
     assert connection.seen_by(frozenset({"the log", "the metrics"})) is connection
 
@@ -137,7 +137,7 @@ def test_job_screen_shows_nothing_of_another_jobs_log() -> None:
     )
     shown = frozenset({"the log"})
     assert connection.seen_by(shown, "j").stale == ()
-    assert [one.what for one in connection.seen_by(shown, "other").stale] == ["the log"]
+    assert [one.name for one in connection.seen_by(shown, "other").stale] == ["the log"]
 
 
 def test_what_is_lost_stays_lost_through_further_rounds_of_tries_until_an_answer() -> None:

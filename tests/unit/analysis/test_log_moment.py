@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given, strategies as st
 
-from tui.text.times import LogTimes, local_stamp, moment_of
+from tui.text.times import LogTimes, local_stamp, parse_time
 
 
 def at(hour: int, minute: int = 30, *, day: int = 21) -> datetime:
@@ -23,9 +23,9 @@ MOMENTS = {
 
 
 def test_a_moment_as_people_type_it_in_their_zone():
-    assert {typed: moment_of(typed, TIMES) for typed in MOMENTS} == MOMENTS
+    assert {typed: parse_time(typed, TIMES) for typed in MOMENTS} == MOMENTS
     east = LogTimes(TIMES.oldest, TIMES.newest, TIMES.here, timezone(timedelta(hours=2)))
-    assert moment_of("14:00", east) == moment_of("12:00Z", east) == at(12, 0)
+    assert parse_time("14:00", east) == parse_time("12:00Z", east) == at(12, 0)
 
 
 NEW_YEARS_EVE = datetime(2026, 12, 31, 23, 50, tzinfo=UTC)
@@ -45,14 +45,14 @@ ENDS_AND_DATES = {
 def test_date_without_year_is_the_last_one_before_the_end(newest: str, typed: str) -> None:
     end = datetime.fromisoformat(newest)
     times = LogTimes(oldest=end, newest=end, here=end, timezone=UTC)
-    assert moment_of(typed, times) == ENDS_AND_DATES[newest, typed]
+    assert parse_time(typed, times) == ENDS_AND_DATES[newest, typed]
 
 
 def test_date_without_year_uses_the_year_of_its_own_zone() -> None:
     end = datetime(2027, 1, 1, 0, 20, tzinfo=UTC)
     times = LogTimes(oldest=end, newest=end, here=end, timezone=timezone(timedelta(hours=-5)))
-    assert moment_of("01-01 00:10Z", times) == datetime(2027, 1, 1, 0, 10, tzinfo=UTC)
-    assert moment_of("12-31 19:10", times) == datetime(2027, 1, 1, 0, 10, tzinfo=UTC)
+    assert parse_time("01-01 00:10Z", times) == datetime(2027, 1, 1, 0, 10, tzinfo=UTC)
+    assert parse_time("12-31 19:10", times) == datetime(2027, 1, 1, 0, 10, tzinfo=UTC)
 
 
 @given(
@@ -66,7 +66,7 @@ def test_date_without_year_is_never_in_the_future(
     end: datetime, day: str, clock: str, suffix: str, offset: int
 ) -> None:
     times = LogTimes(oldest=end, newest=end, here=end, timezone=timezone(timedelta(hours=offset)))
-    moment = moment_of(f"{day}{clock}{clock and suffix}", times)
+    moment = parse_time(f"{day}{clock}{clock and suffix}", times)
     years = 8 if day == "02-29" else 1
     assert timedelta(0) <= end - moment <= timedelta(days=366 * years)
 
@@ -76,13 +76,13 @@ def test_date_without_year_is_never_in_the_future(
 )
 def test_what_is_no_time_says_so(typed):
     with pytest.raises(ValueError, match=r"\w"):
-        moment_of(typed, TIMES)
+        parse_time(typed, TIMES)
 
 
 @given(st.text("0123456789:-+ hmsdwZTago.", max_size=20))
 def test_any_text_is_a_moment_or_a_problem(typed):
     try:
-        assert moment_of(typed, TIMES).tzinfo is not None
+        assert parse_time(typed, TIMES).tzinfo is not None
     except ValueError as error:
         assert str(error)
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tui.analysis.deployments import served_checkpoints, transcribes
+from tui.analysis.deployments import served_checkpoints, serves_transcriptions
 
 
 def test_checkpoints_are_named_as_their_job_names_them() -> None:
@@ -20,5 +20,8 @@ def test_checkpoints_are_named_as_their_job_names_them() -> None:
 
 def test_whisper_is_called_in_its_own_way() -> None:
     paths = "/v1/audio/transcriptions", "/v1/chat/completions"
-    assert [transcribes({"docker_server": {"predict_endpoint": one}}) for one in paths] == [True, False]
-    assert not transcribes({"docker_server": None}) and not transcribes(None)
+    assert [serves_transcriptions({"docker_server": {"predict_endpoint": one}}) for one in paths] == [
+        True,
+        False,
+    ]
+    assert not serves_transcriptions({"docker_server": None}) and not serves_transcriptions(None)

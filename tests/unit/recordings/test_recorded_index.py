@@ -49,7 +49,7 @@ def _folded(recording: Recording, seconds: float) -> ProgressSnapshot:
 def test_the_progress_of_any_moment_is_that_of_the_lines_so_far(
     path: Path, monkeypatch: pytest.MonkeyPatch, searched: int
 ) -> None:
-    monkeypatch.setattr(recorded_index, "LINES_AT_ONCE", 5)
+    monkeypatch.setattr(recorded_index, "LINES_PER_CALL", 5)
     with Recording(path) as recording:
         index = RecordingIndex(recording, SETTINGS)
         is_complete = False
@@ -65,7 +65,7 @@ def test_the_progress_of_any_moment_is_that_of_the_lines_so_far(
 def test_a_moment_takes_only_the_lines_after_the_copy_before_it(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorded_index, "LINES_AT_ONCE", 5)
+    monkeypatch.setattr(recorded_index, "LINES_PER_CALL", 5)
     with Recording(path) as recording:
         index = RecordingIndex(recording, SETTINGS)
         while not index.moments_after(0)[1]:

@@ -74,7 +74,7 @@ def teams_of(projects: Iterable[ProjectRow]) -> tuple[TeamRow, ...]:
     )
 
 
-def of_team(fleet: FleetSnapshot, team: str) -> FleetSnapshot:
+def limited_to_team(fleet: FleetSnapshot, team: str) -> FleetSnapshot:
     """Return only that team's projects and jobs; everything for "", and for a team that has no project."""
     projects: Sequence[ProjectRow] = [project for project in fleet.projects if project.team == team]
     if not team or not projects:
@@ -114,7 +114,7 @@ MAX_PREVIEWED_JOBS = 24
 """Maximum number of running jobs to poll, and of ended ones to read once, the newest first."""
 
 
-def to_preview(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
+def previewed_jobs(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
     """Return the jobs that are previewed, the newest ones."""
     return nlargest(MAX_PREVIEWED_JOBS, jobs, key=lambda job: time_key(job.created_at))
 
@@ -339,7 +339,7 @@ def without_snoozed(row: JobRow, snoozed: SnoozedFindings) -> JobRow:
     return replace(row, alarmed=False, sign="z", tone="muted", rank=rank, wasted=0.0, lost_usd=0.0)
 
 
-def needing(rows: Iterable[JobRow]) -> dict[Severity, int]:
+def count_needing_attention(rows: Iterable[JobRow]) -> dict[Severity, int]:
     """Return how many jobs have findings, by the severity of the worst, without zeros."""
     return by_severity(row.sign for row in rows if row.alarmed)
 

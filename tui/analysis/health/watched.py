@@ -212,8 +212,8 @@ class Watched:
     def speed(self) -> tuple[Series, str]:
         """The speed between pauses, and its unit: operations, tokens, samples, steps or lines a second."""
         for name, series in self.progress.metrics.items():
-            # FLOP/s are better than tokens/s, since long documents cost more per token. A device's peak, which
-            # is constant, and a total, which only rises, are no speeds.
+            # FLOP/s are better than tokens/s, since long documents cost more per token. A device's constant
+            # peak, and a total, which only rises, are no speeds.
             is_speed = _FLOPS.search(name) and list(series.values) != sorted(series.values)
             if is_speed and series.times[-1] - series.times[0] < 5 * MINUTE_S * len(series):
                 return series, "MFU" if "mfu" in name.lower() else "TFLOP/s"

@@ -19,10 +19,10 @@ def pretty_rows(text: str) -> list[str] | None:
     if len(text) > 262_144 or ("{" not in text and "[" not in text):
         return None
     text = strip_ansi(text).rstrip()
-    begin = _begin(text)
+    begin = _object_start(text)
     if begin < 0:
         return None
-    decoded = _decoded(text[begin:])
+    decoded = _parsed(text[begin:])
     if not isinstance(decoded, dict | list) or not decoded:
         return None
     try:
@@ -36,14 +36,14 @@ def pretty_rows(text: str) -> list[str] | None:
     return [sanitize_whole(before), *rows] if before else rows
 
 
-def _begin(text: str) -> int:
+def _object_start(text: str) -> int:
     """Return where the object begins: the first brace whose counterpart may end the line."""
     if text.endswith("}"):
         return text.find("{")
     return 0 if text.endswith("]") and text.startswith("[") else -1
 
 
-def _decoded(text: str) -> object:
+def _parsed(text: str) -> object:
     if _depth(text) > 40:
         return None
     try:

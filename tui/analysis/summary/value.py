@@ -91,11 +91,11 @@ def _while_running(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> 
     if node is not None and not node.startswith("-"):
         lines = ("logs", job, "--node", node, "--min-level", "warning", "--since", "1h")
         yield lines, "warnings of that node", False
-    useless = [
+    doomed_findings = [
         f for f in bad if f.severity == "critical" or (f.kind.wastes_all and f.kind.may_never_save_again)
     ]
-    if useless:
-        is_broken = any(finding.kind.loss for finding in useless)
+    if doomed_findings:
+        is_broken = any(finding.kind.loss for finding in doomed_findings)
         lost = "nothing since its loss broke can be used" if is_broken else "what is not saved is lost"
         yield ("stop", job), f"stop it now: {lost}", True
         yield from _resuming(run, checkpoints)

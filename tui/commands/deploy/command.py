@@ -61,7 +61,7 @@ from tui.forms.deployment import (
 from tui.forms.question import read_pair
 from tui.readers.deployment import (
     SentDeployment,
-    deploying_command,
+    deploy_command,
     read_checkpoints,
     read_facts,
     read_startups,
@@ -436,7 +436,7 @@ class Deployer:
             self._remark(f"can't write {path}: {why_not_written(error)}")
             return
         self._done_something = True
-        command = deploying_command(self._client.remote, name, path)
+        command = deploy_command(self._client.remote, name, path)
         self._remark(f"saved {path}; deploy it with: {command}")
 
 

@@ -35,7 +35,7 @@ from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list
 from tui.readers.billing import read_bill
-from tui.readers.session import history_of, listed_prices
+from tui.readers.session import listed_prices, read_status_changes
 from tui.tables.column import Column, chosen, text_cell
 from tui.tables.jobs import JOB_COLUMNS
 from tui.text.units import UNKNOWN, count, money, significant
@@ -124,7 +124,7 @@ async def _costs(
             return JobCost(job, Cost())
         async with turn:
             # The history has the running time, which nothing needs once all of it is billed.
-            queue = await history_of(client, job) if billed is None or not all_billed else None
+            queue = await read_status_changes(client, job) if billed is None or not all_billed else None
         ran = running_time(job, queue.events if queue is not None else (), now)
         nodes, price = job.node_count or 1, price_of(job, prices)
         return JobCost(

@@ -202,7 +202,7 @@ async def guard(
         resume=partial(_resume, client, output),
         heartbeat_s=heartbeat_s,
     )
-    if rules.until is not None and not watching.knows(rules.until):
+    if rules.until is not None and not watching.has_saved_deadline(rules.until):
         try:
             check_deadline(rules.until, client.clock.now())
         except ValueError as problem:

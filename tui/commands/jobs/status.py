@@ -106,11 +106,11 @@ async def _read_health(
     timeout_s: float,
 ) -> dict[str, KeptHealth]:
     """Return what needs attention of the running jobs that were not read just now, if known in time."""
-    from tui.analysis.fleet.snapshot import to_preview  # not for a prompt, which is to be fast
+    from tui.analysis.fleet.snapshot import previewed_jobs  # not for a prompt, which is to be fast
     from tui.commands.jobs.top import read_fleet
 
     since_s = client.clock.now().timestamp() - REFRESH_S
-    running = to_preview(job for job in jobs if job.current_status == JobStatus.RUNNING)
+    running = previewed_jobs(job for job in jobs if job.current_status == JobStatus.RUNNING)
     due = {job.id for job in running if job.id not in kept or kept[job.id].at_s <= since_s}
     if not due:
         return {}

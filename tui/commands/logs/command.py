@@ -37,7 +37,7 @@ from tui.commands.support.output import (
 )
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.session import client_command
-from tui.readers.session import history_of
+from tui.readers.session import read_status_changes
 from tui.text.names import shortened
 from tui.text.units import counted, duration
 
@@ -282,7 +282,7 @@ def _is_starting(job: TrainingJob) -> bool:
 async def _report_waiting(client: TrainingClient, job: TrainingJob, output: Output) -> None:
     """Report the wait, the server's hint and each new status of a job that has not started, until it has."""
     seen: tuple[str, str | None] | None = None
-    queue = await history_of(client, job)
+    queue = await read_status_changes(client, job)
     with suppress(RequestError):  # following the log reports it
         async for now in client.jobs.watch(job.project_id, job.id, interval_s=WAITING_INTERVAL_S):
             if (now.current_status, now.error_message) != seen and not now.is_finished:

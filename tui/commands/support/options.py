@@ -29,7 +29,7 @@ from tui.commands.support.output import (
     refuse,
 )
 from tui.commands.support.terminal import NON_INTERACTIVE
-from tui.text.times import LogTimes, moment_of, span_of, time_key
+from tui.text.times import LogTimes, parse_duration, parse_time, time_key
 from tui.text.units import duration
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Duration(click.ParamType[float]):
         text = str(value).strip()
         try:
             is_number = text.isascii() and text.isdigit()
-            seconds = float(text) if is_number else span_of(text).total_seconds()
+            seconds = float(text) if is_number else parse_duration(text).total_seconds()
         except (ValueError, OverflowError):
             return self.fail(f"{text[:40]!r} is not a duration such as 2h, 1h30m or 45s", param, ctx)
         if seconds < self._at_least_s:
@@ -177,7 +177,7 @@ EPOCH_DIGITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
 def parse_since(typed: str, now: datetime) -> datetime:
     """Return the moment for ``2h`` (that long ago) or any form of ``parse_moment``. Raises ValueError."""
     try:
-        return now - span_of(typed)
+        return now - parse_duration(typed)
     except ValueError:
         return parse_moment(typed, now, now)
     except OverflowError:
@@ -193,7 +193,7 @@ def parse_moment(typed: str, beginning: datetime, now: datetime) -> datetime:
     text = typed.strip()
     if text.isascii() and text.isdigit() and len(text) in EPOCH_DIGITS:
         return datetime.fromtimestamp(int(text) / EPOCH_DIGITS[len(text)], UTC)
-    return moment_of(text, LogTimes(oldest=beginning, newest=now, here=now))
+    return parse_time(text, LogTimes(oldest=beginning, newest=now, here=now))
 
 
 def _check_since(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

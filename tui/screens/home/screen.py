@@ -33,7 +33,7 @@ from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices, 
 from tui.screens.filter_field import FilterField
 from tui.screens.job.page import JobPage, import_screen
 from tui.settings.remembered import Bookmarks, HomeState, Memory
-from tui.tables.column import Sort, Span, next_sort, pressed_sort, sortable, sorted_rows
+from tui.tables.column import Sort, Span, clicked_sort, next_sort, sortable, sorted_rows
 from tui.tables.fleet import (
     ALL_PROJECTS,
     ATTENTION,
@@ -369,7 +369,7 @@ class HomeScreen(AppScreen):
 
     @on(RowTable.HeadingPressed, "#jobs")
     def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
-        self.sort = pressed_sort(self._columns, self.sort, message.column_id)
+        self.sort = clicked_sort(self._columns, self.sort, message.column_id)
 
     @on(FilterField.Changed)
     def _filter_typed(self, event: FilterField.Changed) -> None:

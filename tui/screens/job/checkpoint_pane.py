@@ -21,7 +21,7 @@ from tui.screens.base import OpenPage, key_on
 from tui.screens.charts.builder import ChartData, run_charts
 from tui.screens.charts.view import ChartView
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
-from tui.tables.column import Sort, Span, chosen, next_sort, pressed_sort, sorted_rows
+from tui.tables.column import Sort, Span, chosen, clicked_sort, next_sort, sorted_rows
 from tui.text.names import natural_key
 from tui.text.sanitize import sanitize
 from tui.text.units import age, bytes_iec, counted
@@ -190,7 +190,7 @@ class CheckpointPane(Vertical):
 
     @on(RowTable.HeadingPressed)
     def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
-        self._sort_by(pressed_sort(COLUMNS, self._sort, message.column_id))
+        self._sort_by(clicked_sort(COLUMNS, self._sort, message.column_id))
 
     def action_sort_checkpoints(self) -> None:
         self._sort_by(next_sort(COLUMNS, self._sort, self._table.columns_shown))

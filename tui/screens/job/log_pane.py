@@ -47,7 +47,7 @@ from tui.tables.column import Span
 from tui.text.log_entries import message_text
 from tui.text.names import natural_key
 from tui.text.sanitize import sanitize
-from tui.text.times import LogTimes, moment_at, moment_of
+from tui.text.times import LogTimes, moment_at, parse_time
 from tui.text.units import counted
 from tui.widgets.background import run_in_background
 from tui.widgets.log_view.gutter import TIME_MODES
@@ -442,7 +442,7 @@ class LogPane(OpenedWhole, Vertical):
             timezone=self._timezone,
         )
         try:
-            time_ns = int(moment_of(typed, times).timestamp() * NS_PER_S)
+            time_ns = int(parse_time(typed, times).timestamp() * NS_PER_S)
         except (ValueError, OverflowError) as error:
             self.field.problem = str(error)
             return

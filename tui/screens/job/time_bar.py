@@ -20,13 +20,13 @@ from tui.widgets.background import run_in_background
 from tui.widgets.tones import tone_styles
 
 if TYPE_CHECKING:
-    from tui.readers.recorded_index import Kind, Moment
+    from tui.readers.recorded_index import Moment, MomentKind
     from tui.readers.recorded_runs import RecordedRun
 
 SPEEDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 READ_AFTER_S = 0.15
 """Time without another seek until a held key or a drag reads its last moment; the first is read at once."""
-MARKS: dict[Kind, tuple[str, str]] = {
+MARKS: dict[MomentKind, tuple[str, str]] = {
     "checkpoint": ("◆", "good"),
     "finding": ("▲", "warn"),
     "error": ("×", "bad"),
