@@ -104,7 +104,7 @@ class UnsentAlerts(Protocol):
     """The alerts that are still to be delivered, shared by several processes."""
 
     async def claim(self, way: Way, record: Record) -> bool:
-        """Wait for other processes that try it; return True if we must, False if it was delivered."""
+        """Wait while another process tries it; return True if we must try, False if it was delivered."""
         ...
 
     def forget(self, way: Way, record: Record) -> None:

@@ -313,14 +313,14 @@ def _loss(progress: ProgressSnapshot, axis: Axis) -> Series:
 
 
 def _speeds(runs: Sequence[ComparedRun]) -> tuple[tuple[Series, ...], str]:
-    """Return the speeds of all runs in one unit: the first of ``_SPEEDS`` that all moving runs report."""
-    moving = [run.progress for run in runs if len(run.progress.throughput_series[0])]
+    """Return the speeds of all runs in one unit: the first of ``_SPEEDS`` that all runs with a speed have."""
+    with_speed = [run.progress for run in runs if len(run.progress.throughput_series[0])]
     for unit, pick in _SPEEDS:
-        if moving and all(len(pick(progress)) for progress in moving):
+        if with_speed and all(len(pick(progress)) for progress in with_speed):
             return tuple(pick(run.progress) for run in runs), unit
     # No unit is common to all runs, so use the one that most runs report.
-    unit, pick = max(_SPEEDS, key=lambda speed: sum(bool(len(speed[1](progress))) for progress in moving))
-    return tuple(pick(run.progress) if moving else EMPTY for run in runs), unit
+    unit, pick = max(_SPEEDS, key=lambda speed: sum(bool(len(speed[1](progress))) for progress in with_speed))
+    return tuple(pick(run.progress) if with_speed else EMPTY for run in runs), unit
 
 
 def _row(

@@ -225,7 +225,7 @@ class Connection:
         """Return True if the whole server appears to be failing, not just what this route serves."""
         since = min(route.since for route in self.failing_routes if route.service == failing_route.service)
         if self.answered_at is not None and since < self.answered_at:
-            # Another route has responded since, so the server fails only if that was long ago.
+            # Another route has responded since: the server is failing only if no route has for a while.
             return (event.at - self.answered_at).total_seconds() >= FORGOTTEN_S
         if event.status is None and event.attempt > 1:
             return True  # The server is unreachable.

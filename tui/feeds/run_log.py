@@ -96,7 +96,7 @@ class RunLog:
         )
         entries: list[LogEntry] = []
         async with aclosing(history) as batches:
-            async for batch in batches:  # each contains all lines of its milliseconds
+            async for batch in batches:  # a batch has all lines of its milliseconds
                 entries += batch.entries
                 if len(entries) >= gap.at_once:
                     if from_ns is None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 CHECK_S = 8.0
 """Timeout of the connection check: a server silent for this long counts as unreachable."""
 REPORT_INTERVAL_S = 2.0
-"""Minimum interval at which screens receive the time of the last response; after 15 s they show its age."""
+"""Minimum interval for reporting the time of the last response to screens, which show ages from 15 s on."""
 
 
 class Session:

@@ -291,7 +291,7 @@ class Watched:
 
     @property
     def survived_pause_s(self) -> float:
-        """Seconds of the longest pause that the run has survived, and a bit more."""
+        """Seconds of the longest pause that the run has survived, times ``LONGER``."""
         # An announced activity may take as long as the previous one, even if lines were logged meanwhile.
         step_pause_s = self.progress.step_pause_s if self.progress.run_phase is not None else None
         return LONGER * max(self.progress.line_pause_s or 0.0, step_pause_s or 0.0)

@@ -37,7 +37,7 @@ def level_between(values: Sequence[float], parts: int) -> list[float]:
 
 
 def means_of_parts(series: Iterable[Series], end: float, part_s: float, count: int) -> list[float]:
-    """Return the means of all series in the parts before a time, oldest first, without empty parts."""
+    """Return the mean of all series in each of the parts before ``end``, oldest first; no empty parts."""
     series = tuple(series)
     edges = [(end - (number + 1) * part_s, end - number * part_s) for number in range(count - 1, -1, -1)]
     means = (mean_known(mean_between(curve, *edge) for curve in series) for edge in edges)

@@ -43,7 +43,7 @@ class Worse:
 
     @property
     def words(self) -> str:
-        """Both levels, as the log has them if lower ones are better."""
+        """Both levels; those of the log, unless the curve was negated."""
         return f"{number(self.now)}, was {number(self.best)}"
 
     def is_beyond(self, share: float) -> bool:
