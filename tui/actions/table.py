@@ -421,7 +421,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("retry", "t", "retry", "Start the failed deployment again.", FOOTER | DANGEROUS),
     ),
     Scope.SCREEN: (
-        ("back", "escape", "back", "Go back; first clear what is filtered, marked or read."),
+        ("back", "escape", "back", "Go back; first clear what is filtered, marked, read or sorted."),
         ("refresh", "r", "refresh", "Refresh now."),
     ),
     Scope.APP: (
