@@ -63,19 +63,30 @@ async def test_once_all_is_read_it_is_published_without_a_pause() -> None:
     assert not any(row.preview.reading for row in snapshot.jobs)
 
 
+def shows(step: int) -> Callable[[FleetSnapshot], bool]:
+    def is_shown(snapshot: FleetSnapshot) -> bool:
+        progress = snapshot.jobs[0].preview.progress if snapshot.jobs else None
+        return snapshot.is_read and progress is not None and progress.step == step
+
+    return is_shown
+
+
+async def test_running_jobs_are_read_behind_another_screen_for_their_alerts() -> None:
+    with FakeBaseten() as baseten:
+        baseten.jobs = [job("run", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
+        baseten.logs["run"] = [line("step=10/90 loss=2.0", at_ms=NOW_MS - 9000)]
+        async with followed(baseten, FastClock(begin_s=NOW_MS / 1000, pause_s=0.001)) as (feed, wait_for):
+            await wait_for(shows(10))
+            feed.watched = False
+            baseten.logs["run"].append(line("step=20/90 loss=1.5", at_ms=NOW_MS - 1000))
+            await wait_for(shows(20))
+
+
 async def test_the_end_of_a_job_is_read_when_it_ends() -> None:
     with FakeBaseten() as baseten:
         baseten.jobs = [job("run", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
         baseten.logs["run"] = [line("step=10/90 loss=2.0", at_ms=NOW_MS - 9000)]
         async with followed(baseten) as (_, wait_for):
-
-            def shows(step: int) -> Callable[[FleetSnapshot], bool]:
-                def is_shown(snapshot: FleetSnapshot) -> bool:
-                    progress = snapshot.jobs[0].preview.progress if snapshot.jobs else None
-                    return snapshot.is_read and progress is not None and progress.step == step
-
-                return is_shown
-
             await wait_for(shows(10))
             baseten.logs["run"].append(line("step=20/90 loss=1.5", at_ms=NOW_MS - 1000))
             baseten.jobs[0] |= {"current_status": "TRAINING_JOB_STOPPED", "updated_at": iso(NOW_MS / 1000)}

@@ -24,13 +24,18 @@ from tui.readers.session import Session
 from tui.readers.watcher import CHECKPOINTS_AGE_S, POLL_EVERY_S, RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
 
+POLL_INTERVAL_S, HIDDEN_INTERVAL_S = 5.0, 15.0
+"""Interval between polls of running jobs; the longer one while another screen is in front."""
+OVERDUE_S = 120.0
+
 Read: TypeAlias = Callable[[TrainingJob], Awaitable[None]]
 
 
 class PreviewFeed:
     """Polls the running jobs of a list in turn, then reads their older logs and the ends of ended jobs once.
 
-    Nothing is read unless ``is_shown`` is set. ``on_change`` is called after a read of a job whose log is not
+    Unless ``is_shown`` is set, the running jobs alone are polled, a few a minute, so that alerts still come.
+    ``on_change`` is called after a read of a job whose log is not
     read yet; what later polls find is shown when the list is.
     """
 
@@ -52,7 +57,8 @@ class PreviewFeed:
         """When to poll each of them next (monotonic)."""
         self._interval_s: dict[str, float] = {}
         """How often to poll each of them: young runs change fast."""
-        self._next_poll_s = -math.inf
+        self._polled_s = -math.inf
+        """When the last poll of any began (monotonic)."""
         self._running: list[TrainingJob] = []
         self._ended: list[TrainingJob] = []
         self._busy: set[str] = set()
@@ -96,10 +102,8 @@ class PreviewFeed:
     async def _read_in_turn(self) -> None:
         while True:
             async with self._waiting:  # one of them wakes up while there is nothing to read, not all
-                await self._is_shown.wait()
                 while (upcoming := self._next()) is None:
                     await self._idle(1.0)
-                    await self._is_shown.wait()
                 job, read = upcoming
                 self._busy.add(job.id)
             was_read = not self._is_reading(job)
@@ -118,9 +122,16 @@ class PreviewFeed:
         """Return what to read: of the job due longest, of the one silent longest, or of an ended one."""
         now_s = self._session.clock.monotonic()
         free = [job for job in self._running if job.id not in self._busy]
-        until_s = now_s if now_s >= self._next_poll_s else -math.inf
+        is_shown = self._is_shown.is_set()
+        if not is_shown and now_s < self._polled_s + HIDDEN_INTERVAL_S:
+            return None
+        # The interval limits the rate, except for jobs that are new, or overdue after another screen.
+        is_early = is_shown and now_s < self._polled_s + POLL_INTERVAL_S
+        until_s = now_s - OVERDUE_S if is_early else now_s
         if due := [job for job in free if self._due_at(job) <= until_s]:
             return max(due, key=lambda job: self._overdue_intervals(job, now_s)), self.poll
+        if not is_shown:
+            return None
         if unread := [job for job in free if job.id in self._runs and not self._runs[job.id].log.is_read]:
             return min(unread, key=self._last_line_ns), self.read_older
         awaited = (job for job in self._ended if self._is_reading(job) and job.id not in self._busy)
@@ -158,8 +169,7 @@ class PreviewFeed:
             self._runs[job.id] = self._watcher(job)
         watcher = self._runs[job.id]
         self._due_s[job.id] = clock.monotonic() + 5.0  # unless every request succeeds
-        # limits the rate of polls of all jobs that were polled before
-        self._next_poll_s = clock.monotonic() + 5.0
+        self._polled_s = clock.monotonic()
         watcher.change(job=job, seen_at=clock.now())
         await watcher.poll(watcher.log.read_newest, checkpoints_age_s=CHECKPOINTS_AGE_S)
         await watcher.check()
