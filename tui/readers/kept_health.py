@@ -43,11 +43,13 @@ def kept_health(server: str, job_ids: Collection[str], now_s: float) -> dict[str
 
 
 def keep_health(server: str, jobs: Mapping[str, KeptHealth], now_s: float) -> None:
-    """Store the health of these jobs, unless the file cannot be written or locked at once."""
+    """Store the health of these jobs, unless newer is stored, or the file cannot be written at once."""
     added = {f"{server} {job_id}": kept for job_id, kept in jobs.items()}
 
     def changed(before: _AllKept) -> _AllKept:
-        return _AllKept({key: kept for key, kept in before.jobs.items() if _is_recent(kept, now_s)} | added)
+        recent = {key: kept for key, kept in before.jobs.items() if _is_recent(kept, now_s)}
+        newer = {key: kept for key, kept in recent.items() if key in added and kept.at_s > added[key].at_s}
+        return _AllKept(recent | added | newer)
 
     with suppress(OSError):
         change_state(state_path(FILE_NAME), _AllKept, changed, wait_s=0.0)
