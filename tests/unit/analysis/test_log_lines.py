@@ -33,7 +33,7 @@ def read(line: str) -> dict[str, Any]:
 
 
 def _values(reading: ParsedMetrics) -> dict[str, Any]:
-    found = reading._asdict().items()
+    found = reading._replace(step_name="loss")._asdict().items()
     return {name: value for name, value in found if value not in (None, (), "loss") and value is not False}
 
 

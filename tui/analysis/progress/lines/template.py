@@ -135,14 +135,14 @@ class Template:
         found: dict[str, Any] = {}
         for slot in self.slots:
             _take(found, slot, values[slot.index])
-            if slot.field == "loss":
-                found["loss_name"] = slot.name
+            if slot.field in ("loss", "step"):
+                found[f"{slot.field}_name"] = slot.name
         counter = self.counter
         if counter is not None:
             _take_count(found, values[counter.index], counter)
         others = ((name, to_float(values[index])) for index, name in self.metrics)
         metrics = tuple((name, number) for name, number in others if number is not None)
-        if not metrics and not found.keys() - {"rank"}:
+        if not metrics and not found.keys() - {"rank", "step_name"}:
             return None
         return ParsedMetrics(**found, from_bar=counter is not None and counter.is_bar, metrics=metrics)
 
