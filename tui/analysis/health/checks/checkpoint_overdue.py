@@ -124,6 +124,11 @@ CHECK = Check(
             saved_s=(1200, 2400, 3600),
             others=tuple((at, f"step {at // 50 - 75}/9000 loss=2.0") for at in range(3800, 7200, 50)),
         ),
+        Example(
+            "saves of trials, which end at any time",
+            line="trial pruned",
+            saved_s=(1200, 1800, 3300, 3900, 4100),
+        ),
         Example("saves that continue", saved_s=(1200, 2400, 3600, 4800, 6000)),
     ),
 )
