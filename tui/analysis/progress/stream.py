@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.points import ThinnedPoints, TimeRanges
-from tui.analysis.progress.steps import NAMED, Source, Steps, is_ordered, run_counts, steps_of
+from tui.analysis.progress.steps import Source, Steps, is_ordered, steps_of
 
 CURVES = {
     "loss": "loss",
@@ -92,7 +92,7 @@ class Stream:
     def steps(self) -> Steps | None:
         """The steps of the run; None if the stream has none."""
         if not self._is_derived:
-            self._steps = steps_of(run_counts(self.counts, self.losses), self.losses, self.fields)
+            self._steps = steps_of(self.counts, self.losses, self.fields)
             self._is_derived = True
         return self._steps
 
@@ -106,9 +106,8 @@ class Stream:
 
     def is_ordered(self) -> bool:
         """Return False if what the lines count comes in no order, so that no trainer printed them."""
-        counts = run_counts(self.counts, self.losses)
-        points = counts.get(NAMED) if counts else self.fields.get("epoch without step")
-        return points is None or is_ordered(points)
+        marks = self.steps.series if self.steps else self.fields.get("epoch without step")
+        return marks is None or is_ordered(marks)
 
     def printed_speed(self) -> float | None:
         """Return the speed (steps/s) of the newest step time that a line or a bar gives."""
