@@ -142,7 +142,7 @@ def asked(at_s: float, of_s: float, **fields: Any) -> tuple[HealthFinding, ...]:
 
 
 STOPPED = range(0, 3000, 60)
-WELL, GONE, LOW = series(), series(STOPPED), series(gpu=0.31)
+WELL, GONE = series(), series(STOPPED)
 YOUNG = range(0, 660, 60)
 HANG = metrics(series(range(0, 1860, 60)))
 BROKEN = [(600.0 + n, f"step={120 + n} loss=nan") for n in (1, 2, 3)]
