@@ -410,7 +410,9 @@ def test_patterns_of_the_users_own_come_first():
 REFUSED = {
     "(?P<loss>": "mine",
     r"(?<=loss )(?P<loss>\d+)": "look-ahead and look-behind are not supported",
+    r"(?P<loss>\d+)(?=x)": "look-ahead and look-behind are not supported",
     r"(?P<loss>\d)\1": "no look-around, back-references",
+    r"(?P<loss>\d++)": "mine",
     r"loss (\d+)": "names no group",
 }
 
