@@ -192,8 +192,8 @@ QUIET: dict[str, tuple[str, Example, int]] = {
             minutes=140,
             step_s=lambda at: (16 - 10 * (at % 5400) / 5400) * (1.0 if at < 5400 else 1.1),
         ),
-        50,
-        60,
+        10,
+        300,
     ),
 }
 """What is not found of a run, from which of its looks on, and how many seconds are between these."""
