@@ -84,7 +84,7 @@ class OAuthLogin:
 
     ``load`` returns the stored tokens, which another program may have renewed; ``save`` replaces them. Both
     block, and may raise ConfigurationError.
-    ``not_kept`` says why renewed tokens could not be stored, if so: the next run has to log in again.
+    ``save_problem`` says why renewed tokens could not be stored, if so: the next run has to log in again.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class OAuthLogin:
     ) -> None:
         self.tokens = tokens
         self.renewing = asyncio.Lock()
-        self.not_kept: str | None = None
+        self.save_problem: str | None = None
         self._load = load
         self._save = save
         self._spent: list[str] = []

@@ -9,7 +9,7 @@ from typing import Any
 
 from api_client import routes
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound
-from api_client.http.decoding import Reasons, in_part
+from api_client.http.decoding import Reasons, without_unreadable
 from api_client.http.retry import RetryPolicy
 from api_client.models import (
     AuthCode,
@@ -34,7 +34,7 @@ class Jobs(Resource):
         If ``unreadable`` is given, jobs that cannot be read are left out, and the reasons added to it;
         otherwise, and if no job can be read, such an answer is an InvalidAnswer.
         """
-        return await self._transport.request(in_part(routes.JOBS, unreadable), project_id)
+        return await self._transport.request(without_unreadable(routes.JOBS, unreadable), project_id)
 
     async def search(
         self,
@@ -54,7 +54,7 @@ class Jobs(Resource):
         filters = {"project_id": project_id, "job_id": job_id, "statuses": names}
         body: dict[str, Any] = {"order_by": [{"field": "created_at", "order": "desc"}]}
         body |= {name: value for name, value in filters.items() if value is not None}
-        route = in_part(routes.SEARCH_JOBS, unreadable)
+        route = without_unreadable(routes.SEARCH_JOBS, unreadable)
         return await self._transport.request(route, body=body, retry=retry)
 
     async def get(self, project_id: str, job_id: str, *, retry: RetryPolicy | None = None) -> TrainingJob:
@@ -90,7 +90,7 @@ class Jobs(Resource):
 
     async def _all_until(self, job_id: str, unreadable: Reasons) -> JobList:
         """Return the jobs of the project that has the job, or none."""
-        for project in await self._transport.request(in_part(routes.PROJECTS, unreadable)):
+        for project in await self._transport.request(without_unreadable(routes.PROJECTS, unreadable)):
             jobs = await self.list(project.id, unreadable=unreadable)
             if any(job.id == job_id for job in jobs):
                 return jobs

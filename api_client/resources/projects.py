@@ -8,7 +8,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from api_client import routes
 from api_client.errors import NotFound
-from api_client.http.decoding import Reasons, in_part
+from api_client.http.decoding import Reasons, without_unreadable
 from api_client.http.retry import RetryPolicy
 from api_client.models import CacheSummary, ProjectTombstone, TrainingProject
 from api_client.models.cache import CacheListing
@@ -29,7 +29,7 @@ class Projects(Resource):
         If ``unreadable`` is given, projects that cannot be read are left out, and the reasons added to it;
         otherwise, and if no project can be read, such an answer is an InvalidAnswer.
         """
-        return await self._transport.request(in_part(routes.PROJECTS, unreadable), retry=retry)
+        return await self._transport.request(without_unreadable(routes.PROJECTS, unreadable), retry=retry)
 
     async def get(self, project_id: str) -> TrainingProject:
         """Return a project."""
