@@ -240,7 +240,7 @@ class EmulatorServer(uvicorn.Server):
         self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self._limit.watch(asyncio.get_running_loop())
+        self._limit.handle_accept_errors(asyncio.get_running_loop())
         await super().startup(sockets=sockets)
         self._on_started()
 

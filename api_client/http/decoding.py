@@ -130,7 +130,7 @@ def without_unreadable(route: Route[list[T]], unreadable: Reasons | None) -> Rou
     If no record is valid, the answer is still an InvalidAnswer. If ``unreadable`` is None, one invalid record
     makes it one.
     """
-    return route if unreadable is None else route.read_by(_PartialReader(route, unreadable))
+    return route if unreadable is None else route.with_reader(_PartialReader(route, unreadable))
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ class Jobs(Resource):
     async def list(self, project_id: str, *, unreadable: Reasons | None = None) -> JobList:
         """Return all jobs of a project, in the server's order (the API has no paging here).
 
-        If ``unreadable`` is given, jobs that cannot be read are left out, and the reasons added to it;
-        otherwise, and if no job can be read, such an answer is an InvalidAnswer.
+        Raises InvalidAnswer for an invalid job. If ``unreadable`` is given, invalid jobs are left out
+        instead, and the reasons are added to it; then only an answer without any valid job is an error.
         """
         return await self._transport.request(without_unreadable(routes.JOBS, unreadable), project_id)
 
@@ -72,7 +72,7 @@ class Jobs(Resource):
         except ErrorAnswer as error:
             if not error.lacks_route:
                 raise
-            candidates = await self._all_until(job_id, unreadable)
+            candidates = await self._jobs_beside(job_id, unreadable)
         for job in candidates:
             # A server that does not know the filter returns other jobs too.
             if job.id == job_id:
@@ -88,8 +88,8 @@ class Jobs(Resource):
             path=path,
         )
 
-    async def _all_until(self, job_id: str, unreadable: Reasons) -> JobList:
-        """Return the jobs of the project that has the job, or none."""
+    async def _jobs_beside(self, job_id: str, unreadable: Reasons) -> JobList:
+        """Search project by project; return the jobs of the one that has the job, or none."""
         for project in await self._transport.request(without_unreadable(routes.PROJECTS, unreadable)):
             jobs = await self.list(project.id, unreadable=unreadable)
             if any(job.id == job_id for job in jobs):

@@ -206,7 +206,7 @@ class DashboardServer(Server):
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, over.set)
         limit = ConnectionLimit(IDLE_S)
-        limit.watch(loop)
+        limit.handle_accept_errors(loop)
         runner = web.AppRunner(
             await self._make_app(),
             access_log=None,
