@@ -55,10 +55,13 @@ class _Read:
     reader: RangeReader
     began_s: float
     """Monotonic time."""
+
     server_ns: int | None
     """Lower bound of the server's time."""
+
     final_ms: int
     """All lines before this time had arrived."""
+
     was_complete: bool
     """True if the server had said that the log is complete."""
 

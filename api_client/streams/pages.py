@@ -62,10 +62,13 @@ class CheckedPage:
     lines: list[LogLine]
     count: int
     """Number of lines before any were dropped."""
+
     has_more: bool
     """True if the server may have more lines of the range."""
+
     is_proven: bool
     """True if a page of this size was complete before."""
+
     has_next_ms: bool = False
     """True if there were lines of the millisecond after the range: the server's end bound is inclusive."""
 
