@@ -1,4 +1,4 @@
-"""The emulated organization: its teams, projects and stores, and all backends behind one interface."""
+"""The emulated organization: its teams, projects and stores, and both job backends behind one interface."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Gpus:
         return list(self._handles)
 
     def read(self, names: Sequence[str]) -> dict[str, float]:
-        """Return what known GPUs report, by metric and index in ``names``, such as ``gpu_utilization.0``."""
+        """Return the GPUs' values by metric and index in ``names``, such as ``gpu_utilization.0``."""
         values: dict[str, float] = {}
         for rank, name in enumerate(names):
             if name in self._handles:

@@ -40,7 +40,7 @@ PIECE_BYTES = 32 * 1024 * 1024
 
 @dataclass(frozen=True)
 class WeightsOrder:
-    """A source with its patterns; where fetched files are kept; where the job gets them."""
+    """A source with its patterns, the folder that caches fetched files, and the job's destination folder."""
 
     scheme: str
     location: str
