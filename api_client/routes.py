@@ -61,19 +61,19 @@ from api_client.models.base import PAGE, Inside, OrNull
 
 Answer = TypeVar("Answer")
 Other = TypeVar("Other")
-Read_co = TypeVar("Read_co", covariant=True)
+Parsed_co = TypeVar("Parsed_co", covariant=True)
 LONGEST_ID = 60  # longer ids are truncated in messages
 Site = Literal["api", "app"]  # the host of the REST API, or that of the web app
 _ID = re.compile(r"\{(\w+)\}")
 
 
-class Adapter(Protocol[Read_co]):
+class Adapter(Protocol[Parsed_co]):
     """Parses answers: a ``TypeAdapter``, or an object with the same two methods."""
 
-    def validate_json(self, data: bytes, /) -> Read_co:
+    def validate_json(self, data: bytes, /) -> Parsed_co:
         """Raises ValidationError."""
 
-    def validate_python(self, value: Any, /) -> Read_co:
+    def validate_python(self, value: Any, /) -> Parsed_co:
         """Raises ValidationError."""
 
 

@@ -135,7 +135,7 @@ class Platform:
         for job in self.project_jobs(project_id):
             await self.delete_job(project_id, job.id)
         self.stores.projects.delete(project_id)
-        await self.local.forget_project(project_id)
+        await self.local.delete_cache(project_id)
 
     async def create_job(self, project_id: str, fields: Mapping[str, Any]) -> TrainingJob:
         project = self.stored_project(project_id)

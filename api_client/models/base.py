@@ -60,7 +60,7 @@ FIRST_MOMENT, LAST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 
 
 
 def _in_utc(moment: datetime) -> datetime:
-    """Treat a timestamp without a timezone as UTC (every documented timestamp has one)."""
+    """Convert to UTC; a timestamp without a timezone counts as UTC (every documented one has a timezone)."""
     with suppress(OverflowError):  # the first and the last day may not exist in UTC
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         if FIRST_MOMENT <= moment < LAST_MOMENT:

@@ -31,13 +31,13 @@ _CHECKED = 200
 
 # Names are matched in lower case, which is five times as fast as ignoring case.
 _OPENERS = "api|access|refresh|secret|private|account|shared|signing|encryption|auth|master|storage|deploy"
-_SURE = (
+_STRONG_NAMES = (
     r"passw(?:or)?ds?|pwd|passphrase|passcode|secrets?|token|authorization|cookies?|credentials?|jwt|bearer"
     rf"|signature|(?:{_OPENERS})[_ -]?(?:keys?|tokens)"
 )
-_UNSURE = r"key|pass|auth|creds?|session|sig|login|basic|-p|-a"
-_SUFFIX = r"(?:[_-]?(?:access|key|value|string|base|b64|base64|id|hash)){0,3}[0-9]{0,2}(?![a-z0-9_])"
-_HINTS = (
+_WEAK_NAMES = r"key|pass|auth|creds?|session|sig|login|basic|-p|-a"
+_NAME_SUFFIX = r"(?:[_-]?(?:access|key|value|string|base|b64|base64|id|hash)){0,3}[0-9]{0,2}(?![a-z0-9_])"
+_NAME_HINTS = (
     *("pass", "secret", "token", "auth", "cookie", "cred", "jwt", "bearer", "key", "pwd", "session", "sig"),
     *("login", "basic", "-p ", "-a "),
 )
@@ -156,9 +156,9 @@ class Scrubber:
         )
         own = sorted({_lowered(name) for name in names if len(name) > 1}, key=len, reverse=True)
         self._own_names = frozenset(own)
-        self._hints = (*_HINTS, *own)
-        alternatives = "|".join([*map(re.escape, own), f"(?P<sure>{_SURE})", _UNSURE])
-        self._names = re.compile(f"(?P<word>{alternatives}){_SUFFIX}")
+        self._hints = (*_NAME_HINTS, *own)
+        alternatives = "|".join([*map(re.escape, own), f"(?P<sure>{_STRONG_NAMES})", _WEAK_NAMES])
+        self._names = re.compile(f"(?P<word>{alternatives}){_NAME_SUFFIX}")
         self._name = lru_cache(maxsize=1024)(self._text)
 
     def __call__(self, text: str) -> str:

@@ -156,7 +156,7 @@ VALUES: Mapping[str, Callable[[Values], Any]] = {
     "model": lambda of: of.run.plan.scenario.model,
     "machine": lambda of: of.run.machine.name,
     "gpus": lambda of: _gpus(of.run.machine),
-    # what PyTorch can use of it
+    # PyTorch can use slightly less than all of the memory
     "gpu_gib": lambda of: (of.run.machine.gpu_memory_limit_mib or 0) / 1024 * 0.989,
     "total": lambda of: of.curves.steps,
     "nodes": lambda of: of.run.plan.nodes,

@@ -229,7 +229,7 @@ class LocalBackend:
                 self._admit()
         return self.job(job_id)
 
-    async def forget_project(self, project_id: str) -> None:
+    async def delete_cache(self, project_id: str) -> None:
         """Delete the project's cache, which lives as long as the project."""
         await asyncio.to_thread(remove_tree, self._shared.folders.cache(project_id))
 

@@ -183,7 +183,7 @@ def _list_objects(store: Any, prefix: str) -> dict[str, Any]:
 
 
 def _download(order: WeightsOrder, store: Any, meta: Mapping[str, Any]) -> Path:
-    """Return the object's file in the mirror, fetched piece by piece; fail if it changes meanwhile."""
+    """Return the object's file in the mirror, fetched in chunks if missing; fail if it changes meanwhile."""
     version = meta["e_tag"] or meta["last_modified"].isoformat()
     bucket = order.location.partition("/")[0]
     subject = "\0".join((order.scheme, bucket, meta["path"], version, str(meta["size"])))
