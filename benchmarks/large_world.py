@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
+import httpx
+
 from api_client.emulator.__main__ import main
 from api_client.emulator.fleet.files import CacheTree
 from api_client.emulator.fleet.logs import periodic_lines
@@ -21,7 +23,7 @@ from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, ProjectPlan
 from api_client.emulator.processes import EmulatorChild
 from api_client.models import JobStatus
 
-MINUTE_S, HOUR_S = 60.0, 3600.0
+HOUR_S = 3600.0
 H100X8 = "h100-8-208x1872"
 KAI, GRACE = "kai@demo.example", "grace@demo.example"
 RUNNING_JOBS = [plan for plan in DEMO_SCRIPT.plans if plan.since == JobStatus.RUNNING]
@@ -29,7 +31,7 @@ PAST_JOBS = [plan for plan in DEMO_SCRIPT.plans if plan.since == "ENDED"]
 TITAN = next(plan.scenario for plan in RUNNING_JOBS if plan.name == "qwen3-14b-titan")
 RUNNING_ONE_IN = 250
 """Share of running jobs: 40 of 10,000, as in an account that has been in use for a long time."""
-SUBMISSION_INTERVAL_S = 6 * MINUTE_S
+SUBMISSION_INTERVAL_S = 360.0
 """Interval between submissions: ten thousand jobs cover six weeks."""
 YOUNGEST_PROJECT_DAYS, PROJECT_AGES_DAYS = 45, 300
 BUSY_NODES = 64
@@ -68,7 +70,7 @@ class LargeWorld:
             busy = replace(MANY_NODES, log=partial(_many_lines, self.log_lines_per_s), saves=None)
             nodes = min(BUSY_NODES, self.log_lines_per_s)
             name = f"titan-{self.log_lines_per_s}-lines"
-            jobs.append(_on_many_nodes(name, nodes, busy, 2 * MINUTE_S))
+            jobs.append(_on_many_nodes(name, nodes, busy, 120.0))
         if self.checkpoints:
             jobs.append(_saving(self.checkpoints))
         caches = {CACHE_PROJECT: _many_files(self.cache_files)} if self.cache_files else {}
@@ -135,6 +137,17 @@ def _saving(checkpoints: int) -> JobPlan:
     )
     name = f"titan-{checkpoints}-saves"
     return JobPlan(name, "pretraining", GRACE, H100X8, scenario, HOUR_S, since="ENDED")
+
+
+def job_id(emulator: EmulatorChild, name: str) -> str:
+    """Return the id of the job of that name."""
+    jobs = httpx.post(
+        f"{emulator.url}/v1/training_jobs/search",
+        headers={"Authorization": f"Bearer {emulator.key}"},
+        json={},
+        trust_env=False,
+    ).json()["training_jobs"]
+    return next(str(job["id"]) for job in jobs if job["name"] == name)
 
 
 def _many_files(count: int) -> CacheTree:
