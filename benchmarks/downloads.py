@@ -14,13 +14,13 @@ import os
 import re
 import resource
 import shutil
-import socket
 import subprocess
 import tempfile
-import threading
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from harness import Figure, compared, in_turn, wall_ms
@@ -40,25 +40,47 @@ CAUSE = (
     "profiled: a fifth of the time waits until the file is on the disk, which curl does not; the rest moves"
     " pieces of 256 KiB through asyncio, h11 and httpcore to the part file, a few percent each"
 )
-RANGE = re.compile(rb"(?i)range: bytes=(\d+)-(\d*)")
+RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+
+
+class OneFile(BaseHTTPRequestHandler):
+    """Answers GETs, with ranges, of the one file; with its digest if the path asks for it."""
+
+    protocol_version = "HTTP/1.1"
+    source: Path
+    digest: str
+
+    def do_GET(self) -> None:
+        asked = RANGE.match(self.headers.get("Range", ""))
+        start = int(asked[1]) if asked else 0
+        last = int(asked[2]) if asked and asked[2] else SIZE_BYTES - 1
+        self.send_response(206 if asked else 200)
+        self.send_header("Content-Length", str(last - start + 1))
+        if asked:
+            self.send_header("Content-Range", f"bytes {start}-{last}/{SIZE_BYTES}")
+        if self.path == "/digest":
+            self.send_header("x-goog-hash", f"md5={self.digest}")
+        self.end_headers()
+        with self.source.open("rb") as file, suppress(OSError):
+            self.connection.sendfile(file, start, last - start + 1)
+
+    def log_message(self, *_: object) -> None:
+        pass
 
 
 def figures() -> Iterator[Figure]:
     """Measure all ways in turn, round after round."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        source = folder / "source"
-        digest = hashlib.md5(usedforsecurity=False)
-        with source.open("wb") as file:
-            for _ in range(SIZE_MIB):
-                block = os.urandom(MIB)
-                digest.update(block)
-                file.write(block)
-        ready: multiprocessing.Queue[int] = multiprocessing.Queue()
-        encoded = base64.b64encode(digest.digest()).decode()
-        server = multiprocessing.Process(target=serve, args=(str(source), encoded, ready), daemon=True)
+        source, target = Path(name, "source"), Path(name, "target")
+        content = os.urandom(SIZE_BYTES)
+        source.write_bytes(content)
+        OneFile.source = source
+        OneFile.digest = base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
+        del content
+        listening = ThreadingHTTPServer(("127.0.0.1", 0), OneFile)
+        server = multiprocessing.get_context("fork").Process(target=listening.serve_forever, daemon=True)
         server.start()
-        base, target = f"http://127.0.0.1:{ready.get()}", folder / "target"
+        base = f"http://127.0.0.1:{listening.server_port}"
         ways = {
             "curl": partial(by_curl, f"{base}/plain", target),
             "urllib": partial(by_urllib, f"{base}/plain", target),
@@ -75,6 +97,7 @@ def figures() -> Iterator[Figure]:
         times = in_turn(ways, rounds=ROUNDS, measure=fetch_ms)
         grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib
         server.terminate()
+        listening.server_close()
     speeds = {way: [SIZE_MIB / took_ms * 1000 for took_ms in rounds] for way, rounds in times.items()}
     for way in ("urllib", "bt-tui", "bt-tui, md5 verified"):
         yield compared(
@@ -87,45 +110,6 @@ def figures() -> Iterator[Figure]:
             cause=CAUSE,
         )
     yield Figure("memory grown over all rounds", grown_kib / 1024, unit="MiB", at_most=32)
-
-
-def serve(path: str, digest: str, ready: multiprocessing.Queue[int]) -> None:
-    """Answer GETs, with ranges, of the one file; with its digest where the URL says so."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    ready.put(listening.getsockname()[1])
-    while True:
-        connection, _ = listening.accept()
-        threading.Thread(target=answer, args=(connection, path, digest), daemon=True).start()
-
-
-def answer(connection: socket.socket, path: str, digest: str) -> None:
-    """Answer one connection's requests."""
-    buffer = b""
-    with connection, Path(path).open("rb") as file:
-        while True:
-            while b"\r\n\r\n" not in buffer:
-                received = connection.recv(65536)
-                if not received:
-                    return
-                buffer += received
-            head, buffer = buffer.split(b"\r\n\r\n", 1)
-            asked = RANGE.search(head)
-            start = int(asked[1]) if asked else 0
-            last = int(asked[2]) if asked and asked[2] else SIZE_BYTES - 1
-            lines = [f"Content-Length: {last - start + 1}"]
-            if asked:
-                lines.append(f"Content-Range: bytes {start}-{last}/{SIZE_BYTES}")
-            if b"/digest" in head.split(b"\r\n", 1)[0]:
-                lines.append(f"x-goog-hash: md5={digest}")
-            status = "206 Partial Content" if asked else "200 OK"
-            connection.sendall("\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""]).encode())
-            left = last - start + 1
-            try:
-                while left:
-                    sent = os.sendfile(connection.fileno(), file.fileno(), start, left)
-                    start, left = start + sent, left - sent
-            except OSError:
-                return
 
 
 def by_curl(url: str, target: Path) -> None:

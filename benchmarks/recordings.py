@@ -199,22 +199,17 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-def _run(app: BtTuiApp) -> RunSnapshot | None:
-    return app.screen.snapshot if isinstance(app.screen, JobScreen) else None
-
-
 def _has_picture(app: BtTuiApp) -> bool:
-    run = _run(app)
-    return (
-        run is not None
-        and run.progress is not None
-        and run.progress.step is not None
-        and run.metrics is not None
-        and bool(run.metrics.nodes)
-        and len(app.screen.query_one(LogPane).view.store) > 0
-    )
+    run = _snapshot(app)
+    has_step = run is not None and run.progress is not None and run.progress.step is not None
+    has_metrics = run is not None and run.metrics is not None and bool(run.metrics.nodes)
+    return has_step and has_metrics and len(app.screen.query_one(LogPane).view.store) > 0
 
 
 def _is_complete(app: BtTuiApp, at: datetime) -> bool:
-    run = _run(app)
+    run = _snapshot(app)
     return run is not None and run.at == at and run.log_read and run.metrics_at == at
+
+
+def _snapshot(app: BtTuiApp) -> RunSnapshot | None:
+    return app.screen.snapshot if isinstance(app.screen, JobScreen) else None

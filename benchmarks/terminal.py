@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Self
 
 import psutil
@@ -29,22 +28,6 @@ QUIET_S = 0.15
 SETTLING_S = 40.0
 """In the first minute Home reads the older logs of the running jobs, beside whatever else happens."""
 MIB = 1024 * 1024
-
-
-class NotPainted(Exception):
-    """The words did not come in time."""
-
-
-@dataclass(frozen=True)
-class KeyCost:
-    """From a key press to the first bytes it makes the program write: wall time, and the CPU time it spent.
-
-    The CPU time (of all threads) is what it takes on a machine with nothing else to do, and does not move
-    with what that has: no more than the wall's.
-    """
-
-    wall_ms: float
-    cpu_ms: float
 
 
 class Terminal:
@@ -112,21 +95,25 @@ class Terminal:
             self._written.clear()
 
     def wait_for(self, words: str | re.Pattern[str], timeout_s: float = 60.0) -> float:
-        """Seconds from the start until the words, or a match, were written. Raises NotPainted."""
+        """Seconds from the start until the words, or a match, were written. Raises TimeoutError."""
         pattern = re.compile(re.escape(words)) if isinstance(words, str) else words
         deadline = time.perf_counter() + timeout_s
         while not pattern.search(self.text):
             with self._changed:
                 if not self._changed.wait(0.5) and time.perf_counter() > deadline:
-                    raise NotPainted(f"no {pattern} after {timeout_s:.0f} s; last: {self.text[-2000:]!r}")
+                    raise TimeoutError(f"no {pattern} after {timeout_s:.0f} s; last: {self.text[-2000:]!r}")
         return self._last_at - self.begun
 
     def press(self, keys: str) -> None:
         """Type."""
         os.write(self._descriptor, keys.encode())
 
-    def key_to_paint(self, keys: str, *, rest_s: float) -> KeyCost:
-        """What a key costs to its first paint; waits for rest first. Raises NotPainted."""
+    def key_to_paint(self, keys: str, *, rest_s: float) -> tuple[float, float]:
+        """Return CPU and wall time (ms) from a key to the first bytes that it makes the program write.
+
+        The CPU time (of all threads) does not depend on what else the machine has to do. Waits for rest
+        first. Raises TimeoutError.
+        """
         self.rest(most_s=rest_s)
         with self._changed:
             before, cpu_s = self.bytes_written, self.cpu_s
@@ -134,8 +121,8 @@ class Terminal:
             os.write(self._descriptor, keys.encode())
             while self.bytes_written == before:
                 if not self._changed.wait(5.0):
-                    raise NotPainted(f"nothing was painted after {keys!r}")
-            return KeyCost((self._last_at - begun) * 1000, (self._last_cpu_s - cpu_s) * 1000)
+                    raise TimeoutError(f"nothing was painted after {keys!r}")
+            return (self._last_cpu_s - cpu_s) * 1000, (self._last_at - begun) * 1000
 
     def rest(self, most_s: float = 3.0) -> None:
         """Wait until nothing was written for a while, or not longer than ``most_s``."""
@@ -192,6 +179,6 @@ def key_figures(
     costs = [terminal.key_to_paint(key, rest_s=rest_s) for key in keys]
     for which, choose in (("median", statistics.median), (f"worst of {len(costs)}", max)):
         title = f"{name}: key to paint, {which}"
-        cpu_ms, wall_ms = choose([one.cpu_ms for one in costs]), choose([one.wall_ms for one in costs])
+        cpu_ms, wall_ms = map(choose, zip(*costs, strict=True))
         yield Figure(f"{title}, CPU", cpu_ms, unit="ms", at_most=50, cause=cause)
         yield Figure(f"{title}, wall", wall_ms, unit="ms")
