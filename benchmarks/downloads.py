@@ -72,11 +72,13 @@ def figures() -> Iterator[Figure]:
     """Measure all ways in turn, round after round."""
     with tempfile.TemporaryDirectory() as name:
         source, target = Path(name, "source"), Path(name, "target")
-        content = os.urandom(SIZE_BYTES)
-        source.write_bytes(content)
-        OneFile.source = source
-        OneFile.digest = base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
-        del content
+        digest = hashlib.md5(usedforsecurity=False)
+        with source.open("wb") as file:
+            for _ in range(SIZE_MIB):  # one piece after the other: this process's peak memory is measured
+                block = os.urandom(MIB)
+                digest.update(block)
+                file.write(block)
+        OneFile.source, OneFile.digest = source, base64.b64encode(digest.digest()).decode()
         listening = ThreadingHTTPServer(("127.0.0.1", 0), OneFile)
         server = multiprocessing.get_context("fork").Process(target=listening.serve_forever, daemon=True)
         server.start()

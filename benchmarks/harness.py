@@ -88,11 +88,7 @@ def _suffix(unit: str) -> str:
 
 def short(value: float) -> str:
     """Return a number in about three digits: ``268,000``, ``12.3``, ``0.041``."""
-    if value == 0:
-        return "0"
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.3f}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def table(figures: Sequence[Figure]) -> str:
