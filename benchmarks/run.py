@@ -63,18 +63,19 @@ def main() -> int:
         measure_here(*options.names)
         return 0
     sections = [measured(name) for name in options.names or NAMES]
-    out = options.out or (None if options.names else RESULTS)
-    if out is None:
+    if options.names and options.out is None:
         print("\n\n".join(table(section.figures) for section in sections))
     else:
-        out.write_text(document(sections, "make bench" if not options.names else None), encoding="utf-8")
+        command = " ".join(["python benchmarks/run.py", *options.names]) if options.names else "make bench"
+        (options.out or RESULTS).write_text(document(sections, command), encoding="utf-8")
     return 1 if any(section.exit_code for section in sections) else 0
 
 
 def measure_here(name: str) -> None:
     """Print each figure of a benchmark as a line of JSON."""
     module, _, size = name.partition("=")
-    figures = importlib.import_module(module).figures(*map(int, filter(None, [size])))
+    measure = importlib.import_module(module).figures
+    figures = measure(int(size)) if size else measure()
 
     async def show_as_they_come() -> None:
         async for figure in figures:
@@ -88,6 +89,7 @@ def measure_here(name: str) -> None:
 
 
 def show(figure: Figure) -> None:
+    """Print a figure for ``measured`` to read."""
     print(json.dumps(asdict(figure)), flush=True)
 
 
@@ -97,13 +99,10 @@ def measured(name: str) -> Section:
     begun, figures = time.monotonic(), []
     environ = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each command would compile every module again
-    with subprocess.Popen(
-        [sys.executable, __file__, "--here", name],
-        env=environ,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    command = [sys.executable, __file__, "--here", name]
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
         limit = threading.Timer(TIMEOUT_S, process.kill)
+        limit.daemon = True
         limit.start()
         for line in process.stdout or ():
             figures.append(Figure(**json.loads(line)))
@@ -112,9 +111,8 @@ def measured(name: str) -> Section:
     return Section(name, figures, time.monotonic() - begun, process.returncode)
 
 
-def document(sections: list[Section], command: str | None) -> str:
+def document(sections: list[Section], command: str) -> str:
     """Return all tables, and what they were made with."""
-    command = command or "python benchmarks/run.py " + " ".join(section.name for section in sections)
     figures = [figure for section in sections for figure in section.figures]
     verdicts = [figure.verdict for figure in figures if figure.verdict]
     minutes = sum(section.seconds for section in sections) / 60

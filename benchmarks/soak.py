@@ -146,9 +146,12 @@ class Soak:
             "log": lambda: len(view.store) > lines,
             "logs --follow": lambda: self.followed.stat().st_size > size_bytes,
         }
-        for name, is_fresh in signs.items():
+
+        async def wait_for(name: str, is_fresh: Callable[[], bool]) -> None:
             await until(is_fresh, 30)
             self.waits_s.setdefault(name, []).append(time.monotonic() - returned_s)
+
+        await asyncio.gather(*(wait_for(name, is_fresh) for name, is_fresh in signs.items()))
 
     def judged(self) -> list[Figure]:
         """Return the figures of the outages and of the samples; the second half by the first."""
