@@ -88,7 +88,7 @@ def _suffix(unit: str) -> str:
 
 def short(value: float) -> str:
     """Return a number in about three digits: ``268,000``, ``12.3``, ``0.041``."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}"
+    return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
 
 
 def table(figures: Sequence[Figure]) -> str:
