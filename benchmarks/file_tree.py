@@ -10,12 +10,13 @@ import asyncio
 import gc
 import random
 from collections.abc import AsyncIterator, Callable
-from functools import partial
+from functools import cache, partial
 from statistics import median
 
 from harness import Figure, cpu_ms_to_paint
 from one_widget import SIZE, OneWidget, Stalls, painted
 from textual.widgets import Tree
+from textual.widgets.tree import TreeNode
 
 from tui.analysis.file_tree.rows import Order, SortKey
 from tui.analysis.file_tree.tree import FileEntry
@@ -86,17 +87,15 @@ async def textual_tree_ms(files: list[FileEntry]) -> float:
     """Return the time that textual's Tree takes to be filled at once and expanded."""
     tree: Tree[None] = Tree("cache")
 
+    @cache
+    def folder(path: str) -> TreeNode[None]:
+        parent, _, name = path.rpartition("/")
+        return folder(parent).add(name, expand=True) if path else tree.root
+
     def fill() -> None:
-        folders = {"": tree.root}
         for file in files:
-            node, path = tree.root, ""
-            *parts, name = file.path.split("/")
-            for part in parts:
-                path = f"{path}/{part}"
-                if path not in folders:
-                    folders[path] = node.add(part, expand=True)
-                node = folders[path]
-            node.add_leaf(name)
+            path, _, name = file.path.rpartition("/")
+            folder(path).add_leaf(name)
         tree.root.expand()
 
     async with OneWidget(tree).run_test(size=SIZE) as pilot:
