@@ -215,7 +215,8 @@ def problems(name: str, run: Run, result: Judged, tallies: dict[str, Tally]) -> 
         if at >= run.expected.get(kind, 0.0) and kind in {*run.expected, *run.allowed}:
             continue
         is_remark = result.severity[kind] == "info"
-        tallies[kind].false += not is_remark
+        if not is_remark:
+            tallies[kind].false += 1
         yield f"{'(remark)' if is_remark else 'false'} {name}: {result.described(kind).format(':')}"
     for kind, times in result.times.items():
         if times > 2:
