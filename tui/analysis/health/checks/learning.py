@@ -200,8 +200,8 @@ COLLAPSED = Check(
     "warning",
     NoLimits,
     collapsed_reward,
-    needs="a reward, score or return that had grown and is down to what the run began with, since its"
-    " gradients became three times as large as usual, or a loss diverged, or it has had one value 15 times.",
+    needs="a reward, score or return that had grown and is down to what the run began with: since its"
+    " gradients tripled, or a loss diverged, or it stays at one value 15 times.",
     excused="a reward that is coming back, or falls while gradients and loss stay, as with harder tasks.",
     ends="when the reward or the gradients are back",
     costs="all that is computed from then on, unless the reward recovers",
