@@ -95,8 +95,8 @@ BLOCK_LINES = 40
 """Lines below a heading, or the newest value of its block, in which another value belongs to it."""
 
 
-MIN_LONE_BAR_S = 60.0
-"""Bars without a title or a loss that take less time load or sample something."""
+MIN_LONE_BAR_S = 600.0
+"""Bars without a title or a loss that take less time may load or sample something: they wait for a loss."""
 
 
 def measures_of(reading: ParsedMetrics) -> int:
@@ -241,7 +241,7 @@ class Belief:
         if block.is_confirmed and (self._trains or self._saves or has_values):
             believed = self._believe(told, block)
         else:
-            block.held = [told]
+            _hold(block.held, told)
         block.lines_left = BLOCK_LINES
         return believed
 

@@ -85,7 +85,7 @@ class Reader:
         """Return what is believed now: of this line, and of lines before it that were held."""
         if self._patterns and (own := self._read_own(message)) is not None:
             return [Told(at_ns, replica, own)]
-        if message.startswith('{"') and (text := enveloped(message)) is not None:
+        if message.startswith(('{"', ',{"', '[{"')) and (text := enveloped(message)) is not None:
             message, shape = text, None
         if "\n" not in message and "\r" not in message and len(message) <= MAX_CHARACTERS:
             return self._read_text(shape or self.shape(message), message, replica, at_ns)

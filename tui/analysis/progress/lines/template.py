@@ -376,7 +376,7 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
         or (is_known_object and not is_of_runs and bool(fields & LOSSES))
     )
     is_heading = not (is_clear or measures or is_prose) and (with_total or LEADS.issuperset(words_of(ending)))
-    if is_heading:
+    if is_heading and not (with_total and len(counts) > 1):
         others = [one for index, one in enumerate(numbers) if index >= first and index != line.counter]
         is_heading = all(map(_heads, others))
     is_of_batches = not measures and all("batch" in one.name.lower() for one in counts)  # as of any work
