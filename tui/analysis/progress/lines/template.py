@@ -300,9 +300,8 @@ def _slots(line: _Line) -> tuple[Slot, ...]:
 def _metrics(line: _Line, slots: Sequence[Slot]) -> Metrics:
     """Return the other numbers that have a name, but none of what a logger puts before a line."""
     taken = {line.counter} | {slot.index for slot in slots}
-    objects = [index for index, text in enumerate(line.texts) if "{" in text]
     names: dict[str, int] = {}
-    first = min([*line.known(), *objects[:1]], default=0)
+    first = min(line.known(), default=0)
     while first > 0 and _continues(line.texts[first]):
         first -= 1
     for index in range(first, len(line.numbers)):
@@ -326,9 +325,8 @@ def _has_own_name(one: _Number) -> bool:
     is_next = before.endswith((":", "=", "[", "(")) or (
         one.is_numeral and len(_DELIMITER.split(before)) > 1 and one.name.count(" ") < 2
     )
-    is_code = one.name.endswith(".py") or one.after.startswith("%|")
     is_name = len(one.name) <= 100 and 0 < len(_WORD.findall(one.name)) <= 4
-    return is_next and is_name and not is_code
+    return is_next and is_name
 
 
 def _is_pair(one: _Number) -> bool:
@@ -360,7 +358,6 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
     first = inner[0] if inner else 0
     ending = line.texts[-1]
     is_object = "{" in line.texts[0] and ending.rstrip().endswith("}")
-    is_of_runs = is_object and not counts and "".join(line.texts).count("{") > 1  # the results of each
     is_of_total = with_total or any(one.is_fraction and not one.name for one in numbers)
     is_known_object = (is_object and measures > 1) or "[=" in line.texts[0]  # a drawn bar
     shows = (
@@ -373,7 +370,7 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
     is_clear = not is_prose and (
         (bool(counts) and shows)
         or (is_share and measures > 1)
-        or (is_known_object and not is_of_runs and bool(fields & LOSSES))
+        or (is_known_object and bool(fields & LOSSES))
     )
     is_heading = not (is_clear or measures or is_prose) and (with_total or LEADS.issuperset(words_of(ending)))
     if is_heading and not (with_total and len(counts) > 1):
