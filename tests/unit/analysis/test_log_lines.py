@@ -214,9 +214,6 @@ TOGETHER = {
         [{"step": 4}, {"step": 1}],
     ),
     "a short bar without a title": ([f"{n}0%|██ | {n}/10 [00:01<00:02, 4.1it/s]" for n in (4, 6)], []),
-    "a bar of minutes without a title": (
-        [f"{n}0%|██ | {2 * n}/20 [00:41<01:36, 6.89s/it]" for n in (3, 6)], [],
-    ),
     "a block that counts two things": (
         ["[batch=400/900]:", " Train time/epoch: 3", " Train loss/train/total: 2.5"],
         [{"step": 400}, {"epoch": 3}, {"loss": 2.5}],
@@ -224,6 +221,9 @@ TOGETHER = {
     "a heading with two counts and other numbers": (
         ["INFO [step=10/900,epoch=1,eta=5 days11:20]", "optim/total grad norm=0.5", "train/CE loss=2.5"],
         [{"step": 10}, {"grad_norm": 0.5}, {"loss": 2.5}],
+    ),
+    "epochs announced in words": (
+        [CLEAR, *(f"Started new epoch: {n}" for n in (3, 4))], [{"step": 1}, {"epoch": 3}, {"epoch": 4}],
     ),
     "a count without an end beside a training": (
         [CLEAR, *(f"41{n}it [00:0{n}, 9.1it/s]" for n in (1, 2, 3))],

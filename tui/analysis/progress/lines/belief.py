@@ -95,8 +95,8 @@ BLOCK_LINES = 40
 """Lines below a heading, or the newest value of its block, in which another value belongs to it."""
 
 
-MIN_LONE_BAR_S = 600.0
-"""Bars without a title or a loss that take less time may load or sample something: they wait for a loss."""
+MIN_LONE_BAR_S = 60.0
+"""Bars without a title or a loss that take less time load or sample something."""
 
 
 def measures_of(reading: ParsedMetrics) -> int:
@@ -225,22 +225,19 @@ class Belief:
     def _take_heading(self, form: Form, told: Told, block: Replica) -> list[Told]:
         reading = told.reading
         earlier = self._headings[form.key]
-        is_rising = has_risen((*earlier, told), form)
-        has_total = reading.total_steps is not None or reading.total_epochs is not None
         _hold(earlier, told)
+        has_total = reading.total_steps is not None or reading.total_epochs is not None
+        block.is_confirmed |= has_total or has_risen(earlier, form)
+        block.lines_left = BLOCK_LINES
         if reading.total_epochs is not None and reading.epoch is not None and reading.step is None:
             whole = max(0, int(reading.epoch) - 1)
             told = told._replace(reading=reading._replace(epoch=float(whole), whole_epochs=whole))
         values = [held.reading for held in block.held]
         has_values = any(map(measures_of, values)) or sum(len(each.metrics) for each in values) > 2
-        block.is_confirmed |= has_total or is_rising
-        believed: list[Told] = []
         if block.is_confirmed and (self._trains or self._saves or has_values):
-            believed = self._believe(told, block)
-        else:
-            _hold(block.held, told)
-        block.lines_left = BLOCK_LINES
-        return believed
+            return self._believe(told, block)
+        _hold(block.held, told)
+        return []
 
     def _take_values(self, form: Form, told: Told, block: Replica) -> list[Told]:
         reading = told.reading
@@ -253,9 +250,8 @@ class Belief:
             if not block.is_confirmed or not (measures or self._trains):
                 _hold(block.held, told)
                 return []
-            believed = self._believe(told, block)
             block.lines_left = BLOCK_LINES
-            return believed
+            return self._believe(told, block)
         is_rate = not form.is_bare and (reading.tokens_per_s is not None or reading.samples_per_s is not None)
         is_single = measures == 1 and reading.eval_loss is None and not is_rate
         if is_single or not (measures or is_total):

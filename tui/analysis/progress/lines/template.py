@@ -184,7 +184,6 @@ def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
         if abs(found["step"] - done) <= 1:
             found["total_steps"] = int(total)
         return
-    found.pop("step", None)
     epoch, epochs = found.get("epoch"), found.get("total_epochs")
     if counter.is_bar and total == epochs:
         return  # it counts epochs
@@ -358,6 +357,7 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
     first = inner[0] if inner else 0
     ending = line.texts[-1]
     is_object = "{" in line.texts[0] and ending.rstrip().endswith("}")
+    is_of_runs = is_object and not counts and "".join(line.texts).count("{") > 1  # the results of each
     is_of_total = with_total or any(one.is_fraction and not one.name for one in numbers)
     is_known_object = (is_object and measures > 1) or "[=" in line.texts[0]  # a drawn bar
     shows = (
@@ -370,7 +370,7 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
     is_clear = not is_prose and (
         (bool(counts) and shows)
         or (is_share and measures > 1)
-        or (is_known_object and bool(fields & LOSSES))
+        or (is_known_object and not is_of_runs and bool(fields & LOSSES))
     )
     is_heading = not (is_clear or measures or is_prose) and (with_total or LEADS.issuperset(words_of(ending)))
     if is_heading and not (with_total and len(counts) > 1):
