@@ -216,6 +216,8 @@ class Belief:
         self._trains = True
         if told.reading.loss is not None:
             self._total = told.reading.total_steps or self._total
+        if not (self._saves or self._plain or block.held):
+            return [told]
         plain = (before for kind in self._plain.values() for before in kind)
         believed = [*self._saves, *plain, *block.held, told]
         for held in (self._saves, self._plain, block.held):

@@ -76,12 +76,17 @@ def fraction(text: str) -> tuple[str, str] | None:
     return first.strip(" it"), second.strip(" it")
 
 
+_TEXT_IN_JSON = re.compile(r'": ?"[^" ]* ')
+
+
 def enveloped(line: str) -> str | None:
     """Return the line that a log agent made a JSON record of; None for other lines.
 
     It is the text with the most letters. One of several lines is no record of a line, but of a conversation.
     A record whose own numbers measure a training is the line itself: its message is a label.
     """
+    if _TEXT_IN_JSON.search(line) is None:
+        return None
     try:
         record = json.loads(line.strip("[], "))
     except (ValueError, RecursionError):
