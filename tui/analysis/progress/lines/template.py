@@ -300,7 +300,8 @@ def _metrics(line: _Line, slots: Sequence[Slot]) -> Metrics:
     """Return the other numbers that have a name, but none of what a logger puts before a line."""
     taken = {line.counter} | {slot.index for slot in slots}
     names: dict[str, int] = {}
-    first = min(line.known(), default=0)
+    objects = [index for index, text in enumerate(line.texts) if "{" in text]
+    first = min([*line.known(), *objects[:1]], default=0)
     while first > 0 and _continues(line.texts[first]):
         first -= 1
     for index in range(first, len(line.numbers)):
@@ -324,8 +325,9 @@ def _has_own_name(one: _Number) -> bool:
     is_next = before.endswith((":", "=", "[", "(")) or (
         one.is_numeral and len(_DELIMITER.split(before)) > 1 and one.name.count(" ") < 2
     )
+    is_code = one.name.endswith(".py") or one.after.startswith("%|")
     is_name = len(one.name) <= 100 and 0 < len(_WORD.findall(one.name)) <= 4
-    return is_next and is_name
+    return is_next and is_name and not is_code
 
 
 def _is_pair(one: _Number) -> bool:
