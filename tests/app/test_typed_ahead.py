@@ -150,7 +150,7 @@ async def test_key_waits_for_a_screen_that_changes_right_before_it_acts(
     app = home()
     async with opened(app, SIZE) as pilot:
         looks = iter([True, False])  # when it acts, a tip is mounted, say
-        monkeypatch.setattr("tui.app.typed_keys.is_settled", lambda _screen: next(looks, True))
+        monkeypatch.setattr("tui.app.typed_keys.is_fully_mounted", lambda _screen: next(looks, True))
         await at_once(app, pilot, "space")
         await sees(pilot, "1 marked")
 

@@ -28,7 +28,7 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.worker import Worker
 
-from tui.widgets.opening import is_settled
+from tui.widgets.opening import is_fully_mounted
 
 LONGEST_WAIT_S = 2.0
 """A screen that takes longer than this does not hold up the keys."""
@@ -63,7 +63,7 @@ class TypedKeys:
     async def add(self, key: events.Key | events.Paste) -> None:
         self._keys.append(key)
         if self._waiting is None:
-            if is_settled(self._app.screen):
+            if is_fully_mounted(self._app.screen):
                 await self._take_next()
             else:
                 self._wait()
@@ -94,7 +94,7 @@ class TypedKeys:
                 self._keys.clear()
             else:
                 await _handled((*self._app.screen_stack[-1:], self._app))
-        await _until(lambda: all(map(is_settled, self._app.screen_stack[-1:])), LONGEST_WAIT_S)
+        await _until(lambda: all(map(is_fully_mounted, self._app.screen_stack[-1:])), LONGEST_WAIT_S)
         self._app.call_later(self._take_next)
 
     async def can_act_on(self, target: DOMNode) -> bool:
@@ -104,8 +104,8 @@ class TypedKeys:
             return any(screen in target.ancestors_with_self for screen in self._app.screen_stack[-1:])
 
         if is_on_top():
-            await _until(lambda: is_settled(self._app.screen), 0.5)
-        return is_on_top() and is_settled(self._app.screen)
+            await _until(lambda: is_fully_mounted(self._app.screen), 0.5)
+        return is_on_top() and is_fully_mounted(self._app.screen)
 
     def _is_on_top(self, screen: Screen[Any]) -> bool:
         return self._app.screen_stack[-1:] == [screen]

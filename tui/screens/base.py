@@ -28,7 +28,7 @@ from tui.analysis.transfers import Transfers
 from tui.tables.column import Span
 from tui.widgets.background import run_in_background
 from tui.widgets.connection_notice import ConnectionNotice
-from tui.widgets.opening import OpenedWhole
+from tui.widgets.opening import MountsWithChildren
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
@@ -59,7 +59,7 @@ class PaletteItem:
     id: str = ""
 
 
-class AppScreen(OpenedWhole, Screen[None]):
+class AppScreen(MountsWithChildren, Screen[None]):
     """Base class of full screens; the app passes in the state of the connection and of the downloads.
 
     ``SCOPES`` are the scopes whose actions the screen owns, in addition to ``Scope.SCREEN``, which every

@@ -26,7 +26,7 @@ from tui.system.saved_files import landing, save_tables, typed_path
 from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.text.units import counted
 from tui.widgets.background import run_in_background
-from tui.widgets.opening import OpenedWhole
+from tui.widgets.opening import MountsWithChildren
 from tui.widgets.text_panel import WrappedText
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-class Dialog(OpenedWhole, ModalScreen[Answer], Generic[Answer]):
+class Dialog(MountsWithChildren, ModalScreen[Answer], Generic[Answer]):
     """A dialog, with a field if one is given."""
 
     CSS_PATH = "dialogs.tcss"

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from tui.screens.charts.view import ChartView, drawing_words, lengths_of, range_words
 from tui.widgets.charts.spec import Mark
-from tui.widgets.charts.ticks import Window, XAxis, place_label
+from tui.widgets.charts.ticks import Window, XAxis, position_label
 from tui.widgets.tones import tone_styles
 
 GAP = "  "
@@ -92,7 +92,7 @@ class TimeRow(Widget):
         shown, tones = self.shown, tone_styles(self.app)
         text = Text(no_wrap=True, end="")
         if shown.view.cursor is not None:
-            text.append(f"{GAP}{shown.sign} {place_label(shown.view.cursor, shown.axis)}", tones["accent"])
+            text.append(f"{GAP}{shown.sign} {position_label(shown.view.cursor, shown.axis)}", tones["accent"])
         words = " · ".join((*shown.words, *drawing_words(shown.view)))
         return text.append(f"{GAP}{words}") if words else text
 

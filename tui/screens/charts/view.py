@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from tui.analysis.series import Series
 from tui.text.units import duration
-from tui.widgets.charts.ticks import Window, XAxis, place_label
+from tui.widgets.charts.ticks import Window, XAxis, position_label
 
 TIME_LENGTHS = (86400.0, 6 * 3600.0, 3600.0, 900.0, 300.0)
 STEP_LENGTHS = (10_000.0, 1000.0, 100.0)
@@ -87,7 +87,7 @@ def range_words(window: Window, axis: XAxis) -> str:
     if window.span is None:
         return "run"
     length = f"{window.span:,.0f} steps" if axis == "step" else _length(window.span)
-    return length if window.end is None else f"{length} to {place_label(window.end, axis)}"
+    return length if window.end is None else f"{length} to {position_label(window.end, axis)}"
 
 
 def drawing_words(view: ChartView) -> list[str]:

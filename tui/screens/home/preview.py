@@ -19,7 +19,7 @@ from tui.text.times import HOUR_AND_MINUTE, near_time
 from tui.text.units import money, number
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
-from tui.widgets.text_panel import TextPanel, break_line, hanging_cells
+from tui.widgets.text_panel import TextPanel, break_line, hanging_indent
 
 MARK_TONES: dict[Severity, Tone] = {"critical": "bad", "warning": "caution", "info": "good"}
 
@@ -81,7 +81,7 @@ class JobPreviewPane(Horizontal):
             return
         lines: list[Sequence[Span]] = []
         for line in reversed(self._last_lines):
-            rows -= len(break_line(line, cells, hanging_cells(line, cells)))
+            rows -= len(break_line(line, cells, hanging_indent(line, cells)))
             if rows < 0 and lines:
                 break
             lines.insert(0, [(line, "muted")])

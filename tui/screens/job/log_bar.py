@@ -163,8 +163,8 @@ class LogBar(StatusLine):
             facts.append([(f"reading older lines {percent(state.read_part)}", "muted")])
         if not is_filtered and (lines or state.read_part == 1):
             facts.append([(counted(lines, "line"), "muted")])
-        if view.only_day:
-            facts.append([(view.only_day, "plain")])
+        if view.date_unless_today:
+            facts.append([(view.date_unless_today, "plain")])
         self.set_facts(facts, priority_count)
 
 

@@ -113,19 +113,19 @@ class LogColumns(Horizontal):
         for position, column in enumerate(self.query(LogColumn)):
             column.set_title(self.nodes[position] if self.nodes else None)
         self.set_options(self.options)
-        self.call_after_refresh(self.line_up)
+        self.call_after_refresh(self.align_with)
 
     @on(Moved)
     def _moved(self, message: Moved) -> None:
         if message.view is self.current:
-            self.line_up()
+            self.align_with()
 
-    def line_up(self) -> None:
+    def align_with(self) -> None:
         """Show in all columns the time of the focused one."""
         lead = self.current
         for view in self.views:
             if view is not lead:
-                view.viewport.line_up(lead.viewport)
+                view.viewport.align_with(lead.viewport)
 
     def focus_next(self, by: int) -> None:
         views = self.views

@@ -54,7 +54,7 @@ from tui.widgets.log_view.gutter import TIME_MODES
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.search import MatchChanged, has_match
 from tui.widgets.log_view.view import GapRetryRequested, LogView, StatusChanged
-from tui.widgets.opening import OpenedWhole
+from tui.widgets.opening import MountsWithChildren
 from tui.widgets.text_panel import WrappedText
 
 SWITCHES = ("wrap", "collapse_progress", "fold_tracebacks")
@@ -90,7 +90,7 @@ def log_options(settings: Loaded, kept: JobState) -> LogOptions:
 LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
 
 
-class LogPane(OpenedWhole, Vertical):
+class LogPane(MountsWithChildren, Vertical):
     """The log of all nodes in one time order, or nodes side by side."""
 
     DEFAULT_CSS = """
