@@ -25,7 +25,7 @@ class CachedComponentStyles(Widget):
     _had_focus = False
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        self._style_cache: dict[tuple[tuple[str, ...], bool], Style] = {}
+        self._rich_styles: dict[tuple[tuple[str, ...], bool], Style] = {}
         super().__init__(*arguments, **options)
 
     def get_component_rich_style(
@@ -33,14 +33,14 @@ class CachedComponentStyles(Widget):
     ) -> Style:
         """Return the cached style; Textual would compute it at each refresh, thus for each line of a log."""
         key = (names, partial)
-        if key not in self._style_cache:
-            self._style_cache[key] = super().get_component_rich_style(
+        if key not in self._rich_styles:
+            self._rich_styles[key] = super().get_component_rich_style(
                 *names, partial=partial, default=default
             )
-        return self._style_cache[key]
+        return self._rich_styles[key]
 
     def notify_style_update(self) -> None:
-        self._style_cache.clear()
+        self._rich_styles.clear()
         super().notify_style_update()
 
     def _get_component_classes(self) -> frozenset[str]:  # type: ignore[override]
