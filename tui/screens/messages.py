@@ -161,6 +161,6 @@ class ExportRequested(AppMessage):
 
 @dataclass
 class FilesSaved(AppMessage):
-    """Files were written to the path from ``landing``; a browser receives them as downloads."""
+    """Files were written to the path from ``delivery_path``; a browser receives them as downloads."""
 
     paths: Sequence[Path]
