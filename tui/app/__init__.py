@@ -76,7 +76,7 @@ def run_dashboard(
     if failure is not None and not app.return_code:
         sys.stderr.write(f"{crash_notice(failure)}\n")
         raise SystemExit(CRASHED)
-    if app.return_code:  # it crashed, and printed its report, or its terminal is gone
+    if app.return_code:  # it has printed a crash report, or its terminal is gone
         raise SystemExit(app.return_code)
     app.shutdown.finish()
     return choice

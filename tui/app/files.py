@@ -123,7 +123,7 @@ class DownloadStarter(Service):
 
             self._feed = DownloadsFeed(
                 session,
-                publish=lambda found: self._app.post_message(messages.DownloadsChanged(found)),
+                publish=lambda transfers: self._app.post_message(messages.DownloadsChanged(transfers)),
                 on_end=self._report_end,
             )
         return self._feed

@@ -403,7 +403,7 @@ class BtTuiApp(BaseApp):
 
     def on_notify(self) -> None:
         """Keep at most two older notices, because they cover the screen; drop the oldest, errors last."""
-        shown = sorted(self._notifications, key=lambda one: one.severity == "error")
+        shown = sorted(self._notifications, key=lambda notice: notice.severity == "error")
         for old in shown[: max(0, len(shown) - 2)]:
             del self._notifications[old]
 

@@ -319,14 +319,14 @@ class SubmitScreen(Recolored, AppScreen):
         await self._feed.review(self.query_one(OverrideInputs).overrides)
         snapshot = self._feed.snapshot
         if not snapshot.can_submit or snapshot.project is None:
-            errors = [found.problem for found in snapshot.findings if found.severity == "error"]
+            errors = [finding.problem for finding in snapshot.findings if finding.severity == "error"]
             why = sanitize(snapshot.error or errors[0])
             self.notify(why, title="Not submitted", severity="warning", markup=False)
             return
-        warnings = [found for found in snapshot.findings if found.severity == "warning"]
+        warnings = [finding for finding in snapshot.findings if finding.severity == "warning"]
         if warnings:
             name = sanitize(snapshot.project.job.name or snapshot.project.name)
-            words = "\n".join(f"▲ {sanitize(found.problem)}" for found in warnings)
+            words = "\n".join(f"▲ {sanitize(finding.problem)}" for finding in warnings)
             if not await self.app.push_screen_wait(ConfirmScreen(f"Submit {name} anyway?", words, "Submit")):
                 return
         await self._feed.submit()

@@ -1,8 +1,8 @@
 """Convert any terminal input into Textual events without failing.
 
 Textual decodes keyboard input strictly and trusts every escape sequence. Of the 13 inputs in
-``test_what_cannot_be_read_is_no_key``, textual 8.2 alone ends the dashboard at 6 and reads 6 as other keys.
-Here such input is dropped and the input after it still works. Pastes are parsed here too: textual treats
+``test_what_cannot_be_read_is_no_key``, Textual 8.2 alone ends the dashboard at 6 and reads 6 as other keys.
+Here such input is dropped and the input after it still works. Pastes are parsed here too: Textual treats
 text after an escape character in a paste as key presses.
 """
 
@@ -101,7 +101,7 @@ class Keyboard:
             for character in "\x1b" if token["report"] else self._decoder.decode(token[0]):
                 yield from self._usable(self._parser.feed(character))
             if token.lastgroup and self._parser._awaiting.timeout is not None:
-                # textual does not know this sequence and would read its letters as keys
+                # Textual does not know this sequence and would read its letters as keys
                 self._restart_parser()
 
     def _usable(self, events: Iterable[Message]) -> Iterator[Message]:

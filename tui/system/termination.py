@@ -62,4 +62,4 @@ class TerminationSignals:
         if loop is None:
             interrupt()
         else:
-            loop.call_soon_threadsafe(interrupt)  # raised here, it might be lost in a destructor
+            loop.call_soon_threadsafe(interrupt)  # raised here, a destructor might swallow it

@@ -113,7 +113,9 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
 
     def _scroll_to_cursor(self) -> None:
         line = self._line_of(self._cursor)
-        above = 1 if line and self._index_of_line(line - 1) is None else 0  # the heading of its group
+        above = (
+            1 if line and self._index_of_line(line - 1) is None else 0
+        )  # scroll the heading of its group into view, too
         region = Region(0, line - above, 1, 1 + above + HEADING_LINES + self.footer_lines)
         self.scroll_to_region(region, animate=False, force=True, x_axis=False)
 

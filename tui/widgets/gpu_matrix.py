@@ -145,7 +145,7 @@ class NodeList:
         columns = zip(frame.facts, *(row.facts for row in rows), strict=False)
         self._fact_widths = [2 + max(cell_len(sanitize(text)) for text in column) for column in columns]
         facts = sum(self._fact_widths)
-        # A single GPU's share is the mean beside its name.
+        # Numbers are not needed for a single GPU: its share is the mean beside its name.
         fits = self._gpus > 1 and left + self._gpus * _NUMBER_STEP + facts <= width
         self._cell_step = _NUMBER_STEP if fits else _CELL_STEP
         least = _MIN_HISTORY_CELLS if frame.over_time else self._gpus * _CELL_STEP - 1

@@ -251,7 +251,7 @@ class RowTable(CursorRows, Generic[Row]):
             ]
             layout = fitted_columns(alike, width, gap)
             own_widths = {column.id: column.width for column in columns}
-            if len(layout) == len(self._layout) and all(  # nothing is lost or cut by it
+            if len(layout) == len(self._layout) and all(  # no column is dropped or cut by it
                 cells >= min(was, own_widths[column.id])
                 for (column, cells), (_, was) in zip(layout, self._layout, strict=True)
             ):

@@ -111,7 +111,7 @@ def _styles(values: tuple[str | None, ...], *, is_ansi: bool) -> Mapping[str, St
         styles |= dict.fromkeys(("muted", "faint", "curve", "title", "waiting"), Style(dim=True))
         styles["plain"] = Style()
         styles["strong"] = styles["heading"] = Style(bold=True)
-        for tone in ("bad", "warn", "caution"):  # with NO_COLOR, their weight is all that is left
+        for tone in ("bad", "warn", "caution"):  # with NO_COLOR, only the weight distinguishes them
             styles[tone] += Style(bold=True)
     return styles
 

@@ -92,7 +92,7 @@ def is_flat(chart: ChartData) -> bool:
     begin, end = spec.start + (spec.end - spec.start) / 5, spec.end
     if chart.finish is not None:
         begin, end = -inf, inf  # its samples have times, while its axis has steps
-    values = extent((one for one in chart.series if one.name not in spec.hidden), begin, end)
+    values = extent((series for series in chart.series if series.name not in spec.hidden), begin, end)
     share = 0.02 if spec.least_range or spec.y_min is not None else 0.0
     return not chart.keeps_place and (values is None or values[1] - values[0] <= share * abs(values[1]))
 
@@ -101,36 +101,36 @@ def visible_part(chart: ChartData) -> ChartData:
     """Return the chart with the samples within its range only, and without hidden series."""
     start, end = chart.spec.start, chart.spec.end
     kept = []
-    for one in chart.series:
-        if one.name in chart.spec.hidden:
+    for series in chart.series:
+        if series.name in chart.spec.hidden:
             continue
-        first, last = bisect_left(one.times, start), bisect_right(one.times, end)
-        kept.append(Series(one.name, one.times[first:last], one.values[first:last]))
+        first, last = bisect_left(series.times, start), bisect_right(series.times, end)
+        kept.append(Series(series.name, series.times[first:last], series.values[first:last]))
     return replace(chart, series=tuple(kept))
 
 
 def one_series_each(chart: ChartData) -> list[ChartData]:
     """Split a chart into one chart per visible series, all on the same scale."""
-    shown = [one for one in chart.series if one.name not in chart.spec.hidden]
-    found = extent(shown, chart.spec.start, chart.spec.end)
-    low, high = found if found is not None else (None, None)
+    shown = [series for series in chart.series if series.name not in chart.spec.hidden]
+    value_range = extent(shown, chart.spec.start, chart.spec.end)
+    low, high = value_range if value_range is not None else (None, None)
     if len(shown) < 2 or low == high:
         low = high = None
     spec = chart.spec
     return [
         ChartData(
-            f"{chart.id}/{one.name}",
-            (one,),
+            f"{chart.id}/{series.name}",
+            (series,),
             replace(
                 spec,
-                title=sanitize(one.name),
+                title=sanitize(series.name),
                 y_min=spec.y_min if spec.y_min is not None or spec.log else low,
                 y_max=spec.y_max if spec.y_max is not None else high,
                 selected=None,
             ),
             chart.unit,
         )
-        for one in shown
+        for series in shown
     ]
 
 
@@ -162,7 +162,7 @@ def run_charts(run: RunSnapshot, view: ChartView) -> list[ChartData]:
         cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
         hidden=view.hidden,
         selected=view.selected,
-        emphasis=frozenset(found.node for found in run.findings if found.node is not None),
+        emphasis=frozenset(finding.node for finding in run.findings if finding.node is not None),
         empty_text="no data" if run.metrics_at else "reading…",
     )
     if spec.x_axis == "relative" and view.window.end is not None:
@@ -209,7 +209,9 @@ def _progress_charts(
     # Logs are read from their end: until all is read, the curves lack the run's first steps.
     unread = "" if run.log_read else ", still reading"
     speed, speed_unit = progress.throughput_series
-    if speed is progress.rate_series and is_slow(progress.rate_steps_per_s or inf):  # as in the header
+    if speed is progress.rate_series and is_slow(
+        progress.rate_steps_per_s or inf
+    ):  # seconds per step, as in the header
         values = tuple(1 / rate if rate > 0 else nan for rate in speed.values)
         speed, speed_unit = replace(speed, values=values), "s/it"
     note = "" if progress.loss is None or isfinite(progress.loss) else f"now {progress.loss}"
@@ -290,19 +292,19 @@ def _machine_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> list
     if limit_mib:
         memory = replace(memory, y_max=float(limit_mib * BYTES_PER_MIB), log=False)
     if node is None:
-        use_lines = _by_node(nodes, lambda one: one.mean_utilization)
-        memory_lines = _by_node(nodes, lambda one: one.mean_memory)
+        use_lines = _by_node(nodes, lambda machine: machine.mean_utilization)
+        memory_lines = _by_node(nodes, lambda machine: machine.mean_memory)
     else:
-        use_lines = _by_gpu(nodes, node, lambda one: one.gpu_utilization)
-        memory_lines = _by_gpu(nodes, node, lambda one: one.gpu_memory)
-    chosen = [one for one in nodes if node is None or one.name == node]
+        use_lines = _by_gpu(nodes, node, lambda machine: machine.gpu_utilization)
+        memory_lines = _by_gpu(nodes, node, lambda machine: machine.gpu_memory)
+    chosen = [machine for machine in nodes if node is None or machine.name == node]
     if node is not None:  # keep the color that the node has among all nodes
-        place = next((place for place, one in enumerate(nodes) if one.name == node), 0)
+        place = next((place for place, machine in enumerate(nodes) if machine.name == node), 0)
         spec, in_bytes = replace(spec, first_color=place), replace(in_bytes, first_color=place)
     volumes = (
-        ("cpu", "CPU cores", replace(spec, unit=cores), lambda one: one.cpu, "cores"),
-        ("memory", "memory", in_bytes, lambda one: one.cpu_memory, "bytes"),
-        ("disk", "disk", in_bytes, lambda one: one.disk_usage, "bytes"),
+        ("cpu", "CPU cores", replace(spec, unit=cores), lambda machine: machine.cpu, "cores"),
+        ("memory", "memory", in_bytes, lambda machine: machine.cpu_memory, "bytes"),
+        ("disk", "disk", in_bytes, lambda machine: machine.disk_usage, "bytes"),
     )
     charts = [
         ChartData("util", use_lines, use, "fraction"),

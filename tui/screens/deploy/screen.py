@@ -231,7 +231,9 @@ class DeployScreen(Recolored, AppScreen):
         remark.display = bool(question.remark) and question.kind != "pairs"
         remark.update(question.remark)
         self.set_class(question.id == REVIEW, "-review")
-        self.unhint(next=question.kind != "pairs", previous=not form.can_go_back)  # enter is next
+        self.unhint(
+            next=question.kind != "pairs", previous=not form.can_go_back
+        )  # elsewhere, enter continues
         self.labels = {"back": "review"} if self._was_reviewed else {}
         if self._pane is None or not self._pane.revise(question):
             # Not awaited in a worker: its cancellation would cancel the tasks of the removed widgets, and so

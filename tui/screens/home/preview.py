@@ -47,7 +47,7 @@ class JobPreviewPane(Horizontal):
         # setting a title repaints the whole pane, even if it is equal
         if (row.name, row.project) != self._names:
             self._names = row.name, row.project
-            # A plain text would be read as markup.
+            # A str would be parsed as markup.
             self.border_title = Content(row.name)
             self.border_subtitle = Content(row.project)
         progress = row.preview.progress

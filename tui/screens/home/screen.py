@@ -232,7 +232,7 @@ class HomeScreen(AppScreen):
 
     def toggle_bookmark(self, job_id: str) -> bool:
         """Toggle the bookmark of a job; return True if it is bookmarked now."""
-        others = tuple(one for one in self.bookmarks if one != job_id)
+        others = tuple(other for other in self.bookmarks if other != job_id)
         was_bookmarked = len(others) < len(self.bookmarks)
         self.bookmarks = others if was_bookmarked else (*others, job_id)[-MAX_BOOKMARKS:]
         return not was_bookmarked
@@ -423,7 +423,7 @@ class HomeScreen(AppScreen):
         if (job := self.require_job()) is None:
             return
         if job.id in self.marked:
-            self.marked = tuple(one for one in self.marked if one != job.id)
+            self.marked = tuple(job_id for job_id in self.marked if job_id != job.id)
         else:
             self.marked = (*self.marked, job.id)
 
@@ -508,7 +508,7 @@ class HomeScreen(AppScreen):
     def action_copy_status(self) -> None:
         ids = [job.id for job in self._selected_jobs()]
         known = {row.id: row for row in self.snapshot.jobs} if self.snapshot is not None else {}
-        lines = [status_line(known[one]) for one in ids if one in known]
+        lines = [status_line(known[job_id]) for job_id in ids if job_id in known]
         if lines or self.require_job():
             self.post_message(messages.CopyRequested("\n".join(lines), "status", lines=True))
 

@@ -275,7 +275,7 @@ class CheckpointPane(Vertical):
             return
         from tui.screens.differences import CompareCheckpointsPage
 
-        left, right = sorted(marked, key=lambda one: (one.step is None, one.step or 0))
+        left, right = sorted(marked, key=lambda fact: (fact.step is None, fact.step or 0))
         self.post_message(OpenPage(CompareCheckpointsPage(self._job, left, right)))
 
     def action_copy_load_config(self) -> None:

@@ -103,7 +103,7 @@ def run_bar(run: RunSnapshot, width: int) -> Fact:
     if width - _cells(after) < 20:
         after = [span for span in after if not span[0].startswith(" (")]  # drop the range of the ETA
     cells = max(20, width - _cells(after))
-    is_ruined = run.status.tone == "bad" or any(one.severity == "critical" for one in run.findings)
+    is_ruined = run.status.tone == "bad" or any(finding.severity == "critical" for finding in run.findings)
     tone = "bad" if is_ruined else "muted" if run.job.is_finished else "bar"
     done, rest = thin_bar(run.progress.fraction, cells)
     bar = [*((sign, tone) for sign in done), *((sign, "faint") for sign in rest)]
@@ -200,7 +200,9 @@ def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset())
         return [[(sign, "bad"), (sanitize(run.job.error_message), "plain")], checkpoint]
     running = run.status.tone == "running"
     progresses = running and run.progress is not None and run.progress.step is not None
-    healthy = [_verdict_fact(run)] if progresses and all(one.severity == "info" for one in ordered) else []
+    healthy = (
+        [_verdict_fact(run)] if progresses and all(finding.severity == "info" for finding in ordered) else []
+    )
     if not ordered:
         return [*healthy, checkpoint]
     now = run.server_now

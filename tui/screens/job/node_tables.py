@@ -74,12 +74,12 @@ def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
     memory = options.memory
     nodes = run.metrics.nodes if run.metrics else ()
     size = _gpu_memory_bytes(run) if memory else 1.0
-    only = next((one for one in nodes if one.name == options.node), None)
+    only = next((node for node in nodes if node.name == options.node), None)
     if only is not None:
         rows = _gpu_rows(only, memory, size)
     else:
         notes = notes_by_node(run)
-        rows = [_node_row(one, notes.get(one.name, ""), memory, size) for one in nodes]
+        rows = [_node_row(node, notes.get(node.name, ""), memory, size) for node in nodes]
     if options.worst_first:
         # nodes with findings first, then those without values, then the lowest use or the most memory
         sign = -1 if memory else 1

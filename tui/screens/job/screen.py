@@ -236,8 +236,8 @@ class JobScreen(AppScreen):
             yield PaletteItem("metric", sanitize(name), number(latest(series)), choose)
         for checkpoint in (run.checkpoints or ()) if run is not None else ():
             size = bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes else ""
-            of = f"of {sanitize(self.job.name or self.job.id)}"
-            facts = (of, sanitize(checkpoint.checkpoint_type or ""), size)
+            job_text = f"of {sanitize(self.job.name or self.job.id)}"
+            facts = (job_text, sanitize(checkpoint.checkpoint_type or ""), size)
             about = " · ".join(fact for fact in facts if fact)
             choose = partial(self.checkpoints.open_files, checkpoint)
             yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, choose)
@@ -421,10 +421,10 @@ class JobScreen(AppScreen):
 
     def action_export(self) -> None:
         charts = self.metrics.shown_samples()
-        shown = [(one.spec.title, one.unit, one.spec.x_axis, one.series) for one in charts]
+        shown = [(chart.spec.title, chart.unit, chart.spec.x_axis, chart.series) for chart in charts]
         clock = step_clock(self.snapshot)
         table = table_of_series("metrics", shown, clock.time, clock.reached)
-        names = (self.job.name or self.job.id, *(one.id.replace("/", "-") for one in charts[:1]))
+        names = (self.job.name or self.job.id, *(chart.id.replace("/", "-") for chart in charts[:1]))
         self.post_message(messages.ExportRequested("the charts shown", [table], names))
 
     def action_deploy(self) -> None:
@@ -475,9 +475,9 @@ class JobScreen(AppScreen):
         return self.snapshot is not None and bool(explained_findings(self.snapshot))
 
     def action_snooze(self) -> None:
-        found = self.snapshot.findings if self.snapshot is not None else ()
-        if found:
-            self.post_message(messages.SnoozeRequested(self.job, found))
+        findings = self.snapshot.findings if self.snapshot is not None else ()
+        if findings:
+            self.post_message(messages.SnoozeRequested(self.job, findings))
         else:
             self.notify(NO_PROBLEMS)
 

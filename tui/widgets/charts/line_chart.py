@@ -216,7 +216,7 @@ class LineChart(CachedComponentStyles, Widget):
             self.post_message(Hovered(self, x))
 
     def hover(self, x: float | None) -> None:
-        """Show the values at `x`, unless the spec has a cursor; None ends that."""
+        """Show the values at `x`, unless the spec has a cursor; None hides them."""
         if x != self._hovered:
             self._hovered = x
             if self.spec.cursor is None:

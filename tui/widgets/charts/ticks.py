@@ -231,7 +231,7 @@ def log_ticks(low: float, high: float, most: int, *, fixed_high: float | None = 
     ``low`` and ``high`` are logarithms too. The ends are 1, 2 or 5 times a power of ten just beyond the
     data. Ticks between them are such values, or only powers of ten; between 2 and `most` in all.
     """
-    if high - low < 1.0 and fixed_high is None:  # within one decade there are too few such values
+    if high - low < 1.0 and fixed_high is None:  # within one decade, 1-2-5 ticks are too few: use linear ones
         plain = value_ticks(10.0**low, 10.0**high, most)
         if plain[0] > 0:
             return tuple(map(log10, plain))
@@ -257,7 +257,7 @@ _LOG_1_2_5 = (0.0, log10(2.0), log10(5.0))
 
 def _step_ticks(start: float, end: float, most: int) -> tuple[tuple[float, str], ...]:
     step = nice_step(max(end - start, 1.0), most + 1)
-    whole_step = max(1, round(step if step.is_integer() else 2 * step))  # 5 for 2.5
+    whole_step = max(1, round(step if step.is_integer() else 2 * step))  # steps are whole: 5 instead of 2.5
     ticks = range(whole_step * ceil(start / whole_step - 1e-9), floor(end + 1e-9) + 1, whole_step)
     return tuple((float(tick), f"{tick:,}") for tick in ticks)
 

@@ -120,7 +120,7 @@ class BlockRows:
         )
 
     def fold_at(self, index: int) -> Fold | None:
-        """Return the fold that is shown at the position of a line."""
+        """Return the fold whose row is at the position of a line; None if there is none."""
         return self._anchors.get(self.block.serials[index]) if self._anchors else None
 
     def fold_around(self, index: int) -> Fold | None:

@@ -101,7 +101,7 @@ class LogSearch:
         return sum(len(self._hits(part)) for part in parts[:at]) + inside
 
     def match(self, number: int) -> LineKey | None:
-        """Return the match of a number, which wraps around the ends of the log; None without matches."""
+        """Return the match with this number, wrapping around the ends of the log; None without matches."""
         number %= max(1, self.total)
         for part in self._rows.parts:
             hits = self._hits(part)

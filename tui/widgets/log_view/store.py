@@ -19,7 +19,7 @@ from tui.widgets.log_view.line import BLOCK_LINES, Attributes, AttributeTable, B
 from tui.widgets.log_view.options import DEFAULT_MAX_LINES
 
 LINE_BYTES = 256
-"""The text may take this many bytes per line of the limit: 256 MB by default, whatever a job prints."""
+"""Bytes of text stored per line of the limit, at most: 256 MB by default, whatever a job prints."""
 _LIMIT_PARTS = 16  # blocks hold at most this part of the limit, and beyond the limit this part is dropped
 
 

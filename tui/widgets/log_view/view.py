@@ -227,7 +227,7 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
             self._build()
 
     def _build(self) -> None:
-        """Filter and fold for one time slice; the rest follows after other tasks of the event loop."""
+        """Filter and fold for one time slice; schedule the rest, so that other tasks run in between."""
         if not self.is_attached or self._is_building:
             return
         if not self.model.rows.build(TimeBudget()):
