@@ -138,7 +138,7 @@ LEAST_RANGE = 0.25
 """Minimum span of a value axis relative to the values; not for losses, whose small changes matter."""
 
 _END_STEPS_PER_LENGTH = 120
-"""A following time range moves by this fraction of its length at once, because that redraws the charts."""
+"""Steps per length in which a following time range moves, because each step redraws the charts."""
 
 _SIGNS: dict[str, tuple[str, Tone]] = {
     "checkpoint": ("◆", "good"),
