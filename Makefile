@@ -3,7 +3,7 @@
 #   make demo     the dashboard on a demo world             make test     all checks and all tests
 #   make check    formatting, types, import rules only      make bench    the benchmarks
 #   make mutants  break rules on purpose: tests must notice
-#   make clean    forget the environment and the caches
+#   make clean    delete the environment and the caches
 #
 # PYTHON=/path/to/python chooses the interpreter, ARGS='…' passes arguments on (make test ARGS='-k logs').
 

@@ -33,7 +33,7 @@ from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
 from tui.settings.remembered import Memory
 from tui.tables.column import sortable
-from tui.tables.fleet import job_columns
+from tui.tables.fleet import FIRST_SORT, PROJECT_COLUMNS, job_columns
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.row_table import RowTable
 from tui.widgets.text_panel import TextPanel
@@ -186,6 +186,25 @@ async def test_sort_by_any_column_is_restored_after_a_restart(tmp_path) -> None:
             await settle(pilot)
             assert home_of(after).sort == table_of(after).sort_mark == (column, True)
             await after.pop_screen()
+
+
+async def test_a_hidden_list_of_projects_gives_the_keys_back_to_the_jobs() -> None:
+    app = home()
+    async with opened(app, SIZE) as pilot:
+        await pilot.press("p", "shift+tab", "p", "j")
+        assert app.screen.focused is table_of(app) and table_of(app).cursor_row is table_of(app).rows[1]
+
+
+async def test_esc_brings_the_order_by_need_back() -> None:
+    app = home()
+    async with opened(app, SIZE) as pilot:
+        await pilot.press("S", "S", "escape")
+        assert home_of(app).sort == FIRST_SORT
+
+
+def test_a_project_shows_the_sign_of_its_worst_finding() -> None:
+    signs = {row.name: PROJECT_COLUMNS[1].cell(row)[0] for row in fleet().projects if row.alarmed}
+    assert {text[0] for text, _tone in signs.values()} == {"✗"}
 
 
 async def test_rows_without_a_value_come_last_in_both_directions() -> None:

@@ -20,6 +20,7 @@ from tui.screens.charts.view import ChartView
 from tui.screens.job import header
 from tui.screens.job.screen import TAB_IDS, JobScreen
 from tui.screens.messages import BatchRequested
+from tui.text.times import local_time
 from tui.widgets.background import run_in_background
 
 NOW_S, PROGRESS = ONE_O_CLOCK.timestamp(), usual_progress()
@@ -124,15 +125,21 @@ def test_a_run_that_evaluates_says_so_and_since_when() -> None:
 @pytest.mark.parametrize(
     ("width", "words"),
     [
-        (128, "▲ node-2 lags behind the other nodes: GPUs at 55%, others at 93% · ≈$62 lost · CHECKPOINT"),
+        (
+            140,
+            "▲ node-2 lags behind the other nodes: GPUs at 55%, others at 93% (since SINCE)"
+            " · ≈$62 lost · CHECKPOINT",
+        ),
+        (112, "▲ node-2 lags behind the other nodes: GPUs at 55%, others at 93% · ≈$62 lost · CHECKPOINT"),
         (78, "▲ node-2 slow: GPU 55% vs 93% · ≈$62 lost · CHECKPOINT"),
         (58, "▲ node-2 slow · ≈$62 lost · CHECKPOINT"),
     ],
 )
 def test_a_finding_is_told_in_the_longest_form_that_fits(width: int, words: str) -> None:
-    assert said(header.health(sick_run("straggler"), width)) == words.replace(
-        "CHECKPOINT", "checkpoint-4000 12m ago"
-    )
+    shown = sick_run("straggler")
+    since = local_time(shown.findings[0].since, "%H:%M")
+    expected = words.replace("CHECKPOINT", "checkpoint-4000 12m ago").replace("SINCE", since)
+    assert said(header.health(shown, width)) == expected
 
 
 def test_a_finding_that_is_too_long_ends_after_its_first_clause() -> None:

@@ -116,6 +116,7 @@ async def test_keys_lead_from_why_to_the_log_and_to_stopping_the_job() -> None:
     shown, log_times, requests = sick_run("hang"), list[datetime](), Heard(BatchRequested, ResumeRequested)
     async with opened(why_screen(shown, log_times.append), message_hook=requests) as pilot:
         text = text_of(pilot.app)
+        assert "→ stop it now: what is not saved is lost" in text
         assert "≈$65" in text and "s stop" in text and "resume" not in text
         await pressed(pilot, "K", "s", "escape")
         assert [(request.verb, request.jobs) for request in requests.messages] == [(Verb.STOP, [shown.job])]

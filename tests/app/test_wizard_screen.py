@@ -261,6 +261,14 @@ async def test_escape_asks_before_a_change_is_discarded() -> None:
         assert review_of(app) == before
 
 
+async def test_quitting_asks_before_answers_are_lost() -> None:
+    app = deploy_view(to(form_of(lora("checkpoint-1")), REVIEW))
+    async with opened(app, SIZE) as pilot:
+        assert "Quit?" in await pressed(pilot, "q") and "Your answers will be lost." in text_of(app)
+        await pressed(pilot, "escape")
+        assert isinstance(app.screen, DeployScreen) and app._exit is False
+
+
 async def test_escape_at_the_first_open_question_leaves_the_wizard() -> None:
     app = deploy_view(to(form_of(lora("checkpoint-1")), "checkpoint_names"))
     async with opened(app, SIZE) as pilot:

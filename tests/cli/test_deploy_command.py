@@ -35,7 +35,7 @@ def test_with_all_options_it_is_one_document_and_one_request(cli: RunCli, basete
     assert document["link"] == f"{baseten.url}/models/model0/logs/dep0"
     assert document["models"] == ["checkpoint-100"]
     assert "checkpoint-100" in document["curl"] and "checkpoint-100" in document["python"]
-    assert "on Baseten you would call it like this" in result.err
+    assert "on Baseten, call it as shown above" in result.err
     (request,) = baseten.requests
     assert (request["metadata"], request["instance_type_id"]) == ({"oracle_name": "tuned"}, "h100:2x1")
     assert request["inference_stack"]["environment_variables"] == [

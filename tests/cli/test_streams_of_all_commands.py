@@ -59,7 +59,7 @@ def check(text: str, output_format: str) -> None:
     """It can be read as that; only ``raw`` may hold what moves a terminal, as it is no terminal's."""
     if output_format == "csv":
         rows = list(csv.reader(io.StringIO(text)))
-        assert len({len(row) for row in rows if row}) == 1
+        assert len({len(row) for row in rows if row}) == 1, "a header and rows of the same columns"
     elif output_format == "ndjson":
         assert all(isinstance(json.loads(each), dict) for each in text.splitlines())
     elif output_format == "json":
@@ -80,7 +80,7 @@ def runs(table: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
 def test_no_command_and_no_format_is_left_out() -> None:
     formats = {words: formats_of(command) for words, command in commands()}
     assert {words for words, found in formats.items() if found} == {*READING, *CHANGING}
-    assert {words for words, found in formats.items() if not found} == set(WITHOUT_FORMAT)
+    assert {words for words, found in formats.items() if not found} == set(WITHOUT_FORMAT), "no -o, and why"
     assert all(MACHINE_FORMATS & set(found) for found in formats.values() if found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -19,6 +19,7 @@ from support.followed_fleet import followed
 from support.log_server import FastClock
 from support.remotes import remote_of
 from tui.analysis.connection import Connection
+from tui.analysis.fleet.snapshot import FleetSnapshot
 from tui.analysis.progress.fold import ProgressFold
 from tui.readers.log_reader import FLOOD_LINES, LogReader
 from tui.readers.session import Session
@@ -60,6 +61,36 @@ async def test_once_all_is_read_it_is_published_without_a_pause() -> None:
         async with followed(baseten, ImpatientClock()) as (_, wait_for):
             snapshot = await wait_for(lambda snapshot: snapshot.is_read)
     assert not any(row.preview.reading for row in snapshot.jobs)
+
+
+def shows(step: int) -> Callable[[FleetSnapshot], bool]:
+    def is_shown(snapshot: FleetSnapshot) -> bool:
+        progress = snapshot.jobs[0].preview.progress if snapshot.jobs else None
+        return snapshot.is_read and progress is not None and progress.step == step
+
+    return is_shown
+
+
+async def test_running_jobs_are_read_behind_another_screen_for_their_alerts() -> None:
+    with FakeBaseten() as baseten:
+        baseten.jobs = [job("run", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
+        baseten.logs["run"] = [line("step=10/90 loss=2.0", at_ms=NOW_MS - 9000)]
+        async with followed(baseten, FastClock(begin_s=NOW_MS / 1000, pause_s=0.001)) as (feed, wait_for):
+            await wait_for(shows(10))
+            feed.watched = False
+            baseten.logs["run"].append(line("step=20/90 loss=1.5", at_ms=NOW_MS - 1000))
+            await wait_for(shows(20))
+
+
+async def test_the_end_of_a_job_is_read_when_it_ends() -> None:
+    with FakeBaseten() as baseten:
+        baseten.jobs = [job("run", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
+        baseten.logs["run"] = [line("step=10/90 loss=2.0", at_ms=NOW_MS - 9000)]
+        async with followed(baseten) as (_, wait_for):
+            await wait_for(shows(10))
+            baseten.logs["run"].append(line("step=20/90 loss=1.5", at_ms=NOW_MS - 1000))
+            baseten.jobs[0] |= {"current_status": "TRAINING_JOB_STOPPED", "updated_at": iso(NOW_MS / 1000)}
+            await wait_for(shows(20))
 
 
 async def test_every_line_counts_once() -> None:

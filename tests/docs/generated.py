@@ -1,6 +1,7 @@
 """Generate the parts of the documentation that come from the code.
 
-``PYTHONPATH=. python tests/docs/generated.py`` rewrites them; tests compare them with the code.
+``PYTHONPATH=.:tests .venv/bin/python tests/docs/generated.py`` rewrites them. Tests compare
+them with the code.
 """
 
 from __future__ import annotations

@@ -15,9 +15,8 @@ from generated import DOCUMENTS, PAGES
 @pytest.mark.proves("docs/keys.md", "Keys")
 @pytest.mark.proves("docs/health.md", "Progress: supported trainers")
 def test_generated_parts_match_the_code(name: str) -> None:
-    """CONTRIBUTING.md has the command that rewrites them."""
     page = (DOCUMENTS / name).read_text(encoding="utf-8")
-    assert PAGES[name](page) == page
+    assert PAGES[name](page) == page, "run PYTHONPATH=.:tests .venv/bin/python tests/docs/generated.py"
 
 
 @pytest.mark.parametrize("script", ["generated.py", "pictures.py"])

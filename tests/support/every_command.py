@@ -99,7 +99,8 @@ IN_EXAMPLES = {"abc1234": JOB, "def5678": ENDED, "wxy7890": SERVING} | dict.from
 def example_of(words: str, command: click.Command, names: Mapping[str, str] = IN_EXAMPLES) -> tuple[str, ...]:
     """The arguments of the first example in a command's help, without comment and redirection."""
     lines = map(str.strip, (command.epilog or "").splitlines())
-    line = next(each for each in lines if each.startswith(f"bt-tui {words}"))
+    line = next((each for each in lines if each.startswith(f"bt-tui {words}")), "")
+    assert line, f"bt-tui {words}: its help has no example of it; add @examples"
     given = shlex.split(re.split(r"  | [|<>&]", line)[0])[1 + len(words.split()) :]
     return tuple(names.get(word, word) for word in given)
 

@@ -421,7 +421,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("retry", "t", "retry", "Start the failed deployment again.", FOOTER | DANGEROUS),
     ),
     Scope.SCREEN: (
-        ("back", "escape", "back", "Go back; first clear what is filtered, marked or read."),
+        ("back", "escape", "back", "Go back; first clear what is filtered, marked, read or sorted."),
         ("refresh", "r", "refresh", "Refresh now."),
     ),
     Scope.APP: (
@@ -431,7 +431,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("switch_project", "0", "team or project", "Switch team or project, or show all."),
         ("switch_remote", "U", "remote", "Switch remote."),
         ("help", "question_mark", "help", "Keyboard shortcuts.", FOOTER),
-        ("quit", "q", "quit", "Quit. Jobs keep running.", FOOTER),
+        ("quit", "q", "quit", "Quit. Jobs keep running, except in the demo.", FOOTER),
         ("command_palette", "colon,ctrl+p", "commands", "Search jobs and actions.", FOOTER),
     ),
 }

@@ -142,7 +142,9 @@ class JobChanges(Service):
             self._app.post_message(messages.CopyRequested(line, "command"))
         else:
             self._app.notify(
-                "No command reaches this server: it ends with the dashboard.", severity="warning"
+                "No command reaches this server, which ends with the dashboard. Download the code, copy the"
+                " line that resumes from a checkpoint into it, and submit it as a new job.",
+                severity="warning",
             )
 
     def bookmark(self, message: messages.BookmarkRequested) -> None:

@@ -484,10 +484,14 @@ class BtTuiApp(BaseApp):
 
     async def action_quit(self) -> None:
         running, stops = len(self.transfers.under_way), self.jobs.stopper.waiting
-        if running or stops:
+        unsaved = [
+            screen.unsaved for screen in self.screen_stack if isinstance(screen, AppScreen) and screen.unsaved
+        ]
+        if running or stops or unsaved:
             from tui.screens.dialogs import QuitScreen
 
-            self._open_once(QuitScreen(running, stops), lambda confirmed: self.exit() if confirmed else None)
+            question = QuitScreen(running, stops, unsaved)
+            self._open_once(question, lambda confirmed: self.exit() if confirmed else None)
         else:
             self.exit()
 

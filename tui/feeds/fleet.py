@@ -74,8 +74,8 @@ class FleetFeed:
         self._ended: list[TrainingJob] = []
         """The jobs that are previewed."""
         self._fold = FleetFold()
-        self._folded: set[str] = set()
-        """Jobs whose previews the fold has in its rows of ended jobs."""
+        self._folded: Mapping[str, JobPreview] = {}
+        """The previews that the fold has in its rows of ended jobs."""
         self._is_manual_refresh = False
         self._listed = asyncio.Event()
         self._pause = Pause(session.clock)
@@ -178,7 +178,7 @@ class FleetFeed:
             jobs = await asyncio.to_thread(reuse_unchanged, await self._all_jobs(), self._jobs)
             previews = dict(self._previews)
             await asyncio.to_thread(self._fold.warm, jobs, previews, self._session.clock.now())
-            self._folded = {job_id for job_id, preview in previews.items() if not preview.reading}
+            self._folded = previews
             self._jobs = {job.id: job for job in jobs}
             self._live = {job.id: job for job in jobs if not job.is_finished}
             interval_s = min(len(jobs) / JOBS_PER_SECOND, 10.0)
@@ -257,8 +257,10 @@ class FleetFeed:
         previews = self._previews
         read_since = {
             job_id: job
-            for job_id in previews.keys() - self._folded
-            if (job := self._jobs.get(job_id)) is not None and job.is_finished
+            for job_id, preview in previews.items()
+            if preview is not self._folded.get(job_id)
+            and (job := self._jobs.get(job_id)) is not None
+            and job.is_finished
         }
         snapshot = self._fold.fold(
             self._projects,

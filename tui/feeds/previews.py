@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeAlias
 
 from api_client.errors import RequestError
@@ -15,6 +16,7 @@ from tui.analysis.cost import is_all_billed
 from tui.analysis.fleet.snapshot import NO_PREVIEW, UNREAD, JobPreview
 from tui.analysis.node_metrics import mean_known
 from tui.analysis.progress.metrics import headline_series
+from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import even_means
 from tui.feeds.throttle import Pause
@@ -22,13 +24,18 @@ from tui.readers.session import Session
 from tui.readers.watcher import CHECKPOINTS_AGE_S, POLL_EVERY_S, RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
 
+POLL_INTERVAL_S, HIDDEN_INTERVAL_S = 5.0, 15.0
+"""Interval between polls of running jobs; the longer one while another screen is in front."""
+OVERDUE_S = 120.0
+
 Read: TypeAlias = Callable[[TrainingJob], Awaitable[None]]
 
 
 class PreviewFeed:
     """Polls the running jobs of a list in turn, then reads their older logs and the ends of ended jobs once.
 
-    Nothing is read unless ``is_shown`` is set. ``on_change`` is called after a read of a job whose log is not
+    Unless ``is_shown`` is set, the running jobs alone are polled, a few a minute, so that alerts still come.
+    ``on_change`` is called after a read of a job whose log is not
     read yet; what later polls find is shown when the list is.
     """
 
@@ -48,7 +55,10 @@ class PreviewFeed:
         self._runs: dict[str, RunWatcher] = {}
         self._due_s: dict[str, float] = {}
         """When to poll each of them next (monotonic)."""
-        self._next_poll_s = -math.inf
+        self._interval_s: dict[str, float] = {}
+        """How often to poll each of them: young runs change fast."""
+        self._polled_s = -math.inf
+        """When the last poll of any began (monotonic)."""
         self._running: list[TrainingJob] = []
         self._ended: list[TrainingJob] = []
         self._busy: set[str] = set()
@@ -60,14 +70,20 @@ class PreviewFeed:
     def watch(self, running: list[TrainingJob], ended: list[TrainingJob], job_ids: Collection[str]) -> None:
         """Poll these running jobs and read the ends of these ended ones, and drop the logs of all others.
 
-        ``job_ids`` are those of all jobs: previews of others, which were deleted, are dropped, too.
+        The end of a job that ran until now is read, too, whatever was read of it before. ``job_ids`` are
+        those of all jobs: previews of others, which were deleted, are dropped.
         """
         if (running, ended) != (self._running, self._ended):
             self._idle.end()
         self._running, self._ended = running, ended
         running_ids = {job.id for job in running}
-        self._runs = {job_id: run for job_id, run in self._runs.items() if job_id in running_ids}
-        self.previews = {job_id: preview for job_id, preview in self.previews.items() if job_id in job_ids}
+        kept_ids = running_ids.union(job.id for job in ended)
+        self.previews = {
+            job_id: replace(preview, reading=True) if job_id in self._runs.keys() - running_ids else preview
+            for job_id, preview in self.previews.items()
+            if job_id in job_ids
+        }
+        self._runs = {job_id: run for job_id, run in self._runs.items() if job_id in kept_ids}
 
     @property
     def is_read(self) -> bool:
@@ -86,10 +102,8 @@ class PreviewFeed:
     async def _read_in_turn(self) -> None:
         while True:
             async with self._waiting:  # one of them wakes up while there is nothing to read, not all
-                await self._is_shown.wait()
                 while (upcoming := self._next()) is None:
                     await self._idle(1.0)
-                    await self._is_shown.wait()
                 job, read = upcoming
                 self._busy.add(job.id)
             was_read = not self._is_reading(job)
@@ -108,9 +122,16 @@ class PreviewFeed:
         """Return what to read: of the job due longest, of the one silent longest, or of an ended one."""
         now_s = self._session.clock.monotonic()
         free = [job for job in self._running if job.id not in self._busy]
-        until_s = now_s if now_s >= self._next_poll_s else -math.inf
+        is_shown = self._is_shown.is_set()
+        if not is_shown and now_s < self._polled_s + HIDDEN_INTERVAL_S:
+            return None
+        # The interval limits the rate, except for jobs that are new, or overdue after another screen.
+        is_early = is_shown and now_s < self._polled_s + POLL_INTERVAL_S
+        until_s = now_s - OVERDUE_S if is_early else now_s
         if due := [job for job in free if self._due_at(job) <= until_s]:
-            return min(due, key=self._due_at), self.poll
+            return max(due, key=lambda job: self._overdue_intervals(job, now_s)), self.poll
+        if not is_shown:
+            return None
         if unread := [job for job in free if job.id in self._runs and not self._runs[job.id].log.is_read]:
             return min(unread, key=self._last_line_ns), self.read_older
         awaited = (job for job in self._ended if self._is_reading(job) and job.id not in self._busy)
@@ -118,6 +139,9 @@ class PreviewFeed:
 
     def _due_at(self, job: TrainingJob) -> float:
         return self._due_s[job.id] if job.id in self._runs else -math.inf
+
+    def _overdue_intervals(self, job: TrainingJob, now_s: float) -> float:
+        return (now_s - self._due_at(job)) / self._interval_s.get(job.id, POLL_EVERY_S)
 
     def _last_line_ns(self, job: TrainingJob) -> int:
         progress = self._runs[job.id].snapshot.progress
@@ -145,21 +169,18 @@ class PreviewFeed:
             self._runs[job.id] = self._watcher(job)
         watcher = self._runs[job.id]
         self._due_s[job.id] = clock.monotonic() + 5.0  # unless every request succeeds
-        # limits the rate of polls of all jobs that were polled before
-        self._next_poll_s = clock.monotonic() + 5.0
+        self._polled_s = clock.monotonic()
         watcher.change(job=job, seen_at=clock.now())
         await watcher.poll(watcher.log.read_newest, checkpoints_age_s=CHECKPOINTS_AGE_S)
         await watcher.check()
-        self._due_s[job.id] = clock.monotonic() + POLL_EVERY_S
         run, log = watcher.snapshot, watcher.log
-        curve: tuple[float | None, ...] = ()
-        if run.progress is not None and log.is_read:
-            curve = even_means(headline_series(run.progress)[1], 16)
+        self._interval_s[job.id] = min(max(5.0, run.running_time.seconds / 10), POLL_EVERY_S)
+        self._due_s[job.id] = clock.monotonic() + self._interval_s[job.id]
         self.previews[job.id] = JobPreview(
             run.progress,
             mean_known(node.mean_utilization_now for node in watcher.health_metrics.snapshot.nodes),
             run.findings,
-            curve,
+            _curve(run.progress, log.is_read),
             log.last_lines,
             log_read=log.is_read,
             idle_s=_idle_s(run),
@@ -169,18 +190,26 @@ class PreviewFeed:
 
     async def _read_end(self, job: TrainingJob) -> None:
         """Read the newest page of an ended job's log: its last step and loss. Raises RequestError."""
-        watcher, preview = self._watcher(job), NO_PREVIEW  # also if it cannot be read
+        watcher = self._runs.pop(job.id, None) or self._watcher(job)
+        watcher.change(job=job)
+        preview = replace(self.previews.get(job.id, NO_PREVIEW), reading=False)  # also if it cannot be read
         try:
             await watcher.log.read_newest()
             if not is_all_billed(job, watcher.snapshot.at):
                 await watcher.read_history()
+            progress = watcher.progress.snapshot()
             preview = JobPreview(
-                watcher.progress.snapshot(),
+                progress,
+                curve=_curve(progress, watcher.log.is_read),
                 last_lines=watcher.log.last_lines,
                 idle_s=_idle_s(watcher.snapshot),
             )
         finally:
             self.previews[job.id] = preview
+
+
+def _curve(progress: ProgressSnapshot | None, log_is_read: bool) -> tuple[float | None, ...]:
+    return even_means(headline_series(progress)[1], 16) if progress is not None and log_is_read else ()
 
 
 def _idle_s(run: RunSnapshot) -> float | None:

@@ -277,6 +277,7 @@ class RunFeed:
     async def _poll_checkpoints(self) -> None:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""
         while True:
+            has_ended = self._job.is_finished  # before: what is stored at the end may be missing otherwise
             await self._watcher.read_checkpoints()
             self._got(CHECKPOINTS)
             await self._moment_read.wait()
@@ -285,7 +286,7 @@ class RunFeed:
             if not run.checkpoints_recorded:
                 return
             uploading = any(checkpoint.sync_status == "SYNCING" for checkpoint in run.checkpoints or ())
-            is_final = run.job.is_finished and not uploading
+            is_final = has_ended and not uploading
             await self._pause(None if is_final else self._intervals.checkpoints_s)
 
 

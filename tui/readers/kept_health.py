@@ -43,11 +43,13 @@ def kept_health(server: str, job_ids: Collection[str], now_s: float) -> dict[str
 
 
 def keep_health(server: str, jobs: Mapping[str, KeptHealth], now_s: float) -> None:
-    """Write what was read of these jobs, unless that is impossible now."""
+    """Write what was read of these jobs, unless that is impossible now; newer readings of others stay."""
     ours = {f"{server} {job_id}": kept for job_id, kept in jobs.items()}
 
     def changed(before: _AllKept) -> _AllKept:
-        return _AllKept({key: kept for key, kept in before.jobs.items() if _is_recent(kept, now_s)} | ours)
+        recent = {key: kept for key, kept in before.jobs.items() if _is_recent(kept, now_s)}
+        newer = {key: kept for key, kept in recent.items() if key in ours and kept.at_s > ours[key].at_s}
+        return _AllKept(recent | ours | newer)
 
     with suppress(OSError):
         change_state(state_path(FILE_NAME), _AllKept, changed, wait_s=0.0)

@@ -256,6 +256,11 @@ class AppScreen(MountsWithChildren, Screen[None]):
         self._feed.refresh()
         self.notify("Refreshing…")
 
+    @property
+    def unsaved(self) -> str:
+        """What the user entered here and would lose by quitting, as a sentence; empty if nothing."""
+        return ""
+
     def action_back(self) -> None:
         self.leave()
 

@@ -6,7 +6,7 @@ A dialog is answered only once, even if its keys are pressed twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -133,10 +133,10 @@ class ConfirmScreen(ChoiceScreen[bool]):
 
 
 class QuitScreen(ConfirmScreen):
-    """Asks whether to quit although downloads are running, or jobs wait to be stopped."""
+    """Asks whether to quit although answers are lost, downloads are running, or jobs wait to be stopped."""
 
-    def __init__(self, running: int, stops: int) -> None:
-        parts = []
+    def __init__(self, running: int, stops: int, unsaved: Iterable[str]) -> None:
+        parts = list(unsaved)
         if running:
             what = counted(running, "download is", "downloads are")
             parts.append(f"{what} running. Partial files are kept; download to the same folder to resume.")

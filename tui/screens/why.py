@@ -167,6 +167,8 @@ def _evidence_lines(explanation: Explanation, at: datetime | None) -> Iterator[L
     yield [(f"{SIGNS[severity]} ", tone), (sanitize(problem), tone), (since, "muted")]
     if explanation.answer:
         yield [("  ", "plain"), (sanitize(explanation.answer), "strong")]
+    if explanation.advice:
+        yield [("→ ", "key"), (explanation.advice, "plain")]
     if explanation.facts:
         yield [("  ", "plain"), (" · ".join(map(sanitize, explanation.facts)), "plain")]
     for section in explanation.sections:

@@ -413,7 +413,8 @@ ALL_PROJECTS = ""
 
 
 def _jobs(row: ProjectRow) -> list[Span]:
-    alarmed = [(f"▲{row.alarmed} ", "caution")] if row.alarmed else []
+    severity = "critical" if row.is_critical else "warning"
+    alarmed = [(f"{SIGNS[severity]}{row.alarmed} ", TONES[severity])] if row.alarmed else []
     running = [(f"●{row.running} ", "running")] if row.running else []
     return [*alarmed, *running, (str(row.jobs), "muted")]
 

@@ -220,3 +220,9 @@ def test_explanation_of_a_failure_says_what_it_cost_and_what_is_left() -> None:
     facts = explain(failed, None, ()).facts
     assert "ran 42m for ≈ $54.60" in facts and "newest checkpoint: checkpoint-4000" in facts
     assert "no checkpoint" in explain(replace(failed, checkpoints=()), None, ()).facts
+
+
+@pytest.mark.parametrize(("hours", "often"), [(5, "4× in the last hour, no"), (0.5, "(4×, no")])
+def test_a_count_of_the_last_hour_says_so(hours: float, often: str) -> None:
+    found = HealthFinding(KINDS["straggler"], "warning", "", "node-2", ONE_O_CLOCK - timedelta(hours=hours))
+    assert often in explain(RUN, found, SLOW).answer

@@ -233,6 +233,8 @@ class ProjectRow:
     jobs: int
     running: int
     alarmed: int = 0
+    is_critical: bool = False
+    """True if one of the alarmed jobs has a critical finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,6 +465,9 @@ def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -
     total = Counter([row.project_id for row in rows])
     running = Counter([row.project_id for row in takewhile(lambda row: row.running, rows)])
     alarmed = Counter([row.project_id for row in takewhile(lambda row: row.alarmed, rows)])
+    critical = {
+        row.project_id for row in takewhile(lambda row: row.alarmed, rows) if row.sign == SIGNS["critical"]
+    }
     project_rows = [
         ProjectRow(
             project.id,
@@ -471,6 +476,7 @@ def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -
             total[project.id],
             running[project.id],
             alarmed[project.id],
+            project.id in critical,
         )
         for project in projects
     ]

@@ -32,15 +32,16 @@ __all__ = [
 Findings = Iterator[HealthFinding]
 
 Level = float | Callable[[float], float | None]
-"""A value, or one by second; None is no sample."""
+"""A constant, or a function of the second; None means no sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A small simulated run of nodes with two GPUs of 80 GiB and 64 cores, and what is found at its end.
+    """A small simulated run, and what is found at its end.
 
-    Its log has a step each ``step_s`` until ``stops_s``, its nodes a sample a minute. Levels are functions
-    of the second, the loss of the step.
+    Each node has two GPUs of 80 GiB, 64 cores and 400 GiB of memory. Its log has a step each
+    ``step_s`` until ``stops_s``, its nodes a sample a minute. Levels are functions of the second, the loss
+    of the step.
     """
 
     about: str

@@ -149,3 +149,18 @@ def lost_usd(finding: HealthFinding | None, usd_per_hour: float | None, now: dat
     if finding is None or finding.since is None:
         return 0.0
     return finding.wasted * (usd_per_hour or 0.0) * max(0.0, (now - finding.since).total_seconds()) / HOUR_S
+
+
+def stop_advice(findings: Iterable[HealthFinding]) -> str:
+    """Return why a run with these findings is to be stopped at once; empty if it may still be of use."""
+    useless = [
+        finding
+        for finding in findings
+        if finding.severity == "critical"
+        or (finding.severity == "warning" and finding.kind.wastes_all and finding.kind.saves_no_more)
+    ]
+    if not useless:
+        return ""
+    is_broken = any(finding.kind.loss for finding in useless)
+    lost = "nothing since its loss broke can be used" if is_broken else "what is not saved is lost"
+    return f"stop it now: {lost}"

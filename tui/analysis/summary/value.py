@@ -21,7 +21,7 @@ from tui.analysis.export import json_number
 from tui.analysis.health.registry import CHECKS
 from tui.analysis.progress.metrics import curves_of, grouped, headline_metrics
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend, over_steps
-from tui.analysis.run.finding import SEVERITIES, lost_usd
+from tui.analysis.run.finding import SEVERITIES, lost_usd, stop_advice
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
 from tui.analysis.run.verdict import is_stuck, side_activity, verdict
 from tui.analysis.run.waiting import waiting_text
@@ -88,11 +88,8 @@ def _while_running(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> 
     if node is not None and not node.startswith("-"):
         lines = ("logs", job, "--node", node, "--min-level", "warning", "--since", "1h")
         yield lines, "warnings of that node", False
-    useless = [f for f in bad if f.severity == "critical" or (f.kind.wastes_all and f.kind.saves_no_more)]
-    if useless:
-        is_broken = any(finding.kind.loss for finding in useless)
-        lost = "nothing since its loss broke can be used" if is_broken else "what is not saved is lost"
-        yield ("stop", job), f"stop it now: {lost}", True
+    if advice := stop_advice(run.findings):
+        yield ("stop", job), advice, True
         yield from _resuming(run, checkpoints)
     elif bad and checkpoints and not any(finding.kind.saves_no_more for finding in run.findings):
         yield ("stop", job, "--after-checkpoint"), "stop it once its next checkpoint is stored", True

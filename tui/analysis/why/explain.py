@@ -26,7 +26,7 @@ from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import step_of
-from tui.analysis.run.finding import HealthFinding, lost_usd
+from tui.analysis.run.finding import HealthFinding, lost_usd, stop_advice
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY, Series, latest, values_between
 from tui.analysis.why.explanation import Clue, Explanation, Figure, Section
@@ -99,13 +99,16 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
         own_bad = _of_one_node(finding, lines)
     if own_bad:
         worst = min(own_bad, key=lambda clue: not _RESOURCE.search(clue.text))
-        often = f"{count(worst.count)}×, " if worst.count > 1 else ""
+        is_recent = explained_range(run, finding)[0] > (finding.since or run.server_now)
+        within = " in the last hour" if is_recent else ""
+        often = f"{count(worst.count)}×{within}, " if worst.count > 1 else ""
         answer = f"{worst.node} logs: {shortened(worst.text, 160)} ({often}no other node does)"
     facts = [*_loss_facts(run, finding), *_saved_before(run, finding), *_money(run, finding)]
     if finding.kind.halts and run.progress is not None and run.progress.step is not None:
         facts.insert(0, f"last step: {count(run.progress.step)}")
     figures = _figures(run, finding.kind.figures, finding.node, finding.text)
-    return Explanation(finding.text, finding, answer, tuple(facts), _filled(sections), figures)
+    advice = "" if run.job.is_finished else stop_advice(run.findings)
+    return Explanation(finding.text, finding, answer, tuple(facts), _filled(sections), figures, advice)
 
 
 def _of_one_node(finding: HealthFinding, lines: Sequence[LogLine]) -> list[Clue]:

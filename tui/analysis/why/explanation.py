@@ -72,6 +72,8 @@ class Explanation:
     facts: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
     figures: tuple[Figure, ...] = ()
+    advice: str = ""
+    """What to do about the run, if that is clear."""
 
 
 def since_words(finding: HealthFinding | None) -> str:
@@ -91,6 +93,8 @@ def _markdown_lines(explanation: Explanation, title: str) -> Iterator[str]:
     yield f"### {code(title)}: {code(explanation.problem)}{since_words(finding)}"
     if explanation.answer:
         yield f"\n**{code(explanation.answer)}**"
+    if explanation.advice:
+        yield f"\n→ {explanation.advice}"
     if explanation.facts:
         yield ""
         yield from (f"- {code(fact)}" for fact in explanation.facts)

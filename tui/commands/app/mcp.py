@@ -113,7 +113,7 @@ class Tools:
         options = _given(grep=pattern, node=node, since=since, min_level=level, context=around)
         lines = max(1, min(last, MOST_ITEMS))
         options += ["--output=json", f"--last={lines}", "--", job_id]
-        out, remarks = await self._output("logs", *options)
+        out, remarks = await self._run_captured("logs", *options)
         return [_fitting(json.loads(out), newest=True), *remarks]
 
     async def list_metrics(self, job_id: Id) -> list[str]:
@@ -122,7 +122,7 @@ class Tools:
 
     async def metric_series(self, job_id: Id, name: str, points: int = 100) -> list[str]:
         """Return a curve over time and steps, at most 200 points: evenly chosen ones if it has more."""
-        out, _ = await self._output("progress", "--output=json", f"--metric={name}", "--", job_id)
+        out, _ = await self._run_captured("progress", "--output=json", f"--metric={name}", "--", job_id)
         max_points = max(2, min(points, MOST_ITEMS))
         return [_fitting({curve: _thinned(values, max_points) for curve, values in json.loads(out).items()})]
 
@@ -164,13 +164,13 @@ class Tools:
 
     async def _run(self, *arguments: str) -> list[str]:
         """Run a command; return its data, bounded, and its remarks. Raises CommandFailed."""
-        out, remarks = await self._output(*arguments)
+        out, remarks = await self._run_captured(*arguments)
         try:
             return [_fitting(json.loads(out)), *remarks]
         except ValueError:  # CSV
             return [_fitting_lines(out), *remarks]
 
-    async def _output(self, *arguments: str) -> tuple[str, list[str]]:
+    async def _run_captured(self, *arguments: str) -> tuple[str, list[str]]:
         out, stderr = io.StringIO(), io.StringIO()
         settings = replace(self._settings, output=Output(out, stderr))
         code = await asyncio.to_thread(self._call, settings, arguments)

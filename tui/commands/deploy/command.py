@@ -380,7 +380,7 @@ class Deployer:
         text = render_facts(facts, paint=self._output.paint) + calls_text(self._output, example)
         self._output.answer(document, text)
         if serves_nothing(remote):
-            self._remark("on Baseten you would call it like this")
+            self._remark("the emulator serves no models; on Baseten, call it as shown above")
         if result.version_id:
             show = remote.command_line("deployments", "show", result.version_id)
             self._remark(f"its phases, log and changes: {show}")

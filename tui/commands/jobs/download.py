@@ -76,7 +76,7 @@ async def download_code(
     *,
     unpack: bool = True,
 ) -> DownloadReport:
-    """Download a job's code into ``folder``, under the name, by default PROJECT_JOB. Raises CommandFailed."""
+    """Download a job's code into ``folder`` as ``name`` (default: PROJECT_JOB). Raises CommandFailed."""
     try:
         plan = await client.downloads.plan_archive(
             job.project_id,

@@ -93,7 +93,7 @@ async def job(client: TrainingClient, output: Output, job_id: str, checks: bool)
         for row, document in zip(rows, _documents(columns, rows), strict=True):
             print_job(client, output, row.job, document, facts_in(columns, row))
         return
-    kept = kept_health(client.remote.api_url, [match.id], client.clock.now().timestamp())
+    kept = _kept_health(client, [match])
     facts: list[tuple[str, Cell]] = []
     if kept and not recorded_job_id():
         from tui.tables.fleet import HEALTH, listed_columns
@@ -160,7 +160,7 @@ async def jobs(
             lambda: csv_text([jobs_table(of_health, rows)]),
         )
         return
-    kept = kept_health(client.remote.api_url, [job.id for job in shown], client.clock.now().timestamp())
+    kept = _kept_health(client, shown)
     columns: Sequence[Column[TrainingJob]] = LISTED_JOBS
     if kept and output.format == TABLE:
         from tui.tables.fleet import listed_columns
@@ -168,6 +168,12 @@ async def jobs(
         columns = fitting(listed_columns(_cells(kept)), shown, output)
     print_list(output, shown, columns, JOB_COLUMNS, "no jobs")
     _point_to(client, output, shown, _when_read(kept), "jobs", "--health")
+
+
+def _kept_health(client: TrainingClient, jobs: Sequence[TrainingJob]) -> dict[str, KeptHealth]:
+    """Return what Home knew lately of those that still run; of a job that has ended, its end is missing."""
+    running = [job.id for job in jobs if job.current_status == JobStatus.RUNNING]
+    return kept_health(client.remote.api_url, running, client.clock.now().timestamp())
 
 
 def _cells(kept: Mapping[str, KeptHealth]) -> Mapping[str, Cells]:

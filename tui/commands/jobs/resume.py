@@ -67,7 +67,9 @@ LOAD_VARIABLE = "BT_LOAD_CHECKPOINT_DIR"
     help="Load the config with this Python interpreter (for its imports).",
 )
 @click.option(
-    "--anyway", is_flag=True, help="Submit even if its code reads no checkpoint, or it was resumed already."
+    "--anyway",
+    is_flag=True,
+    help="Submit even if the code reads no checkpoint or the job was already resumed.",
 )
 @push_options(format_option(TABLE, JSON))
 @client_command

@@ -211,20 +211,21 @@ async def _carry_out(
     """
     answers = []
     code = ExitCode.OK
-    for what, change in changes.items():
+    for description, change in changes.items():
         try:
             answers.append(await change())
         except RequestError as error:
-            code = code or remark_failure(output, error, what, done)
+            code = code or remark_failure(output, error, description, done)
         else:
-            output.remark(f"{done} {what}")
+            output.remark(f"{done} {description}")
     return answers, code
 
 
-def remark_failure(output: Output, error: RequestError, what: str, done: str) -> ExitCode:
-    """Report that ``what`` was not, or may not have been ``done``; return the error's exit code."""
+def remark_failure(output: Output, error: RequestError, description: str, done: str) -> ExitCode:
+    """Report that a change was not, or may not have been ``done``; return the error's exit code."""
     message, code = explain(error)
-    output.remark(f"{what} {'may not have been' if error.may_have_happened else 'was not'} {done}: {message}")
+    certainty = "may not have been" if error.may_have_happened else "was not"
+    output.remark(f"{description} {certainty} {done}: {message}")
     return code
 
 

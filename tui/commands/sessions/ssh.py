@@ -255,8 +255,8 @@ def _install(path: Path, block: str) -> None:
     def change(content: bytes) -> bytes:
         text = content.decode("utf-8", "surrogateescape")
         before, separator, rest = text.partition(BEGINNING)
-        _, ended, after = rest.partition(END + "\n")
-        if separator and ended:
+        _, end_marker, after = rest.partition(END + "\n")
+        if separator and end_marker:
             text = before + block + after
         else:
             text += ("\n" if text and not text.endswith("\n") else "") + block

@@ -434,15 +434,19 @@ class DeployScreen(Recolored, AppScreen):
         form = self.snapshot.form
         return self.snapshot.stage == "asking" and form.current != REVIEW and form.is_complete
 
+    @property
+    def unsaved(self) -> str:
+        """The answers, until a deployment has started, which continues on the server."""
+        is_open = self.snapshot.stage != "following" and self.snapshot.form.confirmed
+        return "Your answers will be lost." if is_open else ""
+
     def _leave(self) -> None:
-        """Leave the form. Answers are lost; a deployment that has started continues on the server."""
-        form = self.snapshot.form
         if self.snapshot.pending:
             return  # leaving would cancel a running request
-        if self.snapshot.stage == "following" or not form.confirmed:
+        if not self.unsaved:
             self.leave()
             return
-        question = ConfirmScreen("Leave without deploying?", "Your answers will be lost.", "Leave", "Stay")
+        question = ConfirmScreen("Leave without deploying?", self.unsaved, "Leave", "Stay")
         self.confirm(question, self.leave)
 
 

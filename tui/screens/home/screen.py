@@ -544,6 +544,8 @@ class HomeScreen(AppScreen):
 
     def action_toggle_projects(self) -> None:
         self.toggle_class("-projects-flipped")
+        if self._projects.has_focus:  # a hidden list would keep the keys
+            self.set_focus(self._jobs)
         self._remember()
 
     def action_back(self) -> None:
@@ -554,6 +556,8 @@ class HomeScreen(AppScreen):
         elif self._projects.cursor_key != ALL_PROJECTS:
             self._projects.move_to(ALL_PROJECTS)
             self.set_focus(self._jobs)
+        else:
+            self.sort = FIRST_SORT
 
 
 @dataclass(frozen=True, eq=False)

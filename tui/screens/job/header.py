@@ -36,12 +36,15 @@ from tui.tables.column import Span
 from tui.text.markdown import code
 from tui.text.names import clip_middle, shortened
 from tui.text.sanitize import sanitize
+from tui.text.times import near_time
 from tui.text.units import age, count, duration, gpu_time, hardware, number, percent, rate, thin_bar
 from tui.widgets.status_line import SEPARATOR, StatusLine
 
 Fact = list[Span]
-Form = Literal["long", "short", "clause", "brief"]
-_FORMS: tuple[Form, ...] = ("long", "short", "clause", "brief")
+Form = Literal["dated", "long", "short", "clause", "brief"]
+_FORMS: tuple[Form, ...] = ("dated", "long", "short", "clause", "brief")
+_WHOLE = frozenset({"dated", "long"})
+"""The forms with the whole text."""
 _CLAUSE = re.compile("[:,;] ")
 SAVED, EARLIER, FAULTY = ("◆", "good"), ("◆", "muted"), ("✗", "bad")
 """Signs of checkpoints: the newest, earlier ones, and those saved after the loss diverged."""
@@ -220,7 +223,7 @@ def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset())
         ]
         if _line_cells(facts) <= room:
             return [*facts, *last]
-        if form != "long" and _line_cells(_counted(facts, len(healthy) + 1)) <= room:
+        if form not in _WHOLE and _line_cells(_counted(facts, len(healthy) + 1)) <= room:
             break
     fitting = next(
         (listed for listed in range(len(facts), 1, -1) if _line_cells(_counted(facts, listed)) <= room), 1
@@ -244,7 +247,7 @@ def _verdict_fact(run: RunSnapshot) -> Fact:
 
 def _finding_fact(finding: HealthFinding, now: datetime, form: Form, room: int = 0) -> Fact:
     sign, tone = SIGNS[finding.severity], TONES[finding.severity]
-    text = {"long": finding.text, "brief": brief(finding, now)}.get(form, finding.short)
+    text = finding.text if form in _WHOLE else brief(finding, now) if form == "brief" else finding.short
     if form == "clause" and not finding.kind.quotes_log:
         text = _CLAUSE.split(text.removeprefix(f"{finding.node}: "), maxsplit=1)[0]
     if form == "brief" and finding.kind.quotes_log and room >= 24:
@@ -253,19 +256,18 @@ def _finding_fact(finding: HealthFinding, now: datetime, form: Form, room: int =
     text = sanitize(text)
     if finding.node is not None:
         name = sanitize(finding.node)
-        cut = name if form == "long" else clip_middle(name, NODE_CHARACTERS)
+        cut = name if form in _WHOLE else clip_middle(name, NODE_CHARACTERS)
         if name not in text and cut not in text:
             text = f"{cut}: {text}"
-    if (
-        form != "brief"
-        and "{since}" in finding.kind.brief  # show how long it has lasted
-        and not finding.kind.states_duration
-        and finding.since is not None
-        and now > finding.since
-    ):
-        clause = _CLAUSE.split(text, maxsplit=1)[0]
-        text = f"{clause} for {duration((now - finding.since).total_seconds())}{text[len(clause) :]}"
-    return [(f"{sign} ", tone), (text, tone)]
+    since: Fact = []
+    # show how long it has lasted
+    if finding.since is not None and now > finding.since and not finding.kind.states_duration:
+        if form != "brief" and "{since}" in finding.kind.brief:
+            clause = _CLAUSE.split(text, maxsplit=1)[0]
+            text = f"{clause} for {duration((now - finding.since).total_seconds())}{text[len(clause) :]}"
+        elif form == "dated":
+            since = [(f" (since {near_time(finding.since, now, '%H:%M')})", "muted")]
+    return [(f"{sign} ", tone), (text, tone), *since]
 
 
 def _snoozed_fact(finding: HealthFinding, now: datetime, form: Form) -> Fact:
