@@ -258,7 +258,7 @@ class AppScreen(MountsWithChildren, Screen[None]):
 
     @property
     def unsaved(self) -> str:
-        """What the user entered here and would lose by quitting, as a sentence; empty if nothing."""
+        """Sentence about unsaved input that would be lost on quitting; empty if there is none."""
         return ""
 
     def action_back(self) -> None:

@@ -133,7 +133,7 @@ class ConfirmScreen(ChoiceScreen[bool]):
 
 
 class QuitScreen(ConfirmScreen):
-    """Asks whether to quit although answers are lost, downloads are running, or jobs wait to be stopped."""
+    """Asks whether to quit despite unsaved answers, running downloads, or planned stops."""
 
     def __init__(self, running: int, stops: int, unsaved: Iterable[str]) -> None:
         parts = list(unsaved)

@@ -436,7 +436,7 @@ class DeployScreen(Recolored, AppScreen):
 
     @property
     def unsaved(self) -> str:
-        """The answers, until a deployment has started, which continues on the server."""
+        """Warns of lost answers, until a deployment has started: that continues on the server."""
         is_open = self.snapshot.stage != "following" and self.snapshot.form.confirmed
         return "Your answers will be lost." if is_open else ""
 

@@ -544,7 +544,7 @@ class HomeScreen(AppScreen):
 
     def action_toggle_projects(self) -> None:
         self.toggle_class("-projects-flipped")
-        if self._projects.has_focus:  # a hidden list would keep the keys
+        if self._projects.has_focus:  # else the hidden list would still receive keys
             self.set_focus(self._jobs)
         self._remember()
 

@@ -44,7 +44,7 @@ Fact = list[Span]
 Form = Literal["dated", "long", "short", "clause", "brief"]
 _FORMS: tuple[Form, ...] = ("dated", "long", "short", "clause", "brief")
 _WHOLE = frozenset({"dated", "long"})
-"""The forms with the whole text."""
+"""The forms that show a finding's full text."""
 _CLAUSE = re.compile("[:,;] ")
 SAVED, EARLIER, FAULTY = ("◆", "good"), ("◆", "muted"), ("✗", "bad")
 """Signs of checkpoints: the newest, earlier ones, and those saved after the loss diverged."""
