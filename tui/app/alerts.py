@@ -108,7 +108,7 @@ class Alerts(Service):
         before, self._last_rows = self._last_rows, {id(row): row for row in message.fleet.jobs}
         for row in message.fleet.jobs:
             if before.get(id(row)) is row and not row.findings:
-                # an unchanged row without findings cannot have alerts, which skips most of ten thousand rows
+                # unchanged and without findings, it cannot cause alerts: this skips most of 10,000 rows
                 continue
             if row.id not in watched:  # the job's own screen reports more, and earlier
                 source = "preview" if row.judged else "list"  # a listed job has not been inspected yet

@@ -239,8 +239,8 @@ class TerminalDriver(LinuxDriver):
 
         Output goes to the null device, because writing to such a terminal fails and blocks.
         """
-        nowhere = os.open(os.devnull, os.O_RDWR)
+        null_device = os.open(os.devnull, os.O_RDWR)
         for descriptor in self._terminals:
-            os.dup2(nowhere, descriptor)
-        os.close(nowhere)
+            os.dup2(null_device, descriptor)
+        os.close(null_device)
         self._app.leave_terminal()  # type: ignore[attr-defined]

@@ -194,7 +194,7 @@ class NodeList:
         row, name, note = self._rows[index], self._labels[index], sanitize(self._rows[index].label_note)
         rest = self._left_cells - self._label_cells - 1 - VALUE_CELLS
         if cell_len(note) > rest - 2:
-            note = row.sign if rest >= 2 else ""  # the sign is enough, even right next to the cells
+            note = row.sign if rest >= 2 else ""  # without room, show only the sign, right next to the cells
         beside = f" {note}" if note else ""
         return [
             (name, "cursor" if index == cursor else "name"),

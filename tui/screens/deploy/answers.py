@@ -157,7 +157,7 @@ class QuestionPane(Vertical):
 
     @on(CheckboxList.Complete)
     @on(Input.Submitted)
-    def give(self) -> None:
+    def post_answer(self) -> None:
         """Post the answer; do nothing until the question is mounted."""
         if not self._field.is_mounted:
             return

@@ -386,7 +386,7 @@ class DeployScreen(Recolored, AppScreen):
 
     def action_next(self) -> None:
         for pane in self.query(QuestionPane):
-            pane.give()
+            pane.post_answer()
 
     def action_previous(self) -> None:
         form = self._feed.form

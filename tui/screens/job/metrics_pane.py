@@ -112,7 +112,7 @@ class MetricsPane(ChartControls, Horizontal):
 
     @property
     def _has_column(self) -> bool:
-        """True if the nodes are in a column beside the charts, which may hold a chart below them."""
+        """True if the nodes are in a column beside the charts, where a chart may be shown below them."""
         if self._tab == "live":
             return True
         is_grid = self.grid.arrangement == "grid" and not self.grid.text
