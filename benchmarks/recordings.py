@@ -35,7 +35,7 @@ from tui.app import BtTuiApp
 from tui.readers.recorded_runs import OpenRecordings
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
-from tui.system.garbage import collect_only_when_idle, forget_left_widgets, make_no_caches_for_lines
+from tui.system.garbage import cache_styles_without_widgets, collect_only_when_idle, disable_line_caches
 from tui.text.log_entries import record_of
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -168,8 +168,8 @@ async def shown(path: Path) -> Shown:
     """Open a recording in the dashboard and go to other moments."""
     gc.collect()
     collect_only_when_idle()
-    make_no_caches_for_lines()
-    forget_left_widgets()
+    disable_line_caches()
+    cache_styles_without_widgets()
     with ExitStack() as opened:
         began = time.perf_counter()
         recording = opened.enter_context(Recording(path))
