@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from api_client.submission.payload import Overrides
     from api_client.submission.submitting import Submission, SubmissionProgress, submit
 
-_HOMES = (
+_MODULES = (
     "errors", "clock", "events", "remotes", "http.retry", "client", "models.logs", "submission.payload",
     "submission.archive", "submission.config_file", "submission.submitting", "programmatic",
 )  # fmt: skip
@@ -104,8 +104,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        for home in _HOMES:
-            value = getattr(import_module(f"{__name__}.{home}"), name, None)
+        for module_name in _MODULES:
+            value = getattr(import_module(f"{__name__}.{module_name}"), name, None)
             if value is not None:
                 return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,9 @@
-"""Parse server addresses, and check the ones that a server names: presigned URLs, stores, SSH proxies.
+"""Parse server addresses, and check those that a server names: presigned URLs, object stores, SSH proxies.
 
 A remote server must not be able to direct us to services of this machine or its network, which trust local
-clients. The check applies to the address that is connected to, so names are resolved here and the connection
-is made to a checked address (``Destinations``). ``BaseUrl`` and ``route`` build the URLs of the API itself.
+clients. The check applies to the IP address that is connected to: names are resolved here, and the connection
+is made to a checked address (``Destinations``). ``BaseUrl`` and ``parse_url`` are for the URLs of the API
+itself, too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _KINDS: dict[str, str] = {
     " fd00:ec2::/32 fd20:ce::/32",
     THIS_MACHINE: "127.0.0.0/8 ::1",
     "in a private network": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7",
-    # VPNs and sandboxes use the next two: Tailscale has shared addresses, others have test addresses.
+    # VPNs and sandboxes use the next two kinds: Tailscale the first, others the second.
     "in a provider's shared network": "100.64.0.0/10",
     "in a network for tests": "198.18.0.0/15 192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32",
     "a link-local address": "169.254.0.0/16 fe80::/10",
@@ -38,14 +39,14 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def _kind_of(text: str) -> str:
-    """Return the kind of an address; empty for the public internet, except for addresses of this machine."""
+    """Return the kind of an IP address; empty if it is in the public internet and not this machine's."""
     address = ip_address(text)
     if isinstance(address, IPv6Address):
         if address in _NAT64:
             return "a reserved address" if _kind_of(str(IPv4Address(int(address) & 0xFFFFFFFF))) else ""
         address = address.ipv4_mapped or address
     for network, kind in _NETWORKS:
-        if address in network:  # never one of another version
+        if address in network:  # False for an address of another IP version
             return kind
     if isinstance(address, IPv6Address) and address not in _GLOBAL_IPV6:
         return "a reserved address"
@@ -53,7 +54,10 @@ def _kind_of(text: str) -> str:
 
 
 def _is_own(address: str) -> bool:
-    """Return True if the address is one of this machine's own. Sends nothing."""
+    """Return True if the IP address is one of this machine's.
+
+    Sends nothing: connecting UDP only picks a route.
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -64,32 +68,32 @@ def _is_own(address: str) -> bool:
 
 
 class Destinations:
-    """Addresses that may be connected to when one remote names them.
+    """Decides which addresses may be connected to when a remote names them.
 
-    Public internet addresses are always allowed. Those of this machine or a private network are allowed
-    only if the remote itself is there, according to the address in its settings or the one its answers
-    came from. ``networks`` passes these places to another process.
+    Public internet addresses are always allowed. Those of this machine or a private network are allowed only
+    if the remote itself is there, according to the address in its settings or the one its answers came from.
+    ``networks`` passes on where the remote is to another process.
     """
 
     def __init__(self, hosts: Iterable[str] = (), networks: Iterable[str] = ()) -> None:
-        self._networks = set(filter(_is_reachable_from_within, networks))
+        self._networks = set(filter(_is_private, networks))
         for host in hosts:
             self.remote_is_at(host)
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """Return the networks where the remote is, except the public internet."""
+        """Return where the remote is, as in ``_KINDS``; the public internet is left out."""
         return tuple(sorted(self._networks))
 
     def remote_is_at(self, address: str) -> None:
-        """Record an address of the remote; names are ignored, because their owner decides where they lead."""
+        """Record an IP address of the remote; names are ignored: their owner decides where they lead."""
         with suppress(ValueError):
             kind = THIS_MACHINE if is_loopback(address) else _kind_of(address)
-            if _is_reachable_from_within(kind):
+            if _is_private(kind):
                 self._networks.add(kind)
 
     def resolve(self, host: str, port: int) -> list[str]:
-        """Return the addresses to connect to. Raises AddressRefused, or OSError for an unknown name."""
+        """Return the IP addresses to connect to. Raises AddressRefused, or OSError for an unknown name."""
         name = host.rstrip(".")
         if name.lower().endswith(".localhost"):
             name = "localhost"  # required by RFC 6761, but not every resolver supports it
@@ -106,11 +110,11 @@ class Destinations:
         kind = _kind_of(address)
         if kind and kind not in self._networks:
             where = host if host == address else f"{host} ({address})"
-            but = ", but the server that named it is not" if _is_reachable_from_within(kind) else ""
+            but = ", but the server that named it is not" if _is_private(kind) else ""
             raise AddressRefused(f"not connected to {where}: it is {kind}{but}")
 
 
-def _is_reachable_from_within(kind: str) -> bool:
+def _is_private(kind: str) -> bool:
     return kind.startswith(("on ", "in "))
 
 
@@ -132,23 +136,23 @@ class BaseUrl:
 
     @property
     def url_host(self) -> str:
-        """Return the host as written in URLs: IPv6 addresses in brackets."""
+        """The host as written in URLs: IPv6 addresses in brackets."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
     @property
     def netloc(self) -> str:
-        """Return ``host`` or ``host:port``, as used in messages and Host headers."""
+        """``host`` or ``host:port``, as used in messages and Host headers."""
         has_default_port = self.port == DEFAULT_PORTS[self.scheme]
         return self.url_host if has_default_port else f"{self.url_host}:{self.port}"
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """Return the origin (scheme, host, port); the key is sent again only to the same origin."""
+        """Scheme, host and port. A redirect is followed, with the key, only within one origin."""
         return (self.scheme, self.host, self.port)
 
     @property
     def proxy(self) -> str:
-        """The environment's proxy for this server; empty if none. This machine is never proxied."""
+        """The environment's proxy for this server; empty if none. None is used for this machine."""
         from urllib.request import (  # not needed to choose a remote, and slow to import
             getproxies,
             proxy_bypass,
@@ -165,10 +169,10 @@ class BaseUrl:
 
 
 def parse_base_url(text: str, *, source: str) -> BaseUrl:
-    """Parse the base URL read from ``source`` (a variable, a section of a file).
+    """Parse a base URL; ``source`` says where it is set (a variable, a section of a file), for errors.
 
-    Raises ConfigurationError for anything but a plain http or https URL, and for http to any machine
-    other than this one, which would send the key unencrypted.
+    Raises ConfigurationError for anything but a plain http or https URL, and for http to any machine other
+    than this one, which would send the key unencrypted.
     """
     url, parts = parse_url(text.strip(), source=source, error=ConfigurationError)
     if parts.query or parts.fragment:
@@ -177,10 +181,10 @@ def parse_base_url(text: str, *, source: str) -> BaseUrl:
 
 
 def parse_url(text: str, *, source: str, error: type[ApiClientError]) -> tuple[BaseUrl, SplitResult]:
-    """Parse a URL, and return its server and its parts; ``source`` names it in messages.
+    """Parse a URL; return its server and its parts. ``source`` says where it is set, for errors.
 
-    Raises ``error`` for anything but https (plain http only to this machine), for an invalid host or
-    port, for characters that are invalid in a URL, and for credentials, which would be sent as such.
+    Raises ``error`` for anything but https (plain http only to this machine), for an invalid host or port,
+    for characters that are invalid in a URL, and for credentials, which would be sent to the server.
     """
     is_readable = text.isascii() and text.isprintable() and " " not in text and "\\" not in text
     try:
@@ -211,9 +215,9 @@ def is_loopback(host: str) -> bool:
 
 
 def is_host(host: str) -> bool:
-    """Return True if the text is a host name, or an address in its usual notation."""
-    # No name ends with a label that begins with a digit, but systems parse 127.1 and 0x7f000001 as addresses,
-    # not all of them as the same one.
+    """Return True if the text is a host name, or an IP address in its usual notation."""
+    # The last label of a name never begins with a digit. Without this check, 127.1 or 0x7f000001 would be a
+    # name here, but an address for the system's resolver.
     if ":" not in host and not host.rpartition(".")[2][:1].isdigit():
         return re.fullmatch(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?", host, re.ASCII) is not None
     try:

@@ -21,8 +21,8 @@ from api_client.files import USUAL_FILE_MODE, new_file, open_folder
 
 MAX_MEMBERS = 500_000
 MAX_BYTES = 64 * 1024**3  # maximum size of all files: more code than anyone submits
-MAX_NAME_BYTES = 1024  # far below PATH_MAX, beyond which systems and Python disagree on where a path leads
-MAX_HEADER_BYTES = 16 * 1024  # for all headers of one member: they are searched in quadratic time
+MAX_NAME_BYTES = 1024  # far below PATH_MAX; beyond that, systems and Python resolve paths differently
+MAX_HEADER_BYTES = 16 * 1024  # of one member; tarfile parses headers in quadratic time
 
 _CHUNK_BYTES = 256 * 1024
 _GZIP = b"\x1f\x8b"
@@ -69,12 +69,12 @@ class Unpacker:
     def add(self, archive: Path) -> None:
         """Unpack all files and folders of a gzipped or plain archive; its links are created at the end."""
         with archive.open("rb") as file:
-            is_packed = file.read(len(_GZIP)) == _GZIP
+            is_gzip = file.read(len(_GZIP)) == _GZIP
             file.seek(0)
             try:
-                if is_packed:
-                    with gzip.open(file) as unpacked:
-                        self._add_all(_BoundedReader(unpacked))
+                if is_gzip:
+                    with gzip.open(file) as decompressed:
+                        self._add_all(_BoundedReader(decompressed))
                 else:
                     self._add_all(_BoundedReader(file))
             except BadArchive:
@@ -103,11 +103,11 @@ class Unpacker:
                 reader.allow(member.size + MAX_HEADER_BYTES)
                 self._add(archive, member)
                 reader.allow(MAX_HEADER_BYTES)
-                archive.members.clear()  # type: ignore[attr-defined]  # it would remember every member
+                archive.members.clear()  # type: ignore[attr-defined]  # don't keep every header in memory
         reader.finish()
 
     def _add(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        parts = _inside(member.name)
+        parts = _split_name(member.name)
         if member.isdir():
             with self._parent((*parts, "")):
                 return
@@ -118,7 +118,7 @@ class Unpacker:
         elif member.issym():
             self._links[parts] = _link_target(member.linkname, len(parts) - 1)
         elif member.islnk():
-            self._link_to_file(parts, _inside(member.linkname))
+            self._link_to_file(parts, _split_name(member.linkname))
         else:
             raise BadArchive(f"{_shown(member.name)} is a device or a pipe")
 
@@ -151,7 +151,7 @@ class Unpacker:
 
     @contextmanager
     def _parent(self, parts: Parts) -> Iterator[int]:
-        """Open the folder that holds the member; reject names with a special meaning on this system."""
+        """Open the folder that the member is in. Raises BadArchive if a name on the way is not a folder."""
         try:
             folder = open_folder(self._root, parts[:-1])
             try:
@@ -165,7 +165,7 @@ class Unpacker:
 
 
 class _BoundedReader:
-    """File object for tarfile that limits how many bytes it may read, so that no header can be endless."""
+    """File object for tarfile that limits how many bytes it may read, so that no header is endless."""
 
     def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
         self._file = file
@@ -185,7 +185,7 @@ class _BoundedReader:
         return self._last
 
     def finish(self) -> None:
-        """Check that the last header was an end mark; tarfile accepts a broken header as the end.
+        """Check that the archive's end mark was read; tarfile takes a damaged header for the end.
 
         Reads to the end of the compressed stream, which verifies its checksum.
         """
@@ -196,8 +196,8 @@ class _BoundedReader:
             left_bytes -= len(chunk)
 
 
-def _inside(name: str) -> Parts:
-    """Split a member's name into components. Raises BadArchive if it leads elsewhere, or nowhere."""
+def _split_name(name: str) -> Parts:
+    """Split a member's name into components. Raises BadArchive if it points outside or is invalid."""
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
     if name.startswith("/") or ".." in parts:
         raise BadArchive(f"{_shown(name)} would be outside the folder")
@@ -213,8 +213,8 @@ def _link_target(target: str, depth: int) -> str:
     the result depends on where that name leads, which may be a link itself.
     """
     parts = [part for part in target.split("/") if part not in ("", ".")]
-    ups = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
-    if not target or target.startswith("/") or ups > depth or ".." in parts[ups:]:
+    up_count = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
+    if not target or target.startswith("/") or up_count > depth or ".." in parts[up_count:]:
         raise BadArchive(f"a link to {_shown(target)} points outside the folder")
     if "\0" in target or len(os.fsencode(target)) > MAX_NAME_BYTES:
         raise BadArchive(f"the link to {_shown(target)} is too long or invalid")

@@ -44,11 +44,11 @@ class TrainingClient:
             for project in await client.projects.list():
                 print(project.name)
 
-    The client connects on the first request. ``on_event`` is called for every request sent, every answer
-    and every wait. ``http_transport`` replaces the network in tests. ``read_only_by`` is the name, in
-    words, of the setting that forbids changes: requests that are not reads then raise ReadOnlyError and
-    are never sent. With ``replay``, recordings answer in place of the network. Raises ConfigurationError if
-    the remote's addresses or key cannot be used.
+    The client connects on the first request. ``on_event`` is called for every request sent, every answer and
+    every wait. ``http_transport`` replaces the network in tests. ``read_only_by`` describes the setting that
+    forbids changes: requests that are not reads then raise ReadOnlyError and are never sent. With ``replay``,
+    recordings answer in place of the network. Raises ConfigurationError if the remote's addresses or key
+    cannot be used.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class TrainingClient:
         self.models = Models(transport)
         self.graphql = Graphql(transport)
 
-    # What moves bytes is imported and created on first use: most commands only ask the API.
+    # Transfers are imported and created on first use, because most commands only send API requests.
 
     @cached_property
     def blobs(self) -> Blobs:
@@ -135,9 +135,12 @@ class TrainingClient:
             await self.objects.aclose()
         await self._transport.aclose()
 
-    def check_may_change(self, what: str) -> None:
-        """Raise ReadOnlyError if changes are forbidden; for use before work or prompts that lead to one."""
-        self._transport.check_may_change(what)
+    def check_may_change(self, change: str) -> None:
+        """Raise ReadOnlyError, naming ``change``, if changes are forbidden.
+
+        Call it before prompting for a change or preparing it.
+        """
+        self._transport.check_may_change(change)
 
     async def push(
         self,

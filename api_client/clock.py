@@ -1,4 +1,4 @@
-"""A replaceable source of time, so that tests can control it, and times as numbers."""
+"""A source of time that tests can replace, and conversions of times to numbers."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Wait that many seconds without blocking the event loop.
 
-        A task of its own, because asyncio keeps a canceled timer until its time with all that its context
-        refers to, such as the feed and the log of a screen that was left.
+        Runs in a task with an empty context: asyncio keeps a cancelled timer until it is due, and with it
+        everything that its context refers to, such as the feed and the log of a closed screen.
         """
         await asyncio.create_task(asyncio.sleep(seconds), context=Context())
 
@@ -56,12 +56,12 @@ def epoch_ms(moment: datetime) -> int:
 
 
 def epoch_ns(moment: datetime) -> int:
-    """Convert to nanoseconds since the epoch, exact to the microsecond."""
+    """Convert to nanoseconds since the epoch; a datetime is exact to the microsecond."""
     return (moment - EPOCH) // timedelta(microseconds=1) * 1_000
 
 
 def utc_text(moment: datetime) -> str:
-    """Return the time in ISO 8601, in UTC with a Z, as the API writes it."""
+    """Return the time in ISO 8601, in UTC with a Z, as the API formats times."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 

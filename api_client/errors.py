@@ -11,7 +11,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 NOT_RECORDED = "NOT_RECORDED"
-"""Code of the 404 for what a recording does not have."""
+"""Code of the 404 for data that a recording does not have."""
 
 
 class ApiClientError(Exception):
@@ -23,7 +23,7 @@ class ConfigurationError(ApiClientError):
 
 
 class ConfigFileError(ConfigurationError):
-    """A config file that yields no config. ``path`` and ``line`` say where, ``problem`` says why."""
+    """A config file that defines no valid config. ``path`` and ``line`` say where, ``problem`` says why."""
 
     def __init__(self, problem: str, *, path: Path, line: int | None = None) -> None:
         position = f"{path}:{line}" if line else str(path)
@@ -40,9 +40,9 @@ class ArchiveError(ConfigurationError):
 class RequestError(ApiClientError):
     """A request that failed.
 
-    ``method`` and ``path`` identify it, ``retryable`` is True if retrying can help, ``attempts`` is how
-    many times it was sent. ``may_have_happened`` is True if the request was a change that may have been
-    made: it may have arrived, and no answer says that it was rejected. The message says so, too.
+    ``method`` and ``path`` identify it, ``retryable`` is True if retrying can help, ``attempts`` is how many
+    times it was sent. ``may_have_happened`` is True for a change that may have taken effect: the request may
+    have arrived, and no answer says that it was rejected. The message says so, too.
     """
 
     retryable = False
@@ -74,7 +74,10 @@ class RedirectRefused(RequestError):
 
 
 class AddressRefused(RequestError):
-    """The server named an address of this machine or of a network that it is not in. Nothing was sent."""
+    """The server named an address of this machine, or of a network that the server is not in.
+
+    Nothing was sent.
+    """
 
 
 class InvalidAnswer(RequestError):
@@ -82,7 +85,7 @@ class InvalidAnswer(RequestError):
 
 
 class AnswerTooLarge(InvalidAnswer):
-    """The answer has more bytes or values than are accepted; it would have them again."""
+    """The answer has more bytes or values than are accepted. A retry would not help."""
 
 
 class UploadFailed(RequestError):
@@ -117,7 +120,7 @@ class ErrorAnswer(RequestError):
 
     @property
     def lacks_route(self) -> bool:
-        """True if the server appears not to have the route: a newer or an internal one (404, 405, 501)."""
+        """True if the server does not seem to have the route, as older servers may not (404, 405, 501)."""
         missing = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
         return self.status in missing
 
@@ -140,9 +143,9 @@ class NotFound(ErrorAnswer):
 
 
 class UrlExpired(ErrorAnswer):
-    """A presigned URL is not valid, or no longer: it has expired, or the object has moved.
+    """A presigned URL is invalid: it has expired, or the object has moved.
 
-    Sending it again does not help; a fresh URL from a new listing may.
+    Retrying does not help; a fresh URL from a new listing may.
     """
 
 

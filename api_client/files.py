@@ -51,7 +51,7 @@ def why_not_written(error: OSError) -> str:
 
 @contextmanager
 def os_errors_as(kind: Callable[[str], Exception], what: str) -> Iterator[None]:
-    """Raise another exception in place of an OSError: ``what`` can't be done, and why not."""
+    """Replace an OSError by ``kind(message)``; the message is ``what`` ("can't write …") and the reason."""
     try:
         yield
     except OSError as error:
@@ -153,7 +153,7 @@ class AtomicFile:
         if replace and streams and _is_stream(path):
             descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
         else:
-            _check_free(path, replace=replace)
+            _check_replaceable(path, replace=replace)
             if replace and partial is not None:
                 partial.unlink(missing_ok=True)
             self._temporary = partial or path.with_name(f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}")
@@ -212,12 +212,12 @@ def update_private_file(
     wait_s: float = LOCK_WAIT_S,
     replace_unreadable: bool = False,
 ) -> None:
-    """Replace a small file with what ``change`` returns for its content, or keep it for None.
+    """Replace the content of a small file by ``change(content)``; None leaves the file unchanged.
 
-    A missing file counts as empty, and so does an unreadable one with ``replace_unreadable``. Processes that
-    update files of one folder take turns. Other programs do not: if one of them writes meanwhile, ``change``
-    is called again with the new content. Raises OSError; TimeoutError if it is not our turn within
-    ``wait_s``.
+    A missing file counts as empty, and so does an unreadable one with ``replace_unreadable``. A lock keeps
+    our processes from updating files of one folder at once. Other programs ignore it: if one of them writes
+    meanwhile, ``change`` is called again with the new content. Raises OSError; TimeoutError if another
+    process holds the lock for longer than ``wait_s``.
     """
     with locked_folder(path.parent, wait_s):
         for _ in range(10):
@@ -251,7 +251,7 @@ def _content(path: Path, *, replace_unreadable: bool) -> bytes:
 
 @contextmanager
 def locked_folder(folder: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
-    """Hold the lock of a folder, which leaves no file behind. Network file systems may lack such locks.
+    """Hold the lock of a folder, which creates no file. Network file systems may lack such locks.
 
     Raises OSError; TimeoutError if another process holds the lock for longer than ``wait_s``.
     """
@@ -274,7 +274,7 @@ def _has_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return True  # no locks here: the check for other programs' changes has to do
+        return True  # no locks here: rely on the check for other programs' changes
     return True
 
 
@@ -284,8 +284,8 @@ def make_private_folder(path: Path) -> None:
     path.chmod(PRIVATE_FOLDER_MODE)
 
 
-def _check_free(path: Path, *, replace: bool) -> None:
-    """Fail before writing, instead of after everything is written."""
+def _check_replaceable(path: Path, *, replace: bool) -> None:
+    """Raise before anything is written, rather than when the complete file is renamed."""
     try:
         path.lstat()
     except FileNotFoundError:
@@ -297,7 +297,7 @@ def _check_free(path: Path, *, replace: bool) -> None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Return True for a device or the user's own pipe, which a file cannot replace."""
+    """Return True for a device or the user's own pipe: it is written to, not replaced."""
     if path.absolute().parent in _STREAM_FOLDERS:
         return path.exists()
     try:
@@ -308,7 +308,7 @@ def _is_stream(path: Path) -> bool:
 
 
 def _rename_into_place(temporary: Path, path: Path, *, replace: bool) -> None:
-    """Rename a complete file. Unless ``replace``, raises FileExistsError if the name is taken by now."""
+    """Rename a complete file. Unless ``replace``, raises FileExistsError if the name has been taken."""
     if replace:
         temporary.replace(path)
         return

@@ -1,7 +1,7 @@
-"""Limits for the servers of this machine: whoever can connect must not use up their descriptors.
+"""Limit the connections of a local server, so that clients cannot use up its file descriptors.
 
-Other users of the machine can connect to loopback without a key. A server therefore keeps fewer connections
-than it has descriptors, closes those whose client reads nothing, and logs it once when there are too many.
+Other users of the machine can connect to loopback without a key. A server therefore accepts fewer connections
+than it has descriptors, closes those whose client reads nothing, and logs once when there are too many.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 MAX_CONNECTIONS = 256
-"""Connections that a server keeps if the limit of open files allows; more pages or clients are refused."""
+"""Maximum number of connections of a server; fewer if the limit on open files is low. More are refused."""
 
 
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-"""Errors after which asyncio accepts again a second later."""
+"""Errors after which asyncio stops accepting connections for a second."""
 
 logger = logging.getLogger(__name__)
 
@@ -26,13 +26,13 @@ logger = logging.getLogger(__name__)
 class ConnectionLimit:
     """Counts the connections of a server and refuses those beyond ``connections``.
 
-    ``idle_s`` is how long a client may read nothing of a response. Create the listener with ``connections``
-    as its backlog: asyncio accepts as many at once before any is refused.
+    A client that reads nothing of a response for ``idle_s`` seconds is disconnected. Create the listener with
+    ``connections`` as its backlog, because asyncio accepts up to that many at once before any is refused.
     """
 
     def __init__(self, idle_s: float) -> None:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        # A listener accepts as many again before the first are refused; the rest is for jobs and files.
+        # A sixth: the listener may accept twice as many before it refuses one; jobs and files need the rest.
         share = MAX_CONNECTIONS if limit == resource.RLIM_INFINITY else limit // 6
         self.connections = max(1, min(MAX_CONNECTIONS, share))
         self.idle_s = idle_s
@@ -40,11 +40,11 @@ class ConnectionLimit:
         self._logged: set[str] = set()
 
     def protocol(self, inner: asyncio.Protocol) -> asyncio.Protocol:
-        """Return a protocol for one connection that passes everything on to ``inner``."""
+        """Return a protocol for one connection that forwards everything to ``inner``."""
         return _LimitedConnection(self, inner)
 
-    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Log once that descriptors ran out, not a traceback for each connection that waits."""
+    def handle_accept_errors(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Log once that descriptors ran out, instead of a traceback for each waiting connection."""
 
         def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
             error = context.get("exception")
@@ -56,7 +56,7 @@ class ConnectionLimit:
         loop.set_exception_handler(handle)
 
     def add(self) -> bool:
-        """Count a new connection; return False if it is one too many."""
+        """Count a new connection; return False if it exceeds the limit."""
         self._open += 1
         if self._open <= self.connections:
             return True
@@ -64,7 +64,7 @@ class ConnectionLimit:
         return False
 
     def remove(self) -> None:
-        """Count a connection that has ended, refused ones included."""
+        """Count the end of a connection, also of a refused one."""
         self._open -= 1
 
     def _log_once(self, message: str) -> None:
@@ -78,7 +78,7 @@ class _LimitedConnection(asyncio.Protocol):
         self._limit = limit
         self._inner = inner
         self._abort: Callable[[], None] | None = None
-        self._stalled: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -95,7 +95,7 @@ class _LimitedConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         assert self._abort is not None
-        self._stalled = asyncio.get_running_loop().call_later(self._limit.idle_s, self._abort)
+        self._stall_timer = asyncio.get_running_loop().call_later(self._limit.idle_s, self._abort)
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
@@ -108,6 +108,6 @@ class _LimitedConnection(asyncio.Protocol):
         self._inner.connection_lost(exc)
 
     def _stop_timer(self) -> None:
-        if self._stalled is not None:
-            self._stalled.cancel()
-            self._stalled = None
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None

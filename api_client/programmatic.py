@@ -15,7 +15,7 @@ from api_client.errors import ConfigurationError
 from api_client.remotes import Environment, Remote, resolve_remote
 from api_client.submission.payload import Overrides
 
-DEFAULT_REMOTE = "baseten"  # the documented default of push, which also means "whatever is configured"
+DEFAULT_REMOTE = "baseten"  # push's documented default; also used if the script names no remote
 
 
 def push(
@@ -27,24 +27,25 @@ def push(
     team: str | None = None,
     overrides: Overrides | None = None,
 ) -> dict[str, Any]:
-    """Submit a job; return the job's own fields, and ``training_project`` and ``training_job``.
+    """Submit a job; return the job's fields, and also ``training_project`` and ``training_job``.
 
-    The official SDK returns the job, its documentation the two objects: scripts written for either work.
+    The official SDK returns the job's fields; its documentation says the two objects. Scripts written for
+    either work.
 
     ``config`` is the path of a config file, which is executed, or a project built in code, whose code is
     archived from ``source_dir`` (default: the working directory). ``remote`` names a section of
     ``~/.trussrc``. The team is given by id or by name. Raises ConfigurationError and its subclasses,
     UploadFailed and the other subclasses of RequestError.
     """
-    chosen = choose_remote(remote, os.environ)
+    remote_to_use = choose_remote(remote, os.environ)
 
     async def submit_once() -> dict[str, Any]:
-        async with TrainingClient(chosen) as client:
+        async with TrainingClient(remote_to_use) as client:
             submission = await client.push(
                 config, source_dir=source_dir, team=team_id or team, overrides=overrides
             )
-        both = submission.as_dict()
-        return {**both["training_job"], **both}
+        objects = submission.as_dict()
+        return {**objects["training_job"], **objects}
 
     try:
         asyncio.get_running_loop()

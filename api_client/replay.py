@@ -1,6 +1,7 @@
-"""Recordings in place of a server: the same client reads them, in this process, as of the time of a clock.
+"""Answer a client's requests from recordings, in this process, as of the time of a clock.
 
-The transport hands requests over before they would be sent. What a recording lacks is NotFound.
+The transport passes requests to ``Replay.answer`` instead of sending them. Data that a recording lacks is
+NotFound.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from api_client.routes import Route
 from api_client.transfers.objects import ObjectAnswer, Objects, RangeNotSatisfiable
 
 URL = "https://recording.invalid"
-"""Address of the remote and of the recorded files. It never resolves, and nothing is requested there."""
+"""Address of the remote and of the recorded files. The name never resolves, and no request is sent there."""
 
 Values = Mapping[str, Any]
-"""The query of a request, or its body."""
+"""The query or the body of a request."""
 
 
 class _Missing(Exception):
@@ -38,7 +39,7 @@ class _Missing(Exception):
 
 
 class Replay:
-    """The jobs of some recordings, as they were at the time of the clock."""
+    """Serves the jobs of some recordings as they were at the time of the clock."""
 
     def __init__(self, recordings: Sequence[Recording], clock: Playback) -> None:
         self.clock = clock
@@ -59,7 +60,7 @@ class Replay:
 
     @property
     def remote(self) -> Remote:
-        """The remote that the client is for."""
+        """The remote to create the client with."""
         paths = [str(recording.path) for recording in self._recordings.values()]
         origin = f"the recording {', '.join(paths)}"
         return Remote(
@@ -75,13 +76,13 @@ class Replay:
 
     @property
     def objects(self) -> Objects:
-        """Reads of the recorded files, by the URLs that ``answer`` gives them."""
+        """Reads recorded files by the URLs that ``answer`` has listed."""
         return _RecordedObjects(self._files, self.clock)
 
     async def answer(self, route: Route[Any], ids: Sequence[str], values: Values) -> Any:
         """Return the answer to a request. Raises NotFound."""
         try:
-            # In a thread: it reads, unpacks and parses parts of the log and of the metrics.
+            # In a thread, because it reads, decompresses and parses parts of the log and of the metrics.
             return await asyncio.to_thread(self._answer, route, ids, values)
         except _Missing as missing:
             names = ", ".join(recording.path.name for recording in self._recordings.values())
@@ -191,12 +192,12 @@ class Replay:
         files = recording.files_at(self.clock.now())
         start, end = values["page_token"], values["page_token"] + values["page_size"]
         return {
-            "presigned_urls": [self._listed(recording, file) for file in files[start:end]],
+            "presigned_urls": [self._with_replay_url(recording, file) for file in files[start:end]],
             "next_page_token": end if end < len(files) else None,
             "total_count": len(files),
         }
 
-    def _listed(self, recording: Recording, file: CheckpointFile) -> CheckpointFile:
+    def _with_replay_url(self, recording: Recording, file: CheckpointFile) -> CheckpointFile:
         url = f"{URL}/{recording.job.id}/{file_member(file)}"
         self._files[url] = (recording, file)
         stored_bytes = recording.stored_size(file)

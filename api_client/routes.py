@@ -1,7 +1,7 @@
 """The routes of the API that the client calls, each described in one place.
 
-The client reads here what to send, what an error says and what read-only mode refuses; the emulator serves
-the same routes. Unless a route says otherwise, every method but GET is a change.
+From here, the client takes what to send, how to word errors, and what read-only mode refuses; the emulator
+serves the same routes. Unless a route says otherwise, every method but GET is a change.
 """
 
 from __future__ import annotations
@@ -61,25 +61,25 @@ from api_client.models.base import PAGE, Inside, OrNull
 
 Answer = TypeVar("Answer")
 Other = TypeVar("Other")
-Read_co = TypeVar("Read_co", covariant=True)
-LONGEST_ID = 60  # characters of an id in a message
-Site = Literal["api", "app"]  # the API, or the host of the web app
+Parsed_co = TypeVar("Parsed_co", covariant=True)
+LONGEST_ID = 60  # longer ids are truncated in messages
+Site = Literal["api", "app"]  # the host of the REST API, or that of the web app
 _ID = re.compile(r"\{(\w+)\}")
 
 
-class Adapter(Protocol[Read_co]):
-    """A reader of answers: a ``TypeAdapter``, or an object that reads in its own way."""
+class Adapter(Protocol[Parsed_co]):
+    """Parses answers: a ``TypeAdapter``, or an object with the same two methods."""
 
-    def validate_json(self, data: bytes, /) -> Read_co:
+    def validate_json(self, data: bytes, /) -> Parsed_co:
         """Raises ValidationError."""
 
-    def validate_python(self, value: Any, /) -> Read_co:
+    def validate_python(self, value: Any, /) -> Parsed_co:
         """Raises ValidationError."""
 
 
 @dataclass(frozen=True, eq=False)
 class Route(Generic[Answer]):
-    """A method and a path, what a request to it does, and what its answer holds."""
+    """A method and a path, the purpose of a request, and the type of its answer."""
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
@@ -89,13 +89,13 @@ class Route(Generic[Answer]):
     """The purpose of a request, as in "can't read job {job_id}"."""
 
     kind: type[Answer]
-    """Type of what the answer holds."""
+    """Type of the answer, or of its field ``inside``."""
 
     inside: str = ""
-    """Field of the answer that holds it; empty if it is the whole answer."""
+    """Field of the answer that holds the value; empty if the whole answer is the value."""
 
     changes: bool | None = None
-    """True if a request changes something on the server; None if the method says so."""
+    """True if a request changes something on the server; None if that follows from the method."""
 
     by_team: bool = False
     """True if the route also exists below ``/v1/teams/{team_id}``."""
@@ -108,7 +108,7 @@ class Route(Generic[Answer]):
 
     site: Site = "api"
     reader: Adapter[Answer] | None = None
-    """Reads the answer in another way than ``kind`` and ``inside`` say."""
+    """Parses the answer instead of the adapter for ``kind`` and ``inside``."""
 
     @property
     def is_change(self) -> bool:
@@ -117,7 +117,7 @@ class Route(Generic[Answer]):
 
     @property
     def is_idempotent(self) -> bool:
-        """True if sending a request twice has no more effect than once; retried then."""
+        """True if a request can be repeated without further effect, so it may be retried."""
         return self.method == "GET" or not self.is_change
 
     @property
@@ -127,7 +127,7 @@ class Route(Generic[Answer]):
 
     @cached_property
     def adapter(self) -> Adapter[Answer]:
-        """The reader of answers."""
+        """Parses answers."""
         if self.reader is not None:
             return self.reader
         kind: Any = self.kind
@@ -135,14 +135,14 @@ class Route(Generic[Answer]):
             kind = Annotated[kind, PAGE, OrNull(list)]
         return TypeAdapter(Annotated[kind, Inside(self.inside)] if self.inside else kind)
 
-    def read_by(self, reader: Adapter[Other]) -> Route[Other]:
-        """Return the same route with answers that ``reader`` reads."""
+    def with_reader(self, reader: Adapter[Other]) -> Route[Other]:
+        """Return the same route, with answers parsed by ``reader``."""
         return replace(cast("Route[Any]", self), reader=reader)
 
     def path_of(self, *ids: str, team_id: str | None = None) -> str:
-        """Return the path for these ids, in the order of the path; they may hold any character.
+        """Return the path for these ids, given in the order of the path; they may contain any character.
 
-        Raises RequestError for ids that would change the route.
+        Raises RequestError for ids that would lead to another route.
         """
         path = self.path
         if team_id is not None:
@@ -154,8 +154,8 @@ class Route(Generic[Answer]):
         return path.format(**dict(zip(_ID.findall(path), escaped, strict=True)))
 
     def words(self, *ids: str) -> str:
-        """Return what a request with these ids does, to follow "can't"."""
-        return self.purpose.format(**dict(zip(_ID.findall(self.path), map(_shown, ids), strict=True)))
+        """Return the purpose of a request with these ids, to follow "can't"."""
+        return self.purpose.format(**dict(zip(_ID.findall(self.path), map(_printable, ids), strict=True)))
 
     @property
     def pattern(self) -> str:
@@ -163,7 +163,7 @@ class Route(Generic[Answer]):
         return "|".join(_ID.sub("[^/]+", template) for template in self.paths)
 
     def matches(self, path: str) -> bool:
-        """Return True if this is the route of a path."""
+        """Return True if ``path`` is one of the route's paths."""
         return re.fullmatch(self.pattern, path) is not None
 
 
@@ -171,7 +171,7 @@ def _below_team(path: str) -> str:
     return path.replace("/v1/", "/v1/teams/{team_id}/", 1)
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     shown = "".join("\ufffd" if unicodedata.category(letter)[0] == "C" else letter for letter in text)
     return shown if len(shown) <= LONGEST_ID else shown[: LONGEST_ID - 1] + "…"
 
@@ -247,7 +247,7 @@ CAPACITY = Route("GET", "/v1/training/capacity", "read the GPU capacity", Traini
 UPDATE_CAPACITY = Route(
     "PATCH", "/v1/training/capacity", "update the GPU capacity", TeamGpuCapacity, "team_gpu_capacity"
 )
-# Credentials are only good for an upload, which is a change.
+# A GET, but its credentials serve only for an upload, which is a change.
 UPLOAD_CREDENTIALS = Route(
     "GET", "/v1/blobs/credentials/train", "get upload credentials", BlobCredentials, changes=True
 )
@@ -285,4 +285,4 @@ GRAPHQL_QUERY = Route(
 GRAPHQL_MUTATION = replace(GRAPHQL_QUERY, changes=True)
 
 ROUTES: tuple[Route[Any], ...] = tuple(each for each in globals().values() if isinstance(each, Route))
-"""All of the above."""
+"""All routes of this module."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 class SecretText:
     """A key or a token; only ``get_secret_value`` returns it.
 
-    Like pydantic's ``SecretStr``, which works in its place, but choosing a remote does not wait for pydantic.
+    Works like pydantic's ``SecretStr``, but choosing a remote need not import pydantic.
     """
 
     def __init__(self, value: str) -> None:

@@ -36,7 +36,7 @@ _MODEL_CONFIG = re.compile(r"config\.json|params\.json")
 _PIPELINE = "model_index.json"
 """The index of a diffusers pipeline, in its folder."""
 _PIPELINE_ADAPTER = "pytorch_lora_weights.safetensors"
-"""The name by which diffusers saves and loads adapters."""
+"""File name with which diffusers saves and loads adapters."""
 _OTHER_TASKS = frozenset({"SEQ_CLS", "TOKEN_CLS", "QUESTION_ANS", "FEATURE_EXTRACTION"})
 """PEFT's task types that generate no text."""
 _TOKENIZER = re.compile(r"tokenizer.*|vocab\..*|spiece\.model|tekken\.json|[^/]*\.gguf")
@@ -58,9 +58,9 @@ def relevant_files(files: Iterable[CheckpointFile]) -> tuple[CheckpointFile, ...
 
 
 def missing_parts(checkpoint_id: str, files: Iterable[CheckpointFile]) -> tuple[str, ...]:
-    """Return the files that vLLM needs besides the weights of a full model and that this checkpoint lacks.
+    """Return the files that vLLM needs besides a full model's weights, but that this checkpoint lacks.
 
-    Returns nothing if the checkpoint has no weights; ``verdict`` covers that case.
+    Empty if the checkpoint has no weights; ``verdict`` covers that case.
     """
     names = [name for name in _own_names(checkpoint_id, files) if "/" not in name]
     if not any(_WEIGHTS.fullmatch(name) for name in names):
@@ -73,9 +73,9 @@ def missing_parts(checkpoint_id: str, files: Iterable[CheckpointFile]) -> tuple[
 
 
 def not_text(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = None) -> str:
-    """Return what this is if its own config or files show that it is no language model; else empty.
+    """Explain what this checkpoint is, if its adapter config or files show that it is not a language model.
 
-    The config is the adapter's. What neither shows is unknown: nothing is concluded from names of models.
+    Empty otherwise. Names of models are ignored, because they prove nothing.
     """
     config = checkpoint.lora_adapter_config or {}
     mapping = config.get("auto_mapping")
@@ -95,9 +95,9 @@ def not_text(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = No
 def stored_weight_bytes(
     checkpoints: Sequence[Checkpoint], files: Iterable[CheckpointFile] | None
 ) -> int | None:
-    """Return the size of the weights' files of full models; None if unknown, as that of a base model.
+    """Return the size of a full model's weight files; None if unknown, as for a LoRA's base model.
 
-    Of the same weights in several formats, only safetensors count, as when they are served.
+    If the same weights are stored in several formats, only safetensors count, because only those are served.
     """
     if files is None or len(checkpoints) != 1 or kind_of(checkpoints[0]) == "lora":
         return None
@@ -110,15 +110,15 @@ def stored_weight_bytes(
     tensors = {name: size for name, size in sizes.items() if name.endswith(SAFETENSORS_SUFFIX)}
     sets = {(name.partition("-")[0], name.rpartition("-of-")[2]) for name in tensors or sizes}
     if len(sets) != 1:
-        return None  # none, or the same weights twice, as model-….safetensors and consolidated.safetensors
+        return None  # no weights, or twice the same (model-….safetensors and consolidated.safetensors)
     return sum((tensors or sizes).values()) or None
 
 
 def verdict(checkpoint_id: str, files: Iterable[CheckpointFile]) -> FileVerdict:
-    """Classify this checkpoint by its files; ``files`` may include those of other checkpoints.
+    """Classify a checkpoint by its files; ``files`` may include those of other checkpoints.
 
-    Weights count only where they are served from: directly in the checkpoint's folder. Only known file
-    names rule a checkpoint out, so an unknown layout is unclear.
+    Weights count only directly in the checkpoint's folder, from where they are served. Unknown file names are
+    unclear.
     """
     result: FileVerdict = "unclear"
     for name in _own_names(checkpoint_id, files):
@@ -153,23 +153,23 @@ _REASONS: dict[FileVerdict, str] = {
 
 
 def kind_of(checkpoint: Checkpoint) -> CheckpointKind:
-    """Return the type of the checkpoint's weights, as the server reports it."""
+    """Return the type of the checkpoint's weights, according to the server."""
     return _KINDS.get((checkpoint.checkpoint_type or "").strip().lower(), "other")
 
 
 def find_checkpoint(checkpoints: Iterable[Checkpoint], job_id: str, name: str) -> Checkpoint | None:
-    """Return the job's checkpoint with this name; servers may leave out the job."""
+    """Return the job's checkpoint with this name; servers may leave out the job's id."""
     for checkpoint in checkpoints:
         if checkpoint.checkpoint_id == name and checkpoint.training_job_id in ("", job_id):
             return checkpoint
     return None
 
 
-def selectable(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = None) -> str:
+def why_not_deployable(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = None) -> str:
     """Explain why this checkpoint cannot be deployed; empty if it can.
 
-    ``files`` (may be those of the whole job) reveal shards and trainer states that the server reports as
-    weights; without them only the server's report counts.
+    ``files`` (possibly those of the whole job) reveal shards and trainer states that the server reports as
+    weights; without them, the server's report is trusted.
     """
     if kind_of(checkpoint) == "other":
         kind = _shown(checkpoint.checkpoint_type or None)
@@ -184,7 +184,7 @@ def selectable(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = 
 
 
 def check_selection(checkpoints: Sequence[Checkpoint], files: Iterable[CheckpointFile] | None = None) -> str:
-    """Explain why these cannot be deployed together; empty if they can.
+    """Explain why these checkpoints cannot be deployed together; empty if they can.
 
     vLLM serves several LoRAs on one base model; full and Whisper weights are deployed individually.
     """
@@ -192,7 +192,7 @@ def check_selection(checkpoints: Sequence[Checkpoint], files: Iterable[Checkpoin
         return "choose at least one checkpoint"
     known_files = None if files is None else list(files)
     for checkpoint in checkpoints:
-        reason = selectable(checkpoint, known_files)
+        reason = why_not_deployable(checkpoint, known_files)
         if reason:
             return f"{_shown(checkpoint.checkpoint_id)}: {reason}"
     if len(checkpoints) == 1:
@@ -225,7 +225,7 @@ def _unservable_together(checkpoints: Sequence[Checkpoint]) -> str:
 
 
 BYTES_PER_GB = 1_000_000_000
-MIN_GPU_GB = 0.1  # smaller estimates are shown as this value
+MIN_GPU_GB = 0.1  # smaller estimates are shown as "less than 0.1 GB"
 
 _BILLIONS = re.compile(
     r"(?<![0-9a-z.])(?:(?P<experts>[0-9]{1,3})x)?(?P<size>[0-9]{1,4}(\.[0-9]{1,3})?)b(?![a-z0-9])"
@@ -263,7 +263,7 @@ def memory_hint(checkpoints: Sequence[Checkpoint]) -> str:
 
 
 def memory_problem(checkpoints: Sequence[Checkpoint], stored_bytes: int | None, memory_bytes: int) -> str:
-    """Return what needs more than this GPU memory, and how much; empty if it fits or is unknown."""
+    """Explain that the weights need more than this GPU memory; empty if they fit or that is unknown."""
     if not memory_bytes:
         return ""
     needed = stored_bytes or needed_gpu_bytes(checkpoints)
@@ -276,7 +276,7 @@ def memory_problem(checkpoints: Sequence[Checkpoint], stored_bytes: int | None, 
 
 
 def _named_bytes(checkpoint: Checkpoint) -> int | None:
-    """Estimate by the size in the model's name: ``Llama-3.1-8B`` 16 GB, ``Mixtral-8x7B`` at most 112 GB."""
+    """Estimate from the size in the model's name: 16 GB for ``Llama-3.1-8B``, 112 GB for ``Mixtral-8x7B``."""
     match = _BILLIONS.search((checkpoint.base_model or "").split("/")[-1].lower())
     if match is None:
         return None
@@ -308,7 +308,7 @@ class RankAdvice:
 
 
 def adapter_ranks(checkpoints: Iterable[Checkpoint]) -> tuple[object, ...]:
-    """Return ``r`` of each adapter's own config, as the server sent it; None if it has none.
+    """Return ``r`` from each adapter's config, as the server sent it; None for a config without it.
 
     Checkpoints that are not adapters are left out.
     """
@@ -320,10 +320,10 @@ def adapter_ranks(checkpoints: Iterable[Checkpoint]) -> tuple[object, ...]:
 
 
 def rank_for(adapter_ranks: Sequence[object]) -> RankAdvice:
-    """Suggest the smallest valid rank that holds all adapters."""
+    """Suggest the smallest valid rank that fits all adapters."""
     largest = _largest(adapter_ranks)
     if largest is None:
-        return RankAdvice(DEFAULT_LORA_RANK, _why_assumed(adapter_ranks))
+        return RankAdvice(DEFAULT_LORA_RANK, _assumed_rank_reason(adapter_ranks))
     if largest > LORA_RANKS[-1]:
         return RankAdvice(None, "", _too_large(largest))
     fitting = next(rank for rank in LORA_RANKS if rank >= largest)
@@ -334,7 +334,7 @@ def rank_for(adapter_ranks: Sequence[object]) -> RankAdvice:
 
 
 def check_rank(value: object, adapter_ranks: Sequence[object]) -> str:
-    """Explain in a sentence why ``value`` is not a valid rank; empty if it is.
+    """Explain in a sentence why ``value`` is not a valid rank for these adapters; empty if it is.
 
     Strings and floats are not valid ranks.
     """
@@ -360,7 +360,7 @@ def _rank(value: object) -> int | None:
     return value if type(value) is int and value > 0 else None
 
 
-def _why_assumed(values: Sequence[object]) -> str:
+def _assumed_rank_reason(values: Sequence[object]) -> str:
     assumed = f"assuming {DEFAULT_LORA_RANK}"
     ranks = [value for value in values if value is not None]
     if not ranks:

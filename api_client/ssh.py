@@ -1,8 +1,8 @@
-"""SSH to the nodes of a job: a key pair, a certificate per connection, and the proxy connection.
+"""SSH to the nodes of a job: a key pair, a certificate per connection, and the connection through the proxy.
 
 The protocol and the host names (``training-job-<job>-<node>.ssh.baseten.co``) are the official client's
-(truss 0.18, ``truss ssh setup``). The API signs a public key for one node and names the proxy that leads
-there. The proxy speaks TLS, expects a token first, and then forwards SSH.
+(truss 0.18, ``truss ssh setup``). The API signs a public key for one node and names a proxy. The proxy speaks
+TLS, expects a token first, and then forwards SSH to the node.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ CERTIFICATE_SUFFIX = "-cert.pub"
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The proxy's address (``host:port``), its token, and the addresses that the server may direct us to."""
+    """The proxy's address (``host:port``), a token for one connection, and which addresses are allowed."""
 
     proxy_address: str
     token: SecretText
@@ -88,7 +88,10 @@ class Ticket:
 
 
 class SshFolder:
-    """Folder of these files: ``BASETEN_SSH_DIR``, or the given one. Created on first use, mode 0700."""
+    """Folder for the key pair, certificates and tokens: ``BASETEN_SSH_DIR``, or ``default``.
+
+    Created on first use, with mode 0700.
+    """
 
     def __init__(self, default: Path, environ: Mapping[str, str]) -> None:
         configured = environ.get("BASETEN_SSH_DIR", "").strip()
@@ -99,7 +102,7 @@ class SshFolder:
         return self.path / "id_ed25519"
 
     def certificate_path(self, host: str) -> Path:
-        """Return the path of a host's certificate; each host has its own, so connections do not interfere."""
+        """Return the path of a host's certificate; one per host, so that connections do not interfere."""
         return self.path / f"{host}{CERTIFICATE_SUFFIX}"
 
     def public_key(self) -> str:
@@ -107,13 +110,13 @@ class SshFolder:
         public = self.key_path.with_suffix(".pub")
         with os_errors_as(ConfigurationError, f"can't store an SSH key in {self.path}"):
             make_private_folder(self.path)
-            with locked_folder(self.path):  # one pair, also for two first connections at the same time
+            with locked_folder(self.path):  # or two simultaneous first connections would create two pairs
                 if not all(path.is_file() and path.stat().st_size for path in (self.key_path, public)):
                     self._make_pair()
             self.key_path.chmod(PRIVATE_FILE_MODE)
             return read_small_file(public).decode("ascii", "replace").strip()
 
-    def keep(self, host: NodeHost, signed: SignedSshCertificate, destinations: Destinations) -> None:
+    def store_ticket(self, host: NodeHost, signed: SignedSshCertificate, destinations: Destinations) -> None:
         """Store certificate and token for the next connection. Raises ConfigurationError."""
         content = {
             "proxy_address": signed.proxy_address,
@@ -124,7 +127,7 @@ class SshFolder:
             write_private(self.certificate_path(host.name), f"{signed.ssh_certificate.strip()}\n".encode())
             write_private(self._token_path(host), json.dumps(content).encode())
 
-    def take(self, host: NodeHost) -> Ticket:
+    def take_ticket(self, host: NodeHost) -> Ticket:
         """Return the ticket for the current connection; it works only once. Raises ConfigurationError."""
         path = self._token_path(host)
         try:
@@ -160,16 +163,16 @@ CHUNK_BYTES = 65_536
 
 
 async def relay(ticket: Ticket, *, source: int, sink: int, environ: Mapping[str, str]) -> None:
-    """Connect, and copy bytes between the proxy and two file descriptors until either side ends.
+    """Connect to the node, and copy bytes between it and two file descriptors until either side ends.
 
     Raises Unreachable if the node cannot be reached, AddressRefused for an address that a server must not
-    direct us to, and ConfigurationError for an unusable one.
+    direct us to, and ConfigurationError for an invalid one.
     """
     reader, writer = await _connect(ticket, environ)
     try:
-        upwards = asyncio.create_task(_upwards(source, writer))
-        downwards = asyncio.create_task(_downwards(reader, sink))
-        done, pending = await asyncio.wait({upwards, downwards}, return_when=asyncio.FIRST_COMPLETED)
+        sending = asyncio.create_task(_send(source, writer))
+        receiving = asyncio.create_task(_receive(reader, sink))
+        done, pending = await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
@@ -206,7 +209,7 @@ async def _connect(
             answer = await reader.read(1)
     except (OSError, TimeoutError):
         answer = b""
-    if answer != b"\x00":  # anything else refuses
+    if answer != b"\x00":  # a zero byte accepts
         writer.close()
         raise Unreachable("the SSH proxy refused the connection: is the node running, with its SSH server?")
     return reader, writer
@@ -227,7 +230,7 @@ async def _open_first(
     raise problem or OSError(f"{host} has no address")
 
 
-async def _upwards(source: int, writer: asyncio.StreamWriter) -> None:
+async def _send(source: int, writer: asyncio.StreamWriter) -> None:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     pipe = os.fdopen(os.dup(source), "rb", buffering=0)
@@ -240,7 +243,7 @@ async def _upwards(source: int, writer: asyncio.StreamWriter) -> None:
         transport.close()
 
 
-async def _downwards(reader: asyncio.StreamReader, sink: int) -> None:
+async def _receive(reader: asyncio.StreamReader, sink: int) -> None:
     while chunk := await reader.read(CHUNK_BYTES):
         while chunk:
             written = await asyncio.to_thread(_write, sink, chunk)

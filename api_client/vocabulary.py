@@ -1,8 +1,8 @@
 """Words of the API, above all the lifecycle statuses of a job.
 
-They need none of the models, which take long to import. The schema types ``current_status`` as a plain
-string. Therefore here are the known values, and one rule for all others: a status that is not known to be
-runnable counts as finished (the official Go CLI's rule).
+Separate from the models, which take long to import. The schema types ``current_status`` as a plain string, so
+this module lists the known values, and has one rule for all others: a status that is not known to be runnable
+counts as finished (the official Go CLI's rule).
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ def short_status(status: str) -> str:
 
 
 def full_status(status: str) -> str:
-    """Return the API's spelling of either spelling: ``running`` and ``TRAINING_JOB_RUNNING`` both work."""
+    """Return the API's spelling of a status: ``running`` and ``TRAINING_JOB_RUNNING`` both work."""
     name = status.strip().upper().replace("-", "_")
     return name if name.startswith(STATUS_PREFIX) else STATUS_PREFIX + name
 
 
 def normal_gpu_type(name: str) -> str:
-    """Normalize a GPU type: ``A100-40GB`` and ``A100_40GB`` are the same."""
+    """Normalize a GPU type: both ``A100-40GB`` and ``a100_40gb`` become ``A100_40GB``."""
     return name.upper().replace("-", "_")
 
 
 _KNOWN = frozenset(JobStatus)
 
 
-def as_known(status: str) -> str:
+def normal_status(status: str) -> str:
     """Convert a known status to the API's spelling; return any other text unchanged."""
     full = full_status(status)
     return full if full in _KNOWN else status

@@ -1,4 +1,4 @@
-"""Words for people, shared by the client and the dashboard."""
+"""Phrases shared by the client and the dashboard."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ READ_ONLY_OPTION = "--readonly"
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return ``1 file`` or ``1,204 files``; the second form of the words, where an s does not make it."""
+    """Return ``1 file`` or ``1,204 files``; give ``many`` if the plural does not just add an s."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
 def listed(names: Sequence[str], max_names: int) -> str:
-    """Return ``a, b and 7 more``, naming at most ``max_names``."""
+    """Return ``a, b and 7 more``, with at most ``max_names`` names."""
     rest = len(names) - max_names
     return ", ".join(names[:max_names]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def retrying_words(delay_s: float) -> str:
-    """Return ``retrying in 3 s``; without the time if it is shorter than half a second."""
+    """Return ``retrying in 3 s``, or ``retrying`` if the delay is shorter than half a second."""
     return f"retrying in {round(delay_s)} s" if round(delay_s) > 0 else "retrying"
 
 

@@ -14,17 +14,14 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from harness import Report
-from idle import job_id
-from large_world import LargeWorld
-from terminal import ROOT, Terminal, dashboard, nobody
+from harness import ROOT, Figure, compared, wall_ms
+from large_world import LargeWorld, job_id
+from terminal import Terminal, dashboard, nobody
 
 JOB = "llama-70b-sft-v3"
 ROUNDS = 3
@@ -47,50 +44,25 @@ run.finish()
 """
 
 
-def command_s(environ: Mapping[str, str], *arguments: str) -> float:
-    """Seconds that a command of ours takes. Raises CalledProcessError."""
-    python = [sys.executable, "-m", "tui", *arguments]
-    begun = time.perf_counter()
-    subprocess.run(
-        python, env={**environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=True, capture_output=True
-    )
-    return time.perf_counter() - begun
-
-
-def seen_s(
-    environ: Mapping[str, str], arguments: Sequence[str], *patterns: str | re.Pattern[str]
-) -> list[float]:
-    """Seconds from the command until each of these was painted."""
-    with dashboard(environ, *arguments) as terminal:
-        return [terminal.wait_for(pattern) for pattern in patterns]
-
-
-def leet_s(leet: str, run: Path) -> float:
-    """Seconds until leet has drawn a chart of the run."""
-    with nobody(os.environ) as environ, Terminal([leet, "leet", str(run)], environ) as terminal:
-        return terminal.wait_for(CURVE)
-
-
-def main() -> None:
+def figures() -> Iterator[Figure]:
     """Measure in turn."""
-    report = Report("first_data")
     leet = os.environ.get("LEET_BIN")
     times: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder, LargeWorld().emulator() as emulator:
         environ = os.environ | emulator.remote_environ()
-        job, recording = job_id(emulator, JOB), Path(folder) / "run.btrun"
-        command_s(environ, "record", job, "--output", str(recording))
+        job, recording = job_id(emulator, JOB), f"{folder}/run.btrun"
+        command_s(environ, "record", job, "--output", recording)
         if leet:
             python = str(Path(leet).with_name("python"))
             subprocess.run([python, "-c", LEET_RUN, folder], check=True, capture_output=True)
             run = next(Path(folder).glob("wandb/offline-run-*"))
         for _ in range(ROUNDS):
             round_s = {
-                "Home: first jobs": seen_s(environ, (), "GPUs busy")[0],
-                "Home: first curve of a loss": seen_s(environ, (), CURVE)[0],
-                "job: first line of the log": seen_s(environ, ("watch", job), LOG_LINE)[0],
-                "job: first chart": seen_s(environ, ("watch", job), CURVE)[0],
-                "recording: first chart": seen_s(environ, ("open", str(recording)), CURVE)[0],
+                "Home: first jobs": seen_s(environ, "GPUs busy"),
+                "Home: first curve of a loss": seen_s(environ, CURVE),
+                "job: first line of the log": seen_s(environ, LOG_LINE, "watch", job),
+                "job: first chart": seen_s(environ, CURVE, "watch", job),
+                "recording: first chart": seen_s(environ, CURVE, "open", recording),
             }
             if leet:
                 round_s["leet"] = leet_s(leet, run)
@@ -99,18 +71,29 @@ def main() -> None:
         rows_s = [command_s(environ, "top", "--output", "csv") for _ in range(ROUNDS)]
     theirs = times.pop("leet", None)
     for name, ours in times.items():
-        if theirs:
-            most = 2.0 if name.startswith("recording") else None
-            report.compare(
-                name, ours, theirs, against="wandb leet", unit="s", at_most=most, cause=RECORDING_CAUSE
-            )
+        if theirs is None:
+            yield Figure(name, median(ours), unit="s")
         else:
-            report.figure(name, median(ours), unit="s")
-    report.figure(
-        "all rows of 51 jobs, as top prints them", median(rows_s), unit="s", at_most=6.0, cause=ROWS_CAUSE
-    )
-    report.close()
+            most = 2.0 if name.startswith("recording") else None
+            yield compared(name, ours, theirs, "wandb leet", unit="s", at_most=most, cause=RECORDING_CAUSE)
+    title = "all rows of 51 jobs, as top prints them"
+    yield Figure(title, median(rows_s), unit="s", at_most=6.0, cause=ROWS_CAUSE)
 
 
-if __name__ == "__main__":
-    main()
+def command_s(environ: Mapping[str, str], *arguments: str) -> float:
+    """Return how long a command of ours takes. Raise CalledProcessError if it fails."""
+    command = [sys.executable, "-m", "tui", *arguments]
+    own = {**environ, "PYTHONPATH": str(ROOT)}
+    return wall_ms(partial(subprocess.run, command, env=own, cwd=ROOT, check=True, capture_output=True)) / 1e3
+
+
+def seen_s(environ: Mapping[str, str], pattern: str | re.Pattern[str], *arguments: str) -> float:
+    """Return the time from the start of a dashboard until the pattern is painted."""
+    with dashboard(environ, *arguments) as terminal:
+        return terminal.wait_for(pattern)
+
+
+def leet_s(leet: str, run: Path) -> float:
+    """Return the time until leet has drawn a chart of the run."""
+    with nobody(os.environ) as environ, Terminal([leet, "leet", str(run)], environ) as terminal:
+        return terminal.wait_for(CURVE)

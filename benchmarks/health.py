@@ -2,33 +2,34 @@
 
     python benchmarks/health.py [-v] [--field] [SEEDS] [NAME …]
 
-Prints precision, recall and delay for each kind of finding, and everything that was wrong. Runs are functions
-in ``health_runs.py``, which ``RUNS`` lists; each takes a seed and returns a ``Run`` (``simulated_run.py``):
+Prints precision, recall and delay for each kind of finding, and everything that was wrong. Runs are made by
+the functions of ``health_runs.py``, or with ``--field`` of ``health_field_runs.py``, of a seed::
 
     def hang(seed: int) -> Run:
         noise = random.Random(seed)
         lines = [Line(600 + 5 * n, f"step {n}/9000 loss={noise.gauss(2, 0.05):.4f}") for n in range(1, 800)]
-        busy = lambda at: 0.0 if at < 600 else 0.95 + noise.gauss(0, 0.01) if at < 4600 else 1.0
-        return Run(3, lines, [Node(gpu=busy), Node(gpu=busy)], expected={"stalled": 4600})
+        use = lambda at: 0.0 if at < 600 else 0.95 + noise.gauss(0, 0.01) if at < 4600 else 1.0
+        return Run(3, lines, [Node(use), Node(use)], expected={"stalled": 4600})
 
 A kind is right if it is found after its cause began, missed if it never is, and false if it is found without
 a cause, even once. Remarks (``info``) are reported apart from alarms and are never false.
 """
 
-# ruff: noqa: T201 (what a benchmark prints is its product)
-
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from statistics import median
 
-from health_field_runs import RUNS as FIELD_RUNS
-from health_runs import RUNS
-from simulated_run import Level, Run
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import health_field_runs
+import health_runs
+from simulated_run import Level, Run, runs_of
 
 from api_client.models import (
     Checkpoint,
@@ -57,24 +58,38 @@ SAMPLE_S = 60
 SAMPLE_LATE_S = 20
 SEEDS = 3
 GIB = 2**30
-MACHINE = {
-    "id": "m",
-    "gpu_type": "H100",
-    "gpu_memory_limit_mib": 80 * 1024,
-    "memory_limit_mib": 400 * 1024,
-    "millicpu_limit": 64_000,
-}
+MACHINE = InstanceType(
+    id="m",
+    gpu_count=2,
+    gpu_type="H100",
+    gpu_memory_limit_mib=80 * 1024,
+    memory_limit_mib=400 * 1024,
+    millicpu_limit=64_000,
+)
 
 
 @dataclass
 class Judged:
-    """What was found: the first time of each kind, worst severity, how often it came back, all texts."""
+    """What was found: each kind's first finding and its time, its severity, how often it came; the states."""
 
-    first: dict[str, float] = field(default_factory=dict)
+    first: dict[str, tuple[float, HealthFinding]] = field(default_factory=dict)
     severity: dict[str, str] = field(default_factory=dict)
-    came_back: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    texts: dict[str, str] = field(default_factory=dict)
+    times: Counter[str] = field(default_factory=Counter)
     states: list[tuple[float, str]] = field(default_factory=list)
+
+    def add(self, at: float, found: Sequence[HealthFinding], before: Sequence[HealthFinding]) -> None:
+        """Note the findings of a look; the severity of a kind is the worst that it had."""
+        for one in found:
+            kind = str(one.kind)
+            self.first.setdefault(kind, (at, one))
+            if one.severity == "critical" or self.severity.get(kind, "info") == "info":
+                self.severity[kind] = one.severity
+        self.times.update({str(one.kind) for one in found} - {str(one.kind) for one in before})
+
+    def described(self, kind: str) -> str:
+        """Return when and as what a kind was found first."""
+        at, one = self.first[kind]
+        return f"{duration(at)}{{}} {self.severity[kind]} {kind}: {one.text}"
 
 
 def moment(at: float) -> datetime:
@@ -84,44 +99,28 @@ def moment(at: float) -> datetime:
 
 def watch(run: Run) -> Judged:
     """Judge a run from its creation to its end, reading only what had arrived by then."""
-    job = TrainingJob.model_validate(
-        {
-            "id": "j",
-            "current_status": "TRAINING_JOB_RUNNING",
-            "instance_type": InstanceType.model_validate(
-                {**MACHINE, "gpu_count": run.gpu_count}
-            ).model_dump(),
-            "created_at": moment(0),
-            "node_count": len(run.nodes),
-        }
+    job = TrainingJob(
+        id="j",
+        current_status="TRAINING_JOB_RUNNING",
+        instance_type=MACHINE,
+        created_at=moment(0),
+        node_count=len(run.nodes),
     )
     progress, metrics = ProgressFold(), health_metrics_fold(job)
-    waiting = sorted(run.lines, key=lambda line: line.at + line.late_s)
-    told, found, result = 0, (), Judged()
-    present: set[str] = set()
+    unread = sorted(run.lines, key=lambda line: line.at + line.late_s, reverse=True)
+    found: tuple[HealthFinding, ...] = ()
+    result = Judged()
     for at in range(0, int(run.hours * 3600) + 1, LOOK_S):
-        begin = told
-        while told < len(waiting) and waiting[told].at + waiting[told].late_s <= at:
-            told += 1
-        progress.add(
-            LogLine(round((START_S + line.at) * 1e9), line.text, f"node-{line.node}", line.level)
-            for line in waiting[begin:told]
-        )
+        arrived = []
+        while unread and unread[-1].at + unread[-1].late_s <= at:
+            line = unread.pop()
+            stamp_ns = round((START_S + line.at) * 1e9)
+            arrived.append(LogLine(stamp_ns, line.text, f"node-{line.node}", line.level))
+        progress.add(arrived)
         sampled = at - SAMPLE_LATE_S
         if (due := sampled // SAMPLE_S * SAMPLE_S) >= 0 and due > sampled - LOOK_S:
-            metrics.fold(_samples(run, float(due)))
-        events = [
-            QueueEvent(training_job_id="j", status="TRAINING_JOB_RUNNING", created=moment(time))
-            for time in (0.0, *run.restarts)
-            if time <= at
-        ]
-        listed = None
-        if run.checkpoints is not None:
-            listed = tuple(
-                Checkpoint(checkpoint_id=name, created_at=moment(saved), training_job_id="j")
-                for saved, name in run.checkpoints
-                if saved <= at
-            )
+            metrics.fold(samples(run, float(due)))
+        starts = [time for time in (0.0, *run.restarts) if time <= at]
         snapshot = judged(
             RunSnapshot(
                 job,
@@ -130,37 +129,37 @@ def watch(run: Run) -> Judged:
                 progress=progress.snapshot(),
                 health_metrics=metrics.snapshot,
                 health_metrics_at=moment(at),
-                checkpoints=listed,
-                queue=QueueContext(target_job_id="j", events=events),
+                checkpoints=listed_checkpoints(run, at),
+                queue=QueueContext(target_job_id="j", events=[started(time) for time in starts]),
                 history_known=True,
                 log_read=True,
             ),
             previous=found,
         )
-        found = snapshot.findings
-        _note(result, at, found, present)
-        state = verdict(snapshot).state
+        result.add(at, snapshot.findings, found)
+        found, state = snapshot.findings, verdict(snapshot).state
         if not result.states or result.states[-1][1] != state:
             result.states.append((at, state))
     return result
 
 
-def _note(result: Judged, at: float, found: Sequence[HealthFinding], present: set[str]) -> None:
-    for one in found:
-        kind = str(one.kind)
-        if kind not in result.first:
-            result.first[kind], result.texts[kind] = at, one.text
-            result.severity[kind] = one.severity
-        if one.severity == "critical" or result.severity[kind] == "info":
-            result.severity[kind] = one.severity
-    kinds = {str(one.kind) for one in found}
-    for kind in kinds - present:
-        result.came_back[kind] += 1
-    present.clear()
-    present.update(kinds)
+def started(at: float) -> QueueEvent:
+    return QueueEvent(training_job_id="j", status="TRAINING_JOB_RUNNING", created=moment(at))
 
 
-def _samples(run: Run, at: float) -> JobMetrics:
+def listed_checkpoints(run: Run, at: float) -> tuple[Checkpoint, ...] | None:
+    if run.checkpoints is None:
+        return None
+    return tuple(
+        Checkpoint(checkpoint_id=name, created_at=moment(saved), training_job_id="j")
+        for saved, name in run.checkpoints
+        if saved <= at
+    )
+
+
+def samples(run: Run, at: float) -> JobMetrics:
+    """Return the samples of one time; a node without a GPU's sample has none at all."""
+
     def sample(level: Level, scale: float = 1.0) -> list[MetricSample]:
         value = level(at)
         return [] if value is None else [MetricSample(moment(at), value * scale)]
@@ -170,19 +169,16 @@ def _samples(run: Run, at: float) -> JobMetrics:
 
     nodes = []
     for number, node in enumerate(run.nodes):
-        levels = node.gpus or [node.gpu] * run.gpu_count
-        series = NodeSeries(
-            gpu_utilization={str(gpu): share(level) for gpu, level in enumerate(levels)},
-            gpu_memory_usage_bytes={
-                str(gpu): sample(node.gpu_memory, GIB) if share(level) else []
-                for gpu, level in enumerate(levels)
-            },
-            cpu_usage=sample(node.cpu) if share(levels[0]) else [],
-            cpu_memory_usage_bytes=sample(node.memory, GIB) if share(levels[0]) else [],
-            ephemeral_storage=StorageMetrics(
-                usage_bytes=[], utilization=share(node.disk) if share(levels[0]) else []
-            ),
-        )
+        gpus = {str(gpu): share(node.gpu) for gpu in range(MACHINE.gpu_count)}
+        series = NodeSeries(gpu_utilization=gpus)
+        if gpus["0"]:
+            series = NodeSeries(
+                gpu_utilization=gpus,
+                gpu_memory_usage_bytes={gpu: sample(node.gpu_memory, GIB) for gpu in gpus},
+                cpu_usage=sample(node.cpu),
+                cpu_memory_usage_bytes=sample(node.memory, GIB),
+                ephemeral_storage=StorageMetrics(usage_bytes=[], utilization=share(node.disk)),
+            )
         nodes.append(NodeMetrics(node_id=f"node-{number}", metrics=series))
     cache = StorageMetrics(usage_bytes=[], utilization=share(run.cache)) if run.cache else None
     return JobMetrics(per_node_metrics=nodes, cache=cache)
@@ -201,10 +197,9 @@ class Tally:
         """Format the figures as a table row."""
         precision = self.right / (self.right + self.false) if self.right + self.false else 1.0
         recall = self.right / (self.right + self.missed) if self.right + self.missed else 1.0
-        delay = (
-            f"{duration(median(self.delays)):>8} {duration(max(self.delays)):>8}" if self.delays else " " * 17
-        )
-        return f"{precision:9.1%} {recall:9.1%} {self.right:5} {self.missed:6} {self.false:5} {delay}"
+        figures = f"{precision:9.1%} {recall:9.1%} {self.right:5} {self.missed:6} {self.false:5}"
+        delays = [duration(median(self.delays)), duration(max(self.delays))] if self.delays else ["", ""]
+        return f"{figures} {delays[0]:>8} {delays[1]:>8}"
 
 
 def problems(name: str, run: Run, result: Judged, tallies: dict[str, Tally]) -> Iterator[str]:
@@ -213,19 +208,17 @@ def problems(name: str, run: Run, result: Judged, tallies: dict[str, Tally]) -> 
         if kind not in result.first:
             tallies[kind].missed += 1
             yield f"{name}: missed {kind}"
-        elif result.first[kind] >= begins:
+        elif (at := result.first[kind][0]) >= begins:
             tallies[kind].right += 1
-            tallies[kind].delays.append(result.first[kind] - begins)
-    for kind, at in result.first.items():
-        early = kind in run.expected and at < run.expected[kind]
-        if early or (kind not in run.expected and kind not in run.allowed):
-            said = f"{name}: {duration(at)}: {result.severity[kind]} {kind}: {result.texts[kind]}"
-            if result.severity[kind] == "info":
-                yield f"(remark) {said}"
-            else:
-                tallies[kind].false += 1
-                yield f"false {said}"
-    for kind, times in result.came_back.items():
+            tallies[kind].delays.append(at - begins)
+    for kind, (at, _) in result.first.items():
+        if at >= run.expected.get(kind, 0.0) and kind in {*run.expected, *run.allowed}:
+            continue
+        is_remark = result.severity[kind] == "info"
+        if not is_remark:
+            tallies[kind].false += 1
+        yield f"{'(remark)' if is_remark else 'false'} {name}: {result.described(kind).format(':')}"
+    for kind, times in result.times.items():
         if times > 2:
             yield f"{name}: {kind} came {times} times"
     if not run.expected and "critical" in result.severity.values():
@@ -234,11 +227,11 @@ def problems(name: str, run: Run, result: Judged, tallies: dict[str, Tally]) -> 
 
 def main(arguments: Sequence[str]) -> None:
     """Judge the runs and print the figures."""
-    names = [one for one in arguments if one.lstrip("-")[:1].isalpha() and not one.startswith("-")]
+    names = [one for one in arguments if one[:1].isalpha()]
     seeds = next((int(one) for one in arguments if one.isdigit()), SEEDS)
     tallies: dict[str, Tally] = defaultdict(Tally)
     healthy = 0
-    for make in FIELD_RUNS if "--field" in arguments else RUNS:
+    for make in runs_of(health_field_runs if "--field" in arguments else health_runs):
         if names and make.__name__ not in names:
             continue
         for seed in range(seeds):
@@ -249,17 +242,16 @@ def main(arguments: Sequence[str]) -> None:
                 print(problem)
             if "-v" in arguments:
                 print(make.__name__, seed, [(duration(at), state) for at, state in result.states])
-                for kind, at in result.first.items():
-                    print(f"    {duration(at)} {result.severity[kind]} {kind}: {result.texts[kind]}")
+                for kind in result.first:
+                    print(f"    {result.described(kind).format('')}")
     print(
         f"\n{'kind':20} {'precision':>9} {'recall':>9} right missed false {'delay':>8} {'longest':>8}"
         f"   ({healthy} healthy runs)"
     )
     for kind, tally in sorted(tallies.items()):
         print(f"{kind:20} {tally.row()}")
-    whole = Tally(
-        *(sum(getattr(each, name) for each in tallies.values()) for name in ("right", "missed", "false"))
-    )
+    sums = ([getattr(each, name) for each in tallies.values()] for name in ("right", "missed", "false"))
+    whole = Tally(*map(sum, sums))
     print(f"{'all':20} {whole.row()}")
 
 

@@ -12,24 +12,24 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
+import httpx
+
 from api_client.emulator.__main__ import main
 from api_client.emulator.fleet.files import CacheTree
 from api_client.emulator.fleet.logs import periodic_lines
-from api_client.emulator.fleet.plans import JobPlan, LineSource, Load, Saves, Scenario, SimRun
+from api_client.emulator.fleet.plans import JobPlan, LineSource, Saves, SimRun
 from api_client.emulator.fleet.training import NS_PER_S, TrainingCurves, mix
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, ProjectPlan
 from api_client.emulator.processes import EmulatorChild
 from api_client.models import JobStatus
 
-MINUTE_S, HOUR_S = 60.0, 3600.0
-H100X8 = "h100-8-208x1872"
-KAI, GRACE = "kai@demo.example", "grace@demo.example"
+HOUR_S = 3600.0
 RUNNING_JOBS = [plan for plan in DEMO_SCRIPT.plans if plan.since == JobStatus.RUNNING]
 PAST_JOBS = [plan for plan in DEMO_SCRIPT.plans if plan.since == "ENDED"]
-TITAN = next(plan.scenario for plan in RUNNING_JOBS if plan.name == "qwen3-14b-titan")
+TITAN = next(plan for plan in RUNNING_JOBS if plan.name == "qwen3-14b-titan")
 RUNNING_ONE_IN = 250
 """Share of running jobs: 40 of 10,000, as in an account that has been in use for a long time."""
-SUBMISSION_INTERVAL_S = 6 * MINUTE_S
+SUBMISSION_INTERVAL_S = 360.0
 """Interval between submissions: ten thousand jobs cover six weeks."""
 YOUNGEST_PROJECT_DAYS, PROJECT_AGES_DAYS = 45, 300
 BUSY_NODES = 64
@@ -61,16 +61,19 @@ class LargeWorld:
         projects = tuple(self._project(number) for number in range(self.projects))
         jobs = [_member(number, projects) for number in range(self.jobs)]
         if self.many_nodes:
-            jobs.append(
-                _on_many_nodes(f"titan-{self.many_nodes}-nodes", self.many_nodes, MANY_NODES, 9 * HOUR_S)
-            )
+            name = f"titan-{self.many_nodes}-nodes"
+            jobs.append(replace(TITAN, name=name, nodes=self.many_nodes, ago_s=9 * HOUR_S))
         if self.log_lines_per_s:
-            busy = replace(MANY_NODES, log=partial(_many_lines, self.log_lines_per_s), saves=None)
+            name, log = f"titan-{self.log_lines_per_s}-lines", partial(_many_lines, self.log_lines_per_s)
+            busy = replace(TITAN.scenario, log=log, saves=None)
             nodes = min(BUSY_NODES, self.log_lines_per_s)
-            name = f"titan-{self.log_lines_per_s}-lines"
-            jobs.append(_on_many_nodes(name, nodes, busy, 2 * MINUTE_S))
+            jobs.append(replace(TITAN, name=name, nodes=nodes, ago_s=120.0, scenario=busy))
         if self.checkpoints:
-            jobs.append(_saving(self.checkpoints))
+            # A finished run that saved a checkpoint after each of its steps.
+            name, curves = f"titan-{self.checkpoints}-saves", TrainingCurves(self.checkpoints, 30.0, 90)
+            saves = Saves(1, TITAN.name, write_s=1.0)
+            saving = replace(TITAN.scenario, key="many checkpoints", curves=curves, saves=saves)
+            jobs.append(replace(TITAN, name=name, ago_s=HOUR_S, since="ENDED", scenario=saving))
         caches = {CACHE_PROJECT: _many_files(self.cache_files)} if self.cache_files else {}
         return DemoScript(
             (*DEMO_SCRIPT.projects, *projects),
@@ -96,19 +99,6 @@ def _member(number: int, projects: Sequence[ProjectPlan]) -> JobPlan:
     )
 
 
-MANY_NODES = Scenario(
-    "pre-training on many nodes",
-    TrainingCurves(60000, 6.2, 240, pause=(500, 40), losses=(10.8, 1.9), half=800, noise=0.012, rate=3e-4),
-    TITAN.log,
-    Load(gpu=0.975, gpu_noise=0.012, gpu_memory=0.81),
-    Saves(500, "qwen3-14b-titan", sync_s=240),
-)
-
-
-def _on_many_nodes(name: str, nodes: int, scenario: Scenario, since_s: float) -> JobPlan:
-    return JobPlan(name, "pretraining", KAI, H100X8, scenario, since_s, nodes=nodes, is_spot=True)
-
-
 def _many_lines(lines_per_s: int, run: SimRun) -> Sequence[LineSource]:
     """So many lines a second in total, with the nodes interleaved."""
     period_ns = len(run.nodes) * NS_PER_S // lines_per_s
@@ -127,14 +117,15 @@ def _said(node: int, run: SimRun, number: int) -> str:
     )
 
 
-def _saving(checkpoints: int) -> JobPlan:
-    """A finished run that saved a checkpoint after each of its steps."""
-    saves = Saves(1, "qwen3-14b-titan", write_s=1.0)
-    scenario = replace(
-        TITAN, key="many checkpoints", curves=TrainingCurves(checkpoints, 30.0, 90), saves=saves
-    )
-    name = f"titan-{checkpoints}-saves"
-    return JobPlan(name, "pretraining", GRACE, H100X8, scenario, HOUR_S, since="ENDED")
+def job_id(emulator: EmulatorChild, name: str) -> str:
+    """Return the id of the job of that name."""
+    jobs = httpx.post(
+        f"{emulator.url}/v1/training_jobs/search",
+        headers={"Authorization": f"Bearer {emulator.key}"},
+        json={},
+        trust_env=False,
+    ).json()["training_jobs"]
+    return next(str(job["id"]) for job in jobs if job["name"] == name)
 
 
 def _many_files(count: int) -> CacheTree:

@@ -8,8 +8,6 @@ is empty, a word, an entry or a format is missing, a number is doubled and halve
 the fields that are lost and the false ones that appear; rules without any earn nothing there.
 """
 
-# ruff: noqa: T201 (what a benchmark prints is its product)
-
 from __future__ import annotations
 
 import argparse

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Self
 
 from textual.app import App, ComposeResult
 from textual.widget import Widget
+
+SIZE = (120, 40)
 
 
 class OneWidget(App[None]):
@@ -17,29 +20,31 @@ class OneWidget(App[None]):
         self.widget = widget
 
     def compose(self) -> ComposeResult:
-        """The widget alone."""
         yield self.widget
 
 
 class Stalls:
-    """The longest times between two turns of the event loop, in ms.
+    """The longest times between two turns of the event loop, in ms, while the block runs.
 
-    Attributes:
-        cpu_ms: as this program used the processor: what it did itself, whatever else the machine does.
-        wall_ms: as clocks on walls go.
+    ``cpu_ms`` is what this program did itself, whatever else the machine does.
     """
 
     def __init__(self) -> None:
         self.cpu_ms = self.wall_ms = 0.0
 
-    async def watch(self) -> None:
-        """Watch until cancelled.
+    async def __aenter__(self) -> Self:
+        self._watcher = asyncio.create_task(self._watch())
+        await asyncio.sleep(0)
+        return self
 
-        It sleeps in between, as the loop of a dashboard does. A loop that only turns lets go of the
-        interpreter so briefly that a thread beside it hardly ever gets it, least of all on an idle machine.
-        """
+    async def __aexit__(self, *_: object) -> None:
+        self._watcher.cancel()
+
+    async def _watch(self) -> None:
         wall, cpu = time.perf_counter(), time.thread_time()
         while True:
+            # It sleeps, as the loop of a dashboard does: one that only turns lets go of the interpreter so
+            # briefly that a thread beside it hardly ever gets it, least of all on an idle machine.
             await asyncio.sleep(0.001)
             now_wall, now_cpu = time.perf_counter(), time.thread_time()
             self.wall_ms = max(self.wall_ms, (now_wall - wall) * 1000)

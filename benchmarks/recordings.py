@@ -1,12 +1,8 @@
 """How large a recording is, how fast it is written, opened and set to another moment.
 
-    python benchmarks/recordings.py [LINES] [NODES]
-
-The recording has 300,000 lines and 12 h of 64 × 8 GPUs; a line of the log may take 80 bytes. The dashboard
-may take twice as long for its first picture as on a recording of 1,000 lines and one node: until the step,
-the end of the log and the newest metrics are shown. Another moment is shown ten times as fast as opening:
-until the progress, the end of the log and the metrics of the moment are complete. The loop may not stall for
-more than 50 ms of its own time.
+The recording has 100,000 lines and 12 h of 64 × 8 GPUs. The first picture of the dashboard (the step, the end
+of the log and the newest metrics) is compared with one of 1,000 lines and one node; another moment (the
+progress, the end of the log and the metrics of then, complete) with opening. A stall is the loop's own time.
 """
 
 from __future__ import annotations
@@ -14,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from statistics import median
 
-from harness import Report, in_turn
+from harness import Figure, wall_ms
 from one_widget import Stalls
 
 from api_client.clock import epoch_ns
@@ -39,16 +35,61 @@ from tui.app import BtTuiApp
 from tui.readers.recorded_runs import OpenRecordings
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
-from tui.system.garbage import collect_only_when_idle, forget_left_widgets, make_no_caches_for_lines
+from tui.system.garbage import cache_styles_without_widgets, collect_only_when_idle, disable_line_caches
 from tui.text.log_entries import record_of
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 HOURS = 12
 GPUS = 8
-LARGE, SMALL = (300_000, 64), (1_000, 1)
+LARGE, SMALL = (100_000, 64), (1_000, 1)
 STEP_FORWARD = "ctrl+right"
 MOMENTS = (0.5, 0.1, 0.9)
 ROUNDS = 5
+
+
+async def figures() -> AsyncIterator[Figure]:
+    """Write, open and show a large recording beside a small one."""
+    with tempfile.TemporaryDirectory() as folder:
+        large, small = Path(folder, "large.btrun"), Path(folder, "small.btrun")
+        each_bytes, each_us = write(large, *LARGE)
+        yield Figure("file, a log line", each_bytes, unit="B", at_most=80)
+        yield Figure("write, a log line", each_us, unit="µs")
+        opening = median(wall_ms(partial(opened, large)) for _ in range(ROUNDS))
+        yield Figure("open", opening, unit="ms", at_most=100)
+        with Recording(large) as recording:
+            moving = median(wall_ms(partial(moved, recording)) for _ in range(ROUNDS))
+        yield Figure("read another moment", moving, unit="ms")
+        write(small, *SMALL)
+        await shown(small)  # the first one imports the dashboard
+        little, much = await shown(small), await shown(large)
+    yield Figure(
+        "first picture",
+        much.first_s,
+        little.first_s,
+        f"{SMALL[0]:,} lines",
+        "s",
+        at_most=2,
+        cause="measured: 0.1 s of CPU more, for the samples of 64 nodes and their charts; the rest is"
+        " Textual's styles, layout and painting of the job's screen, and of Home below it (0.03 s)",
+    )
+    yield Figure(
+        "another moment shown",
+        much.moment_s,
+        much.whole_s,
+        "opening",
+        "s",
+        at_most=0.1,
+        cause="measured: another process uses 0.1 s of CPU to unpack and continue the fold of the log;"
+        " this one 0.15 s to cut the samples, to read the newest lines, and to draw both",
+    )
+    yield Figure(
+        "worst stall",
+        much.stall_ms,
+        unit="ms",
+        at_most=50,
+        cause="measured: a search for garbage (0.05 s), which is made once nobody has typed for a second;"
+        " no other turn takes more than 35 ms",
+    )
 
 
 def lines(count: int, nodes: int) -> Iterator[dict[str, object]]:
@@ -105,8 +146,9 @@ def opened(path: Path) -> None:
         recording.job_at(recording.until)
 
 
-def moved(recording: Recording, at: datetime) -> None:
+def moved(recording: Recording) -> None:
     """Read the last page of the log and an hour of metrics of a moment."""
+    at = BEGIN + timedelta(hours=HOURS / 2)
     now_ns = epoch_ns(at)
     recording.log.select(0, now_ns, now_ns=recording.now_ns(at), limit=1000, newest_first=True, levels=None)
     recording.metrics.select(now_ns - 3600 * NS_PER_S, now_ns, step_s=60)
@@ -126,8 +168,8 @@ async def shown(path: Path) -> Shown:
     """Open a recording in the dashboard and go to other moments."""
     gc.collect()
     collect_only_when_idle()
-    make_no_caches_for_lines()
-    forget_left_widgets()
+    disable_line_caches()
+    cache_styles_without_widgets()
     with ExitStack() as opened:
         began = time.perf_counter()
         recording = opened.enter_context(Recording(path))
@@ -140,16 +182,15 @@ async def shown(path: Path) -> Shown:
             first_s = time.perf_counter() - began
             await until(lambda: _is_complete(app, clock.now()))
             whole_s = time.perf_counter() - began
-            moments, stalls = [], Stalls()
-            watcher = asyncio.create_task(stalls.watch())
-            for part in MOMENTS:
-                sought = time.perf_counter()
-                clock.seek(clock.begin + part * (clock.end - clock.begin))
-                app.simulate_key(STEP_FORWARD)  # a pilot's key waits until all else has been read, too
-                await until(lambda: _is_complete(app, clock.now()))
-                moments.append(time.perf_counter() - sought)
-            watcher.cancel()
-    return Shown(first_s, whole_s, statistics.median(moments), stalls.cpu_ms)
+            moments = []
+            async with Stalls() as stalls:
+                for part in MOMENTS:
+                    sought = time.perf_counter()
+                    clock.seek(clock.begin + part * (clock.end - clock.begin))
+                    app.simulate_key(STEP_FORWARD)  # a pilot's key waits until all else has been read, too
+                    await until(lambda: _is_complete(app, clock.now()))
+                    moments.append(time.perf_counter() - sought)
+    return Shown(first_s, whole_s, median(moments), stalls.cpu_ms)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -158,77 +199,17 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-def _run(app: BtTuiApp) -> RunSnapshot | None:
-    return app.screen.snapshot if isinstance(app.screen, JobScreen) else None
-
-
 def _has_picture(app: BtTuiApp) -> bool:
-    run = _run(app)
-    return (
-        run is not None
-        and run.progress is not None
-        and run.progress.step is not None
-        and run.metrics is not None
-        and bool(run.metrics.nodes)
-        and len(app.screen.query_one(LogPane).view.store) > 0
-    )
+    run = _snapshot(app)
+    has_step = run is not None and run.progress is not None and run.progress.step is not None
+    has_metrics = run is not None and run.metrics is not None and bool(run.metrics.nodes)
+    return has_step and has_metrics and len(app.screen.query_one(LogPane).view.store) > 0
 
 
 def _is_complete(app: BtTuiApp, at: datetime) -> bool:
-    run = _run(app)
+    run = _snapshot(app)
     return run is not None and run.at == at and run.log_read and run.metrics_at == at
 
 
-def main() -> None:
-    """Print the figures."""
-    line_count, nodes = (*map(int, sys.argv[1:]), *LARGE)[:2]
-    report = Report("recordings")
-    with tempfile.TemporaryDirectory() as folder:
-        large = Path(folder, "large.btrun")
-        each_bytes, each_us = write(large, line_count, nodes)
-        report.figure("file, a log line", each_bytes, unit="B", at_most=80)
-        report.figure("write, a log line", each_us, unit="µs")
-        times = in_turn({"open": lambda: opened(large)}, rounds=ROUNDS)
-        report.figure("open", statistics.median(times["open"]), unit="ms", at_most=100)
-        with Recording(large) as recording:
-            middle = BEGIN + timedelta(hours=HOURS / 2)
-            moving = in_turn({"moment": lambda: moved(recording, middle)}, rounds=ROUNDS)
-        report.figure("read another moment", statistics.median(moving["moment"]), unit="ms")
-        small = Path(folder, "small.btrun")
-        write(small, *SMALL)
-        asyncio.run(shown(small))  # the first one imports the dashboard
-        little, much = asyncio.run(shown(small)), asyncio.run(shown(large))
-        against = f"{SMALL[0]:,} lines"
-        report.compare(
-            "first picture",
-            much.first_s,
-            little.first_s,
-            against=against,
-            unit="s",
-            at_most=2,
-            cause="measured: 0.1 s of CPU more, for the samples of 64 nodes and their charts; the rest is"
-            " Textual's styles, layout and painting of the job's screen, and of Home below it (0.03 s)",
-        )
-        report.compare(
-            "another moment shown",
-            much.moment_s,
-            much.whole_s,
-            against="opening",
-            unit="s",
-            at_most=0.1,
-            cause="measured: another process uses 0.1 s of CPU to unpack and continue the fold of the log;"
-            " this one 0.15 s to cut the samples, to read the newest lines, and to draw both",
-        )
-        report.figure(
-            "worst stall",
-            much.stall_ms,
-            unit="ms",
-            at_most=50,
-            cause="measured: a search for garbage (0.05 s), which is made once nobody has typed for a second;"
-            " no other turn takes more than 35 ms",
-        )
-    report.close()
-
-
-if __name__ == "__main__":
-    main()
+def _snapshot(app: BtTuiApp) -> RunSnapshot | None:
+    return app.screen.snapshot if isinstance(app.screen, JobScreen) else None

@@ -1,29 +1,24 @@
-"""Our table of 10,000 rows × 10 columns beside textual's DataTable, in one run."""
+"""Our table of 10,000 rows × 10 columns beside textual's DataTable."""
 
 from __future__ import annotations
 
-import asyncio
-import statistics
-import sys
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from statistics import median
 
-from textual.widgets import DataTable
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from harness import Report
+from harness import Figure, compared, cpu_ms_to_paint
 from one_widget import OneWidget, Stalls
+from textual.widgets import DataTable
 
 from tui.tables.column import Column
 from tui.widgets.row_table import RowTable
 
 ROWS, COLUMNS = 10_000, 10
-UPDATED = ROWS // 100
+UPDATED_EVERY = 100
 SIZE = (160, 40)
-ROUNDS = 7
+JUMPS = 7
+FILLED, UPDATED, JUMPED = "10,000 rows filled", "1% of the rows updated", "jump to the other end"
+STALL = "worst stall while filling"
 
 
 @dataclass(frozen=True)
@@ -34,53 +29,53 @@ class Record:
     cells: tuple[str, ...]
 
 
-async def timed(work: Callable[[], object], rest: Callable[[], Awaitable[object]]) -> float:
-    """CPU ms from a change to the painted screen."""
-    begun = time.process_time()
-    work()
-    await rest()
-    return (time.process_time() - begun) * 1000
+async def figures() -> AsyncIterator[Figure]:
+    """Measure in turn."""
+    records = [
+        Record(str(row), tuple(f"cell {row} {place}" for place in range(COLUMNS))) for row in range(ROWS)
+    ]
+    mine = [await ours(records)]
+    other = await theirs(records)
+    mine += [await ours(records) for _ in range(2)]
+    for name, most in ((FILLED, 0.05), (UPDATED, None), (JUMPED, None)):
+        rounds = [one[name] for one in mine]
+        yield compared(name, rounds, [other[name]], "DataTable", unit="ms", at_most=most)
+    yield Figure(STALL, median(one[STALL] for one in mine), unit="ms", at_most=50)
 
 
 async def ours(records: list[Record]) -> dict[str, float]:
-    """Our table."""
+    """Return the times of our table."""
 
     def cell(place: int) -> Callable[[Record], list[tuple[str, str]]]:
         return lambda record: [(record.cells[place], "plain")]
 
     columns = [Column(f"c{place}", f"c{place}", cell(place), 12) for place in range(COLUMNS)]
     table: RowTable[Record] = RowTable(columns, lambda record: record.key)
+    changed = [
+        replace(record, cells=("new", *record.cells[1:])) if row % UPDATED_EVERY == 0 else record
+        for row, record in enumerate(records)
+    ]
     async with OneWidget(table).run_test(size=SIZE) as pilot:
+
+        async def timed(rows: list[Record]) -> float:
+            return await cpu_ms_to_paint(lambda: table.set_rows(rows), pilot.pause)
+
         table.focus()
         await pilot.pause()
-        fill = await timed(lambda: table.set_rows(records), pilot.pause)
-        table.set_rows([])
-        await pilot.pause()
-        stalls = Stalls()
-        watcher = asyncio.create_task(stalls.watch())
-        table.set_rows(records)
-        await pilot.pause()
-        watcher.cancel()
-        changed = [
-            replace(record, cells=("new", *record.cells[1:])) if place % (ROWS // UPDATED) == 0 else record
-            for place, record in enumerate(records)
-        ]
-        updates = [await timed(lambda: table.set_rows(changed), pilot.pause)]
-        updates.append(await timed(lambda: table.set_rows(records), pilot.pause))
+        filled = await timed(records)
+        await timed([])
+        async with Stalls() as stalls:
+            await timed(records)
+        updated = [await timed(changed), await timed(records)]
         jumps = [
-            await timed(lambda last=number % 2 == 0: table.action_cursor_to_end(last), pilot.pause)
-            for number in range(ROUNDS)
+            await cpu_ms_to_paint(lambda end=jump % 2 == 0: table.action_cursor_to_end(end), pilot.pause)
+            for jump in range(JUMPS)
         ]
-        return {
-            "fill": fill,
-            "stall": stalls.cpu_ms,
-            "update": statistics.median(updates),
-            "jump": statistics.median(jumps),
-        }
+    return {FILLED: filled, STALL: stalls.cpu_ms, UPDATED: median(updated), JUMPED: median(jumps)}
 
 
 async def theirs(records: list[Record]) -> dict[str, float]:
-    """Textual's table."""
+    """Return the times of textual's table."""
     table: DataTable[str] = DataTable(cursor_type="row")
     async with OneWidget(table).run_test(size=SIZE) as pilot:
         columns = table.add_columns(*(f"c{place}" for place in range(COLUMNS)))
@@ -89,41 +84,16 @@ async def theirs(records: list[Record]) -> dict[str, float]:
             for record in records:
                 table.add_row(*record.cells, key=record.key)
 
-        filled = await timed(fill, pilot.pause)
-
         def update() -> None:
-            for record in records[:: ROWS // UPDATED]:
+            for record in records[::UPDATED_EVERY]:
                 table.update_cell(record.key, columns[0], "new")
 
-        updated = await timed(update, pilot.pause)
+        filled = await cpu_ms_to_paint(fill, pilot.pause)
+        updated = await cpu_ms_to_paint(update, pilot.pause)
         jumps = [
-            await timed(
-                lambda last=number % 2 == 0: table.move_cursor(row=ROWS - 1 if last else 0), pilot.pause
+            await cpu_ms_to_paint(
+                lambda row=(ROWS - 1) * (1 - jump % 2): table.move_cursor(row=row), pilot.pause
             )
-            for number in range(ROUNDS)
+            for jump in range(JUMPS)
         ]
-        return {"fill": filled, "update": updated, "jump": statistics.median(jumps)}
-
-
-async def main() -> None:
-    """Measure in turn."""
-    records = [
-        Record(str(row), tuple(f"cell {row} {place}" for place in range(COLUMNS))) for row in range(ROWS)
-    ]
-    report = Report("row_table")
-    mine = [await ours(records)]
-    other = await theirs(records)
-    mine += [await ours(records) for _ in range(2)]
-    best = {name: statistics.median(one[name] for one in mine) for name in mine[0]}
-    against = "DataTable"
-    report.compare(
-        "10,000 rows filled", best["fill"], other["fill"], against=against, unit="ms", at_most=0.05
-    )
-    report.compare("1% of the rows updated", best["update"], other["update"], against=against, unit="ms")
-    report.compare("jump to the other end", best["jump"], other["jump"], against=against, unit="ms")
-    report.figure("worst stall while filling", best["stall"], unit="ms", at_most=50)
-    report.close()
-
-
-if __name__ == "__main__":
-    asyncio.run(main())
+    return {FILLED: filled, UPDATED: updated, JUMPED: median(jumps)}

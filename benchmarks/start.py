@@ -10,16 +10,15 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from harness import Report, in_turn
+from commands import OFFICIAL
+from harness import Figure, compared, in_turn
 from terminal import Terminal, nobody
 
 ROUNDS = 5
+PYTHON, OURS = [sys.executable, "-c"], [sys.executable, "-m", "tui"]
 MINIMAL = """
 from textual.app import App
 from textual.widgets import Label
@@ -28,69 +27,52 @@ class Minimal(App):
         yield Label("painted")
 Minimal().run()
 """
-BARE = {"click": "import click", "httpx": "import httpx", "plain": "pass"}
+IMPORTS = ("import click", "import httpx", "pass")
+HOME_CAUSE = (
+    "of 310 ms of CPU imports are 230: textual and rich 110, our 127 modules 60, 40 of it for"
+    " 101 dataclasses; styles, layout and painting are 70"
+)
 
 
-def run(command: list[str], environ: dict[str, str]) -> None:
-    """Run a command to its end. Raises CalledProcessError."""
-    subprocess.run(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-
-
-def first_paint_ms(command: list[str], words: str, environ: dict[str, str]) -> float:
-    """From the start of a command in a terminal until it has painted the words."""
-    with Terminal(command, environ) as terminal:
-        return terminal.wait_for(words) * 1000
-
-
-def main() -> None:
+def figures() -> Iterator[Figure]:
     """Measure in turn."""
-    report = Report("start")
     with nobody(os.environ) as environ, socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
-        remote = environ | {
-            "BASETEN_API_KEY": "nobody.reads.it",
-            "BASETEN_REMOTE_URL": f"http://127.0.0.1:{port}",
-            "BASETEN_MANAGEMENT_API_URL_OVERRIDE": f"http://127.0.0.1:{port}",
-        }
-        python, ours = [sys.executable, "-c"], [sys.executable, "-m", "tui"]
-        headless: dict[str, Callable[[], object]] = {
-            "--help": partial(run, [*ours, "--help"], environ),
-            **{name: partial(run, [*python, code], environ) for name, code in BARE.items()},
-        }
-        truss = os.environ.get("TRUSS_BIN")
-        if truss:
-            headless["truss train --help"] = partial(run, [truss, "train", "--help"], environ)
-        times = in_turn(headless, rounds=ROUNDS)
-        for name in [*BARE, *(["truss train --help"] if truss else [])]:
-            against = name if name.startswith("truss") else f"python -c '{BARE[name]}'"
-            most = 0.22 if name.startswith("truss") else None
-            report.compare("--help", times["--help"], times[name], against=against, unit="ms", at_most=most)
-        paints: dict[str, list[float]] = {"words": [], "home": [], "minimal": []}
-        for _ in range(ROUNDS):
-            with Terminal(ours, remote) as terminal:
-                paints["words"].append(terminal.wait_for("opening") * 1000)
-                paints["home"].append(terminal.wait_for("Loading projects and jobs") * 1000)
-            paints["minimal"].append(first_paint_ms([*python, MINIMAL], "painted", environ))
-        report.compare(
-            "dashboard, first words",
-            paints["words"],
-            paints["minimal"],
-            against="minimal textual app",
-            unit="ms",
-            at_most=1.3,
-        )
-        report.compare(
-            "dashboard, Home without an answer",
-            paints["home"],
-            paints["minimal"],
-            against="minimal textual app",
-            unit="ms",
-            at_most=1.8,
-            cause="of 310 ms of CPU imports are 230: textual and rich 110, our 127 modules 60, 40 of it for"
-            " 101 dataclasses; styles, layout and painting are 70",
-        )
-    report.close()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        remote = {"BASETEN_REMOTE_URL": url, "BASETEN_MANAGEMENT_API_URL_OVERRIDE": url}
+        yield from helps(environ)
+        yield from first_paints(environ, environ | remote | {"BASETEN_API_KEY": "nobody.reads.it"})
 
 
-if __name__ == "__main__":
-    main()
+def helps(environ: dict[str, str]) -> Iterator[Figure]:
+    """``--help`` beside imports alone and the official CLI's."""
+    commands = {f"python -c '{code}'": [*PYTHON, code] for code in IMPORTS}
+    if OFFICIAL:
+        commands["truss train --help"] = [OFFICIAL, "train", "--help"]
+    run = partial(subprocess.run, env=environ, capture_output=True, check=True)
+    ways = {name: partial(run, command) for name, command in {"": [*OURS, "--help"], **commands}.items()}
+    times = in_turn(ways, rounds=ROUNDS)
+    for against in commands:
+        most = 0.22 if against.startswith("truss") else None
+        yield compared("--help", times[""], times[against], against, unit="ms", at_most=most)
+
+
+def first_paints(environ: dict[str, str], remote: dict[str, str]) -> Iterator[Figure]:
+    """The dashboard's first words and first picture."""
+    words_ms, home_ms, minimal_ms = [], [], []
+    for _ in range(ROUNDS):
+        with Terminal(OURS, remote) as terminal:
+            words_ms.append(terminal.wait_for("opening") * 1000)
+            home_ms.append(terminal.wait_for("Loading projects and jobs") * 1000)
+        with Terminal([*PYTHON, MINIMAL], environ) as terminal:
+            minimal_ms.append(terminal.wait_for("painted") * 1000)
+    against = "minimal textual app"
+    yield compared("dashboard, first words", words_ms, minimal_ms, against, unit="ms", at_most=1.3)
+    yield compared(
+        "dashboard, Home without an answer",
+        home_ms,
+        minimal_ms,
+        against,
+        unit="ms",
+        at_most=1.8,
+        cause=HOME_CAUSE,
+    )

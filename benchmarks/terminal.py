@@ -17,57 +17,30 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
 import psutil
-from harness import Report
+from harness import ROOT, Figure
 
-ROOT = Path(__file__).resolve().parent.parent
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]")
 KEPT_BYTES = 512 * 1024
 QUIET_S = 0.15
+SETTLING_S = 40.0
+"""In the first minute Home reads the older logs of the running jobs, beside whatever else happens."""
 MIB = 1024 * 1024
 
 
-class NotPainted(Exception):
-    """The words did not come in time."""
-
-
-@dataclass(frozen=True)
-class KeyCost:
-    """From a key press to the first bytes it makes the program write: wall time, and the CPU time it spent.
-
-    The CPU time (of all threads) is what it takes on a machine with nothing else to do, and does not move
-    with what that has: no more than the wall's.
-    """
-
-    wall_ms: float
-    cpu_ms: float
-
-
 class Terminal:
-    """Runs ``command`` in a pty of ``columns`` × ``lines``; what it writes is read at once and kept."""
+    """Runs ``command`` in a pty of 120 × 40; what it writes is read at once and kept."""
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        environ: Mapping[str, str],
-        *,
-        columns: int = 120,
-        lines: int = 40,
-    ) -> None:
+    def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
         self.begun = time.perf_counter()
         self.pid, self._descriptor = pty.fork()
         if self.pid == 0:
             os.chdir(ROOT)
-            os.execvpe(
-                command[0],
-                list(command),
-                dict(environ) | {"TERM": "xterm-256color", "COLORTERM": "truecolor"},
-            )
-        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+            kind = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+            os.execvpe(command[0], list(command), {**environ, **kind})
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         self.process = psutil.Process(self.pid)
         self._changed = threading.Condition()
         self._written = bytearray()
@@ -122,35 +95,39 @@ class Terminal:
             self._written.clear()
 
     def wait_for(self, words: str | re.Pattern[str], timeout_s: float = 60.0) -> float:
-        """Seconds from the start until the words, or a match, were written. Raises NotPainted."""
+        """Seconds from the start until the words, or a match, were written. Raises TimeoutError."""
         pattern = re.compile(re.escape(words)) if isinstance(words, str) else words
         deadline = time.perf_counter() + timeout_s
         while not pattern.search(self.text):
             with self._changed:
                 if not self._changed.wait(0.5) and time.perf_counter() > deadline:
-                    raise NotPainted(f"no {pattern} after {timeout_s:.0f} s; last: {self.text[-2000:]!r}")
+                    raise TimeoutError(f"no {pattern} after {timeout_s:.0f} s; last: {self.text[-2000:]!r}")
         return self._last_at - self.begun
 
     def press(self, keys: str) -> None:
         """Type."""
         os.write(self._descriptor, keys.encode())
 
-    def key_to_paint(self, keys: str, timeout_s: float = 5.0, *, rest_s: float = 3.0) -> KeyCost:
-        """What a key costs to its first paint; waits for rest first. Raises NotPainted."""
+    def key_to_paint(self, keys: str, *, rest_s: float) -> tuple[float, float]:
+        """Return CPU and wall time (ms) from a key to the first bytes that it makes the program write.
+
+        The CPU time (of all threads) does not depend on what else the machine has to do. Waits for rest
+        first. Raises TimeoutError.
+        """
         self.rest(most_s=rest_s)
         with self._changed:
             before, cpu_s = self.bytes_written, self.cpu_s
             begun = time.perf_counter()
             os.write(self._descriptor, keys.encode())
             while self.bytes_written == before:
-                if not self._changed.wait(timeout_s):
-                    raise NotPainted(f"nothing was painted after {keys!r}")
-            return KeyCost((self._last_at - begun) * 1000, (self._last_cpu_s - cpu_s) * 1000)
+                if not self._changed.wait(5.0):
+                    raise TimeoutError(f"nothing was painted after {keys!r}")
+            return (self._last_cpu_s - cpu_s) * 1000, (self._last_at - begun) * 1000
 
-    def rest(self, quiet_s: float = QUIET_S, most_s: float = 3.0) -> None:
+    def rest(self, most_s: float = 3.0) -> None:
         """Wait until nothing was written for a while, or not longer than ``most_s``."""
         deadline = time.perf_counter() + most_s
-        while time.perf_counter() - self._last_at < quiet_s and time.perf_counter() < deadline:
+        while time.perf_counter() - self._last_at < QUIET_S and time.perf_counter() < deadline:
             time.sleep(0.01)
 
     @property
@@ -185,34 +162,23 @@ def nobody(environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def dashboard(
-    environ: Mapping[str, str], *arguments: str, columns: int = 120, lines: int = 40
-) -> Iterator[Terminal]:
+def dashboard(environ: Mapping[str, str], *arguments: str) -> Iterator[Terminal]:
     """bt-tui from this tree in a terminal, with settings and state of nobody."""
     command = [sys.executable, "-m", "tui", *arguments]
-    with nobody(environ) as own, Terminal(command, own, columns=columns, lines=lines) as terminal:
+    with nobody(environ) as own, Terminal(command, own) as terminal:
         yield terminal
 
 
-def tell_keys(
-    report: Report,
-    name: str,
-    terminal: Terminal,
-    keys: Sequence[str],
-    *,
-    at_most_ms: float,
-    cause: str = "",
-    rest_s: float = 3.0,
-) -> None:
-    """Rows for the median and the worst key: the budget judges CPU time, the wall's stands beside.
+def key_figures(
+    name: str, terminal: Terminal, keys: Sequence[str], *, cause: str, rest_s: float = 3.0
+) -> Iterator[Figure]:
+    """Yield the median and the worst key: the budget judges CPU time, the wall's is beside it.
 
     Each key waits for rest, ``rest_s`` at most: beside a live log there is none.
     """
     costs = [terminal.key_to_paint(key, rest_s=rest_s) for key in keys]
     for which, choose in (("median", statistics.median), (f"worst of {len(costs)}", max)):
-        cpu_ms = choose([one.cpu_ms for one in costs])
-        wall_ms = choose([one.wall_ms for one in costs])
-        report.figure(
-            f"{name}: key to paint, {which}, CPU", cpu_ms, unit="ms", at_most=at_most_ms, cause=cause
-        )
-        report.figure(f"{name}: key to paint, {which}, wall", wall_ms, unit="ms")
+        title = f"{name}: key to paint, {which}"
+        cpu_ms, wall_ms = map(choose, zip(*costs, strict=True))
+        yield Figure(f"{title}, CPU", cpu_ms, unit="ms", at_most=50, cause=cause)
+        yield Figure(f"{title}, wall", wall_ms, unit="ms")

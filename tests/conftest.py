@@ -28,7 +28,7 @@ from textual.pilot import Pilot
 
 from support.faulty import FaultyServer, faulty_server
 from support.warm_python import WarmPython
-from tui.system.garbage import forget_left_widgets, make_no_caches_for_lines
+from tui.system.garbage import cache_styles_without_widgets, disable_line_caches
 
 SETTINGS = (
     "AWS_",
@@ -198,10 +198,10 @@ def _start_programs_warm() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _make_no_caches_for_lines() -> Iterator[None]:
+def _disable_line_caches() -> Iterator[None]:
     """As in a terminal: the caches take a fifth of the dashboard tests' time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("textual.strip.FIFOCache", textual.strip.FIFOCache)
-        make_no_caches_for_lines()
-        forget_left_widgets()
+        disable_line_caches()
+        cache_styles_without_widgets()
         yield

@@ -71,18 +71,18 @@ def _decoded(content: bytes, is_whole: bool) -> str:
     return text if is_whole else text.removesuffix("\ufffd")
 
 
-FIRST_READ_BYTES = 32 * 1024  # holds the whole header of most adapters, and the beginning of larger headers
+FIRST_READ_BYTES = 32 * 1024  # enough for the whole header of most adapters
 
 Parsed = TypeVar("Parsed")
-FileKey = tuple[str, int, str]  # job, node rank and name: identify a file even when its URL changes
+FileKey = tuple[str, int, str]  # job, node rank and name, which identify a file whatever its URL
 
 
 class CheckpointContents:
     """Reads files of checkpoints without downloading them.
 
     Every method takes a file as it was listed. Methods raise RequestError and its subclasses, including
-    UnreadableFile if the content is not in the expected format. When a URL has expired, the files are
-    listed again, once for all waiting readers.
+    UnreadableFile if the content is not in the expected format. When a URL has expired, the files are listed
+    again, only once even if several readers wait.
     """
 
     def __init__(self, checkpoints: Checkpoints, objects: Objects) -> None:
@@ -109,7 +109,7 @@ class CheckpointContents:
             content = await self._objects.read(fresh, start=start, length=length)
         listed_bytes = min(length, file.size_bytes - start)
         if len(content) < listed_bytes:
-            # A proxy's error page, or a file that has changed: in either case not the listed file.
+            # This is not the listed file, but a proxy's error page or a changed file.
             raise InvalidAnswer(
                 f"the file ended after {counted(start + len(content), 'byte')} but is listed with "
                 f"{file.size_bytes:,}; list the files again"
@@ -142,7 +142,7 @@ class CheckpointContents:
 
         A file that cannot be read is reported in the result; an error that affects all files is raised.
         """
-        gate = asyncio.Semaphore(4)  # files at once
+        gate = asyncio.Semaphore(4)  # concurrent reads
 
         async def shard(file: CheckpointFile) -> ReadShard:
             async with gate:
@@ -159,7 +159,7 @@ class CheckpointContents:
                 tasks = [group.create_task(shard(file)) for file in shards]
                 missing = group.create_task(self._missing(project_id, job_id, files))
         except ExceptionGroup as failures:
-            # all fail for the same reason: the object store, or our listing
+            # One error is enough: all have the same cause, the object store or our listing.
             raise failures.exceptions[0] from None
         return Weights(shards=tuple(task.result() for task in tasks), missing=missing.result())
 
@@ -209,7 +209,7 @@ class CheckpointContents:
             try:
                 shards = shards_of_index(await self.json(project_id, job_id, file))
             except InvalidAnswer:
-                # the file's preview shows the problem; the weights can be read from the headers anyway
+                # The file's preview shows the problem, and the weights do not depend on the index.
                 continue
             paths = (f"{folder}/{name}" if folder else name for name in shards)
             missing += [path for path in paths if path not in names]

@@ -1,8 +1,8 @@
-"""Parse the header of a safetensors file, and add up the shards of one model, without reading the weights.
+"""Parse the header of a safetensors file, and sum up the shards of one model, without reading the weights.
 
-The format (huggingface/safetensors): eight bytes, little-endian, hold the length of a JSON object. For every
-tensor the object has a dtype, a shape and the offsets in the data that follows. The tensors' data is
-contiguous, without holes, and ends where the file ends.
+The format (huggingface/safetensors): eight bytes, little-endian, with the length of a JSON object, then the
+object. For every tensor, it has a dtype, a shape and the offsets in the data that follows. The data of the
+tensors is contiguous and fills the rest of the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BITS_OF_DTYPE = {
     **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
     "F4": 4,
 }
-"""Bits per value. Unknown (newer) types are accepted as they are."""
+"""Bits per value. The size of other (newer) types is not checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _tensor(name: str, entry: _Entry) -> Tensor:
     begin, end = entry.data_offsets
     tensor = Tensor(name, entry.dtype, entry.shape, size_bytes=end - begin)
     bits, count = BITS_OF_DTYPE.get(entry.dtype), tensor.parameter_count
-    # The size of an unknown type is unknown, but every value takes at least one bit.
+    # A value of an unknown type takes at least one bit.
     is_possible = (
         count <= tensor.size_bytes * 8 if bits is None else -(-count * bits // 8) == tensor.size_bytes
     )

@@ -18,7 +18,7 @@ Curve = tuple[tuple[int, float], ...]  # pairs of (step, value), in step order
 
 @dataclass(frozen=True, slots=True)
 class TrainerState:
-    """Trainer state; fields missing from the file are None. ``curves`` has the log's own names as keys.
+    """Trainer state; fields missing from the file are None. The keys of ``curves`` are names from the log.
 
     Values may be NaN or infinite. ``best_model_checkpoint`` is a path in the training container.
     """
@@ -51,11 +51,11 @@ def parse_trainer_state(content: bytes) -> TrainerState:
         raise UnreadableFile("it is not a JSON object")
     best = state.get("best_model_checkpoint")
     return TrainerState(
-        global_step=_whole(state.get("global_step")),
-        max_steps=_whole(state.get("max_steps")),
-        epoch=_real(state.get("epoch")),
-        total_epochs=_real(state.get("num_train_epochs")),
-        best_metric=_real(state.get("best_metric")),
+        global_step=_int_or_none(state.get("global_step")),
+        max_steps=_int_or_none(state.get("max_steps")),
+        epoch=_float_or_none(state.get("epoch")),
+        total_epochs=_float_or_none(state.get("num_train_epochs")),
+        best_metric=_float_or_none(state.get("best_metric")),
         best_model_checkpoint=best if isinstance(best, str) else None,
         curves=_curves(state.get("log_history")),
     )
@@ -64,11 +64,11 @@ def parse_trainer_state(content: bytes) -> TrainerState:
 def _curves(history: Any) -> dict[str, Curve]:
     points_by_name: dict[str, list[tuple[int, float]]] = {}
     for entry in history if isinstance(history, list) else ():
-        step = _whole(entry.get("step")) if isinstance(entry, dict) else None
+        step = _int_or_none(entry.get("step")) if isinstance(entry, dict) else None
         if step is None:
             continue
         for name, value in entry.items():
-            number = _real(value)
+            number = _float_or_none(value)
             if name not in {"step", "epoch"} and number is not None:
                 points_by_name.setdefault(name, []).append((step, number))
     return {
@@ -76,12 +76,12 @@ def _curves(history: Any) -> dict[str, Curve]:
     }
 
 
-def _whole(value: Any) -> int | None:
-    number = _real(value)
+def _int_or_none(value: Any) -> int | None:
+    number = _float_or_none(value)
     return int(number) if number is not None and math.isfinite(number) else None
 
 
-def _real(value: Any) -> float | None:
+def _float_or_none(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -1,8 +1,8 @@
-"""The classes that users write configs with: the official SDK's names, defaults and checks.
+"""The classes that configs are written with: the official SDK's names, defaults and checks.
 
-A ``config.py`` written for the official SDK holds one :class:`TrainingProject` (or one
-:class:`DeployCheckpointsConfig`). Wrong fields and values raise ``pydantic.ValidationError``, which names
-the field, the value and the allowed values.
+A ``config.py`` written for the official SDK defines one :class:`TrainingProject` (or one
+:class:`DeployCheckpointsConfig`). Wrong fields and values raise ``pydantic.ValidationError``, which names the
+field, the value and the allowed values.
 """
 
 from api_client.definitions.compute import (

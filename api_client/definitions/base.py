@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 FROM_SDK = "written by the official SDK"
-"""Validation context of definitions from the official SDK: keep and send unknown fields of a newer SDK."""
+"""Validation context of definitions from the official SDK: fields of a newer SDK are kept and sent."""
 
 
 class TextEnum(str, Enum):  # noqa: UP042 -- str() gives "Accelerator.H100" in the official SDK, so here too
@@ -68,9 +68,9 @@ class OpenDefinition(BaseModel):
 
 
 def unknown_fields(part: Any, kind: type[BaseModel] = BaseModel, place: str = "") -> Iterator[str]:
-    """Yield the paths of set fields that are unknown here but sent, such as ``weights.0.sources``.
+    """Yield the paths of fields that are set and sent, but unknown here, such as ``weights.0.sources``.
 
-    Only those of definitions of a ``kind`` are searched for.
+    Only definitions that are instances of ``kind`` are searched.
     """
     if isinstance(part, BaseModel):
         extra = (part.model_extra if isinstance(part, kind) else None) or {}
@@ -83,10 +83,10 @@ def unknown_fields(part: Any, kind: type[BaseModel] = BaseModel, place: str = ""
 
 
 def members_only(enumeration: type[Enum]) -> BeforeValidator:
-    """Make a strict field's error list the members that it accepts.
+    """Return a validator that accepts only members of an enumeration, and whose error lists them.
 
-    As in the official SDK, the member is required, not its value: ``trigger="on_startup"`` is rejected.
-    Values read from JSON are accepted, because JSON has no members.
+    As in the official SDK, the member is required, not its value: ``trigger="on_startup"`` is rejected. JSON
+    has no members, so values are accepted there.
     """
     members = ", ".join(f"{enumeration.__name__}.{member.name}" for member in enumeration)
 
@@ -99,7 +99,7 @@ def members_only(enumeration: type[Enum]) -> BeforeValidator:
 
 
 def check_method(definition: BaseModel, method: TextEnum, fields: Mapping[Any, tuple[str, ...]]) -> None:
-    """Raise ValueError unless exactly the fields of the authentication method are set."""
+    """Raise ValueError unless the fields of the authentication method are set, and no other method's."""
     required = fields[method]
     missing = [name for name in required if not getattr(definition, name)]
     if missing:

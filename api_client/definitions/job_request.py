@@ -1,7 +1,7 @@
 """Parse the ``training_job`` of a create-job request, tolerantly.
 
-The checks before a submission read the request to send, the emulator the one that it received.
-Unknown fields are ignored; missing ones and those of a wrong type get the API's default.
+Preflight checks use it on the request to send, the emulator on the request received. Unknown fields are
+ignored; missing fields and those of a wrong type get the API's default.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ class JobRequest:
 
     @property
     def spot(self) -> bool:
-        """True if the job's machines may be taken away."""
+        """True if the job may be preempted."""
         return self.availability_model == "spot"
 
     @property
     def memory_mib(self) -> float | None:
-        """The requested memory; None if it is not a quantity."""
+        """The requested memory in MiB; None if it is not a valid quantity."""
         return quantity_mib(self.memory)
 
     @property
@@ -96,7 +96,7 @@ class JobRequest:
 
     @property
     def machine(self) -> str:
-        """The machines as text: ``2 × H100:8``, ``H100:8`` or ``CPU``."""
+        """The requested machines as text: ``2 × H100:8``, ``H100:8`` or ``CPU``."""
         node = f"{self.gpu_type}:{self.gpu_count}" if self.gpu_type else "CPU"
         return f"{self.node_count} × {node}" if self.node_count > 1 else node
 
@@ -142,7 +142,7 @@ def read_job_request(training_job: Mapping[str, Any]) -> JobRequest:
 
 
 def quantity_mib(quantity: str) -> float | None:
-    """Convert ``64Gi`` to 65536; None for text that is not a quantity."""
+    """Convert a Kubernetes quantity to MiB: ``64Gi`` to 65536; None for any other text."""
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(Ki|Mi|Gi|Ti|k|K|M|G|T|)B?\s*", quantity)
     return None if match is None else float(match[1]) * _UNIT_BYTES[match[2]] / 1024**2
 

@@ -103,9 +103,9 @@ class CheckpointingConfig(StrictDefinition):
 
 
 class CacheConfig(StrictDefinition):
-    """Folders that persist from job to job, for the project and for the team.
+    """Folders that persist between jobs, for the project and for the team.
 
-    With ``require_cache_affinity`` a job fails rather than start where the project's cache is not available.
+    With ``require_cache_affinity``, a job fails if it would start where the project's cache is not available.
     """
 
     enabled: bool = False
@@ -175,7 +175,7 @@ class InteractiveSessionAuthProvider(TextEnum):
 
 
 class InteractiveSession(StrictDefinition):
-    """Settings of a remote session. The SDK's default account is Microsoft's, the API's own is GitHub's."""
+    """Settings of a remote session. The SDK's default account provider is Microsoft, the API's is GitHub."""
 
     trigger: Annotated[InteractiveSessionTrigger, members_only(InteractiveSessionTrigger)] = (
         InteractiveSessionTrigger.ON_DEMAND

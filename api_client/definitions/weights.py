@@ -44,7 +44,7 @@ _FIELDS = {
 
 
 class WeightsAuth(OpenDefinition):
-    """Credentials for a private source: a method and exactly the fields that belong to it."""
+    """Credentials for a private source: a method, and exactly the fields of that method."""
 
     auth_method: WeightsAuthMethod
     auth_secret_name: str | None = None

@@ -1,6 +1,6 @@
-"""Text to copy or save: example calls, a ``config.py`` for the official SDK, and the truss config.
+"""Generated text to copy or save: example calls, a ``config.py`` for the official SDK, and truss configs.
 
-The ``config.py`` is generated as source code that recreates an equal config when it runs.
+The ``config.py`` is source code that recreates an equal config when it runs.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from api_client.servable import kind_of
 
 
 def serves_nothing(remote: Remote) -> bool:
-    """Return True if the remote is on this machine, where deployments change state but serve nothing."""
+    """Return True if the remote is on this machine: an emulator, whose deployments answer no requests."""
     return _api_address(remote).is_loopback
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """A curl command and a program with the ``openai`` package that call a deployment.
+    """Example calls of a deployment: a curl command, and a program that uses the ``openai`` package.
 
     Their lines fit a terminal of 80 columns, so that they can be copied from it with the mouse.
     """
@@ -45,7 +45,7 @@ class Calls:
 
 
 def calls(remote: Remote, result: DeploymentResult, checkpoints: Sequence[Checkpoint]) -> Calls | None:
-    """Return calls of the first checkpoint; None without ids or without checkpoints."""
+    """Return example calls for the first checkpoint; None without ids or without checkpoints."""
     if not checkpoints or not result.model_id or not result.version_id:
         return None
     name, is_whisper = checkpoints[0].checkpoint_id, kind_of(checkpoints[0]) == "whisper"
@@ -55,8 +55,8 @@ def calls(remote: Remote, result: DeploymentResult, checkpoints: Sequence[Checkp
 def calls_of(
     remote: Remote, model_id: str, deployment_id: str, checkpoint_name: str, *, is_whisper: bool = False
 ) -> Calls:
-    """Return calls of a deployment's checkpoint; ``model`` is its name."""
-    # Host names below localhost do not lead to a model.
+    """Return example calls for a deployment's checkpoint, which requests select as ``model``."""
+    # The emulator serves no model, so show the production host.
     host = "api.baseten.co" if serves_nothing(remote) else _api_address(remote).netloc
     url = f"https://model-{model_id}.{host}/deployment/{deployment_id}/sync/v1"  # OpenAI-compatible
     if is_whisper:
@@ -103,9 +103,9 @@ def render_python(config: DeployCheckpointsConfig) -> str:
     return f'"""{about}"""\n\n{joined}\n\ndeploy_config = {value}\n'
 
 
-def _source(value: Any, line: str) -> str:
-    """Return the expression that creates a value; ``line`` begins a line with its indentation."""
-    inner = line + "    "
+def _source(value: Any, line_break: str) -> str:
+    """Return the expression that creates a value; ``line_break`` includes the indentation."""
+    inner = line_break + "    "
     if isinstance(value, BaseModel):
         opening, items, closing = f"{_name_of(type(value))}(", list(_arguments(value, inner)), ")"
     elif isinstance(value, dict):
@@ -120,15 +120,15 @@ def _source(value: Any, line: str) -> str:
     short = f"{opening}{', '.join(items)}{closing}"
     if "\n" not in short and len(inner) + len(short) <= 60:  # fits beside the steps of the wizard
         return short
-    return f"{opening}{''.join(f'{inner}{item},' for item in items)}{line}{closing}"
+    return f"{opening}{''.join(f'{inner}{item},' for item in items)}{line_break}{closing}"
 
 
-def _arguments(model: BaseModel, line: str) -> Iterator[str]:
-    """Yield the fields that differ from their defaults, and those known only to a newer SDK."""
+def _arguments(model: BaseModel, line_break: str) -> Iterator[str]:
+    """Yield the fields that differ from their defaults, and those that only a newer SDK knows."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         if field.is_required() or value != field.get_default(call_default_factory=True):
-            yield f"{name}={_source(value, line)}"
+            yield f"{name}={_source(value, line_break)}"
     if model.model_extra:
         yield f"**{model.model_extra!r}"
 
@@ -142,21 +142,21 @@ FOLDER = Path("truss_configs")
 
 
 def truss_config_path(result: DeploymentResult, directory: Path | None, now: datetime) -> Path:
-    """Return the path: in ``directory``, else in a folder named after the deployment.
+    """Return the path of the truss config: in ``directory``, else in a folder named after the deployment.
 
-    For a dry run the folder is named after ``now``, which is local time, as in the official CLI's names.
+    For a dry run, the folder is named after ``now``, in local time, as in the official CLI.
     """
     if directory is not None:
         return directory / "config.yaml"
     if result.version_id is None:
         return FOLDER / f"dry_run_{now:%Y%m%d_%H%M%S}" / "config.yaml"
-    # Text from the server must not lead out of the folder.
+    # A name from the server must not point outside the folder.
     name = re.sub(r"[^0-9A-Za-z_.-]+", "_", f"{result.name}_{result.version_id}")[-120:].lstrip(".")
     return FOLDER / (name or "deployment") / "config.yaml"
 
 
 def write_truss_config(result: DeploymentResult, directory: Path | None, now: datetime) -> Path | None:
-    """Write the config and return its path; None if the server returned none. Raises OSError."""
+    """Write the truss config and return its path; None if the server returned none. Raises OSError."""
     if not result.truss_config:
         return None
     path = truss_config_path(result, directory, now)
@@ -167,7 +167,7 @@ def write_truss_config(result: DeploymentResult, directory: Path | None, now: da
 
 
 def truss_config_yaml(truss_config: str) -> str:
-    """Convert the returned JSON to YAML; text that is not JSON stays unchanged."""
+    """Convert the JSON from the server to YAML; text that is not JSON is returned unchanged."""
     import yaml
 
     try:
@@ -182,7 +182,10 @@ ENGINE, VLLM = "engine", "vllm"
 
 
 def engine_configs(job: TrainingJob, checkpoint: Checkpoint, *, model_name: str, gpu: str) -> dict[str, str]:
-    """Return the YAML of both configs by name; empty for a checkpoint for which none is documented."""
+    """Return truss configs (YAML) by engine: ``ENGINE`` and ``VLLM``.
+
+    Empty for a checkpoint for which the documentation has none.
+    """
     address = checkpoint_address(job, checkpoint.checkpoint_id)
     if kind_of(checkpoint) != "full" or not address or job.training_project is None:
         return {}
@@ -204,7 +207,7 @@ def engine_configs(job: TrainingJob, checkpoint: Checkpoint, *, model_name: str,
         engine += f"    tensor_parallel_count: {count}\n"
     serve = f"vllm serve /models/checkpoint --served-model-name {shlex.quote(checkpoint.checkpoint_id)}"
     serve += f" --tensor-parallel-size {count}" if count != "1" else ""
-    # The image is that of the documented example.
+    # The image is the one in the documentation's example.
     vllm = f"""base_image:
   image: vllm/vllm-openai:v0.12.0
 docker_server:

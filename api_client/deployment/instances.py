@@ -17,14 +17,14 @@ from api_client.vocabulary import normal_gpu_type
 
 
 class ListedInstance(InstanceType):
-    """Machine that can be deployed on, with ``node_count`` nodes; ``price`` is USD per minute, if known."""
+    """Machine that can be deployed to, with ``node_count`` nodes; ``price`` is USD per minute, if known."""
 
     node_count: int = 1
     price: float | None = None
 
     @property
     def gpu(self) -> str:
-        """GPUs as config files spell them: ``A100_40GB:1``; empty without GPUs."""
+        """GPUs in the spelling of config files: ``A100_40GB:1``; empty without GPUs."""
         has_gpu = self.gpu_type and self.gpu_count > 0
         return f"{self.normal_gpu_type}:{self.gpu_count}" if has_gpu else ""
 
@@ -33,7 +33,7 @@ Machine = TypeVar("Machine", bound=InstanceType)
 
 
 def smallest_instance(instances: Iterable[Machine], compute: Compute | None) -> Machine | None:
-    """Return the single-node machine that a deployment with this compute gets; None if no machine fits."""
+    """Return the single-node machine that a deployment with this compute gets; None if none fits."""
     fitting = [
         machine
         for machine in instances
@@ -72,7 +72,7 @@ query Instances {
     }
 }
 """
-"""The query of the official client; a deployment refers to these ids."""
+"""The official client's query; a deployment refers to these ids."""
 
 _FIELDS = {
     "millicpuLimit": "millicpu_limit",
@@ -85,7 +85,7 @@ _FIELDS = {
 
 
 async def listed_instances(client: TrainingClient) -> tuple[ListedInstance, ...]:
-    """Return the machines that can be deployed on, in the server's order.
+    """Return the machines that can be deployed to, in the server's order.
 
     Falls back to REST if the server does not know the GraphQL query. Raises RequestError.
     """
@@ -95,11 +95,11 @@ async def listed_instances(client: TrainingClient) -> tuple[ListedInstance, ...]
         rest = await client.account.instance_types()
         return tuple(ListedInstance.model_validate(described.model_dump()) for described in rest)
     items = answer.get("listedInstances")
-    read = (_read(item) for item in (items if isinstance(items, list) else []))
+    read = (_parse(item) for item in (items if isinstance(items, list) else []))
     return tuple(instance for instance in read if instance is not None)
 
 
-def _read(item: Any) -> ListedInstance | None:
+def _parse(item: Any) -> ListedInstance | None:
     if not isinstance(item, dict):
         return None
     try:

@@ -1,6 +1,6 @@
 """Build a deployment config from the wizard's answers, send it, and follow the deployment until it serves.
 
-The request is never repeated once it may have arrived, because a second deployment costs money. If its answer
+The request is not repeated once it may have arrived, because a second deployment costs money. If its answer
 is lost, the result is looked up in the list of models.
 """
 
@@ -59,13 +59,16 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class DeployAnswers:
-    """Answers to the questions of a deployment; None and () are not answered yet, an empty text is "none"."""
+    """Answers to the questions of a deployment.
+
+    None and () mean not answered yet, empty text means "none".
+    """
 
     job_id: str | None = None
     checkpoint_names: tuple[str, ...] = ()
     base_model: str | None = None
     lora_rank: int | str | None = None
-    """For LoRAs only; a text is not a valid rank."""
+    """For LoRAs only; if it is text, it is not a valid rank."""
     model_name: str | None = None
     gpu: str | None = None
     """Type and count as in config files, ``H100:2``; empty: a machine without GPUs."""
@@ -79,7 +82,7 @@ class DeployAnswers:
 def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> DeployCheckpointsConfig:
     """Build the config for these answers; ``checkpoints`` are the job's, as the server lists them.
 
-    Raises ConfigurationError if the answers do not make a config; ``validate`` reports other problems.
+    Raises ConfigurationError if no config can be built; ``validate`` reports other problems.
     """
     chosen: list[Checkpoint] = []
     for name in dict.fromkeys(answers.checkpoint_names):
@@ -87,9 +90,9 @@ def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> D
         if not named:
             raise ConfigurationError(f"job {answers.job_id} has no checkpoint {name!r}")
         chosen += named
-    # Without GPUs an empty spec instead of none, or the official CLI would ask for a GPU.
+    # Without GPUs, use an empty spec rather than None, for which the official CLI would ask for a GPU.
     gpu = normal_gpu(answers.gpu) if answers.gpu else {}
-    # As in the official wizard, the instance type decides about CPUs and memory.
+    # As in the official wizard, CPUs and memory follow from the instance type.
     compute = {"cpu_count": 0, "memory": "0Mi", "accelerator": gpu}
     try:
         return DeployCheckpointsConfig(
@@ -108,7 +111,7 @@ def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> D
 
 
 def normal_gpu(text: str) -> str:
-    """Return GPUs as config files spell them, ``A100_40GB:1`` for ``a100-40gb``."""
+    """Return GPUs in the spelling of config files: ``A100_40GB:1`` for ``a100-40gb``."""
     gpu_type, _, count = text.strip().partition(":")
     return f"{normal_gpu_type(gpu_type)}:{count or 1}"
 
@@ -145,13 +148,13 @@ mutation ($request: CreateModelVersionFromInferenceTemplateRequest!) {
     }
 }
 """
-DEPLOY_FIELD = "create_model_version_from_inference_template"  # of the answer
+DEPLOY_FIELD = "create_model_version_from_inference_template"  # field of the answer
 
 
 def deployment_request(
     config: DeployCheckpointsConfig, *, instance_type_id: str, dry_run: bool
 ) -> dict[str, Any]:
-    """Build the mutation's ``request``. Base model, ranks and folders are not sent: the server finds them."""
+    """Build the mutation's ``request``. The server finds base model, ranks and folders by itself."""
     details = config.checkpoint_details or CheckpointList()
     variables = config.runtime.environment_variables if config.runtime else {}
     return {
@@ -191,7 +194,7 @@ def deployment_request(
 
 
 def equivalent_command(answers: DeployAnswers, options: Sequence[str] = ()) -> str:
-    """Return a shell command that gives the same answers; ``options`` are the remote's.
+    """Return the shell command that gives these answers; ``options`` select the remote.
 
     The command still asks for confirmation.
     """
@@ -218,9 +221,9 @@ def equivalent_command(answers: DeployAnswers, options: Sequence[str] = ()) -> s
 class DeploymentResult:
     """Result of a deployment.
 
-    A dry run has no ids and no ``link``. ``truss_config`` is the returned config as JSON, empty if the
-    server returned none. ``was_found_again`` means that the answer was lost and the ids come from the
-    list of models.
+    A dry run has no ids and no ``link``. ``truss_config`` is the returned config as JSON, empty if the server
+    returned none. ``was_found_again`` means that the answer was lost, and the ids come from the list of
+    models.
     """
 
     model_id: str | None
@@ -234,8 +237,8 @@ class DeploymentResult:
 class DeploymentUnclear(RequestError):
     """The answer to a deployment was lost, and it is unknown if the deployment exists.
 
-    Check the workspace's models before deploying again: it may exist and cost money. The cause is the error
-    of the request.
+    Check the workspace's models before deploying again: the deployment may exist and cost money. The cause is
+    the request's error.
     """
 
     may_have_happened = True
@@ -244,11 +247,11 @@ class DeploymentUnclear(RequestError):
 async def deploy(
     client: TrainingClient, config: DeployCheckpointsConfig, *, dry_run: bool = False
 ) -> DeploymentResult:
-    """Deploy, or only render the truss config and create nothing (``dry_run``).
+    """Deploy; with ``dry_run``, only have the server render the truss config, and create nothing.
 
-    The mutation is never sent again once it may have arrived; if its answer is lost, the result is looked
-    up in the list of models. Raises ConfigurationError if no machine fits, DeploymentUnclear, and the
-    other subclasses of RequestError.
+    The mutation is not sent again once it may have arrived; if its answer is lost, the result is looked up in
+    the list of models. Raises ConfigurationError if no machine fits, DeploymentUnclear, and other subclasses
+    of RequestError.
     """
     if not (config.model_name or "").strip():
         raise ConfigurationError("the model has no name (model_name)")
@@ -259,12 +262,13 @@ async def deploy(
     request = deployment_request(config, instance_type_id=instance.id, dry_run=dry_run)
     known_ids: frozenset[str] | None = None
     if not dry_run:
-        with suppress(ErrorAnswer, InvalidAnswer):  # then a lost answer stays unclear
-            earlier = await _deployments_named(client, config.model_name or "")
-            known_ids = frozenset(deployment.id for _model_id, deployment in earlier)
+        # Without these ids, a lost answer raises DeploymentUnclear.
+        with suppress(ErrorAnswer, InvalidAnswer):
+            existing = await _deployments_named(client, config.model_name or "")
+            known_ids = frozenset(deployment.id for _model_id, deployment in existing)
     try:
         data = await client.graphql.execute(DEPLOY_MUTATION, {"request": request})
-        return _read(data, client.remote, dry_run=dry_run)
+        return _parse_result(data, client.remote, dry_run=dry_run)
     except (Unreachable, ServerFault, InvalidAnswer) as error:
         if dry_run:
             raise
@@ -277,7 +281,7 @@ def deployment_link(remote: Remote, model_id: str, deployment_id: str) -> str:
     return f"{remote.app_url.rstrip('/')}/models/{model_id}/logs/{deployment_id}"
 
 
-def _read(data: dict[str, Any], remote: Remote, *, dry_run: bool) -> DeploymentResult:
+def _parse_result(data: dict[str, Any], remote: Remote, *, dry_run: bool) -> DeploymentResult:
     answer = data.get(DEPLOY_FIELD)
     answer = answer if isinstance(answer, dict) else {}
     truss_config = answer.get("truss_config") or ""
@@ -313,24 +317,24 @@ async def _find_created_deployment(
     client: TrainingClient, name: str, known: frozenset[str] | None, failure: RequestError
 ) -> DeploymentResult:
     """Return the deployment whose answer was lost, if exactly one is new; else raise DeploymentUnclear."""
-    fresh: list[tuple[str, Deployment]] = []
+    new_deployments: list[tuple[str, Deployment]] = []
     for attempt in range(3 if known is not None else 0):
         if attempt:
             await client.clock.sleep(2.0)
         try:
             deployments = await _deployments_named(client, name)
         except RequestError:
-            continue  # the result is unclear already
-        fresh = [
+            continue  # try again; in the end, DeploymentUnclear is raised
+        new_deployments = [
             (model_id, candidate) for model_id, candidate in deployments if candidate.id not in (known or ())
         ]
-        if fresh:
+        if new_deployments:
             break
-    if len(fresh) == 1:
-        model_id, deployment = fresh[0]
+    if len(new_deployments) == 1:
+        model_id, deployment = new_deployments[0]
         link = deployment_link(client.remote, model_id, deployment.id)
         return DeploymentResult(model_id, deployment.id, deployment.name, "", link, was_found_again=True)
-    seen = f"; {len(fresh)} new deployments have this name" if fresh else ""
+    seen = f"; {len(new_deployments)} new deployments have this name" if new_deployments else ""
     raise DeploymentUnclear(
         f"{name!r} may or may not have been deployed ({failure}){seen}. Check the workspace's models before "
         f"deploying again",
@@ -342,27 +346,27 @@ async def _find_created_deployment(
 
 @dataclass(frozen=True, slots=True)
 class DeploymentUpdate:
-    """Current deployment, and the log lines since the previous update."""
+    """The deployment's current state, and the log lines since the previous update."""
 
     deployment: Deployment
     lines: tuple[LogEntry, ...]
 
     @property
     def status(self) -> str:
-        """Status as the server spells it."""
+        """Status in the server's spelling."""
         return self.deployment.status
 
     @property
     def is_finished(self) -> bool:
-        """True if this is the last update: the deployment serves, or never will without intervention.
+        """True if this is the last update: the deployment serves, or cannot without intervention.
 
-        A status that is not known may change.
+        Unknown statuses are not final.
         """
         return self.status in FINAL_STATUSES
 
     @property
     def is_serving(self) -> bool:
-        """True if requests will be answered."""
+        """True if requests are answered."""
         return self.status in SERVING_STATUSES
 
 
@@ -377,10 +381,10 @@ async def follow(
 ) -> AsyncGenerator[DeploymentUpdate, None]:
     """Yield an update at once and every ``interval_s`` seconds, until the deployment serves or has failed.
 
-    After a change that the server has accepted, ``changed_from`` is the status before it, which does not
-    count as the end for half a minute: it may not have changed yet. ``known`` are lines that were read
-    before, and are left out. Transient errors are retried. Raises NotFound, Unauthorized and other
-    RequestErrors that are permanent.
+    ``changed_from`` is the status before a change that the server has accepted. Because it may take a moment
+    to change, it does not end the iteration for half a minute. ``known`` are lines that were read before;
+    they are left out. Transient errors are retried. Raises NotFound, Unauthorized and other permanent
+    RequestErrors.
     """
     clock = client.clock
 
@@ -389,22 +393,22 @@ async def follow(
         return deployment.model_copy(update={"model_id": model_id})
 
     log: LogIncrements | None = None
-    begun = clock.now()
+    began_at = clock.now()
     while True:
         deployment = await retrying(fetch, ENDLESS, sleep=clock.sleep)
-        start = deployment.created_at - CLOCK_SKEW if deployment.created_at else begun - timedelta(hours=1)
+        start = deployment.created_at - CLOCK_SKEW if deployment.created_at else began_at - timedelta(hours=1)
         log = log or client.models.increments(model_id, deployment.id, start=start, known=known)
         # Read the log after the status, so that the last update includes the last lines.
         update = DeploymentUpdate(deployment, await _new_lines(log))
         yield update
-        is_unchanged = update.status == changed_from and clock.now() - begun < timedelta(seconds=30)
+        is_unchanged = update.status == changed_from and clock.now() - began_at < timedelta(seconds=30)
         if update.is_finished and not is_unchanged:
             return
         await clock.sleep(interval_s)
 
 
 async def _new_lines(log: LogIncrements) -> tuple[LogEntry, ...]:
-    """Return the lines since the last call; none if the server has no log."""
+    """Return the lines since the last call; empty if the server has no log."""
     entries: list[LogEntry] = []
     with suppress(NotFound, BadRequest):
         async for new in log.poll():

@@ -1,4 +1,4 @@
-"""Check a deployment config before it is sent, including the LoRA ranks, which nothing else checks."""
+"""Check a deployment config before it is sent, also the LoRA ranks, which nothing else checks."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def validate(
     instances: Iterable[InstanceType] | None = None,
     secret_names: Iterable[str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return all problems with deploying ``config``, most severe first; errors prevent it from working.
+    """Return all problems with deploying ``config``, most severe first; an error means that it cannot work.
 
-    ``checkpoints`` are those of the config's jobs as the server lists them; optional data is checked if
+    ``checkpoints`` are those of the config's jobs, as the server lists them. Optional data is checked if
     given. Sends nothing.
     """
     known_files = None if files is None else tuple(files)
@@ -61,7 +61,7 @@ def validate(
 def _checkpoint_findings(
     details: CheckpointList, matches: Sequence[Checkpoint | None], listed_checkpoints: Iterable[Checkpoint]
 ) -> Iterator[Finding]:
-    """Check each checkpoint against what its job has: the name, and the rank of an adapter."""
+    """Check that each checkpoint exists, and that an adapter's rank is valid."""
     for index, (selected, match) in enumerate(zip(details.checkpoints, matches, strict=True)):
         field, job_id = f"{_DETAILS}.checkpoints.{index}", selected.training_job_id
         if match is None:
@@ -79,7 +79,7 @@ def _checkpoint_findings(
 def _selection_findings(
     chosen: Sequence[Checkpoint], files: tuple[CheckpointFile, ...] | None
 ) -> Iterator[Finding]:
-    """Check the checkpoints together, and each for what vLLM needs to serve it."""
+    """Check that the checkpoints can be served together, and that each has the files that vLLM needs."""
     field, names = f"{_DETAILS}.checkpoints", [checkpoint.checkpoint_id for checkpoint in chosen]
     if reason := check_selection(chosen, files):
         yield Finding("error", field, reason, "choose other checkpoints")
@@ -115,7 +115,7 @@ def _memory_findings(
     files: tuple[CheckpointFile, ...] | None,
     instances: Iterable[InstanceType] | None,
 ) -> Iterator[Finding]:
-    """Report weights that are known to be larger than the memory of the chosen GPUs."""
+    """Warn of weights that are known to be larger than the memory of the chosen GPUs."""
     machine = smallest_instance(instances or (), config.compute)
     base_model = config.checkpoint_details and config.checkpoint_details.base_model_id
     if machine is None or not machine.gpu_memory_bytes:

@@ -14,7 +14,7 @@ from api_client.emulator.store.blobs import PRESIGNED_LIFETIME_S
 
 
 def main(arguments: Sequence[str] | None = None, script: DemoScript | None = None) -> int:
-    """Serve with the command-line arguments; return 1 if the emulator cannot start.
+    """Run an emulator with the command-line arguments; return 1 if it cannot start.
 
     ``script`` replaces the jobs of the demo world.
     """

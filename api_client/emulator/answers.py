@@ -1,4 +1,4 @@
-"""The emulator's answers: JSON for the API, XML in S3's format for the object store, errors of both, and ids.
+"""Builders of the emulator's answers: JSON for the API, S3's XML for the object store, errors, and new ids.
 
 Lists of jobs and metrics may be megabytes long, so pydantic encodes them in one call.
 """
@@ -84,7 +84,7 @@ def not_found(what: str, identity: str) -> ApiFault:
 
 
 def existing(record: Record | None, what: str, identity: str) -> Record:
-    """Return what was looked up; raise a 404 if there is none."""
+    """Return the record that was looked up; raise a 404 if it is None."""
     if record is None:
         raise not_found(what, identity)
     return record
@@ -98,11 +98,11 @@ def first_problem(where: str, error: ValidationError) -> str:
     """Describe the first invalid field, such as ``request.metadata: …``."""
     first = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(str(step) for step in (where, *first["loc"]))
-    # The client doesn't know the names of our classes and of Python's types.
+    # The message must not mention our classes or Python's types.
     problem = "must be an object" if first["type"] in ("model_type", "dict_type") else first["msg"]
     return f"{field}: {problem.removeprefix('Value error, ')}"
 
 
 def not_served(message: str) -> ApiFault:
-    """Return a 501: the platform supports this, the emulator does not."""
+    """Return a 501 for something that the platform supports, but the emulator does not."""
     return ApiFault(501, "NOT_IMPLEMENTED", message)

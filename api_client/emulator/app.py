@@ -1,8 +1,8 @@
 """The emulator's ASGI application and its access control.
 
-A page in the user's browser can send requests to loopback too, so there are two guards besides the key: the
-``Host`` must name this machine (a rebound DNS name does not), and a request with the ``Origin`` of another
-site is refused.
+A page in the user's browser can send requests to loopback, too. Therefore there are two guards besides the
+key: the ``Host`` must name this machine (which rules out a rebound DNS name), and a request with the
+``Origin`` of another site is refused.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from api_client.emulator.platform import Platform
 from api_client.emulator.routes import account, deployments, files, jobs
 
 LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost", "api.localhost"})
-"""The official command line turns ``http://localhost:8000`` into ``api.localhost``."""
+"""``api.localhost`` is what the official CLI makes of ``http://localhost:8000``."""
 
 
 class RequestGuard:
-    """Answers requests that are refused, and accepts proxy-style ones.
+    """Refuses unauthorized requests, and accepts requests in proxy form.
 
-    In ``GET http://host/path HTTP/1.1`` the host in the target replaces the Host header.
+    In ``GET http://host/path HTTP/1.1``, the host in the target replaces the Host header.
     """
 
     def __init__(self, app: ASGIApp, key: str) -> None:
@@ -65,7 +65,7 @@ def _with_relative_target(scope: Scope) -> Scope:
 
 
 def refused_host(headers: Headers) -> ApiFault | None:
-    """Return the refusal of a request for another host name, or from another site's page."""
+    """Return the error for a request to another host, or from another site's page; else None."""
     host, origin = headers.get("host", ""), headers.get("origin")
     try:
         is_local = urlsplit(f"//{host}").hostname in LOCAL_HOSTS
@@ -81,7 +81,7 @@ def refused_host(headers: Headers) -> ApiFault | None:
 
 
 def refused_key(key: str, path: str, headers: Headers) -> ApiFault | None:
-    """Return a 401 unless the request carries the emulator's key as Bearer or Api-Key."""
+    """Return a 401 unless the request has the emulator's key, as Bearer or Api-Key."""
     # Uploads and presigned URLs carry their own credentials.
     if not path.startswith(("/v1/", "/graphql", "/emulator/")):
         return None
@@ -125,7 +125,7 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     if isinstance(error, ApiFault):
         return fault_answer(error)
     if isinstance(error, ClientDisconnect):
-        return Response()  # which nobody receives
+        return Response()  # never sent, because the client has disconnected
     if isinstance(error, HTTPException):
         message = f"{request.method} {request.url.path}: {error.detail}"
         return fault_answer(ApiFault(error.status_code, FAULT_CODES.get(error.status_code, "ERROR"), message))

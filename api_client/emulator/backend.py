@@ -1,7 +1,7 @@
-"""What the REST routes exchange with the two sources of jobs.
+"""The interface between the REST routes and the two job backends.
 
-These are the local runner (real processes) and the simulated fleet (a demo world on a clock), which have the
-same methods; ``Platform`` puts both behind one interface.
+The backends are the local runner (real processes) and the simulated fleet (a demo world on a clock). They
+have the same methods; ``Platform`` combines them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ Direction = Literal["asc", "desc"]
 class LogQuery:
     """A request for up to ``limit`` lines with ``start_ns <= timestamp < end_ns``, in one direction.
 
-    If ``levels`` is None, all lines match, including those without a level; otherwise only lines of those
-    levels match.
+    If ``levels`` is None, all lines match; otherwise only lines with one of these levels do.
     """
 
     start_ns: int
@@ -39,7 +38,7 @@ class LogQuery:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A checkpoint file: bytes on disk (``path``), or generated on demand from a start to an end offset."""
+    """A checkpoint file: stored at ``path``, or created by ``generate(start, end)`` when it is read."""
 
     relative_name: str
     node_rank: int
@@ -60,7 +59,7 @@ def default_step_s(span_s: float) -> int:
 def job_metrics(
     job: TrainingJob, nodes: Mapping[int, NodeSeries], cache: StorageMetrics | None = None
 ) -> JobMetrics:
-    """Build the answer from the series of each node; the top-level ones are the leader's."""
+    """Build the metrics answer from each node's series; its top-level series are the leader's."""
     leader = nodes.get(0) or NodeSeries(ephemeral_storage=StorageMetrics())
     return JobMetrics.model_construct(
         **{name: getattr(leader, name) for name in NodeSeries.model_fields},

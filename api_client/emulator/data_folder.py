@@ -1,6 +1,6 @@
 """The emulator's data folder: its files, and the lock that allows only one emulator at a time.
 
-Files with secrets are readable by their owner only. A folder with files of something else is refused.
+Files with secrets are readable only by their owner. A folder that contains other files is refused.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class EmulatorStartError(ApiClientError):
 
 @contextlib.contextmanager
 def usable(folder: Path) -> Iterator[None]:
-    """Raise ``EmulatorStartError`` for what keeps the block from reading or writing the folder's files.
+    """Translate errors of reading and writing the folder's files to ``EmulatorStartError``.
 
-    Nothing is repaired or replaced: what can be read of the user's data stays as it is.
+    Nothing is repaired or replaced, so that the user's data is not lost.
     """
     try:
         yield
@@ -80,7 +80,7 @@ class EmulatorAddress:
 
 
 class DataFolder:
-    """An open data folder. Opening raises ``EmulatorStartError`` if it is in use or holds foreign files."""
+    """An open data folder. Opening raises ``EmulatorStartError`` if it is in use or contains other files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -91,15 +91,15 @@ class DataFolder:
         with usable(self.path):
             self._reject_foreign_folder()
             make_private_folder(self.path)
-            self._lock = self._locked()
+            self._lock = self._acquire_lock()
             try:
                 self._address_path.unlink(missing_ok=True)
             except OSError:
                 os.close(self._lock)
                 raise
 
-    def _locked(self) -> int:
-        """Return the open lock file; raise ``EmulatorStartError`` if another emulator holds the lock."""
+    def _acquire_lock(self) -> int:
+        """Return the locked lock file; raise ``EmulatorStartError`` if another emulator holds the lock."""
         lock = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT, PRIVATE_FILE_MODE)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -125,7 +125,8 @@ class DataFolder:
     def signing_key(self) -> bytes:
         """Return the secret that signs presigned URLs; it never leaves the emulator.
 
-        One that is too short is what a crash or a full disk left, and anyone could guess it.
+        A stored key that is too short is replaced: a crash or a full disk truncated it, and it could be
+        guessed.
         """
         path = self.path / "signing_key"
         key = path.read_bytes() if path.exists() else b""
@@ -142,7 +143,7 @@ class DataFolder:
         os.close(self._lock)
 
     def _reject_foreign_folder(self) -> None:
-        """Raise if the folder is used for something else, so that it stays untouched."""
+        """Raise ``EmulatorStartError`` if the folder contains other files."""
         if not self.path.exists():
             return
         if not self.path.is_dir():
@@ -170,7 +171,7 @@ def running_address(path: Path) -> EmulatorAddress | None:
 
 
 def published_address(path: Path) -> EmulatorAddress | None:
-    """Return the address of the emulator that used the folder last, unless it has ended in good order."""
+    """Return the last emulator's address, unless that emulator has exited cleanly."""
     try:
         return TypeAdapter(EmulatorAddress).validate_json(read_small_file(path / ADDRESS_NAME))
     except (OSError, ValueError):

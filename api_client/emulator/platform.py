@@ -1,4 +1,4 @@
-"""The emulated organization: its teams, projects and stores, and all backends behind one interface."""
+"""The emulated organization: its teams, projects and stores, and both job backends behind one interface."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Platform:
         for job in self.project_jobs(project_id):
             await self.delete_job(project_id, job.id)
         self.stores.projects.delete(project_id)
-        await self.local.forget_project(project_id)
+        await self.local.delete_cache(project_id)
 
     async def create_job(self, project_id: str, fields: Mapping[str, Any]) -> TrainingJob:
         project = self.stored_project(project_id)

@@ -26,13 +26,13 @@ class EmulatorFailed(ApiClientError):
 
 
 class EmulatorChild:
-    """Starts ``python -m api_client.emulator`` in a session of its own and stops it again.
+    """Starts ``python -m api_client.emulator`` in a session of its own, and stops it again.
 
-    The child's standard input is its lifeline: a pipe whose other end only this process holds. When this
-    process ends, even by ``kill -9``, the pipe closes and the child ends itself and its jobs. Without a
-    ``data_dir`` the child uses a temporary folder, which is deleted when it stops. ``program`` are Python's
-    arguments for another program that takes the emulator's options. A shared one has no lifeline, so that it
-    can outlive this process. The attributes are set once it is ready.
+    The child's standard input is its lifeline: a pipe that only this process can write to. When this process
+    ends, even by ``kill -9``, the pipe closes and the child ends itself and its jobs. A shared child has no
+    lifeline, so that it can outlive this process. Without a ``data_dir``, the child uses a temporary folder,
+    which is deleted when it stops. ``program`` replaces Python's arguments, to run another program with the
+    emulator's options. The attributes are set once the child is ready.
     """
 
     def __init__(

@@ -43,7 +43,7 @@ from api_client.listening import ConnectionLimit
 
 LOOPBACK = "127.0.0.1"
 KEEP_ALIVE_S = 75.0
-"""Time for the head of the next request, and for a client to read of its response.
+"""Time limit for the head of the next request, and for a client that stops reading a response.
 
 Longer than the poll interval of any client, so that a poll never meets a closing connection.
 """
@@ -54,7 +54,7 @@ WORLDS = ("demo", "empty")
 
 
 async def furnish_demo(platform: Platform) -> None:
-    """Store a secret and start the real job when this world is first served; nothing deleted comes back."""
+    """Store a secret and start the real job when a demo world is first served; deleted ones stay deleted."""
     team = platform.stores.teams.default()
     if not platform.stores.projects.was_named("digits", team.id):
         # Under the name that the official tools propose for a Hugging Face token.
@@ -196,7 +196,7 @@ async def _serve(
 
 
 class HeadTimedProtocol(H11Protocol):
-    """uvicorn's protocol, which ends its wait for a request at the end of the head, not at its first byte."""
+    """uvicorn's protocol, but a request's whole head must arrive in time, not only its first byte."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -240,7 +240,7 @@ class EmulatorServer(uvicorn.Server):
         self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self._limit.watch(asyncio.get_running_loop())
+        self._limit.handle_accept_errors(asyncio.get_running_loop())
         await super().startup(sockets=sockets)
         self._on_started()
 

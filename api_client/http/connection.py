@@ -53,12 +53,12 @@ class KeyAuth(httpx.Auth):
         rejected: SecretText | None = None
         for _ in range(2):
             async with login.renewing:
-                if self._is_used_up(login.tokens, rejected):
+                if self._needs_renewal(login.tokens, rejected):
                     await login.adopt_saved_tokens()
-                if self._is_used_up(login.tokens, rejected):
+                if self._needs_renewal(login.tokens, rejected):
                     if login.tokens.refresh is not None:
-                        answer = yield self._renewal(request, login)
-                        await self._take(answer, login)
+                        answer = yield self._renewal_request(request, login)
+                        await self._store_renewed_tokens(answer, login)
                     elif rejected is not None:
                         return
             rejected = login.tokens.access
@@ -71,10 +71,10 @@ class KeyAuth(httpx.Auth):
         if key is not None:
             request.headers["Authorization"] = f"{self._remote.auth_scheme} {key.get_secret_value()}"
 
-    def _is_used_up(self, tokens: OAuthTokens, rejected: SecretText | None) -> bool:
+    def _needs_renewal(self, tokens: OAuthTokens, rejected: SecretText | None) -> bool:
         return tokens.access == rejected or tokens.is_expired(self._clock.now())
 
-    def _renewal(self, request: httpx.Request, login: OAuthLogin) -> httpx.Request:
+    def _renewal_request(self, request: httpx.Request, login: OAuthLogin) -> httpx.Request:
         refresh = login.tokens.refresh
         assert refresh is not None
         return httpx.Request(
@@ -89,8 +89,8 @@ class KeyAuth(httpx.Auth):
             extensions={**request.extensions, MAX_BYTES: 64 * 1024},
         )
 
-    async def _take(self, answer: httpx.Response, login: OAuthLogin) -> None:
-        """Store the renewed tokens. Raises RequestError if there are none."""
+    async def _store_renewed_tokens(self, answer: httpx.Response, login: OAuthLogin) -> None:
+        """Store the tokens of the answer. Raises RequestError if it has none."""
         if answer.is_redirect:
             raise RedirectRefused(
                 f"{self._host} redirected POST {TOKEN_PATH}; not followed, because the login is only for "
@@ -102,15 +102,14 @@ class KeyAuth(httpx.Auth):
             try:
                 await login.renew(self._tokens_in(content, login))
             except ConfigurationError as problem:
-                login.not_kept = str(problem)
+                login.save_problem = str(problem)
             return
         error = failures.from_answer(answer, content, self._remote, self._host, _LINE, self._clock.now())
         if error.retryable:
             raise error
-        # Another process may have renewed the login: then our refresh token is used up, and the new one is
-        # stored.
+        # Another process may have renewed the login, which invalidates our refresh token: use its tokens.
         if not await login.adopt_saved_tokens():
-            raise self._ended(error.server_message or error.code, answer.status_code)
+            raise self._login_expired(error.server_message or error.code, answer.status_code)
 
     def _tokens_in(self, content: bytes, login: OAuthLogin) -> OAuthTokens:
         try:
@@ -128,8 +127,8 @@ class KeyAuth(httpx.Auth):
         message = f"{self._host} answered POST {TOKEN_PATH} with no usable access_token and expires_in"
         raise InvalidAnswer(message, **_LINE.details)
 
-    def _ended(self, words: str | None, status: int) -> RequestError:
-        reason = failures.clean(words or "no reason given", self._remote)
+    def _login_expired(self, server_reason: str | None, status: int) -> RequestError:
+        reason = failures.clean(server_reason or "no reason given", self._remote)
         return Unauthorized(
             f"the login of remote '{self._remote.name}' (from {self._remote.key_origin}) has expired and "
             f"{self._host} refused to renew it: {reason} ({status}); log in again with"
@@ -154,20 +153,19 @@ async def connect(
 ) -> httpx.AsyncClient:
     """Create an httpx client for the hosts of ``remote``; it opens connections on demand.
 
-    ``clock`` is used to check if a login has expired.
-
-    Raises ConfigurationError if the environment's certificates or proxies cannot be used.
+    ``clock`` is used to check if a login has expired. Raises ConfigurationError if the environment's
+    certificates or proxies cannot be used.
     """
     needs_tls = http_transport is None and any(site.scheme == "https" for site in sites)
     # Loading the trusted certificates takes a tenth of a second, so don't do it on the event loop.
     context = (
         await asyncio.to_thread(trusting_context) if needs_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     )
-    # No limit to all connections: httpcore may lose one when a request is cancelled, and never gets its place
-    # in the pool back. The transport limits the requests in flight.
+    # No limit on connections: when a request is cancelled, httpcore may leak its slot in the pool. Transport
+    # limits the number of concurrent requests instead.
     limits = httpx.Limits(keepalive_expiry=KEEP_ALIVE_S)
     try:
-        # Don't let httpx read the environment: other code must also know if there is a proxy.
+        # httpx must not read the environment: BaseUrl.proxy does, since other code must know the proxy.
         mounts = {
             f"all://{site.url_host}": UnpackingTransport(
                 httpx.AsyncHTTPTransport(proxy=site.proxy, verify=context, limits=limits)

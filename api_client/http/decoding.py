@@ -1,13 +1,13 @@
-"""Decode the bytes of an answer to models.
+"""Decode the body of an answer into models.
 
 The fast path passes the bytes directly to pydantic's JSON parser. Some servers send JSON that a strict parser
 rejects (broken UTF-8, lone surrogates, raw control characters inside strings, all of which occur in log
 lines). In that case a tolerant parser reads it again and puts U+FFFD in place of invalid characters.
 
-Bytes are counted before they are parsed: a few bytes can become a model of a kilobyte.
+Values are counted before they are parsed: two bytes of JSON can become a model of a kilobyte.
 
-A list with a record that cannot be read is an error, unless the caller takes note of such records: what is
-decided by a list needs all of it; what is shown is better incomplete than missing.
+A list with one invalid record is an error, unless the caller collects the invalid ones
+(``without_unreadable``): a decision needs the whole list, but a screen can show the valid part of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VALUE = re.compile(
     rb'(?:[^",{\[]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z))*+(?:([,{\[])|\Z)',
     re.DOTALL,
 )
-"""Everything up to the next value, which follows a bracket or a comma outside of texts."""
+"""Matches up to the next value: it follows a bracket or a comma that is not inside a string."""
 
 
 class AnswerLimit(NamedTuple):
@@ -40,10 +40,10 @@ class AnswerLimit(NamedTuple):
 
 
 USUAL = AnswerLimit(16 * 1024 * 1024, 400_000)
-"""A page, or a list that the API does not page: 10,000 jobs have 250,000 values."""
+"""For a page, or a list that the API does not page: 10,000 jobs have 250,000 values."""
 
 LARGE = AnswerLimit(64 * 1024 * 1024, 900_000)
-"""Metrics and caches: 300,000 samples, or 150,000 files."""
+"""For metrics and caches: 300,000 samples, or 150,000 files."""
 
 
 class NotDecodable(ValueError):
@@ -68,11 +68,12 @@ def decode(content: bytes, adapter: Adapter[T], max_values: int = USUAL.values) 
 
 
 def _check_value_count(content: bytes, max_values: int) -> None:
-    """Raise TooManyValues if the document has more values, nested, empty and invalid ones included."""
-    at_most = sum(
-        map(content.count, (b",", b"{", b"["))
-    )  # those in texts included: quick, and usually enough
-    if at_most > max_values and any(match[1] for match in islice(_VALUE.finditer(content), max_values, None)):
+    """Raise TooManyValues if the document has more values; nested, empty and invalid ones count, too."""
+    # The upper bound also counts characters inside strings, but it is quick and usually low enough.
+    upper_bound = sum(map(content.count, (b",", b"{", b"[")))
+    if upper_bound > max_values and any(
+        match[1] for match in islice(_VALUE.finditer(content), max_values, None)
+    ):
         raise TooManyValues(f"over {max_values:,} values")
 
 
@@ -92,11 +93,11 @@ def read_json(content: bytes, max_values: int = LARGE.values) -> Any:
 
 
 def describe(error: ValidationError, whole: str) -> str:
-    """Describe the first finding without input values, which may be secrets; ``whole`` is what was read."""
+    """Describe the first error, without input values, which may be secrets; ``whole`` names the document."""
     if error.error_count() > 1000:  # pydantic builds the list of all of them
         return f"{whole}: {error.error_count():,} values are invalid"
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    location = ".".join(str(part) for part in first["loc"])[:200]  # it has names of the server
+    location = ".".join(str(part) for part in first["loc"])[:200]  # field names are chosen by the server
     return f"{location or whole}: {first['msg']}"
 
 
@@ -120,16 +121,16 @@ def _scrub_text(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-Reasons = list[str]  # why each of some records cannot be read
+Reasons = list[str]  # for each invalid record, why it is invalid
 
 
-def in_part(route: Route[list[T]], unreadable: Reasons | None) -> Route[list[T]]:
-    """Return the route with lists that lack records that cannot be read; the reasons go to ``unreadable``.
+def without_unreadable(route: Route[list[T]], unreadable: Reasons | None) -> Route[list[T]]:
+    """Return the route with a reader that leaves out invalid records and adds the reasons to ``unreadable``.
 
-    A list without any record that can be read is still an InvalidAnswer, and without ``unreadable`` so is one
-    that lacks any.
+    If no record is valid, the answer is still an InvalidAnswer. If ``unreadable`` is None, one invalid record
+    makes it one.
     """
-    return route if unreadable is None else route.read_by(_PartialReader(route, unreadable))
+    return route if unreadable is None else route.with_reader(_PartialReader(route, unreadable))
 
 
 @dataclass(frozen=True)
@@ -144,12 +145,12 @@ class _PartialReader(Generic[T]):
         return self._read(lambda adapter: adapter.validate_python(value))
 
     def _read(self, read_by: Callable[[Adapter[Any]], Any]) -> list[T]:
-        """Read the list, record by record if it cannot be read as a whole."""
+        """Read the list as a whole or, if that fails, record by record."""
         try:
             whole: list[T] = read_by(self.route.adapter)
             return whole
         except ValidationError as error:
-            why_not_whole = error
+            whole_error = error
         record: TypeAdapter[T] = TypeAdapter(get_args(self.route.kind)[0])
         records, reasons = [], []
         for value in read_by(replace(cast("Route[Any]", self.route), kind=list[Any]).adapter):
@@ -158,6 +159,6 @@ class _PartialReader(Generic[T]):
             except ValidationError as error:
                 reasons.append(describe(error, "the record"))
         if not records:
-            raise why_not_whole
+            raise whole_error
         self.unreadable.extend(reasons)
         return records

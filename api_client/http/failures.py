@@ -39,7 +39,7 @@ from api_client.remotes import Remote
 if TYPE_CHECKING:
     import httpx
 
-MAX_SERVER_MESSAGE_CHARACTERS = 500  # maximum length of a server's own text in a message, in characters
+MAX_SERVER_MESSAGE_CHARACTERS = 500  # maximum length of the server's own text within a message
 _MAX_PARSED_BYTES = 65_536
 
 _KINDS: dict[int, type[ErrorAnswer]] = {
@@ -62,6 +62,8 @@ _REASONS = {
 
 
 class RequestLine(NamedTuple):
+    """Method, path and attempt of a request, and in ``words`` what it does, to follow "can't"."""
+
     method: str
     path: str
     attempt: int = 1
@@ -73,7 +75,7 @@ class RequestLine(NamedTuple):
 
 
 def clean(text: object, remote: Remote | None = None) -> str:
-    """Clean a server's text: one printable line without the key, of limited length."""
+    """Return the server's text as one printable line of limited length, with the key removed."""
     message = "".join(
         " " if character.isspace() else "" if unicodedata.category(character)[0] == "C" else character
         for character in str(text)[:_MAX_PARSED_BYTES]
@@ -103,7 +105,7 @@ def from_answer(
     message = f"can't {line.words}: {answer}"
     if status == HTTPStatus.UNAUTHORIZED or (kind is Unauthorized and remote.key is None):
         message = f"{_refusal(remote, host)}: {phrase} ({status})"
-    elif kind is Unauthorized:  # another key may help, but this one is right
+    elif kind is Unauthorized:  # 403: the key is valid, but lacks a permission
         message += f"; the key of {_owner(remote)} may not do this"
     names = ("x-request-id", "x-baseten-request-id", "x-amzn-requestid")
     request_id = next((response.headers[name] for name in names if name in response.headers), None)
@@ -124,13 +126,13 @@ def from_answer(
 
 
 def from_exception(error: Exception, remote: Remote | None, host: str, line: RequestLine) -> RequestError:
-    """Build the error for an exception that httpx raised, or httpcore."""
+    """Build the error for an exception of httpx or httpcore."""
     import httpcore
     import httpx
 
     from api_client.http.unpacking import BodyTooLarge
 
-    broken_off = (
+    disconnects = (
         httpx.NetworkError,
         httpx.RemoteProtocolError,
         httpcore.NetworkError,
@@ -151,7 +153,7 @@ def from_exception(error: Exception, remote: Remote | None, host: str, line: Req
     if isinstance(error, httpx.DecodingError):
         kind = AnswerTooLarge if isinstance(error, BodyTooLarge) else InvalidAnswer
         return kind(f"can't {line.words}: {host} {clean(error, remote)}", **details)
-    if isinstance(error, broken_off):
+    if isinstance(error, disconnects):
         reason = _reason(error, remote)
         return Unreachable(f"{host} broke off the connection: {reason}", **details)
     # Only the type: the remaining exceptions (LocalProtocolError, InvalidURL) may quote headers.
@@ -165,8 +167,8 @@ def refused_change(read_only_by: str, words: str, method: str = "", path: str = 
     )
 
 
-def note_if_open(error: RequestError) -> None:
-    """Add to the error if a request that arrived may have had an effect despite it."""
+def note_possible_effect(error: RequestError) -> None:
+    """If the request may have taken effect despite the error, record that in the error and its message."""
     if isinstance(error, InvalidAnswer) or (error.retryable and not isinstance(error, RateLimited)):
         error.may_have_happened = True
         error.args = (f"{error}; it may have taken effect and was not sent again",)
@@ -196,9 +198,9 @@ def _owner(remote: Remote) -> str:
 
 
 def _server_message(content: bytes, content_type: str, remote: Remote) -> tuple[str | None, str | None]:
-    """Return the server's code and message, from any of the known structures."""
+    """Return the server's code and message; the JSON may have any of the known structures."""
     head = content[:_MAX_PARSED_BYTES]
-    if not head.strip() or _is_html(head, content_type):  # a page of a proxy
+    if not head.strip() or _is_html(head, content_type):  # HTML comes from a proxy, not from the API
         return None, None
     try:
         value = read_json(head)

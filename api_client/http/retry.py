@@ -22,36 +22,44 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Exponential backoff; the server's ``Retry-After`` takes precedence.
-
-    ``max_attempts`` includes the first attempt, so 1 means no retries; None means no limit. ``base_s`` is
-    the maximum delay after the first failure; it doubles up to ``cap_s``, and no delay is shorter than
-    ``min_s``. A ``Retry-After`` is obeyed up to ``retry_after_cap_s``. The first attempt fails after
-    ``silence_s`` without data, each later attempt after twice as long as the one before; None leaves this
-    to the connection's own timeout, which is the maximum anyway. An answer that is not the API's (a
-    maintenance page, a redirect to one) is final once ``max_invalid_answers`` came in a row. All other
-    errors are final, or retried after ``refused_s`` if that is set.
-    """
+    """Exponential backoff; the server's ``Retry-After`` takes precedence."""
 
     max_attempts: int | None = 5
+    """Number of attempts, including the first: 1 means no retries, None means no limit."""
+
     base_s: float = 0.5
+    """Maximum delay after the first failure; doubles with each failure, up to ``cap_s``."""
+
     cap_s: float = 30.0
+
     retry_after_cap_s: float = 60.0
+    """Longest ``Retry-After`` that is obeyed in full."""
+
     silence_s: float | None = None
+    """Read timeout of the first attempt; it doubles with each attempt.
+
+    None leaves it to the connection's own timeout, which is the maximum in any case.
+    """
+
     min_s: float = 0.0
+    """Minimum of each delay."""
+
     max_invalid_answers: int | None = 1
+    """Give up after so many consecutive answers that are not the API's; None means never."""
+
     refused_s: float | None = None
+    """Delay after all other errors, such as a 403; None means that they are final."""
 
     def for_polling(self) -> RetryPolicy:
-        """Return a variant for polling.
+        """Return a variant for polling: shorter delays, so that the user sees a recovery within seconds.
 
-        The user should see a recovery within seconds, and a request that hangs must not delay the next ones.
+        A request that hangs times out early, because it delays the next ones.
         """
         return replace(self, cap_s=min(self.cap_s, 2.0), silence_s=8.0)
 
     def read_timeout_s(self, attempt: int) -> float:
-        """Return how long attempt ``attempt`` (from 1) may go without data by this policy, in seconds."""
-        return math.inf if self.silence_s is None else self.silence_s * _doubled(attempt)
+        """Return the read timeout of attempt ``attempt`` (from 1), in seconds."""
+        return math.inf if self.silence_s is None else self.silence_s * _backoff_factor(attempt)
 
     def delay_s(
         self, error: RequestError, *, attempt: int, invalid_answers: int = 0, random: Random | None = None
@@ -75,7 +83,7 @@ class RetryPolicy:
         return max(self.min_s, longest_s if random is None else random.uniform(0.0, longest_s))
 
     def longest_delay_s(self, attempt: int) -> float:
-        return min(self.cap_s, self.base_s * _doubled(attempt))
+        return min(self.cap_s, self.base_s * _backoff_factor(attempt))
 
 
 JITTER = Random()
@@ -85,14 +93,14 @@ ONE_ATTEMPT = RetryPolicy(max_attempts=1)  # for callers that have their own ret
 ENDLESS = RetryPolicy(max_attempts=None, cap_s=3.0, min_s=0.5, max_invalid_answers=6)
 """For streams, which continue after an outage of any length; the transport has already retried a few times.
 
-Users expect a recovery to show within seconds, and one request in 3 s is no load.
+One request in 3 s is no load for a server, and shows a recovery within seconds.
 """
 
 
 LASTING = RetryPolicy(
     max_attempts=None, base_s=3.0, cap_s=3.0, min_s=3.0, max_invalid_answers=None, refused_s=10.0
 )
-"""For what a screen shows, which is retried as long as the screen is open, even after a refusal."""
+"""For screens, which retry as long as they are open, even after a refusal."""
 
 
 async def retrying(
@@ -104,7 +112,7 @@ async def retrying(
     random: Random | None = None,
     on_wait: Callable[[RequestError, float], object] = lambda _error, _delay_s: None,
 ) -> T:
-    """Await ``call``, repeating it after RequestErrors as the policy says; raises the last of them.
+    """Await ``call``, repeating it after RequestErrors according to the policy; raises the last of them.
 
     ``may_repeat`` vetoes a retry. ``on_wait`` is called before each ``sleep``, with the error and the
     delay in seconds.
@@ -126,10 +134,10 @@ async def retrying(
 
 
 class InvalidStreak:
-    """Consecutive answers that were not the API's.
+    """Counts consecutive answers that are not the API's, to give up on a server that is not Baseten.
 
-    It is final after six of them. A server that has answered before gets ten minutes: a maintenance page is
-    not the API's answer either.
+    The limit is six of them. A server that has answered before may only be in maintenance, so it gets ten
+    minutes from its last valid answer.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -161,15 +169,15 @@ def is_transient(error: RequestError) -> bool:
     return error.retryable or is_not_api_answer(error)
 
 
-def _doubled(attempt: int) -> float:
-    return 2.0 ** min(attempt - 1, 32)  # over a century of seconds; floats stay finite
+def _backoff_factor(attempt: int) -> float:
+    return 2.0 ** min(attempt - 1, 32)  # the limit keeps floats finite; 2**32 seconds are over a century
 
 
 def parse_retry_after(text: str | None, *, date: str | None = None, now: datetime) -> float | None:
-    """Parse a ``Retry-After`` header to seconds: a number, or a date by the clock of the server.
+    """Parse a ``Retry-After`` header into seconds; None if it is missing or invalid, never negative.
 
-    ``date`` is the answer's ``Date`` header, the server's clock; without it, ``now`` counts. Returns None
-    if the header is missing or invalid; never negative.
+    A date in it is compared with ``date``, the answer's ``Date`` header, since the server's clock may be
+    wrong; without that header, with ``now``.
     """
     text = (text or "").strip()
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII):
@@ -181,7 +189,7 @@ def parse_retry_after(text: str | None, *, date: str | None = None, now: datetim
 
 
 def http_date(text: str) -> datetime | None:
-    """Parse the time of a header; None if it is missing or invalid."""
+    """Parse a date header; None if it is missing or invalid."""
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

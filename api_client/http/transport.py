@@ -1,6 +1,6 @@
 """The only module that sends API requests, with key, timeouts, retries, redirects and errors.
 
-httpx is imported on the first request, in a thread: a dashboard paints before it needs an answer.
+httpx is imported on the first request, in a thread: importing it would delay the dashboard's first paint.
 """
 
 from __future__ import annotations
@@ -27,21 +27,18 @@ from api_client.routes import Adapter, Route, Site
 if TYPE_CHECKING:
     import httpx
 
-ANSWER_TIMEOUT_S = 300.0  # from the first byte sent to the last one received: nobody holds a slot forever
+ANSWER_TIMEOUT_S = 300.0  # from the first byte sent to the last one received; frees the request's slot
 MAX_REDIRECTS = 3
-MAX_IN_FLIGHT = 4  # maximum concurrent requests: more were measured to be slower, not faster
+MAX_IN_FLIGHT = 4  # maximum concurrent requests; more were slower when measured
 T = TypeVar("T")
 AnswerRequest = Callable[[Route[Any], tuple[str, ...], Mapping[str, Any]], Awaitable[Any]]
-"""Returns the answer to a request for a route with these ids, and the values of its query or body."""
+"""Answers a request without the network: ``await answer(route, ids, query_or_body)``."""
 QueryValue = str | int | list[str] | None
 
 
 @dataclass
 class _Call:
-    """A request and its current attempt: its number, if it may have arrived, its answer's status and date.
-
-    It is not repeated once the time for an answer is over: the next one would come as slowly.
-    """
+    """A request, and the state of its current attempt."""
 
     route: Route[Any]
     site: BaseUrl
@@ -50,10 +47,17 @@ class _Call:
     query: Mapping[str, QueryValue] | None
     body: Any
     attempt: int = 0
+    """Number of the current attempt, from 1."""
+
     arrived: bool = False
+    """True if the server may have received this attempt."""
+
     is_over: bool = False
+    """True after ANSWER_TIMEOUT_S; not repeated then, because the next answer would be as slow."""
+
     status: int | None = None
     date: str = ""
+    """The answer's ``Date`` header."""
 
     @property
     def line(self) -> RequestLine:
@@ -71,9 +75,8 @@ class Transport:
     """Sends requests to one remote.
 
     The httpx client is created on the first request, because that takes a tenth of a second. ``read_only_by``
-    names the setting that forbids changes, in words; if empty, changes are allowed. ``answer`` answers
-    requests in place of the network. Raises ConfigurationError if the remote's addresses or key cannot be
-    used.
+    describes the setting that forbids changes; if empty, changes are allowed. ``answer`` answers requests in
+    place of the network. Raises ConfigurationError if the remote's addresses or key cannot be used.
     """
 
     def __init__(
@@ -96,7 +99,7 @@ class Transport:
             "app": parse_base_url(remote.app_url, source=f"the address of remote '{remote.name}'"),
         }
         self.destinations = Destinations(site.host for site in self._sites.values())
-        """Addresses that the remote may name, by where it is."""
+        """Checks the addresses that the remote names, such as those of presigned URLs."""
         self.clock = clock
         self.retry = retry
         """Policy for requests without a policy of their own."""
@@ -104,9 +107,9 @@ class Transport:
         self._http_transport = http_transport
         self._read_only_by = read_only_by
         self._http: httpx.AsyncClient | None = None
-        self._opening = asyncio.Lock()
+        self._open_lock = asyncio.Lock()
         self._in_flight = asyncio.Semaphore(MAX_IN_FLIGHT)
-        self._closed = False
+        self._is_closed = False
 
     def __repr__(self) -> str:
         return f"Transport({self.remote.name!r}, {self._sites['api']})"
@@ -147,24 +150,24 @@ class Transport:
         except RequestError as error:
             problem = error
         if not repeatable and call.arrived:
-            failures.note_if_open(problem)
+            failures.note_possible_effect(problem)
         self._emit_event("failed", call, problem)
         raise problem
 
-    def check_may_change(self, what: str) -> None:
-        """Raise ReadOnlyError, naming ``what``, if changes are forbidden; for changes that others send."""
+    def check_may_change(self, change: str) -> None:
+        """Raise ReadOnlyError, naming ``change``, if changes are forbidden. Other code sends the change."""
         if self._read_only_by:
-            raise failures.refused_change(self._read_only_by, what)
+            raise failures.refused_change(self._read_only_by, change)
 
     async def aclose(self) -> None:
         """Close all connections; later requests are refused."""
-        self._closed = True
+        self._is_closed = True
         http, self._http = self._http, None
         if http is not None:
             await http.aclose()
 
     async def _attempt(self, call: _Call, policy: RetryPolicy, adapter: Adapter[T]) -> T:
-        """Send once. Raises its RequestErrors outside of any handler, so that none holds the key."""
+        """Send once. Raises its RequestErrors outside of exception handlers, because httpx's hold the key."""
         call.attempt += 1
         if self._answer is not None:
             self._emit_event("sent", call)
@@ -174,7 +177,7 @@ class Transport:
         problem: Exception | None = None
         call.arrived, call.status, call.date = False, None, ""
         async with self._in_flight:
-            http = await self._opened(call.line)
+            http = await self._open_client(call.line)
             import httpx
 
             self._emit_event("sent", call)
@@ -185,7 +188,7 @@ class Transport:
                 problem = error
             except RuntimeError as error:
                 # httpx raises this if the client was closed in the meantime.
-                if not self._closed:
+                if not self._is_closed:
                     raise
                 problem = error
         if problem is not None:
@@ -204,12 +207,12 @@ class Transport:
         )
 
     def _failure(self, problem: Exception, call: _Call) -> RequestError:
-        """Return the error of a request that got no answer."""
+        """Return the error for a request that got no complete answer."""
         import httpx
 
-        if self._closed:
+        if self._is_closed:
             call.arrived = True
-            return _closed(call.line)
+            return _closed_error(call.line)
         call.is_over = isinstance(problem, TimeoutError)  # httpx's own timeouts are of another type
         not_sent = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError)
         call.arrived = not isinstance(problem, not_sent)
@@ -223,8 +226,8 @@ class Transport:
         query = {name: value for name, value in (call.query or {}).items() if value is not None}
         url = httpx.URL(f"{call.site}{call.path}", params=query or None)
         for _ in range(MAX_REDIRECTS + 1):
-            # If a login cannot be renewed, this raises, and the request had no effect.
-            request = _build(http, call, url, policy.read_timeout_s(call.attempt))
+            request = _build_request(http, call, url, policy.read_timeout_s(call.attempt))
+            # If an expired login can't be renewed, this raises, and the request had no effect.
             response = await http.send(request, stream=True)
             call.arrived, call.status = True, response.status_code
             call.date = response.headers.get("date", "")
@@ -239,7 +242,7 @@ class Transport:
                 content = await response.aread()
             finally:
                 await response.aclose()
-                del response.stream  # It refers back: only a search for garbage would free the content.
+                del response.stream  # It refers back to the response: only garbage collection would free it.
             if not response.is_success:
                 raise failures.from_answer(response, content, self.remote, host, line, self.clock.now())
             return content, response.headers.get("content-type", "")
@@ -247,7 +250,7 @@ class Transport:
         raise RedirectRefused(message, **line.details)
 
     def _note_address(self, response: httpx.Response, site: BaseUrl) -> None:
-        """Record the address that an answer of the remote came from, unless a proxy is in between."""
+        """Record the address that the answer came from, unless a proxy sent it."""
         stream = response.extensions.get("network_stream")
         if stream is not None and not site.proxy:
             address = stream.get_extra_info("server_addr")
@@ -264,9 +267,9 @@ class Transport:
             **call.line.details,
         )
 
-    async def _opened(self, line: RequestLine) -> httpx.AsyncClient:
-        async with self._opening:
-            if self._http is None and not self._closed:
+    async def _open_client(self, line: RequestLine) -> httpx.AsyncClient:
+        async with self._open_lock:
+            if self._http is None and not self._is_closed:
                 await asyncio.to_thread(import_module, "api_client.http.connection")
                 from api_client.http.connection import connect
 
@@ -274,11 +277,11 @@ class Transport:
                     self.remote, tuple(self._sites.values()), self._http_transport, clock=self.clock
                 )
             http = self._http
-            if http is not None and not self._closed:
+            if http is not None and not self._is_closed:
                 return http
         if http is not None:
             await http.aclose()
-        raise _closed(line)
+        raise _closed_error(line)
 
     def _emit_event(
         self,
@@ -297,10 +300,12 @@ class Transport:
             self._on_event(RequestEvent(kind, method, path, attempt, now, delay_s, reason, status, date))
 
 
-def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s: float) -> httpx.Request:
-    """Build the request; connect to names under .localhost as localhost.
+def _build_request(
+    http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s: float
+) -> httpx.Request:
+    """Build the request; names under .localhost are connected to as localhost.
 
-    RFC 6761 reserves them for this machine, but not every resolver supports this.
+    RFC 6761 reserves them for this machine, but not every resolver knows that.
     """
     import httpx
 
@@ -332,5 +337,5 @@ def _origin(url: httpx.URL) -> tuple[str, str, int]:
     return (url.scheme, url.host, url.port or DEFAULT_PORTS.get(url.scheme, 0))
 
 
-def _closed(line: RequestLine) -> RequestError:
+def _closed_error(line: RequestLine) -> RequestError:
     return RequestError("the client is closed", **line.details)

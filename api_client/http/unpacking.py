@@ -1,7 +1,7 @@
-"""Unpack the bodies of answers, so that no more than a limit is ever in memory, however well it is packed.
+"""Decompress the bodies of answers while counting bytes, so that a compression bomb cannot fill the memory.
 
-httpx would unpack every layer of every encoding that it knows in one step, before anybody can count the
-bytes. Here a body is either packed once, with gzip, or not at all.
+httpx would decompress all layers of all encodings that it knows in one step, before anybody can count the
+bytes. Here a body is either compressed once, with gzip, or not at all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ACCEPT_ENCODING = "gzip"
 MAX_BYTES = "api_client.max_bytes"
 """Request extension with the maximum size of the answer's body, in bytes."""
 
-_PIECE_BYTES = 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
 
 
 class BodyTooLarge(httpx.DecodingError):
@@ -25,10 +25,10 @@ class BodyTooLarge(httpx.DecodingError):
 
 
 class UnpackingTransport(httpx.AsyncBaseTransport):
-    """Sends requests through another transport, and unpacks the bodies of the answers.
+    """Sends requests through another transport, and decompresses the bodies of the answers.
 
     Reading a body raises BodyTooLarge if it is larger than the request's extension ``MAX_BYTES``, and
-    DecodingError if it is damaged or packed otherwise.
+    DecodingError if it is damaged or has another encoding than gzip.
     """
 
     def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
@@ -50,8 +50,8 @@ class UnpackingTransport(httpx.AsyncBaseTransport):
 
 
 class _Body(httpx.AsyncByteStream):
-    def __init__(self, packed: httpx.AsyncByteStream, encoding: str, max_bytes: int) -> None:
-        self._packed = packed
+    def __init__(self, compressed: httpx.AsyncByteStream, encoding: str, max_bytes: int) -> None:
+        self._compressed = compressed
         self._encoding = encoding
         self._max_bytes = max_bytes
 
@@ -59,14 +59,14 @@ class _Body(httpx.AsyncByteStream):
         if self._encoding not in ("identity", ACCEPT_ENCODING):
             raise httpx.DecodingError(f"sent the content encoding {self._encoding!r}, which is not supported")
         gzip = zlib.decompressobj(16 + zlib.MAX_WBITS) if self._encoding == ACCEPT_ENCODING else None
-        received_bytes = unpacked_bytes = 0
-        async for packed in self._packed:
-            received_bytes += len(packed)
-            for piece in (packed,) if gzip is None else _unpacked(packed, gzip):
-                unpacked_bytes += len(piece)
-                self._check(unpacked_bytes)
-                yield piece
-                await asyncio.sleep(0)  # a piece takes time, and there may be many
+        received_bytes = decompressed_bytes = 0
+        async for compressed in self._compressed:
+            received_bytes += len(compressed)
+            for chunk in (compressed,) if gzip is None else _decompressed(compressed, gzip):
+                decompressed_bytes += len(chunk)
+                self._check(decompressed_bytes)
+                yield chunk
+                await asyncio.sleep(0)  # let other tasks run between chunks
             self._check(received_bytes)
         if gzip is not None and received_bytes and not gzip.eof:
             raise httpx.DecodingError("sent a response that can't be decompressed: it is cut off")
@@ -76,17 +76,17 @@ class _Body(httpx.AsyncByteStream):
             raise BodyTooLarge(f"returned over {self._max_bytes:,} bytes")
 
     async def aclose(self) -> None:
-        await self._packed.aclose()
+        await self._compressed.aclose()
 
 
-def _unpacked(packed: bytes, gzip: Any) -> Iterator[bytes]:
-    """Yield what ``packed`` unpacks to, in pieces that do not block the event loop for long."""
+def _decompressed(compressed: bytes, gzip: Any) -> Iterator[bytes]:
+    """Yield the decompressed bytes, in chunks that do not block the event loop for long."""
     while not gzip.eof:
         try:
-            piece = gzip.decompress(packed, _PIECE_BYTES)
+            chunk = gzip.decompress(compressed, _CHUNK_BYTES)
         except zlib.error:
             raise httpx.DecodingError("sent a response that can't be decompressed") from None
-        yield piece
-        packed = gzip.unconsumed_tail
-        if not packed and len(piece) < _PIECE_BYTES:
+        yield chunk
+        compressed = gzip.unconsumed_tail
+        if not compressed and len(chunk) < _CHUNK_BYTES:
             return

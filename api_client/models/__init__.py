@@ -1,4 +1,4 @@
-"""Answers of the REST API. Client and emulator share these and nothing else."""
+"""Models of the REST API's answers, shared by the client and the emulator."""
 
 from api_client.models.account import (
     ActiveJobAtSubmit as ActiveJobAtSubmit,

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, SecretStr
 
 from api_client.models.base import ApiModel, Day, Integer, Number, OptionalDatetime, TolerantList
 
-EMULATOR_USER_EMAIL = "you@emulator.example"  # by which clients recognize the emulator; no real address
+EMULATOR_USER_EMAIL = "you@emulator.example"  # clients recognize the emulator by it; not a real address
 
 
 class Team(ApiModel):
@@ -71,7 +71,7 @@ class AuthCode(ApiModel):
 
 
 class InteractiveSession(ApiModel):
-    """Session; ``timeout_minutes`` of -1 means about ten years."""
+    """Interactive session of a job; ``timeout_minutes`` of -1 means about ten years."""
 
     id: str
     trigger: str = ""
@@ -147,7 +147,7 @@ class TrainingUsage(ApiModel):
 
 
 class UsageSummary(ApiModel):
-    """The bill of a range of days. The parts that are not about training are kept, but not parsed."""
+    """The bill of a range of days. Fields that are not about training are kept, but not validated."""
 
     training_usage: TrainingUsage | None = None
 
@@ -185,7 +185,7 @@ class CapacityAtSubmit(ApiModel):
 
 
 class QueueEvent(ApiModel):
-    """Change of status; the only public source of exit codes."""
+    """A change of a job's status. Exit codes are published nowhere else."""
 
     training_job_id: str
     training_job_name: str | None = None
@@ -196,7 +196,10 @@ class QueueEvent(ApiModel):
 
 
 class QueueContext(ApiModel):
-    """Reason why a job waits, and its status history (oldest first). Org admins only, unstable."""
+    """Why a job waits, and its status history (oldest first).
+
+    Organization admins only; the format may change.
+    """
 
     target_job_id: str
     target_job_name: str | None = None
@@ -225,7 +228,7 @@ class GpuCapacity(ApiModel):
 
     @property
     def on_demand_count(self) -> int:
-        """GPUs in use that count towards the limit: all but spot, if the server separates them."""
+        """GPUs in use that count towards the limit: without spot, if the server reports spot separately."""
         if self.dedicated_usage_count is not None:
             return self.dedicated_usage_count
         return max(0, self.usage_count - (self.spot_usage_count or 0))

@@ -26,10 +26,11 @@ T = TypeVar("T")
 
 
 class LargeApiModel(BaseModel):
-    """Part of an answer that may be megabytes long, parsed directly from the bytes.
+    """Part of an answer that may have megabytes, parsed directly from the bytes.
 
-    Like ``ApiModel``, but a null is accepted only if the field's own type accepts it: a Python validator
-    that runs before a field first turns everything below into Python objects, at three times the cost.
+    Unlike in ``ApiModel``, null is valid only if the field's type allows it. ``ApiModel`` replaces nulls in a
+    Python validator, for which pydantic converts everything below to Python objects first, at three times the
+    cost.
     """
 
     model_config = ConfigDict(extra="allow", defer_build=True, frozen=True, protected_namespaces=())
@@ -38,15 +39,14 @@ class LargeApiModel(BaseModel):
 class ApiModel(LargeApiModel):
     """Answer of the API, parsed tolerantly.
 
-    Unknown fields are kept (and dumped again), unknown enum values are accepted because enums are plain
-    strings here, and only what identifies an object is required, so that newer servers do not break the
-    client.
+    Unknown fields are kept (and dumped again), enums are plain strings, so that unknown values are valid, and
+    only what identifies an object is required: newer servers do not break the client.
     """
 
     @model_validator(mode="before")
     @classmethod
     def _null_is_missing(cls, data: Any) -> Any:
-        """Replace null by the default of fields that have one, whatever the schema promises."""
+        """Drop nulls, so that the fields' defaults apply, even where the schema promises a value."""
         if isinstance(data, dict) and None in data.values():
             model_fields = cls.model_fields
             return {
@@ -60,7 +60,7 @@ FIRST_MOMENT, LAST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 
 
 
 def _in_utc(moment: datetime) -> datetime:
-    """Treat a timestamp without a timezone as UTC (every documented timestamp has one)."""
+    """Convert to UTC; a timestamp without a timezone counts as UTC (every documented one has a timezone)."""
     with suppress(OverflowError):  # the first and the last day may not exist in UTC
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         if FIRST_MOMENT <= moment < LAST_MOMENT:
@@ -68,7 +68,7 @@ def _in_utc(moment: datetime) -> datetime:
     raise ValueError(f"not between {FIRST_MOMENT.year} and {LAST_MOMENT.year}")
 
 
-UtcDatetime = Annotated[datetime, AfterValidator(_in_utc)]  # timezone-aware datetime, converted to UTC
+UtcDatetime = Annotated[datetime, AfterValidator(_in_utc)]  # timezone-aware, converted to UTC
 
 
 def _in_utc_or_unset(moment: datetime | None) -> datetime | None:
@@ -78,7 +78,7 @@ def _in_utc_or_unset(moment: datetime | None) -> datetime | None:
 
 
 OptionalDatetime = Annotated[datetime | None, AfterValidator(_in_utc_or_unset)]
-"""``UtcDatetime`` or None, as which null and Go's zero time (``0001-01-01T00:00:00Z``) are read."""
+"""``UtcDatetime`` or None. Null and Go's zero time (``0001-01-01T00:00:00Z``) are read as None."""
 
 Day = Annotated[date, Field(ge=FIRST_MOMENT.date(), lt=LAST_MOMENT.date())]
 
@@ -98,7 +98,10 @@ UTC_TIME: CoreSchema = core_schema.datetime_schema(tz_constraint=0, ge=FIRST_MOM
 
 @dataclass(frozen=True, eq=False)
 class FastPath:
-    """Validates usual values without calling Python; only others go through ``read``."""
+    """Validates ``usual`` values in pydantic's core; ``read``, a Python function, gets only others.
+
+    Calling Python for each value would be slow.
+    """
 
     usual: CoreSchema
     read: Callable[[Any], object]
@@ -110,24 +113,24 @@ class FastPath:
 
 @dataclass(frozen=True, eq=False)
 class OrNull:
-    """Validates null as an empty value without leaving pydantic's JSON parser."""
+    """Accepts null as an empty list or dict, without leaving pydantic's JSON parser."""
 
     empty: type[list[Any]] | type[dict[str, Any]]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(
-            self._known, core_schema.nullable_schema(handler(source))
+            self._empty_if_null, core_schema.nullable_schema(handler(source))
         )
 
-    def _known(self, value: Any) -> Any:
+    def _empty_if_null(self, value: Any) -> Any:
         return self.empty() if value is None else value
 
 
 @dataclass(frozen=True, eq=False)
 class UpTo:
-    """Validates a list until its first wrong item, or until it has more than ``max_length``, and no further.
+    """Limits the length of a list, and stops validating at its first invalid item.
 
-    Each wrong item would be kept as an error, and there may be a million.
+    pydantic would keep an error for each invalid item, and there may be a million.
     """
 
     max_length: int
@@ -140,37 +143,37 @@ class UpTo:
 
 
 PAGE = UpTo(20_000)
-"""Pages, and lists that the API does not page: twice as many jobs as any organization is known to have."""
+"""For pages, and lists that the API does not page: twice the jobs of the largest organization known."""
 
 TolerantList = Annotated[list[T], PAGE, OrNull(list)]
 """List that some servers may send as null."""
 
 
-class _OrWrong:
-    """Validates any wrong value of a mapping as ``_WRONG``, since each would be kept as an error."""
+class _OrInvalid:
+    """Validates an invalid value of a mapping as ``_INVALID``: pydantic would keep an error for each."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        wrong = core_schema.no_info_plain_validator_function(lambda _value: _WRONG)
-        return core_schema.union_schema([handler(source), wrong], mode="left_to_right")
+        invalid = core_schema.no_info_plain_validator_function(lambda _value: _INVALID)
+        return core_schema.union_schema([handler(source), invalid], mode="left_to_right")
 
 
-def _without_wrong_values(values: dict[str, T]) -> dict[str, T]:
-    if any(value is _WRONG for value in values.values()):
+def _reject_invalid_values(values: dict[str, T]) -> dict[str, T]:
+    if any(value is _INVALID for value in values.values()):
         raise ValueError("a value is invalid")
     return values
 
 
-_WRONG = object()
+_INVALID = object()
 
 TolerantDict = Annotated[
-    dict[str, Annotated[T, _OrWrong()]], AfterValidator(_without_wrong_values), OrNull(dict)
+    dict[str, Annotated[T, _OrInvalid()]], AfterValidator(_reject_invalid_values), OrNull(dict)
 ]
 """Mapping that some servers may send as null."""
 
 
 @dataclass(frozen=True, eq=False)
 class Inside:
-    """Validates an object as the value of one field, which must be present; the others are not read."""
+    """Validates an object by one of its fields, which must be present; the others are ignored."""
 
     name: str
 

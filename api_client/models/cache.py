@@ -1,6 +1,6 @@
-"""The cache of a project, as its most recent job left it; also as plain records for 100,000 files.
+"""The cache of a project, as its most recent job left it: as models, or as plain records for 100,000 files.
 
-Records without fields of newer servers take a third of the models' memory and time.
+The records lack fields that newer servers add, and take a third of the models' memory and time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAX_FILES = 150_000
 
 
 class CachedFile(ApiModel):
-    """File or directory of the cache; ``modified`` is the server's own text."""
+    """File or folder of the cache; ``modified`` is the server's text, not parsed."""
 
     path: str
     size_bytes: Integer = 0
@@ -33,17 +33,17 @@ class CacheSummary(ApiModel):
     file_summaries: Annotated[list[CachedFile], UpTo(MAX_FILES), OrNull(list)] = []
 
 
-def _whole(value: object) -> int:
+def _int_or_zero(value: object) -> int:
     return int(value) if isinstance(value, int | float) and abs(value) < 2**63 else 0  # 0 for NaN, too
 
 
 _Text = Annotated[str, FastPath(STRICT_TEXT, lambda _value: "")]
-_Bytes = Annotated[int, FastPath(core_schema.int_schema(strict=True, gt=-(2**63), lt=2**63), _whole)]
+_Bytes = Annotated[int, FastPath(core_schema.int_schema(strict=True, gt=-(2**63), lt=2**63), _int_or_zero)]
 
 
 @dataclass(slots=True)
 class ListedPath:
-    """File or directory of the cache, as the server sends it; a value of the wrong type is left empty."""
+    """File or folder of the cache, as the server sends it; a value of the wrong type becomes empty or 0."""
 
     path: str
     size_bytes: _Bytes = 0

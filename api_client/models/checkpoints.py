@@ -27,7 +27,7 @@ class Checkpoint(ApiModel):
 
 
 class CheckpointFile(ApiModel):
-    """File of a checkpoint. ``url`` is presigned: fetch it without credentials, list again on 403."""
+    """File of a checkpoint. ``url`` is presigned: fetch it without a key; list again if that returns 403."""
 
     url: str = ""
     relative_file_name: str = ""
@@ -48,8 +48,8 @@ ROOT_CHECKPOINT = "."  # name of the checkpoint that is the checkpoint folder it
 SAFETENSORS_SUFFIX = ".safetensors"
 
 
-def _plain(name: str, checkpoint_id: str) -> str:
-    """Strip a leading node folder, which some servers put before the checkpoint folder."""
+def _without_rank(name: str, checkpoint_id: str) -> str:
+    """Strip a leading ``rank-0/``, which some servers put before the checkpoint's folder."""
     name = name.removeprefix("./")
     rank_folder = re.match(r"rank-[0-9]+/", name, re.ASCII)
     if rank_folder and not checkpoint_id.startswith(rank_folder[0]):
@@ -58,11 +58,11 @@ def _plain(name: str, checkpoint_id: str) -> str:
 
 
 def belongs_to(name: str, checkpoint_id: str, all_checkpoints: Collection[str] = ()) -> bool:
-    """Return True if a file with that name (``relative_file_name``) belongs to the checkpoint.
+    """Return True if the file ``name`` (``relative_file_name``) belongs to the checkpoint.
 
-    The root checkpoint ``.`` holds the files that belong to none of the others, ``all_checkpoints``.
+    The root checkpoint ``.`` holds the files that belong to none of ``all_checkpoints``.
     """
-    plain = _plain(name, checkpoint_id)
+    plain = _without_rank(name, checkpoint_id)
     if checkpoint_id != ROOT_CHECKPOINT:
         return plain.startswith(f"{checkpoint_id}/")
     parts = plain.split("/")
@@ -71,8 +71,8 @@ def belongs_to(name: str, checkpoint_id: str, all_checkpoints: Collection[str] =
 
 
 def name_inside(name: str, checkpoint_id: str) -> str:
-    """Return the file name without the checkpoint's: ``checkpoint-40/config.json`` → ``config.json``."""
-    plain = _plain(name, checkpoint_id)
+    """Return the file name below the checkpoint's folder: ``checkpoint-40/config.json`` → ``config.json``."""
+    plain = _without_rank(name, checkpoint_id)
     return plain if checkpoint_id == ROOT_CHECKPOINT else plain.removeprefix(f"{checkpoint_id}/")
 
 
@@ -82,9 +82,9 @@ def is_safetensors(name: str) -> bool:
 
 
 def checkpoint_address(job: TrainingJob, checkpoint_name: str) -> str:
-    """Return ``bt://project@job/checkpoint``, which weights of a Truss are loaded from.
+    """Return ``bt://project@job/checkpoint``, from which a Truss loads weights.
 
-    Empty if a name is not plain: whether and how others are escaped is not documented.
+    Empty if a name has a special character, because it is not documented how those are escaped.
     """
     project = job.training_project.name if job.training_project is not None else ""
     names = (project, job.id, checkpoint_name)

@@ -1,4 +1,4 @@
-"""Served models, their deployments, how these started, and answers to changes of them."""
+"""Served models, their deployments and startups, and answers to changes of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from api_client.models.base import ApiModel, EpochMs, Integer, OptionalDatetime,
 CHANGING_STATUSES = frozenset(
     {"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP", "DEACTIVATING"}
 )
-"""Statuses of deployments that change without intervention; a newer one may, too."""
+"""Statuses of deployments that end by themselves. Unknown, newer statuses may, too."""
 
-SERVING_STATUSES = frozenset({"ACTIVE", "SCALED_TO_ZERO"})  # final ones that mean success
+SERVING_STATUSES = frozenset({"ACTIVE", "SCALED_TO_ZERO"})  # final statuses that mean success
 FAILED_STATUSES = frozenset({"BUILD_FAILED", "BUILD_STOPPED", "DEPLOY_FAILED", "FAILED"})
 FINAL_STATUSES = SERVING_STATUSES | FAILED_STATUSES | {"UNHEALTHY", "INACTIVE"}
 
@@ -52,7 +52,7 @@ class DeploymentConfig(ApiModel):
 
 
 class Activation(ApiModel):
-    """Answer to activating or deactivating; ``no_op`` is True if the deployment already was."""
+    """Answer to activating or deactivating; ``no_op`` is True if the deployment was in that state already."""
 
     success: bool = True
     no_op: bool = False
@@ -67,7 +67,7 @@ class Retry(ApiModel):
 
 
 class StartupPhase(ApiModel):
-    """Part of a replica's start, such as ``WEIGHT_DOWNLOAD``; no duration if it did not finish."""
+    """Phase of a replica's start, such as ``WEIGHT_DOWNLOAD``; no duration if it did not finish."""
 
     phase: str
     status: str = ""
@@ -76,7 +76,7 @@ class StartupPhase(ApiModel):
 
 
 class Startup(ApiModel):
-    """An attempt of a replica to start; ``outcome`` is SUCCESS, FAILED, STALLED or newer."""
+    """An attempt to start a replica; ``outcome`` is SUCCESS, FAILED, STALLED, or a newer value."""
 
     replica_id: str | None = None
     started_at_epoch_millis: EpochMs | None = None

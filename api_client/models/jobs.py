@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from api_client.models.base import FIRST_MOMENT, ApiModel, Integer, NodeCount, Number, OptionalDatetime
-from api_client.vocabulary import as_known, is_finished, normal_gpu_type
+from api_client.vocabulary import is_finished, normal_gpu_type, normal_status
 
 CLOCK_SKEW = timedelta(minutes=5)  # a job's first line may precede its creation: nodes have their own clocks
 
@@ -32,7 +32,7 @@ class ProjectTombstone(ApiModel):
 
 
 class InstanceType(ApiModel):
-    """Machine of one node. ``memory_limit_mib`` and ``gpu_memory_limit_mib`` are in MiB."""
+    """Type of machine. ``memory_limit_mib`` and ``gpu_memory_limit_mib`` (per GPU) are in MiB."""
 
     id: str = ""
     name: str = ""
@@ -49,15 +49,15 @@ class InstanceType(ApiModel):
 
     @property
     def normal_gpu_type(self) -> str:
-        """Type of its GPUs as config files spell it; empty if unknown."""
+        """Type of its GPUs in the spelling of config files; empty if unknown."""
         return normal_gpu_type(self.gpu_type or "")
 
     def fits(
         self, *, gpu_type: str | None, gpu_count: int, cpu_count: int = 0, memory_mib: float = 0
     ) -> bool:
-        """Return True if a node has these resources.
+        """Return True if one node has these resources.
 
-        CPUs and memory count only if no GPU is asked for, as in the official client.
+        CPUs and memory are compared only without ``gpu_type``, as in the official client.
         """
         if gpu_type is not None:
             return self.normal_gpu_type == gpu_type and self.gpu_count >= gpu_count
@@ -88,12 +88,12 @@ class User(ApiModel):
 class TrainingJob(ApiModel):
     """Training job.
 
-    ``error_message`` does not mean failure: a waiting job may have a hint in it.
-    ``node_count`` is sent only by newer servers; ``None`` means that the server did not send it.
+    ``error_message`` does not mean failure: that of a waiting job may be a hint. ``node_count`` is None if
+    the server did not send it; older servers do not.
     """
 
     id: str
-    current_status: Annotated[str, AfterValidator(as_known)]
+    current_status: Annotated[str, AfterValidator(normal_status)]
     created_at: OptionalDatetime = None
     updated_at: OptionalDatetime = None
     training_project_id: str = ""
@@ -115,7 +115,7 @@ class TrainingJob(ApiModel):
     def earliest_time(self, now: datetime) -> datetime:
         """Return the earliest time at which the job may have lines and samples.
 
-        A creation in the future says nothing about it.
+        A creation time in the future is ignored.
         """
         if self.created_at is None or self.created_at > now + CLOCK_SKEW:
             return now - timedelta(days=7)  # the longest time range that the server reads

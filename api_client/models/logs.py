@@ -20,13 +20,13 @@ from api_client.models.base import PAGE, STRICT_TEXT, FastPath, Integer
 
 
 def _text(value: object) -> object:
-    """Convert any value to text: an unexpected field must not lose a page of lines."""
+    """Convert any value to text, so that an unexpected type does not make the whole page invalid."""
     if value is None or isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) else json.dumps(value)
 
 
-def _no_null_text(value: object) -> object:
+def _text_or_empty(value: object) -> object:
     return "" if value is None else _text(value)
 
 
@@ -35,7 +35,7 @@ def _is_true(value: object) -> bool:
 
 
 _Text = Annotated[str | None, FastPath(core_schema.nullable_schema(STRICT_TEXT), _text)]
-_TextOrEmpty = Annotated[str, FastPath(STRICT_TEXT, _no_null_text)]
+_TextOrEmpty = Annotated[str, FastPath(STRICT_TEXT, _text_or_empty)]
 
 
 @with_config(ConfigDict(extra="allow", defer_build=True))
@@ -54,7 +54,7 @@ class LogRecord(TypedDict):
 
 
 class GapRecord(TypedDict):
-    """Time range ``start_ns <= t < end_ns`` that a recorder could not read."""
+    """Time range ``start_ns <= t < end_ns`` that could not be read when the log was recorded."""
 
     start_ns: Integer
     end_ns: Integer
@@ -66,7 +66,7 @@ class LogsPage(TypedDict):
     """Answer of the logs route.
 
     ``complete`` and ``gaps`` are not published fields. Our emulator sets ``complete`` when the job has ended,
-    this page was read after its last line was written, and no line will be added. ``gaps`` are those of a
+    this page was read after its last line was written, and no line will be added. ``gaps`` are the gaps of a
     recording in the requested time range.
     """
 
@@ -76,7 +76,7 @@ class LogsPage(TypedDict):
 
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")  # in order of severity
-NS_PER_MS = 1_000_000  # line timestamps are in nanoseconds, range bounds in milliseconds
+NS_PER_MS = 1_000_000  # timestamps of lines are in nanoseconds, bounds of ranges in milliseconds
 MS_PER_S = 1_000
 NS_PER_S = NS_PER_MS * MS_PER_S
 
@@ -89,11 +89,11 @@ FetchJob = Callable[[], Awaitable[TrainingJob]]  # fetches the job whose log is 
 class LogLine(NamedTuple):
     """A line of a job's log.
 
-    It is a named tuple because nothing else is created and hashed as fast: thousands of lines a second
-    are read again.
+    A named tuple, because no other record is created and hashed as fast: thousands of lines a second are
+    reread.
 
-    ``timestamp_ns`` is in epoch nanoseconds, ``replica`` an opaque node name. ``late`` means that the
-    line arrived after lines with later timestamps.
+    ``timestamp_ns`` is in epoch nanoseconds, ``replica`` an opaque node name. ``late`` means that the line
+    arrived after lines with later timestamps.
     """
 
     timestamp_ns: int
@@ -108,8 +108,8 @@ class LogLine(NamedTuple):
 class LogGap:
     """Time range ``start_ns <= t < end_ns`` in which lines are, or may be, missing, and the reason.
 
-    ``held`` are the lines of the range that were delivered anyway (at its edges, or one half of a
-    nanosecond with too many lines), which a second read returns again.
+    ``held`` are the lines in the range that were delivered nevertheless (at its edges, or some of a
+    nanosecond with too many lines). ``fill_gap`` does not return them again.
     """
 
     start_ns: int
@@ -144,7 +144,7 @@ class LogEnd:
 
 
 def gap_with_lines(start_ns: int, end_ns: int, reason: str, lines: Iterable[LogLine]) -> LogGap:
-    """Create a gap next to delivered lines, some of which may be inside it."""
+    """Create a gap; those of ``lines`` that are inside its range become ``held``."""
     inside = tuple([line for line in lines if start_ns <= line.timestamp_ns < end_ns])
     return LogGap(start_ns, end_ns, reason, inside)
 

@@ -26,19 +26,19 @@ from api_client.models.base import (
 from api_client.models.jobs import TrainingJob
 
 
-def _no_number(value: object) -> object:
-    """Return None for a number that is not finite or too large: such a sample is a gap in a curve."""
+def _none_for_number(value: object) -> object:
+    """Return None for a number that is infinite, NaN or too large: such a sample is a gap in the chart."""
     return None if isinstance(value, int | float) else value
 
 
 _USUAL_VALUE = core_schema.float_schema(strict=True, ge=-(2.0**63), le=2.0**63, allow_inf_nan=False)
 _Time = Annotated[UtcDatetime, FastPath(UTC_TIME, lambda time: time)]
-_Value = Annotated[Number | None, FastPath(core_schema.nullable_schema(_USUAL_VALUE), _no_number)]
+_Value = Annotated[Number | None, FastPath(core_schema.nullable_schema(_USUAL_VALUE), _none_for_number)]
 
 
 @dataclass(frozen=True, slots=True)
 class MetricSample:
-    """Sample of a series; a plain dataclass, because a payload has tens of thousands of them."""
+    """Sample of a series; a plain dataclass, because an answer may have 100,000 of them."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore")  # slots rule out "allow"
 
@@ -60,7 +60,7 @@ GpuSeries = Annotated[TolerantDict[Samples], Field(max_length=64)]
 
 
 class NodeSeries(LargeApiModel):
-    """Series of one node; GPU series are keyed by GPU rank as a string."""
+    """Series of one node; the keys of GPU series are GPU ranks as strings."""
 
     gpu_memory_usage_bytes: GpuSeries = {}
     gpu_utilization: GpuSeries = {}
@@ -89,7 +89,7 @@ NODE_VALUES = ("cpu_usage", "cpu_memory_usage_bytes")
 STORAGE, STORAGE_VALUES = "ephemeral_storage", ("usage_bytes", "utilization")
 
 SeriesPath = tuple[str, ...]
-"""Where a series is in the answer: its field, and its GPU or its part of the storage, if it has one."""
+"""Where a series is in the answer: its field, then the GPU, or the field within the storage, if any."""
 
 
 def series_of(node: NodeSeries) -> Iterator[tuple[SeriesPath, list[MetricSample]]]:
@@ -111,12 +111,12 @@ def storage_series(
 
 
 def metric_and_gpu(path: SeriesPath) -> tuple[str, str]:
-    """Return the name of a series' metric, ``ephemeral_storage_usage_bytes``, and its GPU, empty if none."""
+    """Return the name of a series' metric (``ephemeral_storage_usage_bytes``), and its GPU, or "" if none."""
     return (path[0], path[1]) if path[0] in GPU_VALUES else ("_".join(path), "")
 
 
 def node_of(samples: Mapping[SeriesPath, list[MetricSample]]) -> NodeSeries:
-    """Return a node with these series, as ``series_of`` yields them."""
+    """Build a node from these series; the inverse of ``series_of``."""
     fields: dict[str, Any] = {name: samples.get((name,), []) for name in NODE_VALUES}
     fields |= {
         name: {path[1]: series for path, series in samples.items() if path[0] == name and path[1:]}
@@ -126,7 +126,7 @@ def node_of(samples: Mapping[SeriesPath, list[MetricSample]]) -> NodeSeries:
 
 
 def storage_of(samples: Mapping[SeriesPath, list[MetricSample]], name: str) -> StorageMetrics:
-    """Return the volume with that name."""
+    """Build the volume ``name`` from its series."""
     return StorageMetrics.model_construct(
         None, **{part: samples.get((name, part), []) for part in STORAGE_VALUES}
     )

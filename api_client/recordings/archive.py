@@ -1,9 +1,9 @@
-"""The members of a recording, a zip file.
+"""Read and write the members of a recording, which is a zip file.
 
-Nothing is ever extracted, so that the name of a member leads nowhere: members are only looked up by the names
-that bt-tui gives them, and read in memory, within limits. ``zipfile`` reads and writes them; only a file
-without a directory, as a killed recorder leaves it, is read here, from its beginning up to the last complete
-member.
+Nothing is extracted to the disk, so a member's name cannot point outside a folder: members are looked up by
+the names that bt-tui gives them, and read into memory, within limits. ``zipfile`` reads and writes them. Only
+a file without a central directory, as a killed recorder leaves it, is scanned here, from its beginning to the
+last complete member.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ SUFFIX = ".btrun"
 LINES_SUFFIX = ".ndjson"
 MAX_MEMBERS = 60_000
 MAX_TOTAL_BYTES = 4 * 1024**3
-"""Maximum size of all members together, decompressed: some twenty million log lines."""
+"""Maximum decompressed size of all members together: some twenty million log lines."""
 MAX_DOCUMENT_BYTES = 32 * 1024**2
-"""Maximum size of a member that is read at once."""
+"""Maximum size of a member that is read as a whole."""
 MAX_RATIO = 128
-"""Maximum size of a member for each byte that it takes in the file; samples of an idle job have about 100."""
-MAX_DIRECTORY_BYTES = 16 * 1024**2
+"""Maximum compression ratio of a member, against zip bombs; the samples of an idle job reach about 100."""
+MAX_DIRECTORY_BYTES = 16 * 1024**2  # of the zip file's central directory
 
 _HEADER = struct.Struct("<4s5H3L2H")
 _SIGNATURE, _NO_MEMBERS = b"PK\3\4", b"PK\5\6" + bytes(18)
 _NOT_READABLE = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
-"""What ``zipfile`` raises for a member that is damaged, encrypted, or not where the directory says."""
+"""Errors of ``zipfile`` for a member that is damaged, encrypted, or not at the recorded position."""
 
 
 class RecordingError(ConfigurationError):
@@ -48,9 +48,9 @@ class DamagedMember(Exception):
 
 
 class Members:
-    """The named members of a recording. Reads are safe from any thread.
+    """The members of a recording by name. Reads are safe from any thread.
 
-    Raises RecordingError if it has too many.
+    Raises RecordingError if there are too many members, or too large ones.
     """
 
     def __init__(self, archive: ZipFile, members: Mapping[str, ZipInfo], close: Callable[[], object]) -> None:
@@ -66,20 +66,21 @@ class Members:
         return self._members[name].file_size
 
     def stored_bytes(self, name: str) -> int:
-        """Return the size in the file, compressed."""
+        """Return the compressed size of a member."""
         return self._members[name].compress_size
 
-    def pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the content piece by piece. Raises DamagedMember."""
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """Yield a member's content in chunks. Raises DamagedMember."""
         member = self._members[name]
         if member.file_size > max_bytes(member.compress_size):
             raise DamagedMember(f"{name} is compressed more than {MAX_RATIO} times")
-        if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):  # others have no limit of memory
+        # zipfile cannot limit the memory that other methods take.
+        if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
             raise DamagedMember(f"{name} is damaged")
         try:
             with self._archive.open(member) as file:
-                while piece := file.read(1024**2):
-                    yield piece
+                while chunk := file.read(1024**2):
+                    yield chunk
         except _NOT_READABLE as error:
             raise DamagedMember(f"{name} is damaged") from error
 
@@ -97,7 +98,7 @@ def open_members(path: Path, *, complete_only: bool = False) -> Members:
             if cut_off is not None and not complete_only:
                 directory.setdefault(cut_off.filename, cut_off)
             members = Members(archive, directory, file.close)
-            opened.pop_all()  # what is open stays open
+            opened.pop_all()  # keep the file open
             return members
     except OSError as error:
         raise RecordingError(f"can't read {path}: {error.strerror}") from error
@@ -105,25 +106,25 @@ def open_members(path: Path, *, complete_only: bool = False) -> Members:
         raise RecordingError(f"{path}: {error}") from None
 
 
-def read_member(members: Members, name: str, most_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
-    """Return the content of a member that is read at once. Raises DamagedMember."""
+def read_member(members: Members, name: str, max_size_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
+    """Return the whole content of a member. Raises DamagedMember, also if it exceeds ``max_size_bytes``."""
     content = bytearray()
-    for piece in members.pieces(name):
-        content += piece
-        if len(content) > most_bytes:
-            raise DamagedMember(f"{name} has more than {most_bytes:,} bytes")
+    for chunk in members.chunks(name):
+        content += chunk
+        if len(content) > max_size_bytes:
+            raise DamagedMember(f"{name} has more than {max_size_bytes:,} bytes")
     return bytes(content)
 
 
 def max_bytes(stored_bytes: int) -> int:
-    """Return the maximum size of a member that takes so many bytes in the file."""
+    """Return the maximum decompressed size of a member with this compressed size."""
     return 1024 + stored_bytes * MAX_RATIO
 
 
 def max_lines(stored_bytes: int) -> int:
-    """Return the maximum number of lines of a member that takes so many bytes in the file.
+    """Return the maximum number of lines of a member with this compressed size.
 
-    The lines of a log take 5 bytes or more, the samples of an idle job 3.
+    A log line takes at least 5 compressed bytes, a sample of an idle job 3.
     """
     return 64 + stored_bytes // 2
 
@@ -141,7 +142,7 @@ def _check_total(sizes: Iterable[int]) -> None:
 
 
 class _LimitedReader(io.BufferedReader):
-    """A zip file whose directory has at most ``MAX_DIRECTORY_BYTES``: ``zipfile`` reads it at once."""
+    """Reads a zip file; refuses a directory over ``MAX_DIRECTORY_BYTES``, which ``zipfile`` reads at once."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > MAX_DIRECTORY_BYTES:
@@ -150,11 +151,11 @@ class _LimitedReader(io.BufferedReader):
 
 
 _Directory = dict[str, ZipInfo]
-"""The members by name; of several with one name, the last."""
+"""Members by name; of several members with the same name, the last."""
 
 
 def _read_zip(file: _LimitedReader) -> tuple[ZipFile, _Directory, ZipInfo | None]:
-    """Return what reads the members, the members, and one that is cut off at the end.
+    """Return an object that reads members, the directory, and a member that is cut off at the end, if any.
 
     Raises RecordingError.
     """
@@ -165,7 +166,7 @@ def _read_zip(file: _LimitedReader) -> tuple[ZipFile, _Directory, ZipInfo | None
     except (zipfile.BadZipFile, NotImplementedError, ValueError):
         archive = ZipFile(io.BytesIO(_NO_MEMBERS))
         archive.fp = file
-        directory, cut_off, archive.start_dir = _scanned(file)
+        directory, cut_off, archive.start_dir = _scan(file)
     if not directory:
         raise RecordingError("not a recording: it is not a zip file")
     if sum(info.compress_size for info in directory.values()) > file.seek(0, os.SEEK_END):
@@ -173,8 +174,8 @@ def _read_zip(file: _LimitedReader) -> tuple[ZipFile, _Directory, ZipInfo | None
     return archive, directory, cut_off
 
 
-def _scanned(file: _LimitedReader) -> tuple[_Directory, ZipInfo | None, int]:
-    """Read a zip file without a directory: its members, one that is cut off, and the end of the others."""
+def _scan(file: _LimitedReader) -> tuple[_Directory, ZipInfo | None, int]:
+    """Scan a zip file without a directory: its members, one that is cut off, and the end of the others."""
     directory: _Directory = {}
     file_bytes, offset = file.seek(0, os.SEEK_END), 0
     while (info := _header_at(file, offset)) is not None:
@@ -187,7 +188,7 @@ def _scanned(file: _LimitedReader) -> tuple[_Directory, ZipInfo | None, int]:
 
 
 def _header_at(file: _LimitedReader, offset: int) -> ZipInfo | None:
-    """Return the member whose header is at an offset, and leave the file at its content; None if none is."""
+    """Read the member header at ``offset``, leaving the file at its content; None if there is no header."""
     file.seek(offset)
     header = file.read(_HEADER.size)
     if len(header) < _HEADER.size:
@@ -206,7 +207,7 @@ def _header_at(file: _LimitedReader, offset: int) -> ZipInfo | None:
 
 
 class ZipAppender:
-    """Appends members to a zip file; ``close`` writes its directory, without which it can be read, too.
+    """Appends members to a zip file; ``close`` writes its directory, which reading does not need.
 
     Raises RecordingError if another process is appending to the file.
     """
@@ -218,10 +219,10 @@ class ZipAppender:
             reader = _LimitedReader(self._file)
             archive, self._directory, _ = _read_zip(reader)
             self._end = archive.start_dir
-            if _scanned(reader)[2] != self._end:
+            if _scan(reader)[2] != self._end:
                 raise RecordingError("another program wrote this zip file; record to a new file")
             reader.detach()
-            # Without the old directory, a kill leaves what can be scanned.
+            # Remove the old directory, so that the file can be scanned if this process is killed.
             self._file.truncate(self._end)
         except BlockingIOError:
             self._file.close()
@@ -231,18 +232,18 @@ class ZipAppender:
             raise
 
     def append(self, contents: Mapping[str, bytes]) -> None:
-        """Write members, which replace those with the same names: all of them, or none.
+        """Write all of these members, or none; they replace members with the same names.
 
-        Raises RecordingError if a recording can't have them, OSError if they can't be written.
+        Raises RecordingError if the recording would exceed a limit, OSError if they can't be written.
         """
-        data, infos = _packed(contents, self._end)
+        data, infos = _encode(contents, self._end)
         directory = self._directory | {info.filename: info for info in infos}
         _check_total(info.file_size for info in directory.values())
         self._write(data)
         self._directory, self._end = directory, self._end + len(data)
 
     def close(self) -> None:
-        """Write the directory. Raises OSError; the recording is complete without it."""
+        """Write the directory. Raises OSError; the recording is readable without it."""
         try:
             with os.fdopen(os.dup(self._file.fileno()), "r+b") as file, ZipFile(file, "a") as archive:
                 archive.filelist += self._directory.values()
@@ -250,31 +251,32 @@ class ZipAppender:
             self._file.close()
 
     def _write(self, content: bytes) -> None:
-        """Write at the end, or leave the file as it was. Raises OSError."""
+        """Write at the end; if that fails, truncate the file to its previous size. Raises OSError."""
         self._file.seek(self._end)
-        left = memoryview(content)
+        remaining = memoryview(content)
         try:
-            while left:
-                left = left[self._file.write(left) or 0 :]
+            while remaining:
+                remaining = remaining[self._file.write(remaining) or 0 :]
         except BaseException:
             self._file.truncate(self._end)
             raise
 
 
 def new_zip(path: Path, contents: Mapping[str, bytes]) -> None:
-    """Create a zip file with these members; it appears at once. Raises FileExistsError, OSError."""
+    """Create a zip file with these members, atomically. Raises FileExistsError, OSError."""
     with AtomicFile(path, mode=PRIVATE_FILE_MODE, replace=False, streams=False) as file:
-        file.write(_packed(contents, 0)[0])
+        file.write(_encode(contents, 0)[0])
 
 
-def _packed(contents: Mapping[str, bytes], offset: int) -> tuple[bytes, list[ZipInfo]]:
-    """Return members as they are stored from an offset on."""
+def _encode(contents: Mapping[str, bytes], offset: int) -> tuple[bytes, list[ZipInfo]]:
+    """Return the encoded members as stored from ``offset`` on, and their directory entries."""
     parts, infos = [], []
     for name, content in contents.items():
         info, data = _member(name, content, ZIP_DEFLATED)
         lines = content.count(b"\n") if name.endswith(LINES_SUFFIX) else 0
         if len(content) > max_bytes(info.compress_size) or lines > max_lines(info.compress_size):
-            info, data = _member(name, content, ZIP_STORED)  # Deflated, it would look like a zip bomb.
+            # Readers would reject the deflated member as a zip bomb.
+            info, data = _member(name, content, ZIP_STORED)
         info.header_offset = offset
         offset += len(data)
         parts.append(data)

@@ -1,7 +1,7 @@
-"""The log of a recording at any moment of it.
+"""The log of a recording, as of any time during the run.
 
-A line is visible from the moment at which it arrived: that is its own time, or the time of the newest line
-before it in the file if that is later. What cannot be read is a gap.
+A line becomes visible when it arrived: at its own time, or at the newest time before it in the file, if that
+is later. Unreadable parts become gaps.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import LOG, Blocks, stamp_of
 
 LINES_AHEAD = 8_000
-"""Lines to keep sorted for the next pages: if blocks overlap, more of them were read than a page needs."""
+"""Number of sorted lines to cache for the next pages, as overlapping blocks yield more than a page."""
 UNREADABLE = "a line of the recording can't be read"
 
 
@@ -32,20 +32,20 @@ class RecordedLine(NamedTuple):
 
 
 class RecordedLog:
-    """The lines and gaps of a recording whose job was created at ``begin_ns``."""
+    """The lines and gaps of a recording; ``begin_ns`` is when the job was created."""
 
     def __init__(self, members: Members, begin_ns: int) -> None:
         self.blocks = Blocks(members, LOG, begin_ns)
         self._cached_block = lru_cache(4)(self._block)
         self._sorted = _SortedLines((0, 0, None), 0, (), (), is_complete=True)
-        self._turn = Lock()
+        self._lock = Lock()
 
     def arriving(
         self, position: tuple[int, int], until_ns: int, *, limit: int = sys.maxsize
     ) -> tuple[list[RecordedLine], tuple[int, int]]:
-        """Return what arrived from ``position`` (at first (0, 0)) to a time, and the next position.
+        """Return what arrived from ``position`` (at first (0, 0)) to ``until_ns``, and the next position.
 
-        In the order of the file, in which arrivals only increase.
+        The entries are in file order, in which arrival times never decrease.
         """
         number, start = position
         arrived: list[RecordedLine] = []
@@ -60,7 +60,7 @@ class RecordedLog:
         return arrived, (number, start)
 
     def entries(self) -> Iterator[LogEntry]:
-        """Yield everything in the order of the file."""
+        """Yield all lines and gaps in file order."""
         for number in range(len(self.blocks.items)):
             yield from (line.entry for line in self._block(number))
 
@@ -76,33 +76,33 @@ class RecordedLog:
     ) -> tuple[list[LogLine], list[LogGap]]:
         """Return up to ``limit`` lines of a time range that had arrived by ``now_ns``, and its gaps.
 
-        Lines of one time are in the order of the file, or in the opposite one if ``newest_first``.
+        Lines with equal times are in file order, or reversed if ``newest_first``.
         """
         query = (-1 if newest_first else 1, now_ns, levels)
         first, last = (1 - end_ns, -start_ns) if newest_first else (start_ns, end_ns - 1)
-        with self._turn:
-            lines = self._sorted.of(query, first, last, limit)
+        with self._lock:
+            lines = self._sorted.first_lines(query, first, last, limit)
             if lines is None:
                 self._sorted = self._sort(query, first, limit)
-                lines = self._sorted.of(query, first, last, limit)
+                lines = self._sorted.first_lines(query, first, last, limit)
                 assert lines is not None
             return lines, [gap for gap in self._sorted.gaps if start_ns <= gap.start_ns < end_ns]
 
     def _sort(self, query: _Query, first: int, limit: int) -> _SortedLines:
-        """Read blocks until the first lines from a time on are certain, which those of any block may be."""
+        """Read and sort blocks until no unread block can have a line before the first ``limit`` ones."""
         sign, now_ns, levels = query
-        most = max(limit, LINES_AHEAD)
-        near = [
+        max_lines = max(limit, LINES_AHEAD)
+        candidates = [
             (min(sign * block.first_ns, sign * block.last_ns), number)
             for number, block in enumerate(self.blocks.items)
             if max(sign * block.first_ns, sign * block.last_ns) >= first and block.newest_before_ns <= now_ns
         ]
         lines: list[_SortedLine] = []
         gaps: list[LogGap] = []
-        for begin, number in sorted(near):
+        for begin, number in sorted(candidates):
             if len(lines) >= limit and begin > lines[limit - 1][0]:
-                certain = lines[: bisect_left(lines, begin, key=itemgetter(0))]
-                return _SortedLines(query, first, certain, gaps, is_complete=False)
+                final = lines[: bisect_left(lines, begin, key=itemgetter(0))]
+                return _SortedLines(query, first, final, gaps, is_complete=False)
             for arrived_ns, entry in self._cached_block(number)[::sign]:
                 time = sign * stamp_ns(entry)
                 if arrived_ns > now_ns or time < first:
@@ -111,8 +111,8 @@ class RecordedLog:
                     gaps.append(entry)
                 elif levels is None or entry.level in levels:
                     lines.append((time, sign * number, entry))
-            lines = sorted(lines, key=itemgetter(0, 1))[:most]
-        return _SortedLines(query, first, lines, gaps, is_complete=len(lines) < most)
+            lines = sorted(lines, key=itemgetter(0, 1))[:max_lines]
+        return _SortedLines(query, first, lines, gaps, is_complete=len(lines) < max_lines)
 
     def _block(self, number: int) -> list[RecordedLine]:
         block = self.blocks.items[number]
@@ -138,24 +138,25 @@ class RecordedLog:
 
 
 _Query = tuple[int, int, frozenset[str] | None]
-"""1 to read forward or -1 backward, the time up to which lines had arrived, and the levels."""
+"""Direction (1 forward, -1 backward), time by which lines had arrived, and levels (None: all)."""
 _SortedLine = tuple[int, int, LogLine]
-"""(time, number of the block, line); time and number are negative when reading backward."""
+"""(time, block number, line); time and number are negated when reading backward."""
 
 
 class _SortedLines(NamedTuple):
-    """The lines of a query from a time on, in the order in which they are read."""
+    """Cached lines of a query from a time on, in reading order."""
 
     query: _Query
     first: int
     lines: Sequence[_SortedLine]
     gaps: Sequence[LogGap]
-    """The gaps of all blocks that were read."""
+    """The gaps of all blocks read so far."""
+
     is_complete: bool
     """True if there are no later lines."""
 
-    def of(self, query: _Query, first: int, last: int, limit: int) -> list[LogLine] | None:
-        """Return the first lines of a range; None if lines that are not read yet may belong among them."""
+    def first_lines(self, query: _Query, first: int, last: int, limit: int) -> list[LogLine] | None:
+        """Return the first lines of a range; None if unread blocks may have lines among them."""
         if query != self.query or first < self.first:
             return None
         start = bisect_left(self.lines, first, key=itemgetter(0))
@@ -166,7 +167,7 @@ class _SortedLines(NamedTuple):
 
 
 def _entry(value: Any, near_ns: int) -> LogEntry:
-    """Return a line, a gap, or a gap in place of a line that cannot be read.
+    """Convert a JSON value to a line or a gap; an unreadable value becomes a gap.
 
     A line without a valid time gets ``near_ns``.
     """

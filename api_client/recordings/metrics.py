@@ -1,4 +1,4 @@
-"""The metrics of a recording: one object per node and time, read block by block as it is needed."""
+"""The metrics of a recording: one JSON object per node and time, read block by block on demand."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import METRICS, Blocks, clamped_moment, stamp_of
 
 MAX_NODES, MAX_GPUS, MAX_SAMPLES = 1_024, 64, 500_000
-"""Maximum size of an answer: an hour of 512 nodes with 16 GPUs has fewer samples.
+"""Limits of an answer: an hour of 512 nodes with 16 GPUs has fewer samples.
 
-One sample of each value of each node must fit, or no step is long enough.
+One sample of each series of each node must fit, or no step would be long enough.
 """
 CACHE = "\0"
-"""In place of a node: the project's cache."""
+"""Key of the project's cache, in place of a node's id."""
 
 
 Samples = dict[SeriesPath, list[MetricSample]]
-"""Samples of a node; those of the cache are in place of a node's storage."""
+"""Samples of a node by series. Those of the cache are stored like a node's storage."""
 
 
 class RecordedMetrics:
@@ -49,9 +49,9 @@ class RecordedMetrics:
     def select(
         self, start_ns: int, end_ns: int, *, step_s: int, job: TrainingJob | None = None
     ) -> JobMetrics:
-        """Return the samples ``start_ns <= t <= end_ns``, at most one in ``step_s`` seconds.
+        """Return the samples ``start_ns <= t <= end_ns``, at most one per ``step_s`` seconds.
 
-        If that were more than ``MAX_SAMPLES``, the step is longer; of more nodes or GPUs than the maximum,
+        If there would be more than ``MAX_SAMPLES``, the step is doubled. If there are too many nodes or GPUs,
         the first are returned.
         """
         while (collected := self._collect(start_ns, end_ns, step_s * NS_PER_S)) is None:
@@ -92,7 +92,7 @@ class RecordedMetrics:
         return nodes
 
     def _rows(self, number: int) -> list[tuple[int, dict[str, Any]]]:
-        """Return the samples of a block, as they are in the file, and their times."""
+        """Return a block's samples as stored, with their times, sorted by time."""
         try:
             values = [
                 value for value in self.blocks.values(self.blocks.items[number]) if isinstance(value, dict)
@@ -106,20 +106,20 @@ class RecordedMetrics:
 
 
 def _node_of(row: Mapping[str, Any]) -> str:
-    """Return the node of a row; empty if it is of no node."""
+    """Return the node id of a row; empty for samples that name no node."""
     node_id = row.get("node_id")
     return CACHE if "cache" in row else node_id if isinstance(node_id, str) else ""
 
 
 def _values(row: Mapping[str, Any]) -> Iterator[tuple[SeriesPath, float]]:
-    """Yield the values of a row that can be read."""
+    """Yield the valid values of a row."""
     for name in (*NODE_VALUES, *GPU_VALUES, STORAGE, "cache"):
         stored = row.get(name)
         if stored is None:
             continue
         values = stored if isinstance(stored, dict) else {"": stored}
         for part, value in islice(values.items(), MAX_GPUS):
-            # No usage in cores or bytes reaches 2**63; a bool is no number.
+            # Larger numbers are no usage in cores or bytes. ``type`` rejects bools, unlike ``isinstance``.
             if type(value) in (int, float) and abs(value) < 2.0**63:
                 path = (STORAGE if name == "cache" else name, part)
                 yield path if part else path[:1], float(value)
@@ -128,7 +128,7 @@ def _values(row: Mapping[str, Any]) -> Iterator[tuple[SeriesPath, float]]:
 def rows_of(
     answer: JobMetrics, start: datetime = FIRST_MOMENT, end: datetime = LAST_MOMENT
 ) -> list[dict[str, Any]]:
-    """Return the samples ``start <= t < end`` of an answer as the objects of a recording, in order."""
+    """Convert an answer's samples ``start <= t < end`` to rows of a recording, sorted by time."""
     rows: dict[tuple[datetime, str, bool], dict[str, Any]] = {}
 
     def add(node: Mapping[str, Any], series: Iterable[tuple[SeriesPath, list[MetricSample]]]) -> None:

@@ -1,4 +1,4 @@
-"""The clock of an open recording: paused at a moment of the run, or running from it."""
+"""The clock of an open recording: paused at a time of the run, or running from it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from api_client.clock import SystemClock
 
 
 class Playback(SystemClock):
-    """A clock from ``begin`` to ``end``, where it stops; at first it is paused at the end.
+    """A clock from ``begin`` to ``end``, where it stops; initially paused at the end.
 
-    ``seek`` moves it to any moment, ``play`` lets it run ``speed`` times as fast as real time. It can be
-    the clock of a client: only the current time is that of the recording, waits take real time.
+    ``seek`` sets its time, ``play`` lets it run ``speed`` times as fast as real time. It can be the clock of
+    a client: only the current time is the recording's; sleeps take real time.
     """
 
     def __init__(
@@ -27,19 +27,19 @@ class Playback(SystemClock):
     ) -> None:
         self.begin = begin
         self.end = max(begin, end)
-        self._elapsed = elapsed
-        self._at = self._bounded(self.end if at is None else at)
-        self._since_s: float | None = None
+        self._monotonic = elapsed
+        self._time = self._bounded(self.end if at is None else at)
+        self._started_s: float | None = None
         """Monotonic time at which it was started; None while it is paused."""
         self._speed = speed
 
     def now(self) -> datetime:
-        """Return the moment of the run."""
-        if self._since_s is None:
-            return self._at
-        passed_s = (self._elapsed() - self._since_s) * self._speed
-        left_s = (self.end - self._at).total_seconds()
-        return self.end if passed_s >= left_s else self._at + timedelta(seconds=passed_s)
+        """Return the current time within the run."""
+        if self._started_s is None:
+            return self._time
+        passed_s = (self._monotonic() - self._started_s) * self._speed
+        remaining_s = (self.end - self._time).total_seconds()
+        return self.end if passed_s >= remaining_s else self._time + timedelta(seconds=passed_s)
 
     @property
     def speed(self) -> float:
@@ -55,23 +55,23 @@ class Playback(SystemClock):
 
     @property
     def is_playing(self) -> bool:
-        """True if time passes; at the end it does not."""
-        return self._since_s is not None and self.now() < self.end
+        """True while the clock runs; False at the end."""
+        return self._started_s is not None and self.now() < self.end
 
     def play(self) -> None:
-        """Let time pass, from the current moment."""
-        if self._since_s is None:
-            self._since_s = self._elapsed()
+        """Let the clock run from its current time."""
+        if self._started_s is None:
+            self._started_s = self._monotonic()
 
     def pause(self) -> None:
-        """Stop at the current moment."""
-        self._at, self._since_s = self.now(), None
+        """Stop the clock at its current time."""
+        self._time, self._started_s = self.now(), None
 
     def seek(self, moment: datetime) -> None:
-        """Go to a moment, or to the nearest end; it keeps playing if it plays."""
-        self._at = self._bounded(moment)
-        if self._since_s is not None:
-            self._since_s = self._elapsed()
+        """Set the time, limited to the run; keeps playing if it was playing."""
+        self._time = self._bounded(moment)
+        if self._started_s is not None:
+            self._started_s = self._monotonic()
 
     def _bounded(self, moment: datetime) -> datetime:
         return min(max(moment, self.begin), self.end)

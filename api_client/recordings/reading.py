@@ -1,4 +1,4 @@
-"""A recording that is open for reading: what was known of the run at any moment of it."""
+"""A recording opened for reading: the state of the run as of any time during it."""
 
 from __future__ import annotations
 
@@ -47,16 +47,13 @@ MANIFEST, PROJECT, JOB, EVENTS, QUEUE = (
 )
 CHECKPOINTS, CHECKPOINT_FILES, FILES_FOLDER = "checkpoints.json", "checkpoint_files.json", "files"
 MAX_OBJECTS, MAX_VALUES = 25_000, 500_000
-"""Maximum number of JSON objects and values in a document; a job has up to 20,000 files."""
+"""Maximum number of JSON objects, and of values, in a document; a job has up to 20,000 files."""
 FOREVER_NS = 2**63
 NOT_RECORDED = "TRAINING_JOB_NOT_RECORDED"
 
 
 class Manifest(ApiModel):
-    """The content of a recording; ``messages`` is false if the log's text was left out.
-
-    ``complete`` is false until the log has been read to its end: the run is then known up to its last line.
-    """
+    """Describes a recording."""
 
     format: str
     version: int
@@ -65,17 +62,20 @@ class Manifest(ApiModel):
     remote: str = ""
     ended: bool = False
     messages: bool = True
+    """False if the text of log lines was left out."""
+
     complete: bool = True
+    """False until the log has been read to its end; the run then ends at its last recorded line."""
 
 
 def document(name: str, content: bytes) -> Any:
-    """Return what the document of this name holds; it is written only if it can be read.
+    """Parse and validate the document ``name``. Writers call it, too, to write only readable documents.
 
     Raises DamagedMember.
     """
     if len(content) > MAX_DOCUMENT_BYTES:
         raise DamagedMember(f"{name} has more than {MAX_DOCUMENT_BYTES:,} bytes")
-    # Counted in the bytes, where a value takes two: as an object of Python it takes up to a thousand.
+    # Count before parsing: a value of two bytes can become a Python object of a kilobyte.
     objects, values = content.count(b"{"), content.count(b"[") + content.count(b",")
     if objects > MAX_OBJECTS or values > MAX_VALUES:
         raise DamagedMember(f"{name} has more than {MAX_OBJECTS:,} objects or {MAX_VALUES:,} values")
@@ -106,9 +106,9 @@ _DOCUMENTS: dict[str, TypeAdapter[Any]] = {
 class Recording:
     """A recorded run. Reads are safe from any thread.
 
-    ``begin`` and ``until`` are the first and the last moment. ``problems`` are the parts that cannot be read.
-    ``complete_only`` leaves out what a killed recorder has not finished; otherwise it is a gap. Raises
-    RecordingError if the file is no recording.
+    The run goes from ``begin`` to ``until``. ``problems`` describes the parts that cannot be read. With
+    ``complete_only``, a member that a killed recorder has not finished is left out; otherwise it becomes a
+    gap. Raises RecordingError if the file is not a recording.
     """
 
     def __init__(self, path: Path, *, complete_only: bool = False) -> None:
@@ -133,7 +133,7 @@ class Recording:
         self.project = self._optional(PROJECT) or TrainingProject.model_validate(project)
         if self.job.project_id != self.project.id:
             self.job = self.job.model_copy(update={"training_project_id": self.project.id})
-        self._events = sorted(self._optional(EVENTS) or [], key=_created)
+        self._events = sorted(self._optional(EVENTS) or [], key=_event_time)
         self._own_events = [event for event in self._events if event.training_job_id == self.job.id]
         self._queue = self._optional(QUEUE)
         self._checkpoints: list[Checkpoint] | None = self._optional(CHECKPOINTS)
@@ -158,7 +158,7 @@ class Recording:
             self.problems.append("it has lines or samples from long before or after the run")
 
     def _last_moment(self) -> datetime:
-        """Return when it was recorded; for a job that has ended, its end, or its last line or checkpoint."""
+        """Return the end of the run: the job's end, its last line or checkpoint, or the recording's time."""
         ended_at = self.job.updated_at if self.job.is_finished else None
         recorded = self.manifest.recorded_until
         if recorded is not None and ended_at is not None:
@@ -173,9 +173,9 @@ class Recording:
         return max((item for item in moments if item is not None), default=self.begin)
 
     def job_at(self, at: datetime) -> TrainingJob:
-        """Return the job as it was: its status comes from the events, without them from its end.
+        """Return the job as of a time: its status comes from the queue events, or without them from its end.
 
-        If it still ran, its status after the recording is ``NOT_RECORDED``.
+        For a job that had not ended, the status after the recording is ``NOT_RECORDED``.
         """
         job = self.job
         if job.is_finished and at >= (job.updated_at or self.until):
@@ -184,30 +184,36 @@ class Recording:
             return job.model_copy(update={"current_status": NOT_RECORDED})
         if at == self.until and self.manifest.complete:
             return job
-        past = bisect_right(self._own_events, at, key=_created)
-        if past:
-            status, since = self._own_events[past - 1].status, self._own_events[past - 1].created
+        past_count = bisect_right(self._own_events, at, key=_event_time)
+        if past_count:
+            status, status_since = (
+                self._own_events[past_count - 1].status,
+                self._own_events[past_count - 1].created,
+            )
         elif self._own_events:
-            status, since = JobStatus.PENDING, job.created_at
+            status, status_since = JobStatus.PENDING, job.created_at
         else:
-            status, since = (JobStatus.RUNNING if job.is_finished else job.current_status), job.created_at
+            status, status_since = (
+                (JobStatus.RUNNING if job.is_finished else job.current_status),
+                job.created_at,
+            )
         if status == job.current_status:
             return job
-        shown = job.error_message if is_finished(status) else None
-        changes = {"current_status": status, "updated_at": since, "error_message": shown}
+        error_message = job.error_message if is_finished(status) else None
+        changes = {"current_status": status, "updated_at": status_since, "error_message": error_message}
         return job.model_copy(update=changes)
 
     def queue_at(self, at: datetime) -> QueueContext | None:
-        """Return the queue context with the events so far; None if the recorder could not read either."""
+        """Return the queue context with the events until ``at``; None if neither was recorded."""
         if self._queue is None and not self._events:
             return None
         queue = self._queue or QueueContext(target_job_id=self.job.id, target_job_name=self.job.name)
         released = queue.released_at if queue.released_at is None or queue.released_at <= at else None
-        events = self._events[: bisect_right(self._events, at, key=_created)]
+        events = self._events[: bisect_right(self._events, at, key=_event_time)]
         return queue.model_copy(update={"events": events, "released_at": released})
 
     def checkpoints_at(self, at: datetime) -> list[Checkpoint] | None:
-        """Return the checkpoints that existed; None if they were not recorded."""
+        """Return the checkpoints that existed at a time; None if they were not recorded."""
         if self._checkpoints is None:
             return None
         return [
@@ -217,27 +223,29 @@ class Recording:
         ]
 
     def files_at(self, at: datetime) -> list[CheckpointFile]:
-        """Return the files of the checkpoints that existed."""
+        """Return the files of the checkpoints that existed at a time."""
         existing = {checkpoint.checkpoint_id for checkpoint in self.checkpoints_at(at) or ()}
         later = {checkpoint.checkpoint_id for checkpoint in self._checkpoints or ()} - existing
         return [
-            file for file in self._files if not later or not later & set(_folders(file.relative_file_name))
+            file
+            for file in self._files
+            if not later or not later & set(_parent_folders(file.relative_file_name))
         ]
 
     def stored_size(self, file: CheckpointFile) -> int | None:
-        """Return the size of the recorded content of a file; None if it was not recorded."""
+        """Return the size of a file's recorded content; None if it was not recorded."""
         name = self._member_of(file)
         return None if name is None else self._members.size(name)
 
     def stored_file(self, file: CheckpointFile) -> bytes:
-        """Return the recorded content of a file. Raises DamagedMember."""
+        """Return a file's recorded content. Raises DamagedMember."""
         name = self._member_of(file)
         if name is None:
             raise DamagedMember(f"{file.relative_file_name} was not recorded")
         return read_member(self._members, name)
 
     def now_ns(self, at: datetime) -> int:
-        """Return the arrival time up to which log entries are visible; at the end, all are."""
+        """Return the arrival time up to which log entries are visible; at the end of the run, all are."""
         return FOREVER_NS if at >= self.until else int(at.timestamp() * 1_000_000) * 1_000
 
     def member_names(self) -> Collection[str]:
@@ -271,25 +279,25 @@ class Recording:
             return None
 
     def _member_of(self, file: CheckpointFile) -> str | None:
-        """Return the member with the content of a file; in older recordings it has the file's own name."""
+        """Return the name of the member with a file's content; older recordings use the file's own name."""
         own = f"{FILES_FOLDER}/{file.node_rank}/{file.relative_file_name}"
         return next((name for name in (file_member(file), own) if name in self._members.names()), None)
 
 
 def file_member(file: CheckpointFile) -> str:
-    """Return the name of the member with a file's content, which has nothing of the file's own name."""
+    """Return the member name for a file's content: a hash, since the file's name must not act as a path."""
     identity = f"{file.node_rank}/{file.relative_file_name}"
     return f"{FILES_FOLDER}/{sha256(identity.encode()).hexdigest()}"
 
 
 def _is_known(name: str) -> bool:
-    """Return True for the name of a member that is read, and for what is not data of a recording."""
+    """Return True if members of this name are read, or are not data (documents that newer versions add)."""
     is_inside = name.startswith((f"{LOG.folder}/", f"{METRICS.folder}/", f"{FILES_FOLDER}/"))
     return is_inside or name in (LOG.whole, METRICS.whole) or not name.endswith(".ndjson")
 
 
 def is_recording(path: Path) -> bool:
-    """Return True if the path begins like a zip file."""
+    """Return True if the file begins like a zip file."""
     try:
         with path.open("rb") as file:
             return file.read(4) == b"PK\3\4"
@@ -297,9 +305,9 @@ def is_recording(path: Path) -> bool:
         return False
 
 
-def _created(event: QueueEvent) -> datetime:
+def _event_time(event: QueueEvent) -> datetime:
     return event.created or datetime.min.replace(tzinfo=UTC)
 
 
-def _folders(name: str) -> Iterator[str]:
+def _parent_folders(name: str) -> Iterator[str]:
     return accumulate(name.removeprefix("./").split("/", 64)[:-1], "{}/{}".format)

@@ -1,8 +1,8 @@
-"""Remove secrets from what is written to a recording.
+"""Remove secrets from everything that is written to a recording.
 
-A secret is a known value, a value that follows a name such as ``token``, or a text in the form of a key.
-The surer the name and what links it to the value, the less the value has to look like a key itself: see
-``_is_secret``. Text is read before it is encoded as JSON, in time linear in its length.
+A secret is a known value, a value that follows a name such as ``token``, or a text in the format of a key.
+The surer the name and the link between name and value, the less the value itself must look like a key: see
+``_is_secret``. Text is scrubbed before it is encoded as JSON, in time linear in its length.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from urllib.parse import quote, quote_plus
 
 REMOVED = "[removed]"
 MIN_SECRET_CHARACTERS = 8
-"""Shorter values are not removed as known secrets: they also occur in ordinary text."""
+"""Shorter known secrets are not removed, because they also occur in ordinary text."""
 
 MAX_REPLICAS = 10_000
-"""Replicas that may be printing a private key at the same time; the longest silent are forgotten first."""
+"""Number of replicas whose printing of a private key is tracked; beyond it, the least recent is dropped."""
 
 _LONGEST = 4_000
 """Maximum number of characters of a secret."""
 
-_READ = 200
-"""Number of characters of a value that are read to decide if it is a secret."""
+_CHECKED = 200
+"""Number of characters of a value that are checked to decide if it is a secret."""
 
-# Names are read in lower case: that takes a fifth of the time of ignoring case.
+# Names are matched in lower case, which is five times as fast as ignoring case.
 _OPENERS = "api|access|refresh|secret|private|account|shared|signing|encryption|auth|master|storage|deploy"
-_SURE = (
+_STRONG_NAMES = (
     r"passw(?:or)?ds?|pwd|passphrase|passcode|secrets?|token|authorization|cookies?|credentials?|jwt|bearer"
     rf"|signature|(?:{_OPENERS})[_ -]?(?:keys?|tokens)"
 )
-_UNSURE = r"key|pass|auth|creds?|session|sig|login|basic|-p|-a"
-_SUFFIX = r"(?:[_-]?(?:access|key|value|string|base|b64|base64|id|hash)){0,3}[0-9]{0,2}(?![a-z0-9_])"
-_HINTS = (
+_WEAK_NAMES = r"key|pass|auth|creds?|session|sig|login|basic|-p|-a"
+_NAME_SUFFIX = r"(?:[_-]?(?:access|key|value|string|base|b64|base64|id|hash)){0,3}[0-9]{0,2}(?![a-z0-9_])"
+_NAME_HINTS = (
     *("pass", "secret", "token", "auth", "cookie", "cred", "jwt", "bearer", "key", "pwd", "session", "sig"),
     *("login", "basic", "-p ", "-a "),
 )
@@ -51,14 +51,14 @@ _LINK = re.compile(
     r"(?:[\[({]{1,3}[ \t]?)?(?:(?:(?!os\.|env|process)\w{1,30}\()?[brfu]{0,2}(?=\\{0,3}[\"'`]))?"
     r"(?P<open>(?P<quote>\\{0,3}[\"'`])(?:(?P=quote){2})?)?"
 )
-"""The text between a name and its value in programs, shells, JSON, YAML, XML, addresses and sentences."""
+"""The text between a name and its value in code, shells, JSON, YAML, XML, URLs and sentences."""
 
 _VOCABULARY = re.compile(
     r"(?i)(?:bos|eos|pad|unk|sep|cls|mask|sos|eot|bot|im|image|img|audio|video|vision|special|start|end|begin|stop"
     r"|next|last|first|prev|previous|new|extra|additional|placeholder|prefix|middle|suffix|input|output|prompt|per"
     r"|decoder|forced|max|min|num|total|each|tool|think|user|assistant|system|word)[_-]?\Z"
 )
-"""Before ``token``: one of a tokenizer's own. Others open something."""
+"""Before ``token``: prefixes of language-model tokens (``eos_token``), which are no secrets."""
 _HARMLESS = re.compile(
     r"(?i)none|null|nil|true|false|undefined|required|missing|optional|\*+|\.{3}|x{3,}|\[?removed\]?"
 )
@@ -72,7 +72,7 @@ _HEADER = re.compile(r"[^\r\n\"'\\]{0,4000}+")
 _KEY_NEXT = re.compile(r"\s{0,4}:")
 _SWITCH = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
 
-# Forms of keys: providers' own beginnings, the characters that follow, and how many at least.
+# Formats of providers' keys: prefixes, the characters that follow, and their minimum number.
 _LETTERS, _DASHES = r"[A-Za-z0-9]", r"[A-Za-z0-9_-]"
 _PROVIDERS: tuple[tuple[str, str, int], ...] = (
     ("hf_ api_org_ gsk_ r8_ npm_ ntn_ lin_api_ whsec_ nvapi_ fw_ csk_", _LETTERS, 16),
@@ -84,7 +84,7 @@ _PROVIDERS: tuple[tuple[str, str, int], ...] = (
     ("AIza", _DASHES, 30),
     (r"SG\.", r"[A-Za-z0-9_.-]", 30),
 )
-# One alternative for each beginning: then the engine looks only where a first character of theirs is.
+# One alternative per prefix, because then the regex engine only tries positions with a prefix's first letter.
 _PROVIDED = re.compile(
     "|".join(
         rf"{start}{letters}{{{least},300}}+"
@@ -115,20 +115,20 @@ _END = re.compile(f"-----END {_PRIVATE_KEY}")
 _KEY = re.compile(rf"-----BEGIN {_PRIVATE_KEY}.*?(?:{_END.pattern}|(?P<open>\Z))")
 _KEY_TEXT = re.compile(r"(?<![\w+/.-])[A-Za-z0-9+/]{16,4000}+={0,2}(?![\w+/=.-])")
 _KEY_LINE = re.compile(r"(?<![\w+/.-])[A-Za-z0-9+/]{64}(?:[A-Za-z0-9+/]{6}|[A-Za-z0-9+/]{12})?(?![\w+/=.-])")
-"""A line of a private key: also without its beginning, as a continued recording meets it."""
+"""A line of a private key, recognized even if its first line is in an earlier recording."""
 _KEY_END = re.compile(r"(?<![\w+/=.-])[A-Za-z0-9+/]{1,15}+={0,2}(?=(?:\\{1,3}[nr]){0,4}[^\w+/=.-]*\Z)")
 _STYLE = re.compile(r"(?:\x1b|\\{1,3}(?:u001b|x1b|033))\[[0-9;]{0,40}m")
 
 
 class _Name:
-    """A name that may mean a secret, and how sure that is."""
+    """A name that may mean a secret, and how likely that is."""
 
     def __init__(self, text: str, match: re.Match[str], own: Collection[str]) -> None:
         start, self.end = match.span()
         before = _BEFORE.search(text[max(0, start - 48) : start])
         self.begin = start - len(before[0] if before else "")
         self.word = match["word"]
-        """Its part that means a secret, in lower case."""
+        """The part of the name that means a secret, in lower case."""
         self.prefix = text[self.begin : start].lower()
         name = text[self.begin : self.end]
         self.is_option = name.startswith("--")
@@ -143,33 +143,35 @@ class _Name:
 class Scrubber:
     """Replaces secrets by ``[removed]``.
 
-    ``values`` are known secrets, in any form in which a program prints them; what is assigned to one of the
-    ``names`` is removed as well. Other secrets are recognized by name or form.
+    ``values`` are known secrets, removed in any encoding in which a program may print them; values assigned
+    to one of the ``names`` are removed as well. Other secrets are recognized by name or format.
     """
 
     def __init__(self, values: Iterable[str] = (), names: Iterable[str] = ()) -> None:
         secrets = {
             secret for secret in values if len(secret) >= MIN_SECRET_CHARACTERS and not secret.isdigit()
         }
-        self._values = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
+        self._values = sorted(
+            {form for secret in secrets for form in _encodings(secret)}, key=len, reverse=True
+        )
         own = sorted({_lowered(name) for name in names if len(name) > 1}, key=len, reverse=True)
         self._own_names = frozenset(own)
-        self._hints = (*_HINTS, *own)
-        alternatives = "|".join([*map(re.escape, own), f"(?P<sure>{_SURE})", _UNSURE])
-        self._names = re.compile(f"(?P<word>{alternatives}){_SUFFIX}")
+        self._hints = (*_NAME_HINTS, *own)
+        alternatives = "|".join([*map(re.escape, own), f"(?P<sure>{_STRONG_NAMES})", _WEAK_NAMES])
+        self._names = re.compile(f"(?P<word>{alternatives}){_NAME_SUFFIX}")
         self._name = lru_cache(maxsize=1024)(self._text)
 
     def __call__(self, text: str) -> str:
-        """Return a text without secrets."""
+        """Return the text without secrets."""
         return self._clean(text, [0])
 
     def document(self, value: Any) -> Any:
-        """Return a JSON document without secrets in its texts and names."""
+        """Return the JSON document without secrets in its strings and keys."""
         return self._document(value, [0])
 
     def stream(self) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-        """Return a function that scrubs log lines in order: each replica may print a key line by line."""
-        left: OrderedDict[Any, list[int]] = OrderedDict()
+        """Return a function that scrubs log lines in order: a private key may span lines of a replica."""
+        key_lines_by_replica: OrderedDict[Any, list[int]] = OrderedDict()
 
         def scrub(line: Mapping[str, Any]) -> dict[str, Any]:
             rest = dict(line)
@@ -177,25 +179,26 @@ class Scrubber:
             scrubbed: dict[str, Any] = self._document(rest, [0])
             if message is not None:
                 replica = line.get("replica")
-                key_lines = left.pop(replica, [0])
+                key_lines = key_lines_by_replica.pop(replica, [0])
                 scrubbed["message"] = self._document(message, key_lines)
                 if key_lines[0]:
-                    left[replica] = key_lines
-                if len(left) > MAX_REPLICAS:
-                    left.popitem(last=False)
+                    key_lines_by_replica[replica] = key_lines
+                if len(key_lines_by_replica) > MAX_REPLICAS:
+                    key_lines_by_replica.popitem(last=False)
             return scrubbed
 
         return scrub
 
     def _document(self, value: Any, key_lines: list[int], holder: str = "") -> Any:
-        """Return a value without secrets; ``holder`` is the name that it belongs to."""
+        """Return a JSON value without secrets; ``holder`` is the name of the field that it belongs to."""
         if isinstance(value, str):
-            return REMOVED if self._opens(holder, value) else self._clean(value, key_lines)
+            return REMOVED if self._is_secret_value(holder, value) else self._clean(value, key_lines)
         if isinstance(value, list | tuple):
             before = ["", *(item if isinstance(item, str) else "" for item in value)]
             return [
                 REMOVED
-                if isinstance(item, str) and self._opens(name, item, is_strong=name.startswith("--"))
+                if isinstance(item, str)
+                and self._is_secret_value(name, item, is_strong=name.startswith("--"))
                 else self._document(item, key_lines, holder)
                 for name, item in zip(before, value, strict=False)
             ]
@@ -211,19 +214,19 @@ class Scrubber:
         return scrubbed
 
     def _holder(self, name: str, outer: str) -> str:
-        """Return the name that decides if the value of ``name``, inside of ``outer``, is a secret."""
+        """Return the name that decides if the value of ``name``, inside ``outer``, is a secret."""
         is_inner = name.lower() not in ("name", "key", "type", "id") and self._name_at_end(name) is None
         return outer if is_inner and self._name_at_end(outer) is not None else name
 
     def _name_at_end(self, text: str) -> _Name | None:
-        return next((name for name in self._found_names(text) if name.end == len(text)), None)
+        return next((name for name in self._secret_names(text) if name.end == len(text)), None)
 
-    def _opens(self, holder: str, value: str, *, is_strong: bool = True) -> bool:
-        """Return True if the value of a name is a secret."""
+    def _is_secret_value(self, holder: str, value: str, *, is_strong: bool = True) -> bool:
+        """Return True if ``holder`` ends with a name, such as ``api_key``, whose ``value`` is a secret."""
         name = self._name_at_end(holder)
         return bool(value) and name is not None and _is_secret(name, value, is_strong)
 
-    def _found_names(self, text: str) -> Iterator[_Name]:
+    def _secret_names(self, text: str) -> Iterator[_Name]:
         lowered = _lowered(text)
         if any(hint in lowered for hint in self._hints):
             for match in self._names.finditer(lowered):
@@ -232,7 +235,7 @@ class Scrubber:
                     yield name
 
     def _clean(self, text: str, key_lines: list[int]) -> str:
-        """Return a text without secrets; where it has any, also without colors, which may separate them."""
+        """Return the text without secrets; if it has any, also without color codes, which may split them."""
         plain = _STYLE.sub("", text) if "[" in text else text
         clean = self._keys(self._text(plain), key_lines)
         return text if clean == plain else clean
@@ -251,15 +254,15 @@ class Scrubber:
         return self._without_named(text)
 
     def _without_named(self, text: str) -> str:
-        """Remove the values of names that mean a secret."""
+        """Remove values that follow a name that means a secret."""
         pieces, done = [], 0
-        for name in self._found_names(text):
+        for name in self._secret_names(text):
             link = _LINK.match(text, name.end)
             if link is None or name.begin < done:
                 continue
             is_assigned = any(sign in link["sep"] for sign in ("=", ":", ">", "%"))
             is_strong = name.is_option or link["of"] is not None or is_assigned
-            start, end = link.end(), _end_of_value(text, link, name, _READ)
+            start, end = link.end(), _end_of_value(text, link, name, _CHECKED)
             is_named = bool(link["open"]) and _KEY_NEXT.match(text, end + len(link["open"])) is not None
             if is_named or (not link["open"] and _is_prose_or_code(text, start, name)):
                 continue
@@ -268,15 +271,15 @@ class Scrubber:
                 done = _end_of_value(text, link, name, _LONGEST)
         return "".join([*pieces, text[done:]]) if pieces else text
 
-    def _keys(self, text: str, left: list[int]) -> str:
-        """Remove private keys; ``left`` is how many more lines may belong to one that has begun."""
-        if left[0] or "PRIVATE KEY" in text or (len(text) >= 64 and _KEY_LINE.search(text)):
-            return "\n".join([_without_key(line, left) for line in text.split("\n")])
+    def _keys(self, text: str, key_lines: list[int]) -> str:
+        """Remove private keys; ``key_lines`` counts further lines that may belong to an open key."""
+        if key_lines[0] or "PRIVATE KEY" in text or (len(text) >= 64 and _KEY_LINE.search(text)):
+            return "\n".join([_without_key(line, key_lines) for line in text.split("\n")])
         return text
 
 
 def _is_secret(name: _Name, value: str, is_strong: bool) -> bool:
-    """Return True if the value of a name is a secret, in view of how sure the name and the link are."""
+    """Return True if the value of a name is a secret, depending on how sure the name and the link are."""
     if name.is_own and is_strong:
         return True
     if len(value) < 4 or value[-1] == ":" or REMOVED in value:
@@ -287,7 +290,7 @@ def _is_secret(name: _Name, value: str, is_strong: bool) -> bool:
     if name.word == "token" and (is_number or _VOCABULARY.search(name.prefix)):
         return False
     if name.is_sure and is_strong:
-        return name.word != "pwd" or value[0] not in "/~."  # it is also the working directory
+        return name.word != "pwd" or value[0] not in "/~."  # pwd may also be the working directory
     if is_number or value[0] in "/~." or "." in value:
         return name.is_variable and is_strong and not is_number and value[0] not in "/~."
     if name.is_variable and is_strong:
@@ -296,12 +299,12 @@ def _is_secret(name: _Name, value: str, is_strong: bool) -> bool:
 
 
 def _switches(text: str) -> int:
-    """Return how often letters and digits alternate, lower and upper case included: a word does so once."""
-    return sum(1 for _ in _SWITCH.finditer(text, 0, _READ))
+    """Count changes between lower case, upper case and digits; a capitalized word has one."""
+    return sum(1 for _ in _SWITCH.finditer(text, 0, _CHECKED))
 
 
-def _forms(value: str) -> set[str]:
-    """Return a known secret as programs print it; in base64 also as a part of something longer."""
+def _encodings(value: str) -> set[str]:
+    """Return the encodings of a known secret that programs print, in base64 also inside a longer text."""
     data = value.encode("utf-8", "surrogatepass")
     plain = {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
     plain |= {form.replace("/", "\\/") for form in plain} | {repr(data)[2:-1]}
@@ -317,12 +320,12 @@ def _forms(value: str) -> set[str]:
 
 
 def _lowered(text: str) -> str:
-    """Lower ASCII letters only, which keeps the length."""
+    """Lower ASCII letters only, so that the length is kept."""
     return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
 def _end_of_value(text: str, link: re.Match[str], name: _Name, limit: int) -> int:
-    """Return where a value ends, or is ``limit`` characters long."""
+    """Return where the value after a link ends, at most ``limit`` characters on."""
     start = link.end()
     if link["open"]:
         end = text.find(link["open"], start, start + limit)
@@ -338,7 +341,7 @@ def _end_of_value(text: str, link: re.Match[str], name: _Name, limit: int) -> in
 
 
 def _is_prose_or_code(text: str, start: int, name: _Name) -> bool:
-    """Return True for ``invalid token: expected a comma`` and ``token = read_token()``."""
+    """Return True for text such as ``invalid token: expected a comma`` and ``token = read_token()``."""
     if name.word == "authorization" and _SCHEME.match(text, start):
         return False
     return _PROSE_OR_CODE.match(text, start) is not None
@@ -364,22 +367,22 @@ def _without_option(match: re.Match[str]) -> str:
     return match[0][: match.start("value") - match.start()] + REMOVED
 
 
-def _without_key(line: str, left: list[int]) -> str:
-    """Remove private keys from a line, and the part of one that began on another line."""
+def _without_key(line: str, key_lines: list[int]) -> str:
+    """Remove private keys from a line, and the part of one that began on an earlier line."""
     before = ""
-    if left[0] and (end := _END.search(line)) is not None:
-        before, line, left[0] = REMOVED, line[end.end() :], 0
+    if key_lines[0] and (end := _END.search(line)) is not None:
+        before, line, key_lines[0] = REMOVED, line[end.end() :], 0
     is_open = any(match["open"] is not None for match in _KEY.finditer(line))
     line = _KEY.sub(REMOVED, line)
     if is_open:
-        left[0] = 200
-    elif left[0]:
+        key_lines[0] = 200
+    elif key_lines[0]:
         clean = _KEY_TEXT.sub(_without_key_text, _KEY_END.sub(_without_key_end, line))
-        left[0] = max(left[0] - 1, clean != line)
+        key_lines[0] = max(key_lines[0] - 1, clean != line)
         line = clean
     else:
         clean = _KEY_LINE.sub(_without_key_text, line)
-        left[0], line = clean != line, clean  # Its last line is shorter.
+        key_lines[0], line = clean != line, clean  # Its last line is shorter.
     return before + line
 
 
@@ -393,7 +396,7 @@ def _without_key_end(match: re.Match[str]) -> str:
 
 
 def secrets_of_environment(environ: Mapping[str, str]) -> list[str]:
-    """Return the values of variables that hold keys, tokens and passwords."""
+    """Return the values of environment variables that hold keys, tokens and passwords."""
     is_secret: Callable[[str], object] = re.compile(r"(?i)(key|token|secret|pass|pwd|cred|cookie)").search
     is_path: Callable[[str], object] = re.compile(r"(?:/[a-z0-9_. -]+)+/?").fullmatch
     return [value for name, value in environ.items() if is_secret(name) and not is_path(value)]

@@ -1,6 +1,6 @@
-"""Write a recording so that it opens at any moment, and continues after a kill.
+"""Write a recording that can be opened at any time, and continued after a kill.
 
-Everything passes the scrubber, which removes secrets, before it is encoded.
+Everything is scrubbed of secrets before it is encoded.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from api_client.recordings.reading import JOB, MANIFEST, Recording, document, fi
 from api_client.recordings.scrub import Scrubber
 
 OVERLAP_NS = 300 * NS_PER_S
-"""A continued recording reads this much again, because lines and samples may be late."""
+"""A continued recording rereads this much of the log and metrics, because lines and samples may be late."""
 
 Document = dict[str, Any]
 
 
 class _BlockWriter:
-    """Objects of one kind; a full block is written, and none is written twice.
+    """Collects lines of one kind, writes each full block, and skips lines that the file already has.
 
-    ``blocks`` are those of the file; the end of them must not be repeated if it is read again.
+    ``blocks`` are those already in the file; only the newest of them can be reread, so only these are
+    checked.
     """
 
     def __init__(self, kind: Kind, blocks: Blocks | None, writer: RecordingWriter) -> None:
@@ -83,7 +84,7 @@ class _BlockWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write the lines so far; the caller holds the lock."""
+        """Write the lines collected so far; the caller holds the lock."""
         if not self._lines:
             return
         self._number += 1
@@ -105,7 +106,7 @@ class _BlockWriter:
 
 
 def _key(kind: Kind, document: Any) -> str:
-    """Return what identifies a line, or the samples of a node at a time."""
+    """Return a key that identifies a log line, or a node's samples at one time."""
     if not isinstance(document, dict):
         return ""
     if kind is METRICS:
@@ -114,19 +115,19 @@ def _key(kind: Kind, document: Any) -> str:
 
 
 def _gap(time_ns: int) -> Document:
-    """Return a gap in place of a line, within the microseconds that ISO 8601 can have."""
+    """Return a gap in place of a line; one microsecond long, the resolution of ISO 8601 here."""
     start, end = clamped_moment(time_ns), clamped_moment(time_ns + 1_000)
     reason = "this line is too long to be recorded"
     return {"gap": {"start": start.isoformat(), "end": end.isoformat(), "reason": reason}}
 
 
 class RecordingWriter:
-    """Appends to a recording, or begins one with these documents.
+    """Appends to a recording, or creates one with these documents.
 
-    It takes what ``Recording`` reads; the other parts are put into ``problems`` with the reason.
+    Documents that ``Recording`` could not read are not written; ``problems`` gets the reason by name.
 
-    Its methods are safe from any thread. Raises RecordingError if the file is something else, or the
-    recording of another job.
+    Its methods are safe from any thread. Raises RecordingError if the file is not a recording, or of another
+    job.
     """
 
     def __init__(
@@ -164,11 +165,11 @@ class RecordingWriter:
             raise
 
     def documents(self, documents: Mapping[str, Any]) -> None:
-        """Write the documents that have changed, without those that could not be read again."""
+        """Write the documents that have changed; unreadable ones go to ``problems`` instead."""
         self._write_changed(self._readable(documents))
 
     def _readable(self, documents: Mapping[str, Any]) -> dict[str, bytes]:
-        """Return the content of documents. Raises RecordingError if one that is required can't be read."""
+        """Return the encoded documents. Raises RecordingError if a required one would be unreadable."""
         contents = {}
         for name, value in documents.items():
             content = self._json(value)
@@ -183,7 +184,7 @@ class RecordingWriter:
         return contents
 
     def file(self, file: CheckpointFile, content: bytes) -> None:
-        """Write the content of a text file of a checkpoint. Raises ValueError if it is not text."""
+        """Write the content of a checkpoint's text file. Raises ValueError if it is not text."""
         recorded = CheckpointFile.model_validate_json(self._json(file.model_dump(mode="json")))
         self._write_changed({file_member(recorded): self.scrub(content.decode()).encode()})
 
@@ -195,7 +196,7 @@ class RecordingWriter:
                 self._written |= changed
 
     def flush(self) -> None:
-        """Write all log lines and samples so far."""
+        """Write all log lines and samples collected so far."""
         with self.lock:
             self.log.flush()
             self.metrics.flush()

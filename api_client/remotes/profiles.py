@@ -1,8 +1,8 @@
-"""Profiles of the Go CLI, and the system's keyring, where both official clients keep secrets if possible.
+"""Profiles of the Go CLI, and the system keyring, where both official clients store secrets if possible.
 
-The Go CLI's service in the keyring is ``baseten-profile``, the truss CLI's is ``baseten-truss``. In the
-latter the account is the remote's name, and the password is a JSON object of ``auth_type`` and the section's
-secret fields. The keyring needs the extra ``keyring``.
+In the keyring, the Go CLI's service is ``baseten-profile`` and the truss CLI's ``baseten-truss``. An entry of
+the latter has the remote's name as account and, as password, a JSON object of ``auth_type`` and the section's
+secret fields. Reading the keyring needs the optional package ``keyring``.
 """
 
 from __future__ import annotations
@@ -40,25 +40,27 @@ class KeyringClosed(ConfigurationError):
 
 def read_entry(service: str, account: str, environ: Mapping[str, str]) -> str | None:
     """Return the password stored for an account, None if there is none. Raises KeyringClosed."""
-    password: str | None = _ask("read", environ, lambda keyring: keyring.get_password(service, account))
+    password: str | None = _with_keyring(
+        "read", environ, lambda keyring: keyring.get_password(service, account)
+    )
     return password
 
 
 def write_entry(service: str, account: str, password: str, environ: Mapping[str, str]) -> None:
-    _ask("write", environ, lambda keyring: keyring.set_password(service, account, password))
+    _with_keyring("write", environ, lambda keyring: keyring.set_password(service, account, password))
 
 
 def delete_entry(service: str, account: str, environ: Mapping[str, str]) -> bool:
     """Delete an account's password; return True if it existed. Treats an inaccessible keyring as empty."""
     with suppress(KeyringClosed):
         if read_entry(service, account, environ) is not None:
-            _ask("write", environ, lambda keyring: keyring.delete_password(service, account))
+            _with_keyring("write", environ, lambda keyring: keyring.delete_password(service, account))
             return True
     return False
 
 
-def _ask(what: str, environ: Mapping[str, str], call: Callable[[Any], Any]) -> Any:
-    """Call a function with the system's keyring. Raises KeyringClosed."""
+def _with_keyring(verb: str, environ: Mapping[str, str], call: Callable[[Any], Any]) -> Any:
+    """Call a function with the keyring module; ``verb`` is for errors. Raises KeyringClosed."""
     if environ.get(DISABLED_VARIABLE, "").strip().lower() in {"1", "true", "yes"}:
         raise KeyringClosed(f"{DISABLED_VARIABLE} disables the system keyring: unset it")
     try:
@@ -72,12 +74,12 @@ def _ask(what: str, environ: Mapping[str, str], call: Callable[[Any], Any]) -> A
     try:
         return call(keyring)
     except (KeyringError, OSError, RuntimeError) as error:
-        problem = f"can't {what} the system keyring ({type(error).__name__}): unlock it and try again"
+        problem = f"can't {verb} the system keyring ({type(error).__name__}): unlock it and try again"
     raise KeyringClosed(problem)
 
 
 def json_object(text: str | bytes, problem: str) -> dict[str, Any]:
-    """Parse a JSON object. Raises ConfigurationError, which says ``problem`` and quotes no content."""
+    """Parse a JSON object. Raises ConfigurationError(``problem``), which quotes no content."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -88,7 +90,7 @@ def json_object(text: str | bytes, problem: str) -> dict[str, Any]:
 
 
 def parse_entry(text: str, source: str) -> dict[str, Any]:
-    """Parse the JSON object of an entry. Raises ConfigurationError, which quotes none of its content."""
+    """Parse the JSON object of a keyring entry. Raises ConfigurationError, which quotes no content."""
     return json_object(text, f"{source} is not the JSON object that the official client writes: log in again")
 
 
@@ -99,7 +101,10 @@ _TOKENS = TokenFields("access_token", "refresh_token", "expiry", has_epoch=False
 
 
 class Profiles:
-    """Profiles in the file; none without a file. Raises ConfigurationError, which quotes no content."""
+    """Profiles in the Go CLI's file; none without a file.
+
+    Raises ConfigurationError, which quotes no content.
+    """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -129,7 +134,9 @@ class Profiles:
         login = None
         if is_oauth:
             tokens = _tokens_of(text, where)
-            login = OAuthLogin(tokens, partial(self._stored, name, where), partial(self._keep, name, origin))
+            login = OAuthLogin(
+                tokens, partial(self._load_tokens, name, where), partial(self._save_tokens, name, origin)
+            )
             key = tokens.access
         else:
             key = secret(text.strip(), origin)
@@ -139,9 +146,12 @@ class Profiles:
     def _secret(
         self, name: str, profile: Mapping[str, Any], where: str, *, is_oauth: bool
     ) -> tuple[str, str]:
-        """Return the key or the tokens as JSON, and the origin. The keyring comes first, as in the Go CLI."""
+        """Return the key, or the tokens as JSON, and its origin.
+
+        The keyring comes first, as in the Go CLI.
+        """
         field = _TOKENS_FIELD if is_oauth else _KEY_FIELD
-        inline = profile.get(field)
+        value_in_file = profile.get(field)
         secret, why_not = None, "the system keyring has none"
         try:
             secret = read_entry(PROFILE_SERVICE, name, self._environ)
@@ -149,12 +159,12 @@ class Profiles:
             why_not = str(closed)
         if secret:
             return secret, KEYRING_ORIGIN
-        if inline:
-            text = json.dumps(inline) if isinstance(inline, dict) else str(inline)
+        if value_in_file:
+            text = json.dumps(value_in_file) if isinstance(value_in_file, dict) else str(value_in_file)
             return text, f"{field} of {where}"
         raise ConfigurationError(f"{where} has no {field} ({why_not}): 'baseten auth login' sets one")
 
-    def _stored(self, name: str, where: str) -> OAuthTokens | None:
+    def _load_tokens(self, name: str, where: str) -> OAuthTokens | None:
         fresh = Profiles(self._environ)
         profile = fresh._profiles.get(name)
         if not isinstance(profile, dict):
@@ -162,8 +172,8 @@ class Profiles:
         text, _ = fresh._secret(name, profile, where, is_oauth=True)
         return _tokens_of(text, where)
 
-    def _keep(self, name: str, origin: str, tokens: OAuthTokens) -> None:
-        """Save renewed tokens where the old ones came from."""
+    def _save_tokens(self, name: str, origin: str, tokens: OAuthTokens) -> None:
+        """Save renewed tokens to where the old ones came from."""
         fields = _TOKENS.written(tokens)
         if origin == KEYRING_ORIGIN:
             write_entry(PROFILE_SERVICE, name, json.dumps(fields), self._environ)
@@ -185,7 +195,7 @@ class Profiles:
 
 
 def profiles_path(environ: Mapping[str, str]) -> Path | None:
-    """Return the file's path by the Go CLI's own rule; None if the environment has no home folder."""
+    """Return the path of the Go CLI's file, by its own rule; None if the environment has no home folder."""
     folder = environ.get("BASETEN_CONFIG_DIR", "").strip()
     if folder:
         return user_path(folder) / FILE_NAME

@@ -1,10 +1,10 @@
 """A remote: its addresses and its key, which may be an OAuth token that has to be renewed.
 
-``Environment`` reads the variables that define one.
+``Environment`` reads the environment variables that define a remote.
 
-The official clients log in by OAuth's device flow and store an access token that soon expires, with a refresh
-token that buys the next pair (truss 0.18, truss.remote.baseten.oauth). ``api_client.http.connection`` sends
-the renewal.
+The official clients log in with OAuth's device flow. They store a short-lived access token and a refresh
+token, which is exchanged for the next pair (truss 0.18, truss.remote.baseten.oauth).
+``api_client.http.connection`` sends the renewal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from api_client.words import READ_ONLY_OPTION, command_line
 
 @dataclass(frozen=True)
 class OAuthTokens:
-    """Pair of tokens. Without ``expires_at`` it is renewed only when the server rejects it."""
+    """Pair of tokens. Without ``expires_at``, it is renewed only when the server rejects it."""
 
     access: SecretText
     refresh: SecretText | None = None
@@ -32,13 +32,13 @@ class OAuthTokens:
 
     def is_expired(self, now: datetime) -> bool:
         """Return True if the access token has expired, or is about to."""
-        # Renew a token this early, as the official client does.
+        # 60 s before it expires, as the official client does.
         return self.expires_at is not None and now + timedelta(seconds=60) >= self.expires_at
 
 
 @dataclass(frozen=True)
 class TokenFields:
-    """Names of the tokens' fields in one client's storage, and if it writes the expiry as epoch seconds."""
+    """Names of the token fields in one client's storage; ``has_epoch`` if its expiry is in epoch seconds."""
 
     access: str
     refresh: str
@@ -46,7 +46,7 @@ class TokenFields:
     has_epoch: bool
 
     def read(self, fields: Mapping[str, object], origin: str) -> OAuthTokens | None:
-        """Return the tokens, None without an access token. Raises ConfigurationError, which quotes none."""
+        """Return the tokens; None without an access token. Raises ConfigurationError; quotes no token."""
         access, refresh = (str(fields.get(name) or "").strip() for name in (self.access, self.refresh))
         if not access:
             return None
@@ -75,16 +75,16 @@ def _moment(value: object) -> datetime | None:
             moment = datetime.fromisoformat(str(value))
         except ValueError:
             return None
-    # At the edges of the calendar, converting to another time zone overflows.
+    # In the first and last year, converting to another time zone would overflow.
     return moment if moment.tzinfo is not None and 1 < moment.year < 9999 else None
 
 
 class OAuthLogin:
-    """Tokens of one remote while a client uses them. Its repr shows none.
+    """Tokens of one remote, as one client uses them. Its repr shows no token.
 
     ``load`` returns the stored tokens, which another program may have renewed; ``save`` replaces them. Both
-    block, and may raise ConfigurationError.
-    ``not_kept`` says why renewed tokens could not be stored, if so: the next run has to log in again.
+    block, and may raise ConfigurationError. ``save_problem`` says why renewed tokens could not be stored, if
+    so: the next run has to log in again.
     """
 
     def __init__(
@@ -95,18 +95,18 @@ class OAuthLogin:
     ) -> None:
         self.tokens = tokens
         self.renewing = asyncio.Lock()
-        self.not_kept: str | None = None
+        self.save_problem: str | None = None
         self._load = load
         self._save = save
-        self._spent: list[str] = []
+        self._replaced_tokens: list[str] = []
 
     def secrets(self) -> list[str]:
         """Return all tokens that must never be shown, newest first, including replaced ones."""
         refresh = [self.tokens.refresh.get_secret_value()] if self.tokens.refresh else []
-        return [self.tokens.access.get_secret_value(), *refresh, *self._spent]
+        return [self.tokens.access.get_secret_value(), *refresh, *self._replaced_tokens]
 
     async def adopt_saved_tokens(self) -> bool:
-        """Use tokens that another program has stored since; return True if there were any."""
+        """Use the stored tokens if another program has renewed them; return True if so."""
         saved = await asyncio.to_thread(self._load)
         if saved is None or saved.access == self.tokens.access:
             return False
@@ -122,7 +122,7 @@ class OAuthLogin:
         await asyncio.to_thread(self._save, tokens)
 
     def _replace(self, tokens: OAuthTokens) -> None:
-        self._spent = self.secrets()
+        self._replaced_tokens = self.secrets()
         self.tokens = tokens
 
 
@@ -138,12 +138,12 @@ class RemoteNotConfigured(ConfigurationError):
 
 @dataclass(frozen=True)
 class Remote:
-    """Addresses to send requests to, and the key; its repr shows no key.
+    """Addresses to send requests to, and the key; its repr does not show it.
 
-    ``app_url`` serves GraphQL and the web pages, ``api_url`` is the REST base (may have a path prefix).
-    The origins describe where each value came from. ``login`` is set if the key is an OAuth token, and
-    holds the newest one. ``options`` are those of a command line that reaches it again, such as
-    ``--remote local``; None if none does.
+    ``app_url`` serves GraphQL and the web pages, ``api_url`` is the base of the REST API (may have a path
+    prefix). The origins describe where each value came from. ``login`` is set if the key is an OAuth token,
+    and has the newest one. ``options`` select this remote on a command line, such as ``--remote local``; None
+    if no command line can.
     """
 
     name: str
@@ -160,9 +160,9 @@ class Remote:
     options: tuple[str, ...] | None = field(default=(), compare=False)
 
     def command_line(self, *arguments: str, changes: bool = False) -> str:
-        """Return a command to suggest that acts on this remote, quoted for a shell; empty if none does.
+        """Return a command that acts on this remote, quoted for a shell, to suggest; empty if there is none.
 
-        A command that ``changes`` the server is not suggested with ``--readonly``, which refuses it.
+        ``--readonly`` is left out of a command that ``changes`` the server, which would be refused.
         """
         if self.options is None:
             return ""
@@ -171,18 +171,18 @@ class Remote:
 
 
 def rest_url(app_url: str, *, source: str = "the address") -> str:
-    """Return the REST base that belongs to an app host.
+    """Return the base URL of the REST API for the URL of the web app.
 
-    A host on this machine, or one given as an address, serves both. Raises ConfigurationError, which
-    names ``source``, for an unusable address.
+    A host on this machine, or one that is an IP address, serves both. Raises ConfigurationError, which names
+    ``source``, for an unusable address.
     """
     app = parse_base_url(app_url, source=source)
-    special = {
+    known_api_url = {
         "https://app.dev.baseten.co": "https://api.mc-dev.baseten.co",
         "http://localhost:8000": "http://api.localhost:8000",
     }.get(str(app))
-    if special is not None:
-        return special
+    if known_api_url is not None:
+        return known_api_url
     if (
         app.is_loopback
         or ":" in app.host
@@ -205,9 +205,9 @@ def remote_at(
     team: str = "",
     team_origin: str = "",
 ) -> Remote:
-    """Build the remote at an app address that ``source`` names; an empty one is the default.
+    """Build the remote for the web app's ``url``, which ``source`` names; an empty one is the default.
 
-    ``api`` is the REST base and its origin, if it does not follow from the app address. Raises
+    ``api`` is the base URL of the REST API and its origin, if it is not derived from the web app's. Raises
     ConfigurationError.
     """
     app_url = url or DEFAULT_APP_URL
@@ -233,7 +233,7 @@ def secret(value: str, origin: str) -> SecretText:
 
 
 def check_key(value: str, origin: str) -> None:
-    """Raise ConfigurationError if the key is not valid in an HTTP header; the error does not quote it."""
+    """Raise ConfigurationError, which does not quote the key, if it is not valid in an HTTP header."""
     if not (value.isascii() and value.isprintable() and " " not in value):
         raise ConfigurationError(
             f"the key from {origin} contains a line break, a space or an unusual character"
@@ -263,12 +263,12 @@ class Environment:
 
     @property
     def holds_a_remote(self) -> bool:
-        """True if there is a key or half of the pair; these take precedence over every file."""
+        """True if a key or half of truss's pair is set; these take precedence over every file."""
         return any(map(self.value, (TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, API_KEY_VARIABLE)))
 
     @property
     def points_elsewhere(self) -> bool:
-        """True if a variable other than ``BASETEN_API_KEY`` names a remote or its address."""
+        """True if a variable other than ``BASETEN_API_KEY`` names a remote or an address."""
         others = (TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, PROFILE_VARIABLE)
         return bool(self.address_variables) or any(map(self.value, others))
 
@@ -278,9 +278,9 @@ class Environment:
         return list(filter(self.value, (APP_URL_VARIABLE, API_URL_VARIABLE)))
 
     def remote(self) -> Remote:
-        """Return the remote that the variables hold.
+        """Return the remote that the variables define.
 
-        Raises ConfigurationError for half of the truss CLI's pair and for unusable addresses.
+        Raises ConfigurationError if one of truss's two variables is missing, and for unusable addresses.
         """
         url_variable, key_variable = TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE
         missing = [variable for variable in (url_variable, key_variable) if not self.value(variable)]
@@ -289,7 +289,7 @@ class Environment:
             raise ConfigurationError(f"{present} is set but {missing[0]} is not; set both or unset {present}")
         if missing:
             url_variable, key_variable = APP_URL_VARIABLE, API_KEY_VARIABLE
-        # The override is for BASETEN_API_KEY if that is set: the pair's key goes to its own host then.
+        # If BASETEN_API_KEY is set, the override belongs to it: the pair's key goes to the pair's own host.
         is_overridden = bool(missing) or not self.value(API_KEY_VARIABLE)
         return remote_at(
             ENVIRONMENT_REMOTE,
@@ -301,12 +301,12 @@ class Environment:
         )
 
     def rest_base(self) -> tuple[str, str] | None:
-        """Return the REST base that the override sets, and its origin. Raises ConfigurationError."""
+        """Return the overriding base URL of the REST API, and its origin. Raises ConfigurationError."""
         url = self.value(API_URL_VARIABLE)
         return (str(parse_base_url(url, source=API_URL_VARIABLE)), API_URL_VARIABLE) if url else None
 
     def reject_foreign_addresses(self, where: str, url: str) -> None:
-        """Raise ConfigurationError if the environment would send a key of ``where`` to another host."""
+        """Raise ConfigurationError if address variables would send the key of ``where`` to another host."""
         if self.address_variables and not self.value(API_KEY_VARIABLE):
             raise ConfigurationError(
                 f"{' and '.join(self.address_variables)} is set without {API_KEY_VARIABLE}, but the key of "

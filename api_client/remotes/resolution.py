@@ -1,6 +1,6 @@
 """Choose the remote to use from flags, environment and files, and build it, or list all remotes.
 
-The package docstring lists the sources in order. A key that belongs to a remote is only sent to that remote's
+The package docstring lists the sources in order. A key that belongs to a remote is sent only to that remote's
 own hosts.
 """
 
@@ -44,9 +44,9 @@ TOKENS = TokenFields("oauth_access_token", "oauth_refresh_token", "oauth_expires
 
 
 def remote_of_section(name: str, section: Section, path: Path, environment: Environment) -> Remote:
-    """Build the remote that a section describes.
+    """Build the remote that a section of ``~/.trussrc`` describes.
 
-    Its own key (from the file, else the keyring) is only sent to its own hosts. Without one,
+    The section's own key (from the file, else the keyring) is sent only to the section's hosts. Without one,
     BASETEN_API_KEY is sent. Raises ConfigurationError.
     """
     where = f"{path} [{name}]"
@@ -85,16 +85,22 @@ class _NoOwnKey(Exception):
 def _own_key(
     name: str, section: Section, where: str, path: Path, environ: Mapping[str, str]
 ) -> tuple[SecretText, str, OAuthLogin | None]:
-    """Return the key, its origin and its login. Raises _NoOwnKey, ConfigurationError."""
+    """Return the section's key, its origin and its OAuth login, if any.
+
+    Raises _NoOwnKey and ConfigurationError.
+    """
     kind = section.get("auth_type", "").strip().lower()
     field = TOKENS.access if kind == OAUTH else API_KEY
     fields: Mapping[str, object] = section
-    load, save = partial(_in_file, name, path), partial(_keep_in_file, name, path)
+    load, save = partial(_fields_in_file, name, path), partial(_save_in_file, name, path)
     origin = f"{field} of {where}"
     if not section.get(field, "").strip():
         if kind not in (API_KEY, OAUTH):
             raise _NoOwnKey("no api_key")
-        load, save = partial(_in_keyring, name, kind, environ), partial(_keep_in_keyring, name, environ)
+        load, save = (
+            partial(_fields_in_keyring, name, kind, environ),
+            partial(_save_in_keyring, name, environ),
+        )
         origin = f"system keyring ({TRUSS_SERVICE})"
         try:
             fields = load()
@@ -109,15 +115,15 @@ def _own_key(
     return tokens.access, origin, OAuthLogin(tokens, lambda: TOKENS.read(load(), origin), save)
 
 
-def _in_file(name: str, path: Path) -> Mapping[str, object]:
+def _fields_in_file(name: str, path: Path) -> Mapping[str, object]:
     return read_sections(path).get(name, {})
 
 
-def _keep_in_file(name: str, path: Path, tokens: OAuthTokens) -> None:
+def _save_in_file(name: str, path: Path, tokens: OAuthTokens) -> None:
     set_section(path, name, {field: str(value) for field, value in TOKENS.written(tokens).items()})
 
 
-def _in_keyring(name: str, kind: str, environ: Mapping[str, str]) -> Mapping[str, object]:
+def _fields_in_keyring(name: str, kind: str, environ: Mapping[str, str]) -> Mapping[str, object]:
     """Return the secret fields that the truss CLI stored in the keyring; none without such an entry."""
     text = read_entry(TRUSS_SERVICE, name, environ)
     if not text:
@@ -130,12 +136,12 @@ def _in_keyring(name: str, kind: str, environ: Mapping[str, str]) -> Mapping[str
     return entry
 
 
-def _keep_in_keyring(name: str, environ: Mapping[str, str], tokens: OAuthTokens) -> None:
+def _save_in_keyring(name: str, environ: Mapping[str, str], tokens: OAuthTokens) -> None:
     entry = {"auth_type": OAUTH, **TOKENS.written(tokens)}
     write_entry(TRUSS_SERVICE, name, json.dumps(entry), environ)
 
 
-Place = tuple[str, str]  # source (one of the three below), and the name in it
+RemoteId = tuple[str, str]  # source (one of the three below), and the name there
 
 ENVIRONMENT, TRUSSRC, PROFILE = "environment", "trussrc", "profile"
 
@@ -155,16 +161,16 @@ class Sources:
     def profiles(self) -> Profiles:
         return Profiles(self.environment.variables)
 
-    def choose(self, name: str | None) -> Place:
+    def choose(self, name: str | None) -> RemoteId:
         if name is None or name == ENVIRONMENT_REMOTE:
             if self.environment.holds_a_remote:
                 return ENVIRONMENT, ENVIRONMENT_REMOTE
             if name is not None:
                 raise ConfigurationError(f"no remote '{name}': {API_KEY_VARIABLE} is not set")
         if name is not None:
-            return self._named(name)
+            return self._find_named(name)
         if profile := self.environment.value(PROFILE_VARIABLE):
-            return self._profile_of_environment(profile)
+            return self._find_environment_profile(profile)
         if len(self.sections) > 1:
             names = ", ".join(self.sections)
             raise ConfigurationError(
@@ -189,15 +195,15 @@ class Sources:
             f"{self.path} {'has no section' if self.path.exists() else 'not found'}"
         )
 
-    def remote(self, place: Place) -> Remote:
-        source, name = place
+    def remote(self, remote_id: RemoteId) -> Remote:
+        source, name = remote_id
         if source == ENVIRONMENT:
             return self.environment.remote()
         if source == PROFILE:
             return self.profiles.remote(name, self.environment)
         return remote_of_section(name, self.sections[name], self.path, self.environment)
 
-    def _named(self, name: str) -> Place:
+    def _find_named(self, name: str) -> RemoteId:
         if name in self.sections:
             return TRUSSRC, name
         if name in self.profiles.names:
@@ -217,7 +223,7 @@ class Sources:
             )
         raise ConfigurationError(f"no remote '{name}': {existing}{profiles}{hint}")
 
-    def _profile_of_environment(self, name: str) -> Place:
+    def _find_environment_profile(self, name: str) -> RemoteId:
         if name not in self.profiles.names:
             existing = ", ".join(self.profiles.names) or "none"
             raise ConfigurationError(
@@ -230,8 +236,8 @@ class Sources:
 def resolve_remote(name: str | None = None, *, environ: Mapping[str, str]) -> Remote:
     """Find the remote to use; ``name`` is the user's choice, if any.
 
-    Raises RemoteNotConfigured if nothing is configured, ConfigurationError if the configuration
-    contradicts itself or cannot be used.
+    Raises RemoteNotConfigured if nothing is configured, ConfigurationError if the configuration is
+    contradictory or unusable.
     """
     sources = Sources(environ)
     return sources.remote(sources.choose(name))
@@ -239,7 +245,7 @@ def resolve_remote(name: str | None = None, *, environ: Mapping[str, str]) -> Re
 
 @dataclass(frozen=True)
 class ListedRemote:
-    """A remote, or why it cannot be used. ``source`` is environment, trussrc or profile.
+    """A remote, or the reason why it is unusable. ``source`` is environment, trussrc or profile.
 
     Both ``remote`` and ``problem`` are None for the local emulator while it is not running.
     """
@@ -263,35 +269,35 @@ class RemoteListing:
 def list_remotes(name: str | None = None, *, environ: Mapping[str, str]) -> RemoteListing:
     """List the remotes of environment and files, in order of precedence. Raises nothing."""
     sources = Sources(environ)
-    selected: Place | None = None
+    selected: RemoteId | None = None
     problem = None
     try:
         selected = sources.choose(name)
     except ConfigurationError as error:
         problem = str(error)
-    places: list[Place] = []
+    remote_ids: list[RemoteId] = []
     warnings = []
     if sources.environment.holds_a_remote:
-        places.append((ENVIRONMENT, ENVIRONMENT_REMOTE))
+        remote_ids.append((ENVIRONMENT, ENVIRONMENT_REMOTE))
     try:
-        places += [(TRUSSRC, section) for section in sources.sections]
+        remote_ids += [(TRUSSRC, section) for section in sources.sections]
     except ConfigurationError as error:
         warnings.append(str(error))
     try:
-        places += [(PROFILE, profile) for profile in sources.profiles.names]
+        remote_ids += [(PROFILE, profile) for profile in sources.profiles.names]
     except ConfigurationError as error:
         warnings.append(str(error))
     for path in filter(None, (sources.path, profiles_path(environ))):
         mode = readable_by_others(path)
         if mode is not None:
             warnings.append(f"{path} holds keys but others can read it (mode {mode}): chmod 600 {path}")
-    listed = tuple(_listed(sources, candidate, is_selected=candidate == selected) for candidate in places)
+    listed = tuple(_listed(sources, remote_id, is_selected=remote_id == selected) for remote_id in remote_ids)
     return RemoteListing(listed, problem, tuple(dict.fromkeys(warnings)))
 
 
-def _listed(sources: Sources, place: Place, *, is_selected: bool) -> ListedRemote:
-    source, name = place
+def _listed(sources: Sources, remote_id: RemoteId, *, is_selected: bool) -> ListedRemote:
+    source, name = remote_id
     try:
-        return ListedRemote(name, source, is_selected, sources.remote(place), None)
+        return ListedRemote(name, source, is_selected, sources.remote(remote_id), None)
     except ConfigurationError as error:
         return ListedRemote(name, source, is_selected, None, str(error))

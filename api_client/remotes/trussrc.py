@@ -24,11 +24,14 @@ def trussrc_path(environ: Mapping[str, str]) -> Path:
 
 class _Parser(ConfigParser):
     OPTCRE = re.compile(r"(?P<option>[^=:]*)(?P<vi>[=:])\s*(?P<value>.*)$")
-    """As the base class has it, but in linear time: there, a long run of spaces takes quadratic time."""
+    """Like the base class's, but in linear time; that one needs quadratic time for a long run of spaces."""
 
 
 def read_sections(path: Path) -> dict[str, Section]:
-    """Read the sections of the file; none without a file. Raises ConfigurationError; quotes no content."""
+    """Read the sections of the file; none without a file.
+
+    ConfigurationError, if raised, quotes no content.
+    """
     return sections_of(read_credentials(path), path)
 
 
@@ -50,7 +53,7 @@ def sections_of(content: bytes, path: Path) -> dict[str, Section]:
 
 
 def readable_by_others(path: Path) -> str | None:
-    """Return the file's mode, as chmod takes it, if anyone but its owner can read or write it."""
+    """Return the file's mode in octal, if others than its owner can read or write it; else None."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:
@@ -58,7 +61,7 @@ def readable_by_others(path: Path) -> str | None:
     return f"{mode:o}" if mode & 0o077 else None
 
 
-# Classify lines as configparser does with its default prefixes.
+# Lines are classified as by configparser with its default prefixes.
 _OPTION = re.compile(r"(?P<name>[^\s=:#;\[][^=:]*)[=:]")
 _NAME = re.compile(r"[^\[\]\x00-\x1f\x7f\s](?:[^\[\]\x00-\x1f\x7f]*[^\[\]\x00-\x1f\x7f\s])?")
 
@@ -115,20 +118,20 @@ def remove_section(path: Path, name: str) -> bool:
 def _changed(
     block: list[str], values: Mapping[str, str], without: Collection[str], newline: str
 ) -> Iterator[str]:
-    """Yield the section's lines with changed values in place, and new options below the last one."""
-    left = dict(values)
+    """Yield the section's lines with changed values in place, and new options after its last line."""
+    remaining = dict(values)
     last_line = max(index for index, line in enumerate(block) if line.strip())
     in_dropped_option = False
     for index, line in enumerate(block):
         option = _option_of(line) if index else None
         if option is not None:
             in_dropped_option = option in values or option in without
-        if option in left:
-            yield f"{option} = {left.pop(option)}{newline}"
+        if option in remaining:
+            yield f"{option} = {remaining.pop(option)}{newline}"
         elif not in_dropped_option or (option is None and not _continues(line)):
             yield line
-        if index == last_line and left:
-            yield from (f"{name} = {value}{newline}" for name, value in left.items())
+        if index == last_line and remaining:
+            yield from (f"{name} = {value}{newline}" for name, value in remaining.items())
 
 
 def _appended(lines: list[str], name: str, values: Mapping[str, str], newline: str) -> list[str]:
@@ -168,7 +171,7 @@ def _lines(content: bytes) -> list[str]:
 
 
 def read_credentials(path: Path) -> bytes:
-    """Return the file's content; empty without a file. Raises ConfigurationError, which quotes none."""
+    """Return the file's content; empty without a file. Raises ConfigurationError, which quotes no content."""
     try:
         return read_small_file(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -179,8 +182,8 @@ def read_credentials(path: Path) -> bytes:
 
 
 def update_credentials(path: Path, change: Callable[[bytes], bytes | None]) -> None:
-    """Change the file while no other process of ours does. Raises ConfigurationError."""
-    read_credentials(path)  # say what is wrong with the file before anything is created
+    """Replace the file's content by ``change(content)``, under a lock. Raises ConfigurationError."""
+    read_credentials(path)  # report an unreadable file before anything is created
     with os_errors_as(ConfigurationError, f"can't write {path}"):
         target = path.resolve()  # keep a symbolic link, for example into a dotfiles folder
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -188,7 +191,7 @@ def update_credentials(path: Path, change: Callable[[bytes], bytes | None]) -> N
 
 
 def _checked(lines: list[str], expected: Mapping[str, Section], path: Path) -> bytes:
-    """Return the new content if it has the intended values. Raises ConfigurationError."""
+    """Return the new content, if it parses to ``expected``. Raises ConfigurationError."""
     content = "".join(lines).encode()
     if sections_of(content, path) != expected:
         raise ConfigurationError(f"{path} can't be changed safely in its current format: edit it yourself")

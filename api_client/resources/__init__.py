@@ -1,7 +1,4 @@
-"""Resources of the REST API, one module per noun.
-
-Each call builds a request, sends it and parses the answer.
-"""
+"""The methods of the REST API, one module per noun. Each sends a request and returns the parsed answer."""
 
 from __future__ import annotations
 

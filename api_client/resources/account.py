@@ -37,7 +37,7 @@ class Account(Resource):
         return await self._transport.request(routes.ME)
 
     async def log_out(self) -> None:
-        """End the OAuth login of the key (the official client's route, not in the API description)."""
+        """End the key's OAuth login. The route is the official client's; the API description lacks it."""
         # An answer without content is valid too.
         with suppress(InvalidAnswer):
             await self._transport.request(routes.LOG_OUT, retry=ONE_ATTEMPT)
@@ -51,7 +51,7 @@ class Account(Resource):
         return await self._transport.request(routes.PRICES)
 
     async def usage_summary(self, start: datetime, end: datetime) -> UsageSummary:
-        """Return what was billed from ``start`` to ``end``: at most 31 days, none before 2026.
+        """Return the bill from ``start`` to ``end``: at most 31 days, none before 2026.
 
         Organization admins only; others get Unauthorized.
         """

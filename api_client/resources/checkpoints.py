@@ -31,19 +31,22 @@ class Checkpoints(Resource):
         return await self._transport.request(routes.CHECKPOINT_FILES, project_id, job_id, query=query)
 
     async def files(self, project_id: str, job_id: str) -> AsyncIterator[CheckpointFile]:
-        """Yield the files of all checkpoints, reading all pages. URLs are presigned: fetch without a key."""
+        """Yield the files of all checkpoints, page by page.
+
+        The URLs are presigned: fetch them without a key.
+        """
         token: int | None = 0
         listed: set[tuple[str, int, str]] = set()
         while token is not None:
             page = await self.files_page(project_id, job_id, page_token=token)
-            before = len(listed)
+            count_before = len(listed)
             for file in page.presigned_urls:
                 # The query of a URL is its signature, which is new in each answer.
                 identity = file.relative_file_name, file.node_rank, file.url.partition("?")[0]
                 if identity not in listed:
                     listed.add(identity)
                     yield file
-            following, is_new = page.next_page_token, len(listed) > before
+            following, is_new = page.next_page_token, len(listed) > count_before
             # A token that does not advance, or a page without a new file, would loop forever.
             token = following if following is not None and following > token and is_new else None
 

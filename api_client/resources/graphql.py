@@ -13,7 +13,7 @@ from api_client.resources import Resource
 
 
 def is_query(graphql: str) -> bool:
-    """Return True if a GraphQL document only reads; if it merely contains the word, it counts as a change."""
+    """Return True if a GraphQL document only reads; "mutation" anywhere in it makes it a change."""
     return not any(word in graphql for word in ("mutation", "subscription"))
 
 

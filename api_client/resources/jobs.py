@@ -9,7 +9,7 @@ from typing import Any
 
 from api_client import routes
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound
-from api_client.http.decoding import Reasons, in_part
+from api_client.http.decoding import Reasons, without_unreadable
 from api_client.http.retry import RetryPolicy
 from api_client.models import (
     AuthCode,
@@ -31,10 +31,10 @@ class Jobs(Resource):
     async def list(self, project_id: str, *, unreadable: Reasons | None = None) -> JobList:
         """Return all jobs of a project, in the server's order (the API has no paging here).
 
-        If ``unreadable`` is given, jobs that cannot be read are left out, and the reasons added to it;
-        otherwise, and if no job can be read, such an answer is an InvalidAnswer.
+        Raises InvalidAnswer for an invalid job. If ``unreadable`` is given, invalid jobs are left out
+        instead, and the reasons are added to it; then only an answer without any valid job is an error.
         """
-        return await self._transport.request(in_part(routes.JOBS, unreadable), project_id)
+        return await self._transport.request(without_unreadable(routes.JOBS, unreadable), project_id)
 
     async def search(
         self,
@@ -54,7 +54,7 @@ class Jobs(Resource):
         filters = {"project_id": project_id, "job_id": job_id, "statuses": names}
         body: dict[str, Any] = {"order_by": [{"field": "created_at", "order": "desc"}]}
         body |= {name: value for name, value in filters.items() if value is not None}
-        route = in_part(routes.SEARCH_JOBS, unreadable)
+        route = without_unreadable(routes.SEARCH_JOBS, unreadable)
         return await self._transport.request(route, body=body, retry=retry)
 
     async def get(self, project_id: str, job_id: str, *, retry: RetryPolicy | None = None) -> TrainingJob:
@@ -72,7 +72,7 @@ class Jobs(Resource):
         except ErrorAnswer as error:
             if not error.lacks_route:
                 raise
-            candidates = await self._all_until(job_id, unreadable)
+            candidates = await self._jobs_beside(job_id, unreadable)
         for job in candidates:
             # A server that does not know the filter returns other jobs too.
             if job.id == job_id:
@@ -88,9 +88,9 @@ class Jobs(Resource):
             path=path,
         )
 
-    async def _all_until(self, job_id: str, unreadable: Reasons) -> JobList:
-        """Return the jobs of the project that has the job, or none."""
-        for project in await self._transport.request(in_part(routes.PROJECTS, unreadable)):
+    async def _jobs_beside(self, job_id: str, unreadable: Reasons) -> JobList:
+        """Search project by project; return the jobs of the one that has the job, or none."""
+        for project in await self._transport.request(without_unreadable(routes.PROJECTS, unreadable)):
             jobs = await self.list(project.id, unreadable=unreadable)
             if any(job.id == job_id for job in jobs):
                 return jobs

@@ -18,11 +18,11 @@ from api_client.streams.logs import LogIncrements, fill_gap, read_logs
 from api_client.streams.metrics import follow_metrics, metrics_query
 from api_client.streams.pages import MAX_PAGE_LINES, Direction, PageSource, log_query
 
-FUTURE = timedelta(days=1)  # clocks may be wrong: the newest lines may be ahead of ours
+FUTURE = timedelta(days=1)  # clocks may be wrong: the newest timestamps may be ahead of our time
 
 
 class Logs(Resource):
-    """Log lines without loss, and bare pages of them. Every method raises RequestError."""
+    """Log lines, streamed without loss or as single pages. Every method raises RequestError."""
 
     async def page(
         self,
@@ -37,9 +37,9 @@ class Logs(Resource):
     ) -> list[LogRecord]:
         """Return up to ``limit`` (1–1000) lines of a time range in epoch milliseconds, up to 7 days long.
 
-        Without ``end_ms`` the range ends at the server's current time. A ``min_level`` also leaves out
-        lines that have no level. This is the bare route and does not report lines beyond the limit;
-        ``follow`` and ``history`` miss none.
+        Without ``end_ms`` the range ends at the server's current time. A ``min_level`` also leaves out lines
+        that have no level. This is a single request, which does not report if there are more lines than
+        ``limit``; ``follow`` and ``history`` return all lines.
         """
         query = log_query(start_ms, end_ms, direction, limit, min_level)
         return (await self._transport.request(routes.JOB_LOGS, project_id, job_id, query=query))["logs"] or []
@@ -55,9 +55,9 @@ class Logs(Resource):
     ) -> AsyncGenerator[LogBatch | LogEnd, None]:
         """Yield every line from ``start`` (default: the job's beginning) until the job's end, each once.
 
-        With ``newest_first``, the batches of what was logged before now go back in time (``caught_up`` is
-        false), each of them in time order; then an empty batch and new lines follow. If that takes long,
-        new lines (``caught_up`` is true) come in between.
+        With ``newest_first``, the batches of the history (lines logged before now; ``caught_up`` is false) go
+        back in time, each of them in time order; then an empty batch and new lines follow. If the history
+        takes long, batches of new lines (``caught_up`` is true) come in between.
 
         The stream ends with a LogEnd. Lines may arrive a minute after the job's end: the stream reports the
         end at once (``LogBatch.finished_job``) and then waits ``drain_s`` seconds for late lines; by default
@@ -104,7 +104,7 @@ class Logs(Resource):
     def increments(
         self, project_id: str, job_id: str, *, start: datetime, known: Iterable[LogLine] = ()
     ) -> LogIncrements:
-        """Return a reader that is polled for new lines, for a log that need not be followed closely.
+        """Return a reader whose ``poll`` yields new lines, for a log that is read only now and then.
 
         ``known`` are lines from ``start`` on that have been read already.
         """
@@ -119,7 +119,8 @@ class Logs(Resource):
         return await fill_gap(self._fetch(project_id, job_id), gap, clock=self._transport.clock)
 
     def _fetch(self, project_id: str, job_id: str) -> FetchPage:
-        # One retry here, which is reported: the stream's own retries are silent.
+        # Here, retry an answer that is not the API's once: listeners are told of these retries, but not of
+        # the stream's own.
         policy = replace(self._transport.retry.for_polling(), max_invalid_answers=2)
         return partial(self._transport.request, routes.JOB_LOGS, project_id, job_id, retry=policy)
 

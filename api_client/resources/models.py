@@ -91,6 +91,6 @@ class Models(Resource):
     def increments(
         self, model_id: str, deployment_id: str, *, start: datetime, known: Iterable[LogLine] = ()
     ) -> LogIncrements:
-        """Return a reader of a deployment's log that is polled for new lines, except the ``known`` ones."""
+        """Return a reader whose ``poll`` yields a deployment's new lines, except the ``known`` ones."""
         fetch = partial(self._transport.request, routes.DEPLOYMENT_LOGS, model_id, deployment_id)
         return LogIncrements(fetch, clock=self._transport.clock, start_ms=epoch_ms(start), known=known)

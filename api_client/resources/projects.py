@@ -8,7 +8,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from api_client import routes
 from api_client.errors import NotFound
-from api_client.http.decoding import Reasons, in_part
+from api_client.http.decoding import Reasons, without_unreadable
 from api_client.http.retry import RetryPolicy
 from api_client.models import CacheSummary, ProjectTombstone, TrainingProject
 from api_client.models.cache import CacheListing
@@ -26,10 +26,10 @@ class Projects(Resource):
     ) -> ProjectList:
         """Return all projects, in the server's order (the API has no paging here).
 
-        If ``unreadable`` is given, projects that cannot be read are left out, and the reasons added to it;
-        otherwise, and if no project can be read, such an answer is an InvalidAnswer.
+        Raises InvalidAnswer for an invalid project. If ``unreadable`` is given, invalid projects are left out
+        instead, and the reasons are added to it; then only an answer without any valid project is an error.
         """
-        return await self._transport.request(in_part(routes.PROJECTS, unreadable), retry=retry)
+        return await self._transport.request(without_unreadable(routes.PROJECTS, unreadable), retry=retry)
 
     async def get(self, project_id: str) -> TrainingProject:
         """Return a project."""
@@ -51,12 +51,12 @@ class Projects(Resource):
         return await self._transport.request(routes.DELETE_PROJECT, project_id)
 
 
-# A documented client treats null as "no cache"; the server's behavior is not documented.
+# A null means "no cache", as in the official client; what the server sends is not documented.
 _LAZY = ConfigDict(defer_build=True)
-_SUMMARY: Route[CacheSummary | None] = routes.PROJECT_CACHE.read_by(
+_SUMMARY: Route[CacheSummary | None] = routes.PROJECT_CACHE.with_reader(
     TypeAdapter(CacheSummary | None, config=_LAZY)
 )
-_LISTING: Route[CacheListing | None] = routes.PROJECT_CACHE.read_by(
+_LISTING: Route[CacheListing | None] = routes.PROJECT_CACHE.with_reader(
     TypeAdapter(CacheListing | None, config=_LAZY)
 )
 Answer = TypeVar("Answer")
@@ -82,7 +82,6 @@ class Cache(Resource):
         try:
             return await self._transport.request(route, project_id)
         except NotFound:
-            # Either the cache or the project does not exist. If it is the project, this raises NotFound
-            # again.
+            # Either the cache or the project does not exist; for the project, this raises NotFound again.
             await self._transport.request(routes.PROJECT, project_id)
             return None

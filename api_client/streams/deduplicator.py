@@ -1,4 +1,4 @@
-"""Track delivered lines per millisecond, as long as late lines may still arrive."""
+"""Track delivered lines by millisecond, as long as late lines may still arrive."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from collections.abc import Iterable
 
 from api_client.models.logs import MS_PER_S, NS_PER_MS, LogLine
 
-LINE_BYTES = 100  # size of a line's other fields, roughly
+LINE_BYTES = 100  # estimated size of a record's other fields in an answer
 
 
 class LineDeduplicator:
-    """Finds the lines of repeated reads that were not delivered before.
+    """Returns only those lines of repeated reads that were not delivered before.
 
-    Lines may be identical, so each millisecond is a multiset of the lines' 64-bit hashes: 8 bytes per
-    line, compared only within a millisecond, and kept as bytes: the garbage collector would visit the tens of
-    thousands of arrays of a busy log. Input must be whole milliseconds, as RangeReader returns
-    them. ``line_count`` and ``size_bytes`` are what it would take to read all tracked lines again.
+    Lines may be identical, so each millisecond is a multiset of the lines' 64-bit hashes: 8 bytes per line,
+    compared only within a millisecond. Each multiset is one ``bytes`` object, which the garbage collector
+    skips; it would visit tens of thousands of arrays of a busy log.
+
+    The input must be whole milliseconds, as RangeReader returns them. ``line_count`` and ``size_bytes`` are
+    what an answer with all tracked lines would have.
     """
 
     def __init__(self) -> None:
@@ -47,7 +49,7 @@ class LineDeduplicator:
             else:
                 missing = Counter(new_hashes)
                 missing.subtract(memoryview(seen).cast("q"))
-                new = _take(new, new_hashes, missing)
+                new = _select_missing(new, new_hashes, missing)
                 hashes_by_ms[ms] = seen + array("q", map(hash, new)).tobytes()
             self._count(ms, new)
             fresh += new
@@ -60,16 +62,16 @@ class LineDeduplicator:
         self.line_count += len(new)
 
     def forget_before(self, ms: int) -> None:
-        """Track lines before the second that ``ms`` is in no longer."""
+        """Stop tracking lines before the second that ``ms`` is in."""
         for second in [key for key in self._seconds if key < ms // MS_PER_S]:
             self.line_count -= sum(map(len, self._seconds.pop(second).values())) // 8
             self.size_bytes -= self._sizes_bytes.pop(second, 0)
 
 
-def _take(lines: list[LogLine], line_hashes: Iterable[int], missing: Counter[int]) -> list[LogLine]:
-    taken = []
+def _select_missing(lines: list[LogLine], line_hashes: Iterable[int], missing: Counter[int]) -> list[LogLine]:
+    selected = []
     for line, fingerprint in zip(lines, line_hashes, strict=True):
         if missing[fingerprint] > 0:
             missing[fingerprint] -= 1
-            taken.append(line)
-    return taken
+            selected.append(line)
+    return selected

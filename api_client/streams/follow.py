@@ -1,7 +1,7 @@
-"""Follow a log: read its history, poll for new lines, and read recent time ranges again for late lines.
+"""Follow a log: read its history, poll for new lines, and reread recent time ranges for late lines.
 
-Polling adapts to how many lines arrive. After the job has ended, the follower keeps reading until no more
-lines are expected.
+The polling interval adapts to how many lines arrive. After the job has ended, the follower keeps reading
+until no more lines are expected.
 """
 
 from __future__ import annotations
@@ -33,47 +33,50 @@ from api_client.streams.reader import MAX_WINDOW_MS, RangeReader, Window, window
 
 BUSY_INTERVAL_S = 1.0
 QUIET_INTERVAL_S = 2.2
-"""Interval of polls unless lines keep arriving: each line is first seen within 3 s of its arrival."""
+"""Polling interval unless lines keep arriving; short enough to see each line within 3 s of its arrival."""
 
 
 GENEROUS_LATENESS_MS = 300 * MS_PER_S
-"""Used instead of ``LATENESS_MS`` while few lines are tracked: nodes' clocks may be minutes apart.
+"""Replaces ``LATENESS_MS`` while few lines are tracked, since nodes' clocks may be minutes apart.
 
-During this time, timestamps ahead of our own clock are not used as the server's time: their node's clock may
-be wrong.
+A timestamp ahead of our own clock is not taken as the server's time then: the node's clock may be wrong.
 """
 
-GENEROUS_LINES = 100_000
-CHEAP_BYTES = 64 * 1024  # up to here every poll is a deep read: it fits a small page
-DEDUPLICATED_LINES = 1_000_000  # more are settled without having been read again for late lines
-LONGEST_REPEAT_INTERVAL_S = 60.0
+GENEROUS_LINES = 100_000  # maximum number of tracked lines for GENEROUS_LATENESS_MS
+CHEAP_BYTES = 64 * 1024  # with fewer bytes not yet settled, every poll is a deep read: one small page
+DEDUPLICATED_LINES = 1_000_000  # with more, the oldest are settled without a reread for late lines
+LONGEST_REPEAT_INTERVAL_S = 60.0  # maximum time between rereads of a time range
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A read of a time range: when it began, and what was known then.
-
-    All lines before ``final_ms`` had arrived.
-    """
+    """A read of a time range, with what was known when it began."""
 
     reader: RangeReader
     began_s: float
+    """Monotonic time."""
+
     server_ns: int | None
+    """Lower bound of the server's time."""
+
     final_ms: int
+    """All lines before this time had arrived."""
+
     was_complete: bool
+    """True if the server had said that the log is complete."""
 
 
 class Follower:
     """Follows one log. Use it once, by iterating over ``stream()``.
 
-    Reads from ``start_ms`` (epoch milliseconds), or from the job's beginning; with ``newest_first``, what was
-    logged before now comes backward. After the job's end, it waits for late lines for ``drain_s`` seconds,
-    by default 65, or longer if lines of this log arrived later than that. It does not wait
-    once the server says that the log is complete.
+    Reads from ``start_ms`` (epoch milliseconds), or from the job's beginning. With ``newest_first``, the
+    history (lines logged before now) comes backward. After the job's end, it waits for late lines for
+    ``drain_s`` seconds, by default 65, or longer if lines of this log arrived later than that. It does not
+    wait once the server says that the log is complete.
 
-    A time range of the log is *settled* once no more late lines are expected in it. A *deep read* reads
-    everything that is not settled yet, a *recent read* what most late lines are in, and an *edge read* what
-    is newer than all delivered lines.
+    A time range of the log is *settled* once no more late lines are expected in it. A *deep read* rereads
+    everything that is not settled yet, a *recent read* the range where most late lines appear, and an *edge
+    read* only the range after the newest delivered line.
     """
 
     def __init__(
@@ -99,7 +102,7 @@ class Follower:
         self._settled_ms = self._delivered_ns = 0
         self._delivered_s = clock.monotonic()
         self._is_quiet = False
-        self._late_s = clock.monotonic()  # when a line was found by reading again; at first, some may be
+        self._late_s = clock.monotonic()  # last late line; recent at first, so that rereads are frequent
         self._edge: _Read | None = None
         self._recent: _Read | None = None
         self._deep: _Read | None = None
@@ -135,10 +138,10 @@ class Follower:
             async with aclosing(self._read(self._due_reads())) as batches:
                 async for batch in batches:
                     yield batch
-            silent_s = self._delivered_s - before_s
-            self._is_quiet = not silent_s
-            # Lines that are further apart than this do not keep arriving.
-            interval_s = BUSY_INTERVAL_S if 0 < silent_s <= 4.0 else QUIET_INTERVAL_S
+            since_last_s = self._delivered_s - before_s
+            self._is_quiet = not since_last_s
+            # Lines more than 4 s apart do not count as a steady flow, so poll less often.
+            interval_s = BUSY_INTERVAL_S if 0 < since_last_s <= 4.0 else QUIET_INTERVAL_S
             pause_s = max(interval_s - (self._clock.monotonic() - began_s), 0.3 * interval_s)
             if self._must_report_end():
                 yield LogBatch((), caught_up=True, finished_job=self._job_poller.finished_job)
@@ -149,38 +152,38 @@ class Follower:
             yield LogEnd(self._job_poller.finished_job)
 
     def _is_known_complete(self) -> bool:
-        """Return True if the server said that the log is complete, and all of it was read after that."""
+        """Return True if the last deep read began after the server had said that the log is complete."""
         was_complete = self._deep is not None and self._deep.was_complete
         return self._job_poller.finished_job is not None and was_complete and self._pages.is_complete
 
     def _is_drained(self) -> bool:
-        """Return True if a deep read after the wait for late lines, and time without a line, found none."""
+        """Return True if the wait for late lines is over, and no line has arrived for a while."""
         finished_s = self._job_poller.finished_s
         if finished_s is None or self._deep is None:
             return False
-        # Margin for late lines that are later than any seen so far.
-        known_s = self._longest_delay_ns / NS_PER_S + 10.0
-        # lines may arrive a minute after the job's end
-        drain_s = min(max(65.0, known_s), GENEROUS_LATENESS_MS / MS_PER_S)
+        # The margin is for lines that are later than any seen so far.
+        expected_s = self._longest_delay_ns / NS_PER_S + 10.0
+        # Lines may arrive a minute after the job's end.
+        drain_s = min(max(65.0, expected_s), GENEROUS_LATENESS_MS / MS_PER_S)
         if self._given_drain_s is not None:
             drain_s = self._given_drain_s
         waited_s, quiet_s = self._deep.began_s - finished_s, self._clock.monotonic() - self._delivered_s
-        # The log must also have been quiet for a while, but a server may have another line each time.
+        # The log must also have been quiet for a while; a limit ends the wait if lines never stop.
         is_quiet = quiet_s >= min(drain_s, 10.0) or waited_s >= GENEROUS_LATENESS_MS / MS_PER_S
         return waited_s >= drain_s and is_quiet
 
     def _must_report_end(self) -> bool:
-        """Return True if the job's end is new and more lines may still arrive."""
+        """Return True, once, when the job has ended and more lines may still arrive."""
         is_finished = self._job_poller.finished_job is not None and not self._pages.is_complete
-        is_news = is_finished and not self._reported_finished
+        is_new = is_finished and not self._reported_finished
         self._reported_finished = is_finished
-        return is_news
+        return is_new
 
     async def _read_history(self) -> AsyncGenerator[LogBatch, None]:
         """Read everything up to now; if that goes backward, new lines come in between."""
         start_ms, newest_ns = self._settled_ms, self._server_time.newest_ns
         end_ms = self._end_ms() if newest_ns is None else newest_ns // NS_PER_MS + 1
-        self._edge = read = self._read_of(start_ms, start_ms)
+        self._edge = read = self._plan_read(start_ms, start_ms)
         history = read_logs(self._pages, start_ms=start_ms, end_ms=end_ms, newest_first=self._newest_first)
         async with aclosing(history) as batches:
             async for batch in batches:
@@ -188,20 +191,20 @@ class Follower:
                 final_ns = read.final_ms * NS_PER_MS
                 self._deduplicator.new_lines([line for line in lines if line.timestamp_ns >= final_ns])
                 if lines:
-                    self._note(lines)
-                self._settle(read.final_ms)
+                    self._record_delivered(lines)
+                self._settle_before(read.final_ms)
                 if self._deduplicator.line_count > DEDUPLICATED_LINES:
-                    self._settle(stamp_ns(batch.entries[0]) // NS_PER_MS)
+                    self._settle_before(stamp_ns(batch.entries[0]) // NS_PER_MS)
                 yield replace(batch, read_part=None) if self._newest_first else batch
                 await self._job_poller.poll_when_due()
-                # Everything from the newest line's millisecond on has been read: the reads don't overlap.
+                # The edge read begins at the newest delivered line, so it does not overlap the history.
                 if self._newest_first and lines and self._is_edge_due():
                     async with aclosing(self._read([self._edge_read()])) as new_batches:
                         async for new_batch in new_batches:
                             yield new_batch
         self._deep = read
         if newest_ns is None and self._job_poller.is_long_finished(self._server_time.newest_ns):
-            return  # everything up to now has been read, and nothing is new
+            return  # everything up to now has been read, and an ended job logs nothing new
         async with aclosing(self._read([self._edge_read()])) as batches:
             async for batch in batches:
                 yield batch
@@ -214,8 +217,8 @@ class Follower:
             self._start_ms = epoch_ms(job.earliest_time(self._clock.now()))
         self._settled_ms, self._delivered_ns = self._start_ms, self._start_ms * NS_PER_MS
         await self._job_poller.poll()
-        # The newest line shows the server's time, and thus which part of the history is settled. An ended job
-        # may have its newest line months ago; where the server is wrong about its end, it is found later.
+        # The newest line shows the server's time, and thus which part of the history is settled. That of an
+        # ended job may be months old, so search around its end first.
         end_ms = self._end_ms()
         for until_ms in sorted({self._job_end_ms(end_ms), end_ms}):
             start_ms = max(self._settled_ms, until_ms - MAX_WINDOW_MS)
@@ -225,78 +228,78 @@ class Follower:
                 break
 
     def _job_end_ms(self, latest_ms: int) -> int:
-        """Return a time by which the log of a job that has ended should end; else ``latest_ms``."""
+        """Return an upper bound for the end of an ended job's log; ``latest_ms`` for other jobs."""
         job = self._job_poller.finished_job
         if job is None or job.updated_at is None:
             return latest_ms
         return min(max(epoch_ms(job.updated_at), self._settled_ms) + CLOCK_MARGIN_MS, latest_ms)
 
     def _end_ms(self) -> int:
-        """Return an end well after the server's current time, even if our clock is far behind."""
+        """Return an end bound well after the server's current time, even if our clock is far behind."""
         job = self._job_poller.job
         changed = None if job is None else job.updated_at or job.created_at
         times_ms = [epoch_ms(moment) for moment in (self._clock.now(), changed) if moment is not None]
         lower_ms = (self._server_time.lower_ns() or 0) // NS_PER_MS
         return max(*times_ms, lower_ms, self._settled_ms) + CLOCK_MARGIN_MS
 
-    def _read_of(self, start_ms: int, end_ms: int | None = None) -> _Read:
+    def _plan_read(self, start_ms: int, end_ms: int | None = None) -> _Read:
         until_ms = self._end_ms() if end_ms is None else end_ms
         reader = RangeReader(self._pages, start_ms, until_ms, is_poll=True, skip=self._gaps)
         server_ns, final_ms = self._server_time.lower_ns(), self._final_before_ms()
         return _Read(reader, self._clock.monotonic(), server_ns, final_ms, self._pages.is_complete)
 
     def _edge_read(self, overlap_ms: int = 0) -> _Read:
-        self._edge = self._read_of(max(self._settled_ms, self._delivered_ns // NS_PER_MS - overlap_ms))
+        self._edge = self._plan_read(max(self._settled_ms, self._delivered_ns // NS_PER_MS - overlap_ms))
         return self._edge
 
     def _is_edge_due(self) -> bool:
         return self._edge is None or self._clock.monotonic() - self._edge.began_s >= BUSY_INTERVAL_S
 
     def _due_reads(self) -> list[_Read]:
-        """Return the reads of this poll, the newest range first."""
+        """Return the reads that this poll makes, the newest range first."""
         if self._pages.is_complete or self._deduplicator.size_bytes <= CHEAP_BYTES:
-            return [self._read_of(self._settled_ms)]
-        # A poll of a busy log reads the last two seconds again.
+            return [self._plan_read(self._settled_ms)]
+        # A poll of a busy log rereads the last two seconds.
         edge = self._edge_read(0 if self._is_quiet else 2 * MS_PER_S)
         edge_ms = edge.reader.start_ms
         is_ending = self._job_poller.finished_s is not None
         longest_s = 5.0 if is_ending else 2 * LONGEST_REPEAT_INTERVAL_S
         if self._is_due_again(self._deep, longest_s):
-            return [edge, self._read_of(self._settled_ms, edge_ms)]
+            return [edge, self._plan_read(self._settled_ms, edge_ms)]
         if self._is_due_again(self._recent, LONGEST_REPEAT_INTERVAL_S):
             # Most late lines are not later than this, and need not wait for the deep read.
             recent_ms = (self._server_time.lower_ns() or 0) // NS_PER_MS - LATENESS_MS
-            self._recent = self._read_of(max(self._settled_ms, recent_ms), edge_ms)
+            self._recent = self._plan_read(max(self._settled_ms, recent_ms), edge_ms)
             return [edge, self._recent]
         return [edge]
 
     def _is_due_again(self, last: _Read | None, longest_s: float) -> bool:
-        """Return True if a range is to be read again: seldom, unless late lines came lately."""
+        """Return True if a range is due for a reread: seldom, unless late lines arrived lately."""
         if last is None:
             return True
         now_s, interval_s = self._clock.monotonic(), longest_s
         if now_s - self._late_s < LONGEST_REPEAT_INTERVAL_S:
-            # On average, deep reads of a busy log, and reads of its last minute, cost 0.75 pages a second.
+            # Space rereads so that each kind of them costs 0.75 pages a second on average.
             interval_s = min(max(last.reader.page_count / 0.75, 2.5), LONGEST_REPEAT_INTERVAL_S, longest_s)
         return now_s - last.began_s >= interval_s
 
     async def _read(self, reads: list[_Read]) -> AsyncGenerator[LogBatch, None]:
-        """Read these ranges to their ends, one after the other, but new lines never wait for older ones."""
+        """Read these ranges to their ends, in order; an edge read in between keeps new lines from waiting."""
         while reads:
             read, reader = reads[0], reads[0].reader
             is_deep = reader.start_ms <= self._settled_ms
-            fresh = self._fresh(await reader.next_batch())
+            fresh = self._new_entries(await reader.next_batch())
             if is_deep:
-                self._settle(min(read.final_ms, reader.unread[0]))
+                self._settle_before(min(read.final_ms, reader.unread[0]))
             if self._deduplicator.line_count > DEDUPLICATED_LINES:
-                self._settle(self._final_before_ms())
+                self._settle_before(self._final_before_ms())
             if fresh:
                 yield LogBatch(fresh, caught_up=True)
             await self._job_poller.poll_when_due()
             is_behind_the_edge = reader.end_ms * NS_PER_MS <= self._delivered_ns
             if fresh and is_behind_the_edge:
                 self._late_s = self._clock.monotonic()
-            # Limit for one read of new lines, even if more keep arriving; the next poll continues.
+            # An edge read ends after 5 s even if lines keep arriving; the next poll continues it.
             is_long = self._clock.monotonic() - read.began_s > 5.0
             if reader.is_done and is_deep:
                 self._deep = read
@@ -309,7 +312,7 @@ class Follower:
     def _final_before_ms(self) -> int:
         """Return the time before which a read made now is final, because all lines have arrived.
 
-        The result is never after the newest line.
+        It is never after the newest line.
         """
         if self._deduplicator.line_count <= GENEROUS_LINES:
             lower_ns, lateness_ms = self._server_time.cautious_ns(), GENEROUS_LATENESS_MS
@@ -321,13 +324,13 @@ class Follower:
         final_ms = lower_ns // NS_PER_MS - lateness_ms
         return min(final_ms, newest_ns // NS_PER_MS)
 
-    def _settle(self, before_ms: int) -> None:
+    def _settle_before(self, before_ms: int) -> None:
         if before_ms > self._settled_ms:
             self._settled_ms = before_ms
             self._gaps = [gap for gap in self._gaps if gap[1] > before_ms]
         self._deduplicator.forget_before(self._settled_ms)
 
-    def _fresh(self, entries: list[LogEntry]) -> tuple[LogEntry, ...]:
+    def _new_entries(self, entries: list[LogEntry]) -> tuple[LogEntry, ...]:
         """Return the entries not delivered before, in time order, with late lines marked."""
         fresh = self._deduplicator.new_lines(self._without_gaps(entries))
         newest_ns = self._delivered_ns
@@ -336,16 +339,16 @@ class Follower:
         ]
         new += [entry for entry in entries if isinstance(entry, LogGap)]
         if fresh:
-            self._note(fresh)
+            self._record_delivered(fresh)
         return tuple(sorted(new, key=stamp_ns))
 
     def _without_gaps(self, entries: Iterable[LogEntry]) -> list[LogLine]:
-        """Return the lines; gaps are not read again."""
+        """Return the lines of ``entries``. Gaps are recorded, so that their ranges are not read again."""
         gaps = [window_of(entry) for entry in entries if isinstance(entry, LogGap)]
         self._gaps = sorted([*self._gaps, *gaps])
         return [entry for entry in entries if isinstance(entry, LogLine)]
 
-    def _note(self, fresh: list[LogLine]) -> None:
+    def _record_delivered(self, fresh: list[LogLine]) -> None:
         oldest_ns, newest_ns = fresh[0].timestamp_ns, fresh[-1].timestamp_ns
         if self._deep is not None and self._deep.server_ns is not None:
             self._longest_delay_ns = max(self._longest_delay_ns, self._deep.server_ns - oldest_ns)

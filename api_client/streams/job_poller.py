@@ -10,11 +10,11 @@ from api_client.http.retry import ENDLESS, InvalidStreak, is_transient, retrying
 from api_client.models import TrainingJob
 from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, FetchJob
 
-CLOCK_MARGIN_MS = 24 * 3600 * MS_PER_S
+CLOCK_MARGIN_MS = 24 * 3600 * MS_PER_S  # added to end bounds, because clocks may be wrong
 
 
 class ServerTime:
-    """Lower bound of the server's current time: the newest line's timestamp plus the time since then."""
+    """Lower bound of the server's current time: the newest timestamp plus the time since it was seen."""
 
     def __init__(self, clock: Clock) -> None:
         self.newest_ns: int | None = None
@@ -23,7 +23,7 @@ class ServerTime:
         self._lower_at_s = 0.0
 
     def observe_line(self, stamp_ns: int) -> None:
-        """Record that a line with this timestamp exists now."""
+        """Record that a line with this timestamp has just arrived."""
         if self.newest_ns is not None and stamp_ns <= self.newest_ns:
             return
         if stamp_ns > (self.lower_ns() or 0):
@@ -35,23 +35,23 @@ class ServerTime:
         """Return the lower bound of the server's clock; None before the first line."""
         if self.newest_ns is None:
             return None
-        # Our clock may run a little faster than the server's, so discount the time measured with it.
+        # Our clock may run a little faster than the server's, so take a little less than it measured.
         passed_s = (self._clock.monotonic() - self._lower_at_s) * 0.999
         return self._lower_ns + int(passed_s * NS_PER_S)
 
     def cautious_ns(self) -> int | None:
-        """Return ``lower_ns``, but at most our current time: a later line may come from a wrong clock."""
+        """Return ``lower_ns``, but at most our current time: a timestamp ahead of it may be wrong."""
         lower_ns = self.lower_ns()
         return None if lower_ns is None else min(lower_ns, epoch_ms(self._clock.now()) * NS_PER_MS)
 
 
-JOB_INTERVAL_S = 7.5
+JOB_INTERVAL_S = 7.5  # time between polls of a job
 
 
 class JobPoller:
-    """The job as last seen, and the time when it was first seen to have ended.
+    """Polls a job. Keeps its newest state, and the time when the job was first seen to have ended.
 
-    ``job`` is None before the first answer. ``finished_s`` is monotonic, and None while the job runs.
+    ``job`` is None before the first answer. ``finished_s`` is monotonic time, and None while the job runs.
     """
 
     def __init__(self, fetch_job: FetchJob, *, clock: Clock) -> None:
@@ -67,15 +67,15 @@ class JobPoller:
         return self.job if self.finished_s is not None else None
 
     async def poll_when_due(self, *, at_once: bool = False) -> None:
-        """Poll the job if the last poll is old enough, or ``at_once`` while the job was still running."""
+        """Poll the job if its interval has passed, or ``at_once`` unless it was seen to have ended."""
         now_s = self._clock.monotonic()
         is_due = self._polled_s is None or now_s - self._polled_s >= JOB_INTERVAL_S
-        # A finished job may run again, so that the wait for late lines has to start over.
+        # Ended jobs are polled, too: one may run again, and the wait for late lines has to start over then.
         if is_due or (at_once and self.finished_s is None):
             await self.poll()
 
     async def poll(self) -> None:
-        """Poll the job now. Transient errors change nothing; raises all others."""
+        """Poll the job now. Transient errors are ignored; raises all others."""
         self._polled_s = self._clock.monotonic()
         try:
             self.job = await self._fetch_job()
@@ -95,9 +95,9 @@ class JobPoller:
         job = self.finished_job
         if job is None or job.updated_at is None:
             return False
-        last_sign_s = max(job.updated_at.timestamp(), (newest_line_ns or 0) / NS_PER_S)
+        last_activity_s = max(job.updated_at.timestamp(), (newest_line_ns or 0) / NS_PER_S)
         # No late lines are expected so long after a job's last activity.
-        return self._clock.now().timestamp() - last_sign_s > 240.0
+        return self._clock.now().timestamp() - last_activity_s > 240.0
 
 
 async def watch_job(fetch_job: FetchJob, *, clock: Clock, interval_s: float) -> AsyncIterator[TrainingJob]:

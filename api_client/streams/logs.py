@@ -1,8 +1,8 @@
-"""Read a time range of a log, a gap again, or what is new since the last poll. Every line exactly once.
+"""Read a time range of a log, retry a gap, or read what is new since the last poll: every line exactly once.
 
-Lines that cannot be read (a millisecond with more lines than the API can return, a range that the server
-cannot answer) are reported as a LogGap, never dropped silently. ``read_logs(…, end_ms=S)`` and
-``Follower(…, start_ms=S)`` meet exactly.
+Lines that cannot be read (a millisecond with more lines than the API can return, a time range that the server
+cannot answer) are reported as a LogGap, never dropped silently. ``read_logs(…, end_ms=S)`` and ``Follower(…,
+start_ms=S)`` together read each line once.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ async def read_logs(
 ) -> AsyncGenerator[LogBatch, None]:
     """Yield the lines ``start_ms <= t < end_ms`` (epoch milliseconds), a time range of any length.
 
-    Batches go forward in time, or backward if ``newest_first``; each batch is ascending, and its
-    ``read_part`` is the fraction of the time range (up to now) that has been read. Parts of a long range are
-    read concurrently. Transient errors are retried; raises the other RequestErrors.
+    Batches go forward in time, or backward if ``newest_first``, but each batch is ascending. Its
+    ``read_part`` is the fraction of the time range that has been read, not counting the future. Parts of a
+    long range are read concurrently. Transient errors are retried; raises the other RequestErrors.
     """
     until_ms = min(end_ms, epoch_ms(pages.clock.now()))
     async with aclosing(read_parts(pages, start_ms, end_ms, newest_first=newest_first)) as batches:
@@ -78,9 +78,9 @@ async def fill_gap(fetch: FetchPage, gap: LogGap, *, clock: Clock) -> tuple[LogE
 class LogIncrements:
     """Reads a log poll by poll: each yields what is new since the last one, late lines included.
 
-    For logs that are polled rarely, or end without a job's end; ``Follower`` decides itself when to poll.
-    A page is trusted to be complete if one of that size was, so that most polls are one request.
-    ``known`` are lines from ``start_ms`` on that have been read already.
+    For logs that are polled rarely, or that do not belong to a job; ``Follower`` polls on its own. A page is
+    taken to be complete if one of that size was, so that most polls are one request. ``known`` are lines from
+    ``start_ms`` on that have been read already.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class LogIncrements:
         self._gaps: set[LogGap] = set()
 
     async def poll(self) -> AsyncGenerator[tuple[LogEntry, ...], None]:
-        """Yield the new entries in time order; read it to the end. Raises permanent RequestErrors."""
+        """Yield the new entries in time order; exhaust the iterator. Raises permanent RequestErrors."""
         now_ms = epoch_ms(self._pages.clock.now())
         newest_ms = self._settled_ms
         reader = RangeReader(self._pages, self._settled_ms, now_ms + CLOCK_MARGIN_MS, is_poll=True)
@@ -106,6 +106,6 @@ class LogIncrements:
                 newest_ms = max(newest_ms, lines[-1].timestamp_ns // NS_PER_MS)
             new = self._deduplicator.new_lines(lines)
             yield tuple(sorted([*new, *gaps], key=stamp_ns))
-        # A line from a wrong clock must not hide the later ones of the others.
+        # A node whose clock is ahead must not settle ranges where other nodes still write.
         self._settled_ms = max(self._settled_ms, min(newest_ms, now_ms) - LATENESS_MS)
         self._deduplicator.forget_before(self._settled_ms)

@@ -17,19 +17,19 @@ from api_client.models.metrics import STORAGE, series_of
 from api_client.streams.reader import Window, windows
 
 FetchMetrics = Callable[..., Awaitable[JobMetrics]]
-"""``fetch(query=metrics_query(…))``"""
+"""Requests metrics: ``await fetch(query=metrics_query(…))``."""
 
 OVERLAP_S = 120.0
-"""Samples may arrive late: this is the overlap of an increment with the newest known sample, in seconds.
+"""Overlap of an increment with the newest known sample, in seconds, because samples may arrive late.
 
-It is used once in ``WHOLE_OVERLAP_EVERY_S`` seconds, a shorter one otherwise.
+It is used once in ``WHOLE_OVERLAP_EVERY_S`` seconds; the other increments have a shorter one.
 """
 
-WHOLE_OVERLAP_EVERY_S = 40.0  # for 64 nodes, the samples of the whole overlap are megabytes
+WHOLE_OVERLAP_EVERY_S = 40.0  # not more often: with 64 nodes, the whole overlap takes megabytes
 
 
 LONGEST_HISTORY_MS = 366 * 24 * 3600 * MS_PER_S
-"""No older samples are requested: a job whose times are wrong must not cost thousands of requests."""
+"""No older samples are requested, so that a job with wrong times does not cost thousands of requests."""
 
 
 def metric_windows(start_ms: int, end_ms: int) -> list[Window]:
@@ -38,7 +38,7 @@ def metric_windows(start_ms: int, end_ms: int) -> list[Window]:
 
 
 def metrics_query(start_ms: int | None, end_ms: int | None, step_s: int | None) -> dict[str, int | None]:
-    """Return the query of the metrics route; the server chooses what is None."""
+    """Return the query of the metrics route; the server chooses the values that are None."""
     return {"start_epoch_millis": start_ms, "end_epoch_millis": end_ms, "step_seconds": step_s}
 
 
@@ -54,11 +54,9 @@ async def follow_metrics(
 ) -> AsyncIterator[JobMetrics]:
     """Yield the metrics from ``start_ms`` on, then increments every ``interval_s`` seconds until the end.
 
-    Their samples are ``step_s`` apart, those of increments ``new_step_s`` if given.
-
-    Samples may be repeated: every increment overlaps the one before, some of them by more. Without
-    ``start_ms``, begins with the job. One more increment follows the job's end. Transient errors are
-    retried; raises the other RequestErrors.
+    Samples of the history are ``step_s`` apart, those of increments ``new_step_s`` if given. Samples may be
+    repeated, because increments overlap. Without ``start_ms``, begins with the job. One more increment
+    follows the job's end. Transient errors are retried; raises the other RequestErrors.
     """
     new_step_s = new_step_s or step_s
     job = await retrying(fetch_job, ENDLESS, sleep=clock.sleep)
@@ -66,9 +64,9 @@ async def follow_metrics(
         start_ms = epoch_ms(job.earliest_time(clock.now()))
     metrics, start_ms = await _history(fetch, job, clock=clock, start_ms=start_ms, step_s=step_s)
     overlap = _Overlap(clock, new_step_s)
-    overlap.saw(metrics)
+    overlap.observe(metrics)
     yield metrics
-    del metrics  # whoever reads them may have dropped them, and the next ones come later
+    del metrics  # the consumer may be done with them: don't hold megabytes until the next increment
     is_last = job.is_finished
     while not is_last:
         await clock.sleep(interval_s)
@@ -76,7 +74,7 @@ async def follow_metrics(
         since_ms = overlap.next_start_ms(start_ms, is_last=is_last)
         call = partial(fetch, query=metrics_query(since_ms, None, new_step_s))
         metrics = await retrying(call, ENDLESS, sleep=clock.sleep)
-        overlap.saw(metrics)
+        overlap.observe(metrics)
         sent = metrics.training_job
         yield metrics
         del metrics
@@ -87,13 +85,13 @@ async def follow_metrics(
 async def _history(
     fetch: FetchMetrics, job: TrainingJob, *, clock: Clock, start_ms: int, step_s: int | None
 ) -> tuple[JobMetrics, int]:
-    """Return the metrics up to now, or to the job's end, and the start of the last window.
+    """Return the metrics up to now, or to the job's end, and the start of the last window read.
 
-    The last window of a running job is open: the server's clock decides where it ends.
+    The last window of a running job has no end bound, because the server's clock may be ahead of ours.
     """
     end_ms: int | None = None
     if job.is_finished and job.updated_at is not None:
-        # After a finished job's last change, for clock skew and late samples.
+        # Five minutes past the job's last change, for clock skew and late samples.
         end_ms = int((job.updated_at.timestamp() + 300.0) * MS_PER_S)
     ranges = metric_windows(start_ms, end_ms or epoch_ms(clock.now())) or [(start_ms, start_ms)]
     history = JobMetrics()
@@ -103,14 +101,14 @@ async def _history(
             call = partial(fetch, query=metrics_query(window_start_ms, until_ms, step_s))
             history = joined(history, await retrying(call, ENDLESS, sleep=clock.sleep))
         except BadRequest:
-            # The maximum time range is not published: let the server choose before giving up.
+            # The time range may be too long for this server (its limit is not published): let it choose one.
             call = partial(fetch, query=metrics_query(None, None, None))
             return await retrying(call, ENDLESS, sleep=clock.sleep), ranges[-1][0]
     return history, ranges[-1][0]
 
 
 def joined(earlier: Any, later: Any) -> Any:
-    """Return the metrics of two time ranges as one; of what is no series, the later one."""
+    """Merge the metrics of two time ranges. Series are concatenated; of other values the later one counts."""
     if earlier is None or later is None:
         return later if earlier is None else earlier
     if isinstance(later, dict):
@@ -129,29 +127,29 @@ def joined(earlier: Any, later: Any) -> Any:
 
 
 class _Overlap:
-    """Start times of increments: before the known samples, by as much as samples may be late."""
+    """Computes the start of each increment: before the newest samples, by as much as samples may be late."""
 
     def __init__(self, clock: Clock, step_s: int | None) -> None:
         self._clock = clock
         steps_s = 3 * (step_s or 0)
         self._whole_s = max(OVERLAP_S, steps_s)
-        # overlap of all other increments, before the newest sample of the series that lags most
+        # For the other increments: overlap with the newest sample of the series that lags most.
         self._short_s = max(15.0, steps_s)
         self._whole_began_s = clock.monotonic()
         self._newest_s: float | None = None
         self._lagging_s = 0.0
 
-    def saw(self, metrics: JobMetrics) -> None:
+    def observe(self, metrics: JobMetrics) -> None:
         ends_s = [end.timestamp() for end in _ends(metrics)]
         if ends_s:
             newest_s = max(ends_s) if self._newest_s is None else max(self._newest_s, *ends_s)
-            alive = [end_s for end_s in ends_s if end_s >= newest_s - self._whole_s]
-            self._newest_s, self._lagging_s = newest_s, min(alive, default=newest_s)
+            current = [end_s for end_s in ends_s if end_s >= newest_s - self._whole_s]
+            self._newest_s, self._lagging_s = newest_s, min(current, default=newest_s)
 
     def next_start_ms(self, start_ms: int, *, is_last: bool) -> int:
         """Return the start of the next increment; ``start_ms`` while no sample is known.
 
-        The last increment uses the full overlap, because no later one finds the late samples before it.
+        The last increment has the whole overlap, because no later one can find late samples.
         """
         if self._newest_s is None:
             return start_ms

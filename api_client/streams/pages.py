@@ -1,7 +1,7 @@
-"""Fetch single pages of a log, retrying failures, and sort and check the lines of each.
+"""Fetch single pages of a log, retry failures, and sort and check the lines of each page.
 
-A page that keeps failing while others work raises ``PageRefused``, so that one bad range does not stop the
-stream.
+A page that keeps failing while others work raises ``PageRefused``, so that one unreadable time range does not
+stop the stream.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LogQuery = dict[str, str | int | list[str] | None]
 
 MAX_PAGE_LINES = 1000  # maximum number of lines that the API returns at once
 
-NO_TIME = -1
+NO_TIME = -1  # timestamp of a line without a valid one
 
 by_stamp = attrgetter("timestamp_ns")
 
@@ -45,7 +45,8 @@ def log_query(
 class PageRefused(Exception):
     """The server keeps failing on this page, though it may answer others; the message says how.
 
-    Unless ``may_narrow``, smaller pages would be the same; unless ``may_repeat``, this one would be.
+    ``may_narrow`` is False if a page of a shorter time range would fail, too; ``may_repeat`` is False if this
+    page would fail again.
     """
 
     def __init__(self, message: str, *, may_narrow: bool = True, may_repeat: bool = True) -> None:
@@ -56,18 +57,20 @@ class PageRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CheckedPage:
-    """Page of a log: its lines inside the time range, ascending; lines beyond the bounds were dropped.
-
-    ``count`` is the number of all lines. ``has_more`` if the server may have more of the range; in that
-    case, ``is_proven`` if a page of that size was complete before. ``has_next_ms`` if there were lines of
-    the millisecond after the range, from a server whose end bound is inclusive.
-    """
+    """Page of a log: its lines inside the time range, ascending; other lines are dropped."""
 
     lines: list[LogLine]
     count: int
+    """Number of lines before any were dropped."""
+
     has_more: bool
+    """True if the server may have more lines of the range."""
+
     is_proven: bool
+    """True if a page of this size was complete before."""
+
     has_next_ms: bool = False
+    """True if there were lines of the millisecond after the range: the server's end bound is inclusive."""
 
     @property
     def is_full(self) -> bool:
@@ -78,13 +81,13 @@ class CheckedPage:
 class PageSource:
     """Fetches pages of one log, one at a time.
 
-    Transient errors are retried; a page that keeps failing while others work, or is too large, raises
-    PageRefused. A page
-    that is not full may still have been truncated, by a limit of the server, if no page was longer so far.
-    ``proven_lines`` is the size of the longest page that was seen to be complete. Lines with equal
-    timestamps keep the server's order.
+    Transient errors are retried. A page that is too large, or keeps failing while others work, raises
+    PageRefused.
 
-    Lines without a valid timestamp are on no page; ``take_undated`` returns them.
+    A page that is not full may still be truncated, by a lower limit of the server, until a longer page was
+    seen. ``proven_lines`` is the size of the longest page that is known to have been complete. Lines with
+    equal timestamps keep the server's order. Lines without a valid timestamp are on no page; ``take_undated``
+    returns them.
     """
 
     def __init__(self, fetch: FetchPage, *, clock: Clock) -> None:
@@ -94,11 +97,11 @@ class PageSource:
         self._invalid = InvalidStreak(clock)
         self.proven_lines = 0
         self.is_complete = False
-        """True if the last answer said that no line will be added to the log."""
+        """True if the last answer declared that no line will be added to the log."""
         self._undated: list[LogLine] = []
         self._undated_counts: Counter[int] = Counter()
         self.recorded_gaps: set[LogGap] = set()
-        """Gaps of a recording, in the ranges read so far."""
+        """Gaps of a recording within the ranges read so far."""
 
     async def page(
         self,
@@ -111,15 +114,15 @@ class PageSource:
     ) -> CheckedPage:
         """Fetch the lines ``start_ms <= t < end_ms`` of one page, even if the server includes the end bound.
 
-        ``until_ms`` keeps lines up to another end than the one sent. Raises PageRefused and permanent
-        RequestErrors.
+        With ``until_ms``, lines up to that time are kept, although ``end_ms`` is requested. Raises
+        PageRefused and permanent RequestErrors.
         """
         failures: list[RequestError] = []
         query = log_query(start_ms, end_ms, direction, limit or MAX_PAGE_LINES)
         start_ns, end_ns = start_ms * NS_PER_MS, (end_ms if until_ms is None else until_ms) * NS_PER_MS
 
         async def fetch_once() -> list[LogLine]:
-            # A page is refused after this many errors that may be caused by its content.
+            # Its content may cause the errors, so give up after three of them.
             if len(failures) >= 3:
                 raise PageRefused(str(failures[-1])) from failures[-1]
             try:
@@ -149,7 +152,7 @@ class PageSource:
         return self._checked(dated, count, start_ns, end_ns)
 
     def _note_undated(self, lines: list[LogLine], before_ns: int) -> None:
-        """Note the lines without a timestamp; each gets the one of the line before it."""
+        """Remember the new lines without a timestamp; each gets that of the line before it."""
         counts: Counter[int] = Counter()
         for line in lines:
             if line.timestamp_ns != NO_TIME:
@@ -160,20 +163,21 @@ class PageSource:
             if counts[fingerprint] > self._undated_counts[fingerprint]:
                 self._undated_counts[fingerprint] += 1
                 self._undated.append(line._replace(timestamp_ns=before_ns))
-        # Lines without a valid timestamp to remember.
+        # A limit, because these lines are remembered as long as the log is read.
         if len(self._undated_counts) > 100_000:
             raise PageRefused("too many lines have no valid timestamp", may_narrow=False)
 
     def take_undated(self, first_ns: int, last_ns: int) -> list[LogLine]:
-        """Return the new lines without a valid timestamp, each with a likely one between these two.
+        """Return the new lines without a valid timestamp, and forget them; each gets one between these two.
 
-        Nobody knows if such a line was returned before: as many of each are new as one page has had most.
+        Nobody knows if such a line was returned before. If one page had n equal ones, n of them are returned
+        in total.
         """
         lines, self._undated = self._undated, []
         return [line._replace(timestamp_ns=min(max(line.timestamp_ns, first_ns), last_ns)) for line in lines]
 
     def _checked(self, lines: list[LogLine], count: int, start_ns: int, end_ns: int) -> CheckedPage:
-        # A page with this much text may have been truncated because of its size.
+        # A page with this much text may be truncated because of its size.
         is_big = sum([len(line.message) for line in lines]) >= 256 * 1024
         has_more = is_big or (count > 0 and count >= min(self._longest_page, MAX_PAGE_LINES))
         is_proven = not is_big and count <= self.proven_lines
@@ -195,9 +199,9 @@ class PageSource:
         return page.lines[-1].timestamp_ns if page.lines else None
 
     async def is_answered_elsewhere(self) -> bool:
-        """Return True if the server answers a page far from any line: then only one page is at fault.
+        """Return True if the server answers a page of another time range: then the failed page is at fault.
 
-        Raises InvalidAnswer if it has answered no page for long: what is there is not this API.
+        Raises the error if the server has answered nothing for long: it is not this API then.
         """
         try:
             await self._fetch(query=log_query(0, 1, "asc", 1))
@@ -227,7 +231,7 @@ def _parse(page: LogsPage) -> list[LogLine]:
 
 
 def _time_ns(text: str) -> int:
-    """Return epoch nanoseconds; ``NO_TIME`` for what is none, or is outside of the times of all models."""
+    """Return epoch nanoseconds; ``NO_TIME`` if the text is not a number or is outside of the valid times."""
     try:
         time_ns = int(text)
     except ValueError:

@@ -2,8 +2,8 @@
 
 Bounds are in milliseconds, so a millisecond with more lines than a page cannot be paged through. It can be
 read from both ends, though: its oldest page and its newest page. If the two overlap, nothing is missing. If
-an overlap cannot be proven, a gap is reported, even if it may turn out to be empty: two full pages that only
-touch, or share one timestamp, do not show what is between them.
+no overlap can be proven, a gap is reported, which may turn out to be empty: two full pages that only touch,
+or share one timestamp, do not show what is between them.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLin
 from api_client.streams.pages import CheckedPage, PageRefused, PageSource, by_stamp
 
 TOO_MANY = "the API can't return more lines of one millisecond"
-MAX_WINDOW_MS = (7 * 24 - 1) * 3600 * MS_PER_S  # of the API's 7 days, as a server may move the end itself
-PIECES = 8
+MAX_WINDOW_MS = (7 * 24 - 1) * 3600 * MS_PER_S  # the API's 7 days, less an hour: a server may move the end
+SPLIT_PARTS = 8  # number of parts that a refused time range is split into
 
 Window = tuple[int, int]
-_Step = tuple[list[LogEntry], Window | None]
+_Step = tuple[list[LogEntry], Window | None]  # entries of one page, and the part of the window not read
 
 
 class RangeReader:
     """Reads ``start_ms <= t < end_ms`` in batches of whole milliseconds.
 
     Each batch is ascending; batches go forward in time, or backward if ``newest_first``. The ranges in
-    ``skip`` (ascending, in ms) are left out. A poll trusts that a page is complete if one of that size was
-    before; if a server has a limit below ours, the next polls find what it misses. A range that the server
-    cannot answer, while it answers others, is narrowed down and ends as a LogGap.
+    ``skip`` (ascending, in ms) are left out. With ``is_poll``, a page is taken to be complete if one of that
+    size was before; should a server's limit be lower, later polls find the missing lines. A time range that
+    the server cannot answer, while it answers others, is split until the parts are small; what still fails
+    becomes a LogGap.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class RangeReader:
         if not newest_first:
             self._todo.reverse()
         self._gap: LogGap | None = None
-        self._smallest_ms = 1
+        self._min_width_ms = 1
         self._refusals = 0
         self._unproven_lines = 0
 
@@ -64,13 +65,13 @@ class RangeReader:
 
     @property
     def unread(self) -> Window:
-        """What is left of the range; empty at its end, when reading backward at its start."""
+        """The unread part of the range; empty when all is read, at the end or (backward) at the start."""
         if self._newest_first:
             return (self.start_ms, self._todo[-1][1] if self._todo else self.start_ms)
         return (self._todo[-1][0] if self._todo else self.end_ms, self.end_ms)
 
     async def next_batch(self) -> list[LogEntry]:
-        """Return the next entries; empty only at the end. Raises permanent RequestErrors."""
+        """Return the next entries; an empty list only at the end. Raises permanent RequestErrors."""
         step = self._step_backwards if self._newest_first else self._step_forwards
         while self._todo:
             window = self._todo[-1]
@@ -87,14 +88,14 @@ class RangeReader:
             if rest is not None and rest[0] < rest[1]:
                 self._todo.append(rest)
             if entries:
-                self._smallest_ms = 1
+                self._min_width_ms = 1
                 return self._with_gap(entries)
         return self._with_gap([])
 
     def _with_recorded_gaps(
         self, entries: list[LogEntry], window: Window, rest: Window | None
     ) -> list[LogEntry]:
-        """Add the gaps that begin in the part of a window that was read: ``rest`` was not."""
+        """Add the gaps that begin in the part of the window that was read; ``rest`` is the other part."""
         start_ms, end_ms = window
         if rest is not None:
             start_ms, end_ms = (rest[1], end_ms) if self._newest_first else (start_ms, rest[0])
@@ -102,7 +103,7 @@ class RangeReader:
         return sorted([*entries, *gaps], key=stamp_ns) if gaps else entries
 
     def _with_undated(self, entries: list[LogEntry], window: Window) -> list[LogEntry]:
-        """Add the lines without a valid timestamp at likely places within the entries."""
+        """Insert the lines without a valid timestamp where they probably belong."""
         start_ns = window[0] * NS_PER_MS
         first_ns, last_ns = (stamp_ns(entries[0]), stamp_ns(entries[-1])) if entries else (start_ns, start_ns)
         undated = self._pages.take_undated(first_ns, last_ns)
@@ -113,12 +114,12 @@ class RangeReader:
         page = await self._pages.page(start_ms, end_ms, "asc")
         lines = page.lines
         last_ms = lines[-1].timestamp_ns // NS_PER_MS if lines else start_ms
-        self._note(page, has_only_the_seam=last_ms == start_ms)
+        self._update_proven_size(page, has_only_boundary_ms=last_ms == start_ms)
         is_trusted = self._is_poll and page.is_proven
         if not lines or not page.has_more or page.has_next_ms or is_trusted:
             return list(lines), None
         if last_ms == start_ms:
-            return await self._millisecond(start_ms, page), (start_ms + 1, end_ms)
+            return await self._read_millisecond(start_ms, page), (start_ms + 1, end_ms)
         cut = bisect_left(lines, last_ms * NS_PER_MS, key=by_stamp)
         return list(lines[:cut]), (last_ms, end_ms)
 
@@ -127,24 +128,24 @@ class RangeReader:
         page = await self._pages.page(start_ms, end_ms, "desc")
         lines = page.lines
         first_ms = lines[0].timestamp_ns // NS_PER_MS if lines else end_ms - 1
-        self._note(page, has_only_the_seam=first_ms == end_ms - 1)
+        self._update_proven_size(page, has_only_boundary_ms=first_ms == end_ms - 1)
         if not page.has_more or not (lines or page.is_full or page.has_next_ms):
             return list(lines), None
         if first_ms == end_ms - 1:
             self.page_count += 1
             oldest = await self._pages.page(first_ms, end_ms, "asc")
-            return await self._millisecond(first_ms, oldest), (start_ms, first_ms)
+            return await self._read_millisecond(first_ms, oldest), (start_ms, first_ms)
         cut = bisect_left(lines, (first_ms + 1) * NS_PER_MS, key=by_stamp)
         return list(lines[cut:]), (start_ms, first_ms + 1)
 
-    def _note(self, page: CheckedPage, *, has_only_the_seam: bool) -> None:
-        """Record that the page before this one was complete, if this one has no other lines."""
-        if has_only_the_seam and page.count < self._unproven_lines:
+    def _update_proven_size(self, page: CheckedPage, *, has_only_boundary_ms: bool) -> None:
+        """If this page only repeats the previous one's last millisecond, that page was complete."""
+        if has_only_boundary_ms and page.count < self._unproven_lines:
             self._pages.proven_lines = max(self._pages.proven_lines, self._unproven_lines)
         self._unproven_lines = page.count if page.has_more and not page.is_full else 0
 
-    async def _millisecond(self, ms: int, oldest: CheckedPage) -> list[LogEntry]:
-        """Read one millisecond completely; it may hold more than its oldest page."""
+    async def _read_millisecond(self, ms: int, oldest: CheckedPage) -> list[LogEntry]:
+        """Read one millisecond completely; ``oldest`` is its oldest page."""
         if not oldest.has_more or oldest.has_next_ms:
             return list(oldest.lines)
         self.page_count += 1
@@ -159,7 +160,7 @@ class RangeReader:
         return merge_pages(oldest.lines, newest.lines, (ms + 1) * NS_PER_MS)
 
     async def _exclude_end_millisecond(self, ms: int, newest: CheckedPage) -> CheckedPage:
-        """Read the newest page of ``ms`` again, for a server whose inclusive end bound added later lines."""
+        """Read the newest page of ``ms`` again; the server's inclusive end bound had added later lines."""
         self.page_count += 1
         try:
             narrower = await self._pages.page(ms, ms, "desc", until_ms=ms + 1)
@@ -168,26 +169,26 @@ class RangeReader:
         return narrower if len(narrower.lines) > len(newest.lines) else newest
 
     async def _narrow(self, refused: PageRefused) -> None:
-        """Handle a refusal: split the range, finally give up its smallest part."""
+        """Handle a refusal: split the time range, or record a gap if it is small."""
         if not refused.may_narrow:
             self._record_gap(*self._todo.pop(), str(refused))
             return
         if refused.may_repeat and not await self._pages.is_answered_elsewhere():
             return
         start_ms, end_ms = self._todo.pop()
-        if end_ms - start_ms > self._smallest_ms:
-            pieces = _pieces(start_ms, end_ms)
-            self._todo += pieces if self._newest_first else reversed(pieces)
+        if end_ms - start_ms > self._min_width_ms:
+            parts = _split(start_ms, end_ms)
+            self._todo += parts if self._newest_first else reversed(parts)
             return
         self._refusals += 1
-        # The smallest part of a range is given up after three refusals.
+        # Give up the smallest part after three refusals.
         if refused.may_repeat and self._refusals < 3 and self._gap is None:
             self._todo.append((start_ms, end_ms))
             return
         self._record_gap(start_ms, end_ms, str(refused))
-        # A long range of refusals must not cost one request per millisecond: give up exponentially larger
+        # A long unreadable range must not cost one request per millisecond: give up exponentially larger
         # parts until lines are read again.
-        self._smallest_ms *= PIECES
+        self._min_width_ms *= SPLIT_PARTS
 
     def _record_gap(self, start_ms: int, end_ms: int, reason: str) -> None:
         start_ns, end_ns = start_ms * NS_PER_MS, end_ms * NS_PER_MS
@@ -203,13 +204,16 @@ class RangeReader:
 
 
 def merge_pages(oldest: list[LogLine], newest: list[LogLine], end_ns: int) -> list[LogEntry]:
-    """Combine the oldest and the newest page of a millisecond (which ends at ``end_ns``)."""
+    """Merge the first and the last page of the millisecond that ends at ``end_ns``.
+
+    Lines that neither page holds become a gap.
+    """
     if not oldest or not newest:
         start_ns = oldest[-1].timestamp_ns if oldest else end_ns - NS_PER_MS
         return [*oldest, gap_with_lines(start_ns, end_ns, TOO_MANY, oldest or newest), *newest]
     last, first = oldest[-1].timestamp_ns, newest[0].timestamp_ns
     if first < last:
-        # Everything before `last` is on the oldest page, everything after `first` on the newest.
+        # The pages overlap: the oldest has all lines before `last`, the newest all lines after `first`.
         before = [line for line in oldest if line.timestamp_ns < last]
         return [*before, *(line for line in newest if line.timestamp_ns >= last)]
     if first > last:
@@ -239,17 +243,17 @@ def windows(start_ms: int, end_ms: int, skip: Iterable[Window] = ()) -> list[Win
 
 
 def window_of(gap: LogGap) -> Window:
-    """Return the milliseconds that a gap touches."""
+    """Return the time range of a gap, rounded outward to whole milliseconds."""
     return gap.start_ns // NS_PER_MS, -(-gap.end_ns // NS_PER_MS)
 
 
-def _pieces(start_ms: int, end_ms: int) -> list[Window]:
-    width = max(1, -(-(end_ms - start_ms) // PIECES))
+def _split(start_ms: int, end_ms: int) -> list[Window]:
+    width = max(1, -(-(end_ms - start_ms) // SPLIT_PARTS))
     starts = range(start_ms, end_ms, width)
     return [(start, min(start + width, end_ms)) for start in starts]
 
 
-PART_PAGES = 2  # that a part should have
+PART_PAGES = 2  # intended number of pages per part in read_parts
 
 _Batches = list[list[LogEntry]]
 
@@ -259,10 +263,10 @@ async def read_parts(
 ) -> AsyncGenerator[list[LogEntry], None]:
     """Read ``start_ms <= t < end_ms``, several pages at a time; yield nonempty batches like RangeReader's.
 
-    One reader would spend a long history waiting for its pages. The range is split into parts that should
-    take about the same number of pages, estimated from the lines seen so far, and a few of them are read
-    ahead. One with far more lines than expected ends early, and the rest of it is split again. Raises
-    permanent RequestErrors.
+    Reading the pages of a long history one after the other would be slow. The range is split into parts that
+    should take about the same number of pages, estimated from the lines seen so far, and up to three parts
+    are read at once. A part with far more lines than expected ends early, and the rest of it is split again.
+    Raises permanent RequestErrors.
     """
     plan: list[Window | asyncio.Task[tuple[RangeReader, _Batches]]] = []
     if start_ms < end_ms:
@@ -273,7 +277,7 @@ async def read_parts(
             for index in range(3):  # more parts at once are slower, not faster (measured)
                 item = plan[index] if index < len(plan) else None
                 if isinstance(item, tuple):
-                    part, *rest = _cut(item, width_ms, newest_first=newest_first)
+                    part, *rest = _split_off(item, width_ms, newest_first=newest_first)
                     reader = RangeReader(pages, *part, newest_first=newest_first)
                     plan[index : index + 1] = [asyncio.create_task(_read_part(reader, max_pages)), *rest]
             task = plan.pop(0)
@@ -301,8 +305,8 @@ async def _read_part(reader: RangeReader, max_pages: int) -> tuple[RangeReader, 
     return reader, [batch for batch in batches if batch]
 
 
-def _cut(window: Window, width_ms: int, *, newest_first: bool) -> list[Window]:
-    """Cut off the first part to read, unless little would be left."""
+def _split_off(window: Window, width_ms: int, *, newest_first: bool) -> list[Window]:
+    """Split off the part to read first, unless little would be left."""
     start_ms, end_ms = window
     if end_ms - start_ms <= width_ms * 3 // 2:
         return [window]

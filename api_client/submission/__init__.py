@@ -1,1 +1,1 @@
-"""Submit a job: archive, overrides, team selection, and the API calls in order."""
+"""Submit a job: archive, overrides, choice of the team, and the API calls in order."""

@@ -1,9 +1,9 @@
 """Plan and write the archive of a job's code: first decide what is included, then write the file.
 
-The layout is the official client's. The built-in rules, or a ``.truss_ignore`` instead of them, decide what
-is left out. Its syntax is that of ``.gitignore``, parsed by the same library as in the official client, so
-that both agree on every unusual pattern. The archive is an uncompressed tar, written directly from the source
-files.
+The layout is the official client's. Built-in rules, or a ``.truss_ignore`` that replaces them, decide what is
+left out. The file's syntax is that of ``.gitignore``, parsed by the same library as in the official client,
+so that both agree on every unusual pattern. The archive is an uncompressed tar, written directly from the
+source files.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SURPRISING_RULES = frozenset(
     {"build/", "dist/", "downloads/", "instance/", "lib/", "lib64/", "parts/", "sdist/", "target/", "var/",
      "wheels/", "eggs/", "cover/", "*.so", "*.spec", "*.manifest", "MANIFEST", "local_settings.py"}
 )  # fmt: skip
-"""Built-in rules that drop names that people also use for their own files; each match causes a warning."""
+"""Built-in rules whose names people also use for their own files; each match causes a warning."""
 
 
 def read_ignore_rules(layout: WorkspaceLayout) -> tuple[str, ...]:
@@ -68,10 +68,11 @@ def read_ignore_rules(layout: WorkspaceLayout) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceLayout:
-    """``root`` is archived as the working directory, each of ``externals`` under its own name in it.
+    """``root`` is archived as the working directory, each of ``externals`` as a folder of its name in it.
 
-    ``excluded`` are names at the top of ``root`` that are left out. ``follows_links``: a workspace is
-    archived as if it had been copied with links resolved; a plain config folder keeps its links.
+    ``excluded`` are names at the top of ``root`` that are left out. With ``follows_links``, links are
+    replaced by what they lead to (for a workspace); without it, they are kept as links (for a plain config
+    folder).
     """
 
     root: Path
@@ -82,7 +83,7 @@ class WorkspaceLayout:
 
 
 def resolve_folders(config_dir: Path, workspace: Workspace | None) -> WorkspaceLayout:
-    """Determine the folders to archive. Raises ArchiveError naming an unusable setting."""
+    """Return the folders to archive. Raises ArchiveError, which names the unusable setting."""
     config_dir = Path(os.path.abspath(config_dir))  # noqa: PTH100 – links in the path stay as they are
     if not config_dir.is_dir():
         raise ArchiveError(f"{config_dir} is not a folder")
@@ -133,7 +134,7 @@ def _externals(
 
 
 class ArchivedFile(NamedTuple):
-    """File of the plan: its path, its name in the archive, its size in bytes (0 for a link)."""
+    """A planned file: its path on disk, its name in the archive, its size in bytes (0 for a link)."""
 
     path: Path
     name: str
@@ -141,31 +142,31 @@ class ArchivedFile(NamedTuple):
 
 
 class DroppedEntry(NamedTuple):
-    """Entry that is left out, and the reason. The name of a folder ends with ``/``."""
+    """A file or folder that is left out, and the reason. A folder's name ends with ``/``."""
 
     name: str
     reason: str
 
 
 class _Folder(NamedTuple):
-    """Folder to scan: its path, its name in the archive, the real paths above it."""
+    """Folder to scan: its path, its name in the archive, the real paths of the folders it is in."""
 
     path: str
     prefix: str
-    above: frozenset[str]
+    ancestors: frozenset[str]
 
 
 class Survey:
-    """Scans folders and sorts entries into ``files`` and ``dropped``.
+    """Scans folders, and sorts their entries into ``files`` and ``dropped``.
 
-    ``surprising``: names that a built-in rule drops although people also use them for their own files.
-    Raises ArchiveError for an unusable ``.truss_ignore``.
+    ``surprising`` are names that match ``SURPRISING_RULES``. Raises ArchiveError for an unusable
+    ``.truss_ignore``.
     """
 
     def __init__(self, layout: WorkspaceLayout) -> None:
         self._rules = read_ignore_rules(layout)
         try:
-            # Don't use the fastest available backend: RE2's rejects names that are not UTF-8.
+            # The fastest backend, RE2, rejects names that are not UTF-8.
             self._spec = PathSpec.from_lines(GitIgnoreSpecPattern, self._rules, backend="simple")
         except GitIgnorePatternError as error:
             raise ArchiveError(f"invalid pattern in {layout.root / IGNORE_FILE}: {error}") from None
@@ -178,26 +179,26 @@ class Survey:
 
     def walk(self, folder: Path, prefix: str) -> None:
         """Scan a folder; ``prefix`` is its name in the archive with a trailing slash, or empty."""
-        waiting = [_Folder(str(folder), prefix, frozenset({os.path.realpath(folder)}))]
-        while waiting:
-            here = waiting.pop()
-            for entry in self._entries(here):
-                name = here.prefix + entry.name
-                if not here.prefix and entry.name in self._layout.excluded:
+        queue = [_Folder(str(folder), prefix, frozenset({os.path.realpath(folder)}))]
+        while queue:
+            current = queue.pop()
+            for entry in self._entries(current):
+                name = current.prefix + entry.name
+                if not current.prefix and entry.name in self._layout.excluded:
                     self._drop(name + "/" * entry.is_dir(), "excluded by exclude_dirs")
                 elif entry.is_symlink():
-                    self._take_link(entry, name, here, waiting)
+                    self._add_link(entry, name, current, queue)
                 elif entry.is_dir():
                     if self.is_included(name, is_folder=True):
                         real = os.path.realpath(entry.path)
-                        waiting.append(_Folder(entry.path, name + "/", here.above | {real}))
+                        queue.append(_Folder(entry.path, name + "/", current.ancestors | {real}))
                 elif self.is_included(name, is_folder=False):
-                    self._take_file(Path(entry.path), name, entry.stat())
+                    self._add_file(Path(entry.path), name, entry.stat())
 
     def is_included(self, name: str, *, is_folder: bool) -> bool:
-        """Return True if no rule drops the name; otherwise record it.
+        """Return True if no rule excludes the name; otherwise record that it is dropped.
 
-        A dropped folder is not entered, so a later ``!`` cannot restore anything in it.
+        A dropped folder is not scanned, so a later ``!`` rule cannot include anything in it.
         """
         for candidate in (name, name + "/") if is_folder else (name,):
             result = self._spec.check_file(candidate)
@@ -206,12 +207,12 @@ class Survey:
                 return False
         return True
 
-    def _drop_by_rule(self, shown: str, rule: str) -> None:
+    def _drop_by_rule(self, displayed_name: str, rule: str) -> None:
         is_built_in = self._rules is BUILT_IN_RULES
         origin = "the built-in rule" if is_built_in else f"the {IGNORE_FILE} rule"
-        self._drop(shown, f"ignored by {origin} {rule}")
+        self._drop(displayed_name, f"ignored by {origin} {rule}")
         if is_built_in and rule in SURPRISING_RULES:
-            self.surprising.append(shown)
+            self.surprising.append(displayed_name)
 
     def _entries(self, folder: _Folder) -> list[os.DirEntry[str]]:
         prefix = folder.prefix
@@ -228,25 +229,25 @@ class Survey:
             self._drop(prefix, "empty folder (archives contain only files)")
         return entries
 
-    def _take_link(self, entry: os.DirEntry[str], name: str, here: _Folder, waiting: list[_Folder]) -> None:
-        """Handle a link: follow it in a workspace; in a plain folder keep it if it leads to a file."""
+    def _add_link(self, entry: os.DirEntry[str], name: str, current: _Folder, queue: list[_Folder]) -> None:
+        """Handle a link: follow it in a workspace; else keep it if it leads to a file inside."""
         try:
             is_folder, status = entry.is_dir(), entry.stat()
         except OSError:
             if self.is_included(name, is_folder=False):
                 self._drop(name, "a broken link", warns=True)
             return
-        # If links are kept, the rules see a link to a folder as a file, as in git.
+        # Rules match a link to a folder like a file, as in git, unless links are followed.
         if not self.is_included(name, is_folder=is_folder):
             return
         real = os.path.realpath(entry.path)
         if self._layout.follows_links:
             if not is_folder:
-                self._take_file(Path(real), name, status)
-            elif real in here.above:
+                self._add_file(Path(real), name, status)
+            elif real in current.ancestors:
                 self._drop(name, "a link to a folder that contains it", warns=True)
             else:
-                waiting.append(_Folder(entry.path, name + "/", here.above | {real}))
+                queue.append(_Folder(entry.path, name + "/", current.ancestors | {real}))
         elif is_folder:
             self._drop(name, "a link to a folder, which is not followed", warns=True)
         elif not stat.S_ISREG(status.st_mode):
@@ -256,7 +257,7 @@ class Survey:
         else:
             self.files.append(ArchivedFile(Path(entry.path), name, 0))
 
-    def _take_file(self, path: Path, name: str, status: os.stat_result) -> None:
+    def _add_file(self, path: Path, name: str, status: os.stat_result) -> None:
         if stat.S_ISREG(status.st_mode):
             self.files.append(ArchivedFile(path, name, status.st_size))
         else:
@@ -268,13 +269,13 @@ class Survey:
             self.warnings.append(f"{name} is not in the archive: it is {reason}")
 
 
-MAXIMUM_BYTES = 5 * 1024**3  # limit of the platform
-_MOST_NAMES = 5
+MAXIMUM_BYTES = 5 * 1024**3  # the platform's limit
+_MAX_NAMES = 5  # shown in one message
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivePlan:
-    """Content of an archive, in order. ``size_bytes`` is the size of the file to write."""
+    """The files of an archive, in order. ``size_bytes`` is the size of the archive."""
 
     files: tuple[ArchivedFile, ...]
     dropped: tuple[DroppedEntry, ...]
@@ -283,7 +284,9 @@ class ArchivePlan:
 
 
 def plan_archive(config_dir: Path, workspace: Workspace | None = None) -> ArchivePlan:
-    """Scan the disk and decide what to include; does not read contents. ``config_dir`` has the config.
+    """Scan the disk and decide what to include; reads no contents.
+
+    ``config_dir`` is the config file's folder.
 
     Raises ArchiveError for an invalid workspace, an unusable ``.truss_ignore``, or more than
     ``MAXIMUM_BYTES``.
@@ -297,7 +300,7 @@ def plan_archive(config_dir: Path, workspace: Workspace | None = None) -> Archiv
     files = tuple(sorted(survey.files, key=lambda each: each.name))
     size_bytes = _archive_size_bytes(files)
     if size_bytes > MAXIMUM_BYTES:
-        largest = sorted(files, key=lambda file: -file.size_bytes)[:_MOST_NAMES]
+        largest = sorted(files, key=lambda file: -file.size_bytes)[:_MAX_NAMES]
         names = ", ".join(f"{file.name} ({_gigabytes(file.size_bytes)})" for file in largest)
         raise ArchiveError(
             f"the archive would be {_gigabytes(size_bytes)}, but the platform accepts at most 5 GiB; largest "
@@ -306,7 +309,7 @@ def plan_archive(config_dir: Path, workspace: Workspace | None = None) -> Archiv
     warnings = survey.warnings
     if survey.surprising:
         warnings.append(
-            f"excluded by the official built-in rules: {listed(sorted(survey.surprising), _MOST_NAMES)}"
+            f"excluded by the official built-in rules: {listed(sorted(survey.surprising), _MAX_NAMES)}"
             f" (a {IGNORE_FILE} file, even an empty one, replaces these rules)"
         )
     if size_bytes > 1_000_000_000:  # above this size the documentation recommends object storage
@@ -322,7 +325,7 @@ def write_archive(
 ) -> Path:
     """Write the planned archive as a new file, readable only by its owner; return ``to``.
 
-    ``on_progress`` is called with bytes of content done and in total; an exception from it aborts the
+    ``on_progress`` is called with the bytes of content written, and in total; an exception from it aborts the
     writing. Blocks; memory use does not grow with the size. Raises ArchiveError if a file has vanished or
     cannot be read, or if the disk is full.
     """
@@ -344,15 +347,15 @@ def pack(plan: ArchivePlan, file: IO[bytes], on_progress: Callable[[int, int], o
     with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for each in plan.files:
             _add(archive, each, meter)
-            # The tar file remembers every member, which is not needed here.
-            archive.members.clear()  # type: ignore[attr-defined]  # known to the documentation only
+            # Otherwise, tarfile would keep every member in memory.
+            archive.members.clear()  # type: ignore[attr-defined]  # documented, but missing in the type stubs
     file.flush()
     report(total_bytes, total_bytes)
 
 
 @dataclass(slots=True)
 class _ArchiveMeter:
-    """Reports progress about once per MiB; ``file`` is the one being read."""
+    """Reads the current ``file``, and reports progress about once per MiB."""
 
     total_bytes: int
     on_progress: Callable[[int, int], object]
@@ -396,7 +399,7 @@ def _add(archive: tarfile.TarFile, each: ArchivedFile, meter: _ArchiveMeter) -> 
 
 
 def _member(name: str, status: os.stat_result) -> tarfile.TarInfo:
-    """Create a header without data of this machine: no owner, whole seconds."""
+    """Create a tar header that has no data of this machine: no owner, times in whole seconds."""
     member = tarfile.TarInfo(name)
     member.mode = status.st_mode & 0o777
     member.mtime = int(status.st_mtime)
@@ -404,7 +407,7 @@ def _member(name: str, status: os.stat_result) -> tarfile.TarInfo:
 
 
 def _archive_size_bytes(files: tuple[ArchivedFile, ...]) -> int:
-    """Return the size of the archive, to which a link with a long target adds some bytes."""
+    """Return the size of the archive; links with long targets add a few bytes to it."""
     blocks = 2
     for file in files:
         is_plain = file.name.isascii() and len(file.name) <= tarfile.LENGTH_NAME

@@ -1,8 +1,8 @@
 """Check what a job's start commands run, write and load.
 
-Start commands are shell code, and only a shell knows for sure what they do. One walk reads the simple ones
-in order (``./run.sh``, ``bash run.sh``, ``cd src && torchrun … train.py``), and the shell scripts of the
-archive that they run; it ignores the rest.
+Start commands are shell code, and only a shell knows for sure what they do. The simple ones are read in order
+(``./run.sh``, ``bash run.sh``, ``cd src && torchrun … train.py``), as are the shell scripts of the archive
+that they run; the rest is ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FIELD = "runtime.start_commands"
 PARALLEL_LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "mpirun", "srun"})
 """Commands that start a process per GPU."""
 LAUNCHERS = PARALLEL_LAUNCHERS | {"uv", "poetry", "source"}
-"""Commands of which an argument is the script to run."""
+"""Commands that run a script, which is one of their arguments."""
 WRAPPERS = frozenset(
     {"exec", "sudo", "nohup", "time", "env", "stdbuf", "nice", "then", "do", "else", "!", "{"}
 )
@@ -45,13 +45,13 @@ BRINGS_FILES = frozenset(
         "huggingface-cli", "s5cmd", "rclone", "tee", "touch", "install", "make", "cmake", "dd", "base64",
     }
 )  # fmt: skip
-"""Commands that may add files to the working directory that are not in the archive."""
+"""Commands that may add files to the working directory, which the archive need not contain."""
 CONDITIONS = frozenset({"if", "elif", "while", "until", "for", "case", "[", "[[", "test", "function"})
-"""Words after which it is impossible to tell what runs."""
+"""Words after which it is unknown which commands run."""
 
 _REDIRECTIONS = frozenset({">", ">>", "<", ">&", "&>", ">|"})
 READ_CHARACTERS = 64 * 1024
-"""Maximum number of characters to read of a command or a shell script."""
+"""Only this many characters of a command or a shell script are read."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 _WRITTEN_VARIABLE = re.compile(r"\w*(?:DIR|HOME|CACHE|TMP|TEMP|OUTPUT)\w*")
 
@@ -70,9 +70,9 @@ def command_findings(request: JobRequest, plan: ArchivePlan) -> Iterator[Finding
 
 
 def simple_commands(text: str) -> Iterator[list[str]]:
-    """Yield the words of each simple command, up to a here-document; of a long text, its beginning."""
+    """Yield each simple command as a list of words, up to a here-document or ``READ_CHARACTERS``."""
     text = text[:READ_CHARACTERS].partition("<<")[0].replace("\\\n", " ")
-    # A line ends a command; the reader skips a comment together with the end of its line.
+    # The end of a line ends a command. It needs a line break, too: shlex drops a comment up to and with that.
     reader = shlex.shlex(text.replace("\n", "\n; "), posix=True, punctuation_chars=True)
     reader.whitespace_split = True
     words: list[str] = []
@@ -86,7 +86,7 @@ def simple_commands(text: str) -> Iterator[list[str]]:
 
 
 def _program(words: Sequence[str]) -> list[str]:
-    """Return a command without redirections, assignments and wrappers such as ``nohup``."""
+    """Return a command's words without redirections, assignments and wrappers such as ``nohup``."""
     plain = [
         word
         for before, word in zip(["", *words], words, strict=False)
@@ -108,7 +108,7 @@ def _is_script(path: str) -> bool:
 
 
 def _written(words: Sequence[str]) -> Iterator[str]:
-    """Yield the paths that a command writes, recognized by what creates files, and by names."""
+    """Yield the paths that a command seems to write, such as redirections and values of ``--output``."""
     name, *arguments = _program(words) or [""]
     paths = [argument for argument in arguments if not argument.startswith("-")]
     if name in ("mkdir", "touch", "tee"):
@@ -126,7 +126,7 @@ def _written(words: Sequence[str]) -> Iterator[str]:
 
 
 class _Walk:
-    """Runs through the commands in order, and keeps what the earlier ones did."""
+    """Goes through the commands in order, and keeps track of the effects of earlier ones."""
 
     def __init__(self, request: JobRequest, plan: ArchivePlan) -> None:
         self._request = request
@@ -135,16 +135,16 @@ class _Walk:
         self._folder: str | None = WORKING_FOLDER
         """The working directory; None if it is unknown."""
         self._doubt: Doubt = "none"
-        """How likely it is that a command creates a missing file, or that the next one is not run at all."""
+        """How likely an earlier command created a missing file, or the next one does not run at all."""
         self._knows_modes = True
         self._created: set[str | None] = set()
         self._has_loaded = False
         self.written: list[str] = []
         self.first_loader = ""
-        """The launcher of processes that run before anything else could load their data."""
+        """The first parallel launcher, if nothing that may load its data runs before it."""
 
     def run(self, words: list[str]) -> Iterator[Finding]:
-        self._note(words)
+        self._record_effects(words)
         name, *arguments = _program(words) or [""]
         if name == "cd":
             self._folder = self._absolute(arguments[0]) if arguments else None
@@ -160,8 +160,8 @@ class _Walk:
             if self._doubt == "none" and (script or name not in HARMLESS):
                 self._doubt = "some"
 
-    def _note(self, words: list[str]) -> None:
-        """Note what a command writes, and if it loads data."""
+    def _record_effects(self, words: list[str]) -> None:
+        """Record what a command writes, and whether it loads data."""
         paths = list(_written(words))
         self.written += paths
         self._created.update(map(self._absolute, paths))
@@ -174,7 +174,7 @@ class _Walk:
         self._has_loaded |= is_parallel or name in BRINGS_FILES or _is_python(name)
 
     def _absolute(self, path: str) -> str | None:
-        """Return the path from the root; None if it is unknown."""
+        """Return the absolute path; None if it is unknown."""
         if self._folder is None or re.search(r"[$`*?\[\]{}~]", path):
             return None
         return posixpath.normpath(posixpath.join(self._folder, path))
@@ -188,12 +188,12 @@ class _Walk:
             remedy = f"chmod +x {name}, or start it with: bash {name}"
             yield Finding("error", FIELD, f"{name} is not executable", remedy)
         if name.endswith((".sh", ".bash")):
-            text = _beginning(path)
+            text = _read_beginning(path)
             if text.partition("\n")[0].endswith("\r"):
                 problem = f"{name} has Windows line endings (CRLF), which break Linux shells"
                 yield Finding("warning", FIELD, problem, "save it with LF line endings")
             for words in simple_commands(text):
-                self._note(words)
+                self._record_effects(words)
 
     def _missing(self, script: str) -> Iterator[Finding]:
         problem = f"{script} is not in the archive"
@@ -211,17 +211,17 @@ class _Walk:
 
 
 def _script_of(name: str, arguments: list[str]) -> tuple[str | None, bool]:
-    """Return the file that a command runs, and True if it is executed directly."""
+    """Return the script that a command runs, if any, and True if it is executed directly."""
     program = PurePosixPath(name)
     if program.name in LAUNCHERS:
         return next(filter(_is_script, arguments), None), False
     if program.name in {"bash", "sh", "dash", "zsh"} or _is_python(program.name):
-        return _interpreted(arguments), False
-    in_environment = program.parent.name == "bin"  # .venv/bin/pip: created at run time
+        return _interpreted_script(arguments), False
+    in_environment = program.parent.name == "bin"  # such as .venv/bin/pip, which is created at run time
     return (name, True) if "/" in name and not in_environment else (None, False)
 
 
-def _interpreted(arguments: list[str]) -> str | None:
+def _interpreted_script(arguments: list[str]) -> str | None:
     for argument in arguments:
         if argument == "-m":  # python -m torch.distributed.run … train.py launches a script as well
             return next((name for name in arguments if name.endswith(".py")), None)
@@ -232,12 +232,12 @@ def _interpreted(arguments: list[str]) -> str | None:
     return None
 
 
-def _beginning(path: Path) -> str:
+def _read_beginning(path: Path) -> str:
     try:
         with path.open("rb") as opened:
             return opened.read(READ_CHARACTERS).decode(errors="replace")
     except OSError:
-        return ""  # packing reports what is wrong with it
+        return ""  # writing the archive reports the error
 
 
 def _temporary_files(request: JobRequest, written: Sequence[str]) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""A finding: something to know before a job is submitted."""
+"""A finding: a problem, or a fact to know, before a job is submitted."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Severity = Literal["error", "warning", "info"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``problem`` at ``field`` (as in the config, ``runtime.start_commands``), and the fix: ``remedy``.
+    """A ``problem`` with ``field`` (as in the config: ``runtime.start_commands``), and its ``remedy``.
 
-    An error means that the job cannot do what is requested, so it stops a submission. A warning may cost
+    An error means that the job cannot do what is requested, so it prevents the submission. A warning may cost
     time, money or results, so it asks for confirmation. An info is only shown. ``remedy`` may be empty.
     """
 
@@ -24,6 +24,6 @@ class Finding:
 
 
 def most_severe_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Sort errors, then warnings, then infos, each in the given order, without duplicates."""
+    """Sort errors before warnings before infos, otherwise in the given order; drop duplicates."""
     order: tuple[Severity, ...] = ("error", "warning", "info")
     return tuple(sorted(dict.fromkeys(findings), key=lambda finding: order.index(finding.severity)))

@@ -27,11 +27,11 @@ E = TypeVar("E", bound=Enum)
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """Values that take precedence over the config's own; None leaves the config's value.
+    """Values that take precedence over the config's; None keeps the config's value.
 
     ``entrypoint`` replaces all start commands by one. ``accelerator`` is the short form (``H100:8``),
-    ``availability`` one of dedicated, spot, ``interactive_trigger`` one of on_startup, on_failure,
-    on_demand. ``team`` is a team's name.
+    ``availability`` one of dedicated, spot, ``interactive_trigger`` one of on_startup, on_failure, on_demand.
+    ``team`` is a team's name.
     """
 
     job_name: str | None = None
@@ -48,10 +48,10 @@ class Overrides:
 def apply_overrides(
     project: TrainingProject, overrides: Overrides
 ) -> tuple[TrainingProject, tuple[str, ...]]:
-    """Return a changed copy, and a warning for every config value that was replaced.
+    """Return a changed copy, and a warning for every replaced value that the config sets.
 
-    ``team`` is not applied here, because it must be looked up first. Raises ConfigurationError naming an
-    override that is not valid for any job.
+    ``team`` is not applied here, because it must be looked up first. Raises ConfigurationError, which names
+    the invalid override.
     """
     changed = project.model_copy(deep=True)
     return changed, tuple(_apply(changed.job, overrides))
@@ -78,9 +78,9 @@ def _apply(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
 
 
 def _set(part: BaseModel, field: str, what: str, value: Any) -> Iterator[str]:
-    """Set a field unless ``value`` is None, and yield a warning if the config has another than the default.
+    """Set a field unless ``value`` is None; yield a warning if that replaces a value other than the default.
 
-    Raises ConfigurationError with the name of the override if the definition rejects its value.
+    Raises ConfigurationError, with ``what`` as the override's name, if the definition rejects the value.
     """
     own, default = getattr(part, field), type(part).model_fields[field].get_default(call_default_factory=True)
     if value is None:
@@ -109,7 +109,7 @@ def _member(choices: type[E], what: str, value: str | None) -> E | None:
 
 
 def project_payload(project: TrainingProject) -> dict[str, Any]:
-    """Build the body's ``training_project``: its name, and its team if it names one."""
+    """Build the body's ``training_project``: its name, and its team if it has one."""
     return project.model_dump(mode="json", exclude_none=True)
 
 

@@ -4,9 +4,8 @@
 
     findings = await preflight(client, project, plan)
 
-The rules are pure functions of the request to send, the archive to upload and a few facts about the account,
-which are fetched once and never changed. A fact that cannot be fetched is reported as such, and does not fail
-the check.
+The rules are pure functions of the request to send, the archive to upload, and facts about the account, which
+are fetched once. A fact that cannot be fetched is reported as a finding, and does not fail the check.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AccountFacts:
-    """Facts about the account. None: not requested or not available; ``unknown_facts`` gives the reasons."""
+    """Facts about the account; None if not requested or not available. ``unknown_facts`` has the reasons."""
 
     secret_names: frozenset[str] | None = None
     instance_types: Iterable[InstanceType] | None = None
@@ -58,33 +57,33 @@ class AccountFacts:
 async def fetch_account_facts(
     client: SubmissionClient, request: JobRequest, team_name: str | None
 ) -> AccountFacts:
-    """Fetch what the rules need for this request.
+    """Fetch the facts that the rules need for this request.
 
-    If the server lacks or refuses a route, only that fact is missing. Raises Unreachable, and
-    Unauthorized for a wrong key.
+    If the server lacks or refuses a route, only that fact is missing. Raises Unreachable, and Unauthorized
+    for a wrong key.
     """
     unknown_facts: list[tuple[str, str]] = []
 
-    async def ask(what: str, question: Callable[[], Awaitable[T]], *, is_needed: bool = True) -> T | None:
+    async def fetch(what: str, call: Callable[[], Awaitable[T]], *, is_needed: bool = True) -> T | None:
         try:
-            return await question() if is_needed else None
+            return await call() if is_needed else None
         except RequestError as error:
             if isinstance(error, Unreachable) or (isinstance(error, Unauthorized) and error.is_key_invalid):
                 raise
             unknown_facts.append((what, str(error)))
             return None
 
-    on_gpus = request.gpu_type is not None
+    needs_gpus = request.gpu_type is not None
     teams, instances, prices, capacity = await asyncio.gather(
-        ask("teams", client.account.teams, is_needed=on_gpus or team_name is not None),
-        ask("instance types", client.account.instance_types),
-        ask("prices", client.account.instance_type_prices),
-        ask("GPU capacity", client.capacity.get, is_needed=on_gpus),
+        fetch("teams", client.account.teams, is_needed=needs_gpus or team_name is not None),
+        fetch("instance types", client.account.instance_types),
+        fetch("prices", client.account.instance_type_prices),
+        fetch("GPU capacity", client.capacity.get, is_needed=needs_gpus),
     )
     team = _chosen_team(teams or [], team_name)
-    secrets_of = team.id if team is not None and team_name else None
-    secrets = await ask(
-        "secrets", lambda: client.account.secrets(secrets_of), is_needed=bool(request.secrets)
+    secrets_team_id = team.id if team is not None and team_name else None
+    secrets = await fetch(
+        "secrets", lambda: client.account.secrets(secrets_team_id), is_needed=bool(request.secrets)
     )
     return AccountFacts(
         secret_names=frozenset(secret.name for secret in secrets) if secrets is not None else None,
@@ -97,7 +96,7 @@ async def fetch_account_facts(
 
 
 def _chosen_team(teams: Iterable[Team], name: str | None) -> Team | None:
-    """Return the team with that name, or the default one if ``name`` is None."""
+    """Return the team with this name, or the default team if ``name`` is None."""
     return next((team for team in teams if team.name == name or (name is None and team.default)), None)
 
 
@@ -107,17 +106,18 @@ def account_findings(request: JobRequest, facts: AccountFacts) -> Iterator[Findi
             problem = f"the workspace has no secret {use.name!r}"
             yield Finding("error", use.field, problem, "add it in the workspace's settings, under Secrets")
     if request.gpu_type is not None:
-        yield from _machine(request, facts)
-        yield from _capacity(request, facts)
-    yield from _price(request, facts)
+        yield from _machine_findings(request, facts)
+        yield from _capacity_findings(request, facts)
+    yield from _price_findings(request, facts)
     for what, reason in facts.unknown_facts:
         yield Finding("info", "account", f"{what} could not be checked: {reason}")
 
 
-def _machine(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
-    """Check if a machine with such GPUs exists.
+def _machine_findings(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
+    """Check that a machine with these GPUs exists.
 
-    The list of machines is not specific to training, so a type with training capacity is only a warning.
+    The list of machines is not specific to training, so a missing GPU type that has training capacity is only
+    a warning.
     """
     if facts.instance_types is None:
         return
@@ -140,14 +140,14 @@ def _machine(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
 
 
 def _limits(request: JobRequest, capacity: TrainingCapacity, team: Team | None) -> Iterator[GpuCapacity]:
-    """Yield the organization's limit of such GPUs, and the team's if there is one."""
+    """Yield the organization's limit for the request's GPU type, and the team's if there is one."""
     of_team = [entry for entry in capacity.team_gpu_capacities if team and entry.team_id == team.id]
     for entry in (*capacity.gpu_capacities, *of_team):
         if normal_gpu_type(entry.gpu_type) == request.gpu_type:
             yield entry
 
 
-def _capacity(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
+def _capacity_findings(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
     if facts.capacity is None:
         return
     field, gpus = "compute.accelerator", f"{request.total_gpus} {request.gpu_type}"
@@ -172,8 +172,8 @@ def _capacity(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
         return
 
 
-def _price(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
-    """Compute the price per hour: a node's price per minute, times nodes, times 60."""
+def _price_findings(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
+    """Estimate the price per hour: a node's price per minute, times nodes, times 60."""
     offers = [
         (offer.instance_type.gpu_count, offer.price, offer.instance_type.name or offer.instance_type.id)
         for offer in facts.prices or ()
@@ -194,7 +194,7 @@ def _price(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
 
 
 PUBLISHED_SCHEMES = ("hf", "s3", "gs", "r2", "cw")
-"""Sources of weights that the API describes."""
+"""URL schemes of weights that the API's description names."""
 
 
 def _config_findings(request: JobRequest) -> Iterator[Finding]:
@@ -212,7 +212,7 @@ def _config_findings(request: JobRequest) -> Iterator[Finding]:
         yield Finding("warning", "runtime.checkpointing_config", problem, remedy)
 
 
-def _weights(request: JobRequest, on_emulator: bool | None) -> Iterator[Finding]:
+def _weight_findings(request: JobRequest, on_emulator: bool | None) -> Iterator[Finding]:
     for number, weights in enumerate(request.weights):
         source = weights.get("source") if isinstance(weights, dict) else None
         scheme = source.partition("://")[0] if isinstance(source, str) else ""
@@ -230,8 +230,8 @@ async def preflight(
 ) -> tuple[Finding, ...]:
     """Return all findings about ``project`` before it is submitted, most severe first.
 
-    Only reads from the server. Raises Unreachable, and Unauthorized for a wrong key; any other missing
-    fact becomes a finding of its own.
+    Only reads from the server. Raises Unreachable, and Unauthorized for a wrong key; any other fact that
+    cannot be fetched becomes a finding.
     """
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
     facts = await fetch_account_facts(client, request, project.team_name)
@@ -240,7 +240,7 @@ async def preflight(
 
 
 async def _is_emulator(client: SubmissionClient) -> bool | None:
-    """Return None if unknown: a server on this machine may also be a proxy or a tunnel."""
+    """Return True or False if known, else None: a server on this machine may also be a proxy or a tunnel."""
     if not is_loopback(urlsplit(client.remote.api_url).hostname or ""):
         return False
     with suppress(RequestError):
@@ -255,10 +255,10 @@ def check(
     *,
     on_emulator: bool | None = None,
 ) -> tuple[Finding, ...]:
-    """Return what ``preflight`` finds, using the given facts; without ``facts``, check only the files.
+    """Return the findings of ``preflight`` for the given facts; without ``facts``, check only the files.
 
-    Most severe first; ``on_emulator`` says where the job is sent, if known. Sends no request, and reads only
-    scripts among the plan's files. Findings that need a missing fact are left out.
+    Most severe first. ``on_emulator`` is True or False if known. Sends no request, and reads only scripts
+    among the plan's files. Findings that need a missing fact are left out.
     """
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
     findings = [*_config_findings(request), *command_findings(request, plan)]
@@ -271,7 +271,7 @@ def check(
         excluded = listed([name for name, _reason in plan.dropped], 5)
         findings.append(Finding("info", "archive", f"excluded: {excluded}"))
     if not on_emulator:
-        findings += _weights(request, on_emulator)
+        findings += _weight_findings(request, on_emulator)
     elif any(command.strip() for command in request.start_commands):
         problem = "the emulator runs it on this machine, as your user; prices are examples"
         findings.append(Finding("info", "runtime.start_commands", problem))

@@ -36,7 +36,7 @@ from api_client.transfers.uploads import Blobs
 
 
 class SubmissionClient(Protocol):
-    """The parts of ``TrainingClient`` that a submission needs; the client itself imports this package."""
+    """The parts of ``TrainingClient`` that a submission needs; importing it would be circular."""
 
     remote: Remote
     account: Account
@@ -54,7 +54,7 @@ Phase = Literal["archiving", "uploading", "creating"]
 
 @dataclass(frozen=True, slots=True)
 class SubmissionProgress:
-    """Progress of a submission: bytes done and in total within its phase.
+    """Progress of a submission: bytes done, and in total, within its phase.
 
     ``note`` is set while an upload makes no progress.
     """
@@ -70,7 +70,7 @@ OnProgress = Callable[[SubmissionProgress], object]  # called on the event loop
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Result of a submission. ``warnings`` name replaced values, omitted files, guessed teams."""
+    """Result of a submission. ``warnings`` mention replaced values, omitted files, and a guessed team."""
 
     training_project: CreatedProject
     training_job: CreatedJob
@@ -78,7 +78,7 @@ class Submission:
     warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the documented result of ``push``: the API's own two objects as plain data."""
+        """Return the documented result of ``push``: the API's two objects as plain data."""
         return {
             "training_project": self.training_project.model_dump(mode="json"),
             "training_job": self.training_job.model_dump(mode="json"),
@@ -97,9 +97,9 @@ async def submit(
 ) -> Submission:
     """Archive ``source_dir`` (according to the job's workspace), upload it, and create the job.
 
-    The team is ``team``, else the overrides', the config's, the remote's, else the one that already has
-    the project. ``plan`` is the archive's plan, if the caller already has it. The request that creates
-    the job is sent once: an error after it may have arrived is raised, never retried.
+    The team is ``team``, else that of the overrides, the config, or the remote, else the one that already has
+    the project. ``plan`` is the archive's plan, if the caller has it already. The request that creates the
+    job is sent once: after an error it may have arrived, so it is not retried.
 
     Raises ConfigurationError (including ArchiveError), UploadFailed and the other subclasses of RequestError.
     """
@@ -114,7 +114,7 @@ async def submit(
     if plan is None:
         plan = await asyncio.to_thread(plan_archive, source_dir, project.job.workspace)
     user_env = await asyncio.to_thread(describe_environment, source_dir)
-    # The file has no name, so a kill leaves nothing of it.
+    # The temporary file has no name, so that nothing of it remains if this process is killed.
     with writing_archive(Path(tempfile.gettempdir())), tempfile.TemporaryFile() as archive:
         await _write(plan, archive, report)
         credentials = await client.blobs.training_credentials()
@@ -133,12 +133,12 @@ async def submit(
 
 
 def folder_of(config: Path | str) -> Path:
-    """Return the folder to archive for a config file: its parent, without resolving links in the path."""
+    """Return the folder to archive for a config file: its parent. Links in the path are not resolved."""
     return Path(config).absolute().parent
 
 
 async def _write(plan: ArchivePlan, archive: IO[bytes], report: OnProgress) -> None:
-    """Write the archive in a thread, which ends soon after this task is cancelled."""
+    """Write the archive in a thread, which stops soon if this task is cancelled."""
     loop = asyncio.get_running_loop()
     is_cancelled = threading.Event()
 
@@ -172,7 +172,7 @@ async def _upload(
 
 @dataclass(frozen=True, slots=True)
 class TeamChoice:
-    """Team to create in; without an id, the server's default. ``warning`` says what was guessed."""
+    """Team to create the job in; without an id, the server's default team. ``warning`` explains a guess."""
 
     team_id: str | None = None
     name: str | None = None
@@ -182,7 +182,8 @@ class TeamChoice:
 async def choose_team(client: SubmissionClient, *, project_name: str, wanted: str | None) -> TeamChoice:
     """Find the team with the id or name ``wanted``, or the one that already has the project.
 
-    Raises ConfigurationError if there is no such team, or if several have such a project; RequestError.
+    Raises ConfigurationError if there is no such team, or if several have a project of that name;
+    RequestError.
     """
     try:
         teams = await client.account.teams()
@@ -194,8 +195,10 @@ async def choose_team(client: SubmissionClient, *, project_name: str, wanted: st
         return _named_team(teams, wanted)
     if len(teams) <= 1:
         return _chosen(teams[0]) if teams else TeamChoice()
-    homes = {project.team_name for project in await client.projects.list() if project.name == project_name}
-    with_project = [team for team in teams if team.name in homes]
+    project_teams = {
+        project.team_name for project in await client.projects.list() if project.name == project_name
+    }
+    with_project = [team for team in teams if team.name in project_teams]
     if len(with_project) > 1:
         names = ", ".join(sorted(team.name for team in with_project))
         raise ConfigurationError(f"several teams have a project '{project_name}' ({names}); choose a team")
@@ -206,7 +209,10 @@ async def choose_team(client: SubmissionClient, *, project_name: str, wanted: st
 
 
 def _named_team(teams: Sequence[Team], wanted: str) -> TeamChoice:
-    """Return the team with that id, else name. Raises ConfigurationError, which lists the existing teams."""
+    """Return the team with this id, else this name.
+
+    Raises ConfigurationError, which lists the existing teams.
+    """
     for team in sorted(teams, key=lambda team: team.id != wanted):
         if wanted in (team.id, team.name):
             return TeamChoice(team.id, team.name)
@@ -215,12 +221,12 @@ def _named_team(teams: Sequence[Team], wanted: str) -> TeamChoice:
 
 
 def _chosen(team: Team) -> TeamChoice:
-    # The plain route uses the default team, and every server supports it.
+    # For the default team, send no id: every server supports the route without a team.
     return TeamChoice() if team.default else TeamChoice(team.id, team.name)
 
 
 def describe_environment(source_dir: Path) -> dict[str, Any]:
-    """Return a job's ``truss_user_env``, with our own name and version in place of the official client's.
+    """Return a job's ``truss_user_env``, with our name and version instead of the official client's.
 
     Runs ``git`` in ``source_dir``; blocks.
     """
@@ -256,7 +262,7 @@ def _git_info(folder: Path) -> dict[str, Any] | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    # Reading must not lock or refresh the index, nor prompt.
+    # git must not lock or refresh the index, or prompt.
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(

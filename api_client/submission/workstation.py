@@ -1,6 +1,6 @@
 """Workstations: jobs that only provide SSH access, as the official CLI creates them.
 
-The values are those of ``truss train workstation`` 0.18.36, verified by recorded requests.
+The values are those of ``truss train workstation`` 0.18.36, verified against its recorded requests.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def workstation_project(
     checkpoint_from_job: str | None,
     spot: bool,
 ) -> TrainingProject:
-    """Build the project and job of a workstation; every node sleeps.
+    """Build the project and job of a workstation; every node only sleeps.
 
     ``accelerator`` is case-insensitive; ``gpu_count`` is per node. ``project_name`` defaults to
     ``workstation-<accelerator>``, ``image`` to CUDA's development image for the accelerator.
@@ -81,11 +81,12 @@ def workstation_project(
 def workstation_hosts(job_id: str, node_count: int, *, remote_name: str) -> tuple[NodeHost, ...]:
     """Return the nodes' SSH hosts by rank.
 
-    They include the remote unless it is ``baseten``, the official CLI's default, or not valid in a host name.
+    Their names include the remote unless it is ``baseten``, the official CLI's default, or not valid in a
+    host name.
     """
     named = NodeHost(job_id, 0, remote_name)
-    mentioned = remote_name if remote_name != "baseten" and named.is_valid else None
-    return tuple(NodeHost(job_id, rank, mentioned) for rank in range(node_count))
+    included_remote = remote_name if remote_name != "baseten" and named.is_valid else None
+    return tuple(NodeHost(job_id, rank, included_remote) for rank in range(node_count))
 
 
 def _accelerator(name: str) -> Accelerator:

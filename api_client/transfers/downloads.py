@@ -1,7 +1,7 @@
-"""Plan downloads of checkpoint files and of a job's archive, and run them.
+"""Plan and run downloads of checkpoint files and of a job's code archive.
 
-Several files are fetched at once, each resumed where it broke off, and verified. An archive is unpacked into
-a folder that appears either complete or not at all.
+Several files are fetched at once; each is resumed where an earlier run stopped, and verified. An archive is
+unpacked into a folder that appears either complete or not at all.
 """
 
 from __future__ import annotations
@@ -63,24 +63,24 @@ def unpack(archive: Path, folder: Path) -> Path:
     """Unpack a tar archive into ``folder``, which must not exist; it appears complete or not at all.
 
     Raises DestinationExists, and DownloadError if the archive is damaged, too large, or has a rejected
-    member. The archive itself stays.
+    member. The archive is not deleted.
     """
     if os.path.lexists(folder):
         raise DestinationExists(folder)
     with translate_os_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        room_bytes = shutil.disk_usage(folder.parent).free - 64 * 1024**2  # not to fill the disk
-        # Not in a folder of its own: others could put a link in its place, which would be followed.
-        draft = folder.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
-        draft.mkdir()
+        max_unpacked_bytes = shutil.disk_usage(folder.parent).free - 64 * 1024**2  # don't fill the disk
+        # Directly beside the target: an extra folder could be replaced by a link of another user.
+        temporary = folder.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+        temporary.mkdir()
         try:
-            with Unpacker(draft, max_bytes=min(MAX_BYTES, room_bytes)) as unpacker:
+            with Unpacker(temporary, max_bytes=min(MAX_BYTES, max_unpacked_bytes)) as unpacker:
                 unpacker.add(archive)
-            draft.rename(folder)
+            temporary.rename(folder)
         except BadArchive as error:
             raise DownloadError(f"the code could not be unpacked: {error}") from None
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
     return folder
 
 
@@ -90,9 +90,9 @@ NO_ARCHIVE = "the job has no code archive"
 class Downloads:
     """Downloads of checkpoints, single files and the job's code.
 
-    Layout: ``<folder>/<checkpoint>/…``, below ``rank-<n>/`` if several nodes have files, so that equal
-    names do not collide. Planning queries the server and the disk and writes nothing. Every method raises
-    RequestError; running also raises subclasses of DownloadError.
+    Files are stored as ``<folder>/<checkpoint>/…``, below ``rank-<n>/`` if several nodes have files, so that
+    equal names do not collide. Planning reads from the server and the disk, and writes nothing. Every method
+    raises RequestError; running also raises subclasses of DownloadError.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Downloads:
         """Plan the files of these checkpoints (None: all) whose names match one of the globs ``files``.
 
         A glob is matched against the whole name (``checkpoint-40/*``), the name within the checkpoint
-        (``tokenizer/*``), and the file's own name (``*.json``).
+        (``tokenizer/*``), and the base name (``*.json``).
         """
         listed = await list_files(self._checkpoints, project_id, job_id)
         by_rank = any(file.node_rank for file in listed)
@@ -139,9 +139,10 @@ class Downloads:
         *,
         by_rank: bool | None = None,
     ) -> DownloadPlan:
-        """Plan selected files of a listing, with the paths that they have in a download of the whole.
+        """Plan selected files of a listing, with the same paths as in a download of all files.
 
-        ``by_rank`` says if nodes other than the first have files of the job; if None, the listing is read.
+        ``by_rank`` is True if nodes other than the first have files of the job; if None, the listing is read
+        to find out.
         """
         if by_rank is None:
             listed = await list_files(self._checkpoints, project_id, job_id)
@@ -175,7 +176,7 @@ class Downloads:
             raise NoArchive(NO_ARCHIVE) from error
         if not urls:
             raise NoArchive(NO_ARCHIVE)
-        # No listing has the size; the first answer does.
+        # The size is not listed; the answer to the download has it.
         file = PlannedFile("", path, None, urls[0])
         return await asyncio.to_thread(
             refreshed_plan,
@@ -189,20 +190,23 @@ class Downloads:
     ) -> DownloadReport:
         """Fetch the files of the plan. If cancelled, partial files stay, and the next run resumes them.
 
-        A file that fails is reported in the result and does not stop the others. Raises NoRoom, before
-        or during the run.
+        A failed file is part of the report and does not stop the others. Raises NoRoom, before or during the
+        run.
         """
-        # A hidden archive left by a run that did not get to unpack it is of no use to anyone.
+        # A hidden archive may be left from a run that was killed before unpacking it; overwrite that.
         existing = Existing.OVERWRITE if plan.unpack_to else existing
-        renew, retry = partial(self._renewed, plan), self._retry
+        renew, retry = partial(self._list_again, plan), self._retry
         run = DownloadRun(plan, self._objects, renew, self._clock, retry, on_progress, existing)
         report = await run.run()
         if plan.unpack_to is None or not report.is_complete:
             return report
-        return await self._unpacked(report, plan.unpack_to)
+        return await self._unpack_archive(report, plan.unpack_to)
 
-    async def _unpacked(self, report: DownloadReport, target: Path) -> DownloadReport:
-        """Unpack the archive into its folder. The first one that cannot be unpacked is kept beside it."""
+    async def _unpack_archive(self, report: DownloadReport, target: Path) -> DownloadReport:
+        """Unpack the archive into its folder.
+
+        If that fails, keep the archive beside it, unless one is kept already.
+        """
         archive = report.files[0].path
         try:
             await asyncio.to_thread(unpack, archive, target)
@@ -216,21 +220,21 @@ class Downloads:
         archive.unlink(missing_ok=True)
         return replace(report, unpacked_to=target)
 
-    async def _renewed(self, plan: DownloadPlan) -> list[PlannedFile]:
+    async def _list_again(self, plan: DownloadPlan) -> list[PlannedFile]:
         if not plan.is_archive:
             return await list_files(self._checkpoints, plan.project_id, plan.job_id)
         urls = await self._jobs.download_urls(plan.project_id, plan.job_id)
         return [PlannedFile("", plan.files[0].path, None, url) for url in urls[:1]]
 
 
-SAVE_BYTES = 1024 * 1024  # written at once
-FAILURES_IN_A_ROW = 8  # then the rest is skipped: nobody waits for 5,000 timeouts
-MAX_ATTEMPTS = 3  # at a file that changed or arrived damaged, and at fresh URLs that bring no data
+SAVE_BYTES = 1024 * 1024  # size of a write to the disk
+FAILURES_IN_A_ROW = 8  # then skip the rest, rather than wait for thousands of timeouts
+MAX_ATTEMPTS = 3  # for a file that changed or arrived damaged, and for fresh URLs that are refused
 
 
 @dataclass
 class DownloadRun:
-    """Executes one plan, once. ``renew`` lists its files again, with fresh URLs."""
+    """Executes one plan, once. ``renew`` lists the plan's files again, with fresh URLs."""
 
     plan: DownloadPlan
     objects: Objects
@@ -250,35 +254,35 @@ class DownloadRun:
         """Run the plan. Raises NoRoom; any other error fails only its own file."""
         began_s = self.clock.monotonic()
         plan = self.plan = await asyncio.to_thread(refreshed_plan, self.plan)
-        begun = await asyncio.to_thread(lambda: [self._begun(file) for file in plan.files])
-        todo = [index for index, progress in enumerate(begun) if not progress.state.is_final]
+        initial = await asyncio.to_thread(lambda: [self._initial_progress(file) for file in plan.files])
+        todo = [index for index, progress in enumerate(initial) if not progress.state.is_final]
         needed_bytes = sum(plan.files[index].missing_bytes for index in todo)
         if plan.free_bytes is not None and needed_bytes > plan.free_bytes:
             raise NoRoom(
                 f"the disk of {plan.folder} has {plan.free_bytes / 2**20:,.0f} MiB free, but the download "
                 f"needs {needed_bytes / 2**20:,.0f} MiB; nothing was downloaded"
             )
-        meter = self.meter = ProgressMeter(begun, self.clock.monotonic)
-        waiting = iter(todo)
-        reporting = asyncio.create_task(self._report_progress())
+        meter = self.meter = ProgressMeter(initial, self.clock.monotonic)
+        queue = iter(todo)
+        reporter = asyncio.create_task(self._report_progress())
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(4):  # files at once
-                    group.create_task(self._work(waiting))
+                for _ in range(4):  # concurrent downloads
+                    group.create_task(self._fetch_files(queue))
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
-            reporting.cancel()
+            reporter.cancel()
             self._report()
         elapsed_s = self.clock.monotonic() - began_s
         return DownloadReport(plan.folder, meter.files, plan.refused, meter.fetched_bytes, elapsed_s)
 
     def listed(self, index: int) -> PlannedFile:
-        """Return the file as it was listed last."""
+        """Return the file as in the newest listing."""
         return self._listed[self.plan.files[index].key]
 
     async def renew_url(self, stale: PlannedFile) -> None:
-        """List the files again, once for all that wait. Raises DownloadError if the file is gone.
+        """List the files again, unless another task has done so. Raises DownloadError if the file is gone.
 
         Also raises the errors of listing the files.
         """
@@ -289,7 +293,7 @@ class DownloadRun:
                     raise DownloadError("the job no longer has this file")
 
     async def _report_progress(self) -> None:
-        """Report even while no data arrives, so that the listener sees the speed fall."""
+        """Report progress even while no data arrives, so that the listener sees the speed fall."""
         while True:
             self._report()
             await self.clock.sleep(0.2)
@@ -298,20 +302,20 @@ class DownloadRun:
         if self.on_progress is not None:
             self.on_progress(self.meter.progress())
 
-    def _begun(self, file: PlannedFile) -> FileProgress:
-        """Decide what to do about a file: its state is final if it is not fetched."""
+    def _initial_progress(self, file: PlannedFile) -> FileProgress:
+        """Decide if a file is fetched: its state is final if not."""
         path = file.path
         if self.existing is Existing.RENAME and os.path.lexists(path) and not is_there(file):
             path = renamed(file)
-        begun = FileProgress(file.name, path, size_bytes=file.size_bytes)
+        initial = FileProgress(file.name, path, size_bytes=file.size_bytes)
         if is_there(file, path):
-            return replace(begun, state=FileState.SKIPPED, note="already there")
+            return replace(initial, state=FileState.SKIPPED, note="already there")
         if self.existing is Existing.SKIP and os.path.lexists(path):
-            return replace(begun, state=FileState.SKIPPED, note="another file exists; left unchanged")
-        return begun
+            return replace(initial, state=FileState.SKIPPED, note="another file exists; left unchanged")
+        return initial
 
-    async def _work(self, waiting: Iterator[int]) -> None:
-        for index in waiting:
+    async def _fetch_files(self, queue: Iterator[int]) -> None:
+        for index in queue:
             try:
                 if self._failed_in_a_row >= FAILURES_IN_A_ROW:
                     reason = f"not tried because {FAILURES_IN_A_ROW} others failed: {self._last_error}"
@@ -333,11 +337,11 @@ class DownloadRun:
         self.meter.change(index, state=FileState.FAILED, error=error, is_retryable=is_retryable)
 
     async def _fetch(self, index: int) -> None:
-        """Fetch a file, and once more from its beginning if it turns out to be another one."""
+        """Fetch a file; start over if the object changed meanwhile or its bytes are damaged."""
         path, meter = self.meter.files[index].path, self.meter
         meter.change(index, state=FileState.ACTIVE)
         for attempt in range(1, MAX_ATTEMPTS + 1):
-            listed, is_same = self.listed(index), True
+            listed, keep_bytes = self.listed(index), True
             about = description(listed, self.plan.job_id)
             part = PartFile(path, self.plan.folder, about, listed.size_bytes)
             try:
@@ -347,22 +351,22 @@ class DownloadRun:
                 await asyncio.to_thread(self._finish, part, modified(self.listed(index).last_modified))
                 break
             except _ObjectChanged as error:
-                is_same = False
+                keep_bytes = False
                 if attempt == MAX_ATTEMPTS:
                     raise DownloadError(str(error)) from None
                 meter.change(index, state=FileState.ACTIVE, note=f"{error}; starting over")
             finally:
-                # The thread finishes even if this task is canceled.
-                await asyncio.shield(asyncio.to_thread(part.close, keep=is_same))
+                # Shielded, so that the file is closed even if this task is cancelled.
+                await asyncio.shield(asyncio.to_thread(part.close, keep=keep_bytes))
                 meter.change(index, done_bytes=part.done_bytes)
-            await self.renew_url(listed)  # the listing may be as old as the bytes
+            await self.renew_url(listed)  # the object changed, so its URL and listing may be stale, too
         done = {"size_bytes": part.done_bytes, "verified_by": verified_by, "note": ""}
         meter.change(index, state=FileState.DONE, **done)
 
     async def _verify(self, index: int, part: PartFile) -> str:
-        """Compare the digest of all bytes with the server's; their number was compared before.
+        """Compare the digest of the file with the server's; its size was compared before.
 
-        Returns what was compared: ``size``, or the algorithm of the digest.
+        Returns what was compared: ``size``, or the digest's algorithm.
         """
         self.meter.change(index, state=FileState.VERIFYING)
         expected = part.expected_digest
@@ -379,9 +383,9 @@ class DownloadRun:
         part.finish(modified_s)
 
     async def _receive_rest(self, index: int, part: PartFile) -> None:
-        """Download what the part file lacks. Raises _ObjectChanged, DownloadError and RequestError."""
+        """Download the bytes that the part file lacks. Raises _ObjectChanged, DownloadError, RequestError."""
         self.meter.change(index, done_bytes=part.done_bytes)
-        needs_request = not part.size_bytes  # unknown, or so the listing says
+        needs_request = not part.size_bytes  # the size is unknown, or listed as 0, which may be wrong
         while needs_request or part.done_bytes != part.size_bytes:
             needs_request = False
             await retrying(
@@ -395,9 +399,9 @@ class DownloadRun:
             )
 
     async def _request(self, index: int, part: PartFile) -> None:
-        """Receive what arrives without an interruption, with a fresh URL if necessary.
+        """Receive bytes until the file ends or the connection breaks, with a fresh URL if necessary.
 
-        Raises the error if nothing arrived.
+        Raises the error if no byte arrived.
         """
         for attempt in range(1, MAX_ATTEMPTS + 1):
             listed = self.listed(index)
@@ -416,8 +420,8 @@ class DownloadRun:
             async with self.objects.open(url, start=start) as answer:
                 await self._check(part, answer)
                 self.meter.change(index, size_bytes=part.size_bytes)
-                await self._save_pieces(index, part, answer.pieces)
-            # Without an announced length, the end of the body is that of the file, if that is possible.
+                await self._save_chunks(index, part, answer.chunks)
+            # If the store announced no length, the end of the body counts as the end of the file.
             is_end_unknown = answer.total_bytes is None and not answer.is_partial
             if is_end_unknown and not await asyncio.to_thread(part.identify, size_bytes=part.done_bytes):
                 raise Unreachable("the store closed the connection in the middle of the file", method="GET")
@@ -428,7 +432,7 @@ class DownloadRun:
                 raise
 
     async def _check(self, part: PartFile, answer: ObjectAnswer) -> None:
-        """Check an answer's headers before its body is read."""
+        """Compare an answer's headers with the part file before the body is read."""
         size_bytes = part.size_bytes
         if not answer.is_partial and "html" in answer.content_type and answer.total_bytes != size_bytes:
             raise InvalidAnswer("got a web page instead of the file")
@@ -439,24 +443,24 @@ class DownloadRun:
         ):
             raise _ObjectChanged("the file was replaced")
 
-    async def _save_pieces(self, index: int, part: PartFile, pieces: AsyncIterable[bytes]) -> None:
-        content, size_bytes = bytearray(), part.size_bytes
+    async def _save_chunks(self, index: int, part: PartFile, chunks: AsyncIterable[bytes]) -> None:
+        buffer, size_bytes = bytearray(), part.size_bytes
         try:
-            async for piece in pieces:
-                received_bytes = part.done_bytes + len(content) + len(piece)
+            async for chunk in chunks:
+                received_bytes = part.done_bytes + len(buffer) + len(chunk)
                 if size_bytes is not None and received_bytes > size_bytes:
                     raise _ObjectChanged("the store sent more than the size of the file")
-                # Without an announced size it may have no end, and would fill the disk.
+                # Without an announced size, an endless body would fill the disk.
                 if received_bytes > MAX_BYTES and size_bytes is None:
                     raise DownloadError(f"stopped after {MAX_BYTES:,} bytes: the store announced no size")
-                content += piece
-                self.meter.arrived(index, len(piece))
-                if len(content) >= SAVE_BYTES:
-                    full, content = content, bytearray()
+                buffer += chunk
+                self.meter.arrived(index, len(chunk))
+                if len(buffer) >= SAVE_BYTES:
+                    full, buffer = buffer, bytearray()
                     await asyncio.to_thread(part.append, part.done_bytes, full)
         finally:
-            await asyncio.shield(asyncio.to_thread(part.append, part.done_bytes, content))
+            await asyncio.shield(asyncio.to_thread(part.append, part.done_bytes, buffer))
 
 
 class _ObjectChanged(Exception):
-    """The object differs from the one whose bytes were already downloaded."""
+    """The object is not the one whose first bytes are in the part file, or its bytes are damaged."""

@@ -1,9 +1,9 @@
 """Map the server's file names to paths below a folder: never outside it, and never colliding.
 
-Pure: does not access the disk. Characters that a file system cannot hold, or a terminal should not show,
-are written as ``%XX`` of their UTF-8 bytes, so that names stay readable. Two names that would collide
-(also if they differ only in case, or one is a file and the other a folder) are both kept: one of them
-gets a ``~`` and eight digits of its own name's hash, which are always the same.
+Pure: does not access the disk. Characters that a file system cannot store, or a terminal should not show,
+become the ``%XX`` of their UTF-8 bytes, so that names stay readable. Two names that would collide (also if
+they differ only in case, or one is a file and the other a folder) are both kept: one of them gets a ``~`` and
+eight digits of the hash of its own name, so that its path is the same in each run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HASH_DIGITS = 8
 
 @dataclass(frozen=True, slots=True)
 class TargetPath:
-    """Path of a file: ``parts`` below the folder. Without parts, the file is rejected for ``reason``."""
+    """Path of a file: ``parts`` below the folder. No parts mean that the file is rejected for ``reason``."""
 
     parts: tuple[str, ...] = ()
     reason: str = ""
@@ -34,8 +34,8 @@ class TargetPath:
 def resolve_names(names: Sequence[ServerName], *, by_rank: bool) -> list[TargetPath]:
     """Return the path of every name, in the given order.
 
-    ``by_rank`` puts the files of each node below ``rank-<n>``. The same names give the same paths,
-    regardless of their order. Duplicate names get the same path.
+    ``by_rank`` puts the files of each node below ``rank-<n>``. The order of the names does not affect their
+    paths. Duplicate names get the same path.
     """
     paths = {name: _path(name, by_rank) for name in dict.fromkeys(names)}
     taken = {_key(path.parts[:depth]) for path in paths.values() for depth in range(1, len(path.parts))}
@@ -51,13 +51,13 @@ def resolve_names(names: Sequence[ServerName], *, by_rank: bool) -> list[TargetP
 
 def safe_component(text: str) -> str:
     """Convert ``text`` to a valid file name: no separators or control characters, not too long or empty."""
-    name = "".join(_letter(letter) for letter in text) or "_"
-    if name.lower().startswith(TEMPORARY_PREFIX):  # of our own temporary files
+    name = "".join(_escaped(character) for character in text) or "_"
+    if name.lower().startswith(TEMPORARY_PREFIX):  # reserved for our own temporary files
         name = "_" + name
     if name in (".", ".."):
         name = name.replace(".", "%2E")
     if len(os.fsencode(name)) > MAX_COMPONENT_BYTES:
-        name = _cut(name, MAX_COMPONENT_BYTES - _HASH_DIGITS - 1, "~" + _digits(text))
+        name = _truncated(name, MAX_COMPONENT_BYTES - _HASH_DIGITS - 1, "~" + _short_hash(text))
     return name
 
 
@@ -75,36 +75,38 @@ def _path(name: ServerName, by_rank: bool) -> TargetPath:
     return TargetPath(tuple(parts))
 
 
-def _letter(letter: str) -> str:
-    category = unicodedata.category(letter)
-    # C: controls, invisible characters and direction marks, surrogates; Zl and Zp end lines.
-    if letter not in "/\\" and category[0] != "C" and category not in ("Zl", "Zp"):
-        with suppress(UnicodeEncodeError):  # what file names can hold depends on the locale
-            letter.encode(sys.getfilesystemencoding())
-            return letter
-    return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", errors="surrogatepass"))
+def _escaped(character: str) -> str:
+    category = unicodedata.category(character)
+    # C: control, invisible and surrogate characters, direction marks; Zl, Zp: line and paragraph separators.
+    if character not in "/\\" and category[0] != "C" and category not in ("Zl", "Zp"):
+        with suppress(UnicodeEncodeError):  # the file system's encoding depends on the locale
+            character.encode(sys.getfilesystemencoding())
+            return character
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", errors="surrogatepass"))
 
 
 def _key(parts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a key that is equal for paths that some file system treats as the same."""
+    """Return a key that is equal for paths that a file system may treat as the same."""
     return tuple(
         unicodedata.normalize("NFC", unicodedata.normalize("NFKC", part).casefold()) for part in parts
     )
 
 
 def _with_suffix(component: str, name: ServerName, tries: int) -> str:
-    suffix = "~" + _digits(f"{name.node_rank}/{name.name}/{tries or ''}")
+    suffix = "~" + _short_hash(f"{name.node_rank}/{name.name}/{tries or ''}")
     stem, dot, ending = component.rpartition(".")
     if not stem or len(ending) > 16:
         stem, dot, ending = component, "", ""
     return (
-        _cut(stem, MAX_COMPONENT_BYTES - len(suffix) - len(os.fsencode(dot + ending)), suffix) + dot + ending
+        _truncated(stem, MAX_COMPONENT_BYTES - len(suffix) - len(os.fsencode(dot + ending)), suffix)
+        + dot
+        + ending
     )
 
 
-def _cut(text: str, size_bytes: int, suffix: str) -> str:
+def _truncated(text: str, size_bytes: int, suffix: str) -> str:
     return os.fsencode(text)[:size_bytes].decode(sys.getfilesystemencoding(), errors="ignore") + suffix
 
 
-def _digits(text: str) -> str:
+def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:_HASH_DIGITS]

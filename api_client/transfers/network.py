@@ -1,7 +1,7 @@
-"""Reach object stores: only at checked addresses, without any key, cookie or header of ours.
+"""Connect to object stores: only at checked addresses, without any key, cookie or header of ours.
 
-httpcore, on which httpx is built, is used directly: only it lets us choose the address to connect to while
-TLS checks the name, and it sends paths as they are (httpx would tidy ``./`` away).
+Uses httpcore, on which httpx is built: it lets us choose the IP address to connect to while TLS checks the
+host name, and it sends paths unchanged (httpx would remove ``./``).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from api_client.errors import ConfigurationError, RequestError
 from api_client.http.connection import CONNECT_TIMEOUT_S, KEEP_ALIVE_S, trusting_context
 
 BREAKS = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError)
-"""All that is raised if a connection fails or breaks; ``http.failures`` translates it."""
+"""Exceptions of a connection that fails or breaks; ``http.failures`` translates them."""
 
-# As much as asyncio has ready: at httpcore's 64 KiB, each piece was cut in four, for a third more CPU time.
+# asyncio's own buffer size: httpcore's 64 KiB would split each chunk in four, for a third more CPU time.
 httpcore.AsyncHTTP11Connection.READ_NUM_BYTES = 256 * 1024
 
-# At level DEBUG, httpcore would log the targets of redirects, whose queries are keys.
+# At level DEBUG, httpcore would log redirect targets, whose query strings grant access.
 logging.getLogger("httpcore.http11").addFilter(lambda record: "location" not in record.getMessage().lower())
 
 
 class _CheckedSockets(httpcore.AnyIOBackend):
-    """Resolves a name once, checks its addresses, and connects to the first of them that answers."""
+    """Resolves a name once, checks its addresses, and connects to the first that accepts."""
 
     def __init__(self, destinations: Destinations) -> None:
         self._destinations = destinations
@@ -58,10 +58,11 @@ class _CheckedSockets(httpcore.AnyIOBackend):
 
 
 class Network:
-    """Connections to servers that a remote names; ``destinations`` decides which addresses may be reached.
+    """Connection pools for the object stores that presigned URLs name.
 
-    Opened on demand, kept for the next request, and of use in one event loop only. All methods raise
-    AddressRefused, ConfigurationError for unusable proxies or certificates, and one of ``BREAKS``.
+    ``destinations`` decides which addresses may be reached. Connections are opened on demand, kept for later
+    requests, and bound to one event loop. All methods raise AddressRefused, ConfigurationError for unusable
+    proxies or certificates, and one of ``BREAKS``.
     """
 
     def __init__(self, destinations: Destinations | None = None) -> None:
@@ -75,40 +76,42 @@ class Network:
         return trusting_context()
 
     async def pool_for(self, site: BaseUrl) -> httpcore.AsyncConnectionPool:
-        """Return the pool of connections to the site: direct ones, or those through its proxy."""
+        """Return the connection pool for the site: direct, or through its proxy."""
         if self._is_closed:
             raise RequestError("the client is closed")
         proxy = await self.proxy_for(site)
         tls = await asyncio.to_thread(lambda: self._tls) if site.scheme == "https" else None
         name = f"{site.scheme} {proxy and proxy.url}"
         if name not in self._pools:
-            through = httpcore.Proxy(str(proxy.url), auth=proxy.raw_auth) if proxy else None
-            # No limit to all connections: httpcore may lose one when a request is cancelled, and never gets
-            # its place in the pool back.
+            proxy_settings = httpcore.Proxy(str(proxy.url), auth=proxy.raw_auth) if proxy else None
+            # No limit: when a request is cancelled, httpcore may leak its slot in the pool.
             self._pools[name] = httpcore.AsyncConnectionPool(
                 tls,
-                proxy=through,
+                proxy=proxy_settings,
                 max_connections=None,
                 keepalive_expiry=KEEP_ALIVE_S,
-                network_backend=None if through else self._sockets,
+                network_backend=None if proxy_settings else self._sockets,
             )
         return self._pools[name]
 
     async def proxy_for(self, site: BaseUrl) -> httpx.Proxy | None:
-        """Return the environment's proxy for the site, whose address is checked if it is known here."""
+        """Return the environment's proxy for the site.
+
+        The site's address is checked if its name can be resolved.
+        """
         if not site.proxy:
             return None
-        with suppress(OSError):  # the proxy resolves names that are unknown here
+        with suppress(OSError):  # the proxy may resolve a name that is unknown here
             await asyncio.to_thread(self._destinations.resolve, site.host, site.port)
         with suppress(ValueError, httpx.InvalidURL):
             proxy = httpx.Proxy(site.proxy)
             if proxy.url.scheme == "http" and proxy.url.host:
                 return proxy
-        # The proxy's address may contain a password.
+        # Don't quote the proxy's address, which may contain a password.
         raise ConfigurationError("unusable proxy in the environment: expected one like http://host:port")
 
-    async def reach(self, site: BaseUrl) -> None:
-        """Connect to the site and hang up, unless there is a proxy, which would connect."""
+    async def check_reachable(self, site: BaseUrl) -> None:
+        """Check that the site accepts a connection; does nothing if there is a proxy for it."""
         if await self.proxy_for(site) is not None:
             return
         stream = await self._sockets.connect_tcp(site.host, site.port, CONNECT_TIMEOUT_S)

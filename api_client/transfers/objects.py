@@ -33,13 +33,13 @@ from api_client.http.failures import RequestLine, clean, from_exception
 from api_client.http.retry import JITTER, RetryPolicy, parse_retry_after, retrying
 from api_client.transfers.network import BREAKS, Network
 
-READ_TIMEOUT_S = 30.0  # maximum time without data within a body; after that the connection counts as broken
+READ_TIMEOUT_S = 30.0  # maximum time without data, after which the connection counts as broken
 MAX_REDIRECTS = 3
 
 
 @dataclass(frozen=True)
 class ObjectUrl:
-    """A presigned URL. Its query is a key, so messages show only ``site.netloc`` and ``path``."""
+    """A presigned URL. Its query grants access, so messages show only ``site.netloc`` and ``path``."""
 
     text: str
     site: BaseUrl
@@ -48,15 +48,15 @@ class ObjectUrl:
 
     @classmethod
     def parse(cls, text: str) -> ObjectUrl:
-        """Raises InvalidAnswer for anything but https; plain http only to this machine."""
+        """Parse a URL. Raises InvalidAnswer for anything but https, and plain http to this machine."""
         site, parts = parse_url(text, source="a file URL", error=InvalidAnswer)
         return cls(text, site, parts.path or "/", parts.query)
 
     def redirected(self, location: str) -> ObjectUrl:
-        """Return the target of a redirect. The only secrets sent there are those in the new URL itself.
+        """Return the target of a redirect; the new URL has its own secrets, and no others are sent there.
 
-        Object stores redirect if a bucket is in another region. Raises RedirectRefused for a target that
-        is not a usable URL, is less protected than this one, or is on this machine while this one is not.
+        Object stores redirect if a bucket is in another region. Raises RedirectRefused for a target that is
+        not a usable URL, is less protected than this one, or is on this machine while this one is not.
         """
         try:
             target = ObjectUrl.parse(urljoin(self.text, location) if location else "")
@@ -67,26 +67,30 @@ class ObjectUrl:
         return target
 
     def without_secrets(self, text: str) -> str:
-        """Return ``text`` without the values of the query, which grant access to the object."""
+        """Return ``text`` without the values in the query, which grant access to the object."""
         for _name, value in parse_qsl(self.query):
-            if len(value) >= 6:  # shorter values occur in other text
+            if len(value) >= 6:  # shorter values are no secrets, and also occur in ordinary text
                 text = text.replace(value, "[secret]")
         return text
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectAnswer:
-    """A store's answer: an object, or with ``is_partial`` the requested range of it."""
+    """A store's answer: the whole object or, with ``is_partial``, the requested range."""
 
-    pieces: AsyncGenerator[bytes]
-    """The bytes from the first requested one on, in order; if a store ignores ranges, to the object's end."""
+    chunks: AsyncGenerator[bytes]
+    """The bytes from the requested start on; to the object's end if the store ignores ranges."""
+
     is_partial: bool
     total_bytes: int | None
     """Size of the whole object; None if the server does not send it."""
+
     version: str
     """Changes with the object: its ETag, else its modification time; empty if unknown."""
+
     digest: str
     """Digest of the whole object, like ``sha256:0f…``; empty if unknown."""
+
     content_type: str
 
 
@@ -97,9 +101,9 @@ class RangeNotSatisfiable(InvalidAnswer):
 class Objects:
     """Reads objects. No key, cookie or other header of ours is sent to a URL's host.
 
-    Redirects are followed (stores redirect between regions), but never from https to http.
-    ``destinations`` decides which addresses may be connected to, by default only those of the public
-    internet. Connects on the first read.
+    Redirects are followed (stores redirect between regions), but never from https to http. ``destinations``
+    decides which addresses may be connected to, by default only the public internet. Connects on the first
+    read.
     """
 
     def __init__(
@@ -123,8 +127,8 @@ class Objects:
         async def read_once() -> bytes:
             content = bytearray()
             async with self.open(url, start=start, end=start + length) as answer:
-                async for piece in answer.pieces:
-                    content += piece
+                async for data in answer.chunks:
+                    content += data
                     if len(content) >= length:
                         break
             return bytes(content[:length])
@@ -140,15 +144,16 @@ class Objects:
     async def open(self, url: str, *, start: int = 0, end: int | None = None) -> AsyncGenerator[ObjectAnswer]:
         """Send one request for the bytes ``start`` … ``end`` (exclusive; None: to the object's end).
 
-        Nothing is retried. Raises RequestError and its subclasses, also while the pieces are read.
+        Nothing is retried. Raises RequestError and its subclasses, also while the answer's ``chunks`` are
+        read.
         """
         current = ObjectUrl.parse(url)
         try:
             for _ in range(MAX_REDIRECTS + 1):
-                async with await self._sent(current, start, end) as response:
+                async with await self._send(current, start, end) as response:
                     if response.status in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
                         answer = _answer(response, current, start, end)
-                        async with aclosing(answer.pieces):
+                        async with aclosing(answer.chunks):
                             yield answer
                         return
                     headers = httpx.Headers(response.headers)
@@ -162,14 +167,14 @@ class Objects:
             problem = RedirectRefused(f"{current.site.netloc} redirected more than {MAX_REDIRECTS} times")
         raise problem
 
-    async def _sent(
+    async def _send(
         self, url: ObjectUrl, start: int, end: int | None
     ) -> AbstractAsyncContextManager[httpcore.Response]:
         headers: dict[str | bytes, str | bytes] = {
             "Host": url.site.netloc,
             "User-Agent": user_agent(),
             "Accept": "*/*",
-            # Compressed bytes would be counted, placed and verified as if they were the object's.
+            # Offsets, sizes and digests are of the uncompressed object.
             "Accept-Encoding": "identity",
         }
         if start or end is not None:
@@ -190,11 +195,11 @@ class Objects:
             return RangeNotSatisfiable(f"{host} has no byte {start:,} of this file")
         content = b""
         with suppress(*BREAKS):
-            async for piece in response.aiter_stream():
-                content += piece
+            async for data in response.aiter_stream():
+                content += data
                 if len(content) >= 65_536:
                     break
-        # Other XML elements than these may quote the signature.
+        # Only these two XML elements are shown: others may quote the signature.
         text = url.without_secrets(content.decode("utf-8", errors="replace"))
         code, message = element(text, "Code"), element(text, "Message")
         if not code and not message:
@@ -219,7 +224,7 @@ class Objects:
 
 
 _KINDS: dict[int, type[ErrorAnswer]] = {
-    # Stores answer an expired signature with 403, expired credentials with 400, some with 401 or 404.
+    # Most stores answer 403 for an expired signature and 400 for expired credentials, some 401 or 404.
     **dict.fromkeys((400, 401, 403, 404, 410), UrlExpired),
     HTTPStatus.REQUEST_TIMEOUT: ServerFault,
     HTTPStatus.TOO_MANY_REQUESTS: RateLimited,
@@ -227,13 +232,16 @@ _KINDS: dict[int, type[ErrorAnswer]] = {
 
 
 def element(text: str, name: str) -> str:
-    """Return the text of the first XML element with that name; stores' errors are too simple for a parser."""
+    """Return the text of the first XML element with this name; stores' error documents are that simple."""
     match = re.search(rf"<{name}>([^<]*)</{name}>", text)
     return clean(unescape(match[1])) if match else ""
 
 
 def _answer(response: httpcore.Response, url: ObjectUrl, start: int, end: int | None) -> ObjectAnswer:
-    """Read the headers of a successful answer. Raises InvalidAnswer if they are of another range."""
+    """Parse the headers of a successful answer.
+
+    Raises InvalidAnswer if it is another range than requested.
+    """
     headers = httpx.Headers(response.headers)
     length = headers.get("content-length")
     total = body_end = int(length) if length else None
@@ -252,7 +260,7 @@ def _answer(response: httpcore.Response, url: ObjectUrl, start: int, end: int | 
         if body_start != start or body_end <= start or is_too_long:
             raise InvalidAnswer(f"{url.site.netloc} sent another part of the file than requested")
     return ObjectAnswer(
-        _pieces(response, url.site.netloc, body_start, body_end, start),
+        _chunks(response, url.site.netloc, body_start, body_end, start),
         is_partial,
         total,
         version=(headers.get("etag") or headers.get("last-modified") or "").strip(),
@@ -261,17 +269,17 @@ def _answer(response: httpcore.Response, url: ObjectUrl, start: int, end: int | 
     )
 
 
-async def _pieces(
+async def _chunks(
     response: httpcore.Response, host: str, body_start: int, body_end: int | None, start: int
 ) -> AsyncGenerator[bytes]:
     """Yield the object's bytes from ``start`` on; the body has those from ``body_start`` to ``body_end``."""
     offset = body_start
     async for chunk in response.aiter_stream():
         if body_end is not None and offset + len(chunk) > body_end:
-            # Without a Content-Length, only the body's end proves that the announced range was all.
+            # Without Content-Length, the server may send more than the range that it announced.
             raise InvalidAnswer(f"{host} sent more of the file than it announced")
-        if piece := chunk[max(0, start - offset) :]:
-            yield piece
+        if data := chunk[max(0, start - offset) :]:
+            yield data
         offset += len(chunk)
     if body_end is not None and offset < body_end:
         raise Unreachable(f"{host} closed the connection in the middle of the file", method="GET")
@@ -280,19 +288,20 @@ async def _pieces(
 def _digest_in(headers: httpx.Headers, *, is_whole: bool) -> str:
     """Return a digest of the whole object, like ``sha256:0f…``; empty if the store sends none.
 
-    ``is_whole`` is True if the body is the whole object: Amazon's checksum may cover only the part that
-    was requested, Google's hash never does.
+    ``is_whole`` is True if the body is the whole object. Otherwise Amazon's checksum may cover only the
+    requested part; Google's hash always covers the whole object.
     """
     google = dict(item.strip().partition("=")[::2] for item in headers.get("x-goog-hash", "").split(","))
-    # A checksum of checksums ends with the number of parts: it is not base64 and cannot be verified.
+    # For a multipart upload, Amazon sends a checksum of checksums, which cannot be verified. It ends with the
+    # number of parts, so it is not base64.
     amazon = headers.get("x-amz-checksum-sha256", "") if is_whole else ""
     for algorithm, text, size_bytes in (("md5", google.get("md5", ""), 16), ("sha256", amazon, 32)):
         with suppress(binascii.Error, ValueError):
             raw = base64.b64decode(text.strip(), validate=True)
             if len(raw) == size_bytes:
                 return f"{algorithm}:{raw.hex()}"
-    # S3's tags of 32 digits are MD5 sums, except for objects encrypted with KMS or customer keys; other
-    # servers may use anything.
+    # S3's ETags of 32 digits are MD5 sums, except for objects encrypted with KMS or customer keys; other
+    # servers' ETags may be anything.
     tag = re.fullmatch(r'"([0-9a-f]{32})"', headers.get("etag", "").strip(), re.ASCII)
     is_s3 = "x-amz-request-id" in headers or "x-amz-id-2" in headers
     encryption = headers.get("x-amz-server-side-encryption", "").lower()

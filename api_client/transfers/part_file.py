@@ -1,8 +1,8 @@
-"""The unfinished file of a download, and beside it a record of the file whose first bytes it holds.
+"""The unfinished file of a download, and beside it a record that identifies the file being downloaded.
 
 Bytes are only appended, so the size of the part file is the progress: a killed process leaves a shorter file,
-never a wrong one. The record has a line each for the file as it was listed, the object's version and its
-digest, by which a later run verifies that the server still has the same file.
+never a wrong one. The record has three lines: the file as it was listed, the object's version, and its
+digest. With them, a later run verifies that the server still has the same file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from api_client.files import (
 )
 from api_client.transfers.records import DownloadError, NoRoom
 
-_NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EACCES})
+_NOT_REGULAR_FILE = frozenset(
+    {errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EACCES}
+)
 
 
 def part_paths(path: Path) -> tuple[Path, Path]:
@@ -40,11 +42,11 @@ def part_paths(path: Path) -> tuple[Path, Path]:
 
 
 def resumable_bytes(path: Path, listed: str, size_bytes: int | None) -> int:
-    """Return the number of bytes that an earlier run left of a file, which is described by ``listed``."""
+    """Return how many bytes of a file an earlier run has stored; ``listed`` is its ``description``."""
     part, record = part_paths(path)
     try:
         done_bytes = part.lstat().st_size
-        is_same = _recorded(read_small_file(record), listed) and not _is_beyond(done_bytes, size_bytes)
+        is_same = _parse_record(read_small_file(record), listed) and not _is_too_long(done_bytes, size_bytes)
     except OSError:
         return 0
     return done_bytes if is_same else 0
@@ -53,10 +55,10 @@ def resumable_bytes(path: Path, listed: str, size_bytes: int | None) -> int:
 class PartFile:
     """A part file, to be opened and closed once; its methods may run in any thread.
 
-    Others may have write access to ``root`` and below: the file's folder is opened once, without
-    following links below ``root``, and everything is accessed relative to it. Files put there by others
-    are not used. Only one process at a time can open it. Raises DownloadError for file system errors, and
-    if it was closed meanwhile.
+    Other users may have write access to ``root`` and below. Therefore the file's folder is opened once,
+    without following links below ``root``, and everything is accessed relative to it; files of other users
+    are not used. Only one process at a time can open it. Raises DownloadError for file system errors, and if
+    it was closed meanwhile.
     """
 
     def __init__(self, path: Path, root: Path, listed: str, size_bytes: int | None) -> None:
@@ -64,9 +66,9 @@ class PartFile:
         self.size_bytes = size_bytes
         self.done_bytes = 0
         self.version = ""
-        """The object's own, from the store's answers; empty if unknown."""
+        """The object's version, from the store's answers; empty if unknown."""
         self.expected_digest = ""
-        """Like ``version``; kept because the answers to a later run may have none."""
+        """The object's digest; recorded, because the answers to a later run may have none."""
         self._root = root
         self._listed = listed
         self._part_name, self._record_name = (file.name for file in part_paths(path))
@@ -76,41 +78,44 @@ class PartFile:
 
     @contextmanager
     def _using(self) -> Iterator[None]:
-        """No descriptor is closed while a thread uses it, and none is used afterwards."""
+        """Hold the lock: no descriptor is closed while a thread uses it, and none is used after ``close``."""
         with self._lock, translate_os_errors(self.path):
             if self._is_closed:
                 raise DownloadError(f"{self.path.name}: canceled")
             yield
 
     def open(self) -> None:
-        """Open the files, with what an earlier run left of the same file."""
+        """Open or create the files. Bytes of an earlier run are kept if they are of the same file."""
         with self._using():
             parents = self.path.relative_to(self._root).parts[:-1]
-            self._folder = self._owned(_opened_folder(self._root, parents))
-            self._part = self._owned(_opened(self._part_name, self._folder))
-            _lock_for_us(self._part, self.path)
-            self._record = self._owned(_opened(self._record_name, self._folder))
+            self._folder = self._close_later(_open_file_folder(self._root, parents))
+            self._part = self._close_later(_open_own_file(self._part_name, self._folder))
+            _lock_exclusively(self._part, self.path)
+            self._record = self._close_later(_open_own_file(self._record_name, self._folder))
             self._has_files = True
             done_bytes = os.fstat(self._part).st_size
-            left = _recorded(os.pread(self._record, MAX_SMALL_FILE_BYTES, 0), self._listed)
-            if left is None or _is_beyond(done_bytes, self.size_bytes):
+            recorded = _parse_record(os.pread(self._record, MAX_SMALL_FILE_BYTES, 0), self._listed)
+            if recorded is None or _is_too_long(done_bytes, self.size_bytes):
                 os.ftruncate(self._part, 0)
                 self._write_record()
             else:
-                self.done_bytes, (self.version, self.expected_digest) = done_bytes, left
+                self.done_bytes, (self.version, self.expected_digest) = done_bytes, recorded
 
-    def _owned(self, descriptor: int) -> int:
+    def _close_later(self, descriptor: int) -> int:
         self._descriptors.callback(os.close, descriptor)
         return descriptor
 
     def _write_record(self) -> None:
-        # Only the first lines count, so longer ones of before need no removal.
+        # Readers use only the first three lines, so the rest of a longer old record need not be removed.
         lines, written = "\n".join((self._listed, self.version, self.expected_digest, "")).encode(), 0
-        while written < len(lines):  # a disk that becomes full takes a part before it refuses the rest
+        while written < len(lines):  # a write may be partial when the disk becomes full
             written += os.pwrite(self._record, lines[written:], written)
 
     def identify(self, *, size_bytes: int | None = None, version: str = "", digest: str = "") -> bool:
-        """Compare with an answer, and record what it says. Returns False if this is another object."""
+        """Compare the file with an answer, and record the answer's version and digest.
+
+        False: another object.
+        """
         if None not in (size_bytes, self.size_bytes) and size_bytes != self.size_bytes:
             return False
         if version and self.version and version != self.version:
@@ -124,9 +129,9 @@ class PartFile:
         return True
 
     def append(self, offset: int, content: bytes | bytearray) -> None:
-        """Write bytes of the file from ``offset`` on; if the disk is full, those that find room.
+        """Write bytes of the file from ``offset`` on; if the disk becomes full, as many as fit.
 
-        Does nothing if the bytes before them are missing: the thread that had them may not have got here.
+        Does nothing if earlier bytes are missing, because another thread has not written them.
         """
         with self._using():
             rest = memoryview(content if offset == self.done_bytes else b"")
@@ -135,18 +140,19 @@ class PartFile:
                 self.done_bytes, rest = self.done_bytes + written, rest[written:]
 
     def digest(self, algorithm: str) -> str:
-        """Return the digest of the bytes, like ``sha256:0f…``."""
+        """Return the digest of the part file, like ``sha256:0f…``."""
         hasher, offset = hashlib.new(algorithm, usedforsecurity=False), 0
         while True:
             with self._using():
-                content = os.pread(self._part, 1024**2, offset)  # between two reads, it can be closed
+                # One read per lock, so that ``close`` need not wait for the whole file.
+                content = os.pread(self._part, 1024**2, offset)
             if not content:
                 return f"{algorithm}:{hasher.hexdigest()}"
             hasher.update(content)
             offset += len(content)
 
     def finish(self, modified_s: float | None) -> None:
-        """Rename the complete file once it is on disk; ``modified_s`` sets its modification time."""
+        """Flush the complete file to disk and rename it; ``modified_s`` sets its modification time."""
         with self._using():
             os.fsync(self._part)
             if modified_s is not None:
@@ -158,7 +164,7 @@ class PartFile:
                 os.fsync(self._folder)
 
     def close(self, *, keep: bool = True) -> None:
-        """Close the file. Unless it is finished or not to be kept, its bytes stay for the next run."""
+        """Close the files. Those of an unfinished download stay for the next run if ``keep``."""
         with self._lock:
             self._is_closed = True
             if self._has_files and not (keep and self.done_bytes):
@@ -182,11 +188,11 @@ def translate_os_errors(path: Path) -> Iterator[None]:
         raise DownloadError(f"can't write {path.name}: {why}") from error
 
 
-def _opened_folder(root: Path, names: Sequence[str]) -> int:
+def _open_file_folder(root: Path, names: Sequence[str]) -> int:
     """Create and open the file's folder; the caller closes it.
 
-    ``root`` may be a link made by the user or the system, but not by someone else: its name is often the
-    job's id in the working directory, where others may have write access.
+    ``root`` may be a link made by the user or the system, but not by another user: it is often named after
+    the job's id, in the working directory, where others may have write access.
     """
     root = root.absolute()
     if root.is_symlink() and root.lstat().st_uid in (0, os.geteuid()):
@@ -200,16 +206,16 @@ def _opened_folder(root: Path, names: Sequence[str]) -> int:
         os.close(parent)
 
 
-def _opened(name: str, folder: int) -> int:
-    """Open our own file; whatever else has its name (a link, another's file) gives way to a new one."""
+def _open_own_file(name: str, folder: int) -> int:
+    """Open our own regular file; anything else with its name (a link, another user's file) is replaced."""
     try:
         descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-        about = os.fstat(descriptor)
-        if stat.S_ISREG(about.st_mode) and about.st_nlink == 1 and about.st_uid == os.geteuid():
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == os.geteuid():
             return descriptor
         os.close(descriptor)
     except OSError as error:
-        if error.errno not in _NO_PLAIN_FILE:
+        if error.errno not in _NOT_REGULAR_FILE:
             raise
     _unlink(name, folder)
     return new_file(name, USUAL_FILE_MODE, folder=folder, readable=True)
@@ -220,23 +226,23 @@ def _unlink(name: str, folder: int) -> None:
         os.unlink(name, dir_fd=folder)
 
 
-def _recorded(content: bytes, listed: str) -> list[str] | None:
-    """Return the recorded version and digest; None if the record is of another file or damaged."""
+def _parse_record(content: bytes, listed: str) -> list[str] | None:
+    """Parse a record into version and digest; None if it is damaged or of another file."""
     lines = content.decode(errors="replace").split("\n", 3)
-    is_whole = (
+    is_valid = (
         lines[0] == listed
         and len(lines) == 4
         and re.fullmatch("(sha256:[0-9a-f]{64}|md5:[0-9a-f]{32})?", lines[2]) is not None
     )
-    return lines[1:3] if is_whole else None
+    return lines[1:3] if is_valid else None
 
 
-def _is_beyond(done_bytes: int, size_bytes: int | None) -> bool:
+def _is_too_long(done_bytes: int, size_bytes: int | None) -> bool:
     return size_bytes is not None and done_bytes > size_bytes
 
 
-def _lock_for_us(descriptor: int, path: Path) -> None:
-    """Lock the file against other downloads of it; they would append to it, too."""
+def _lock_exclusively(descriptor: int, path: Path) -> None:
+    """Lock the file, because another download of it would append to it, too."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

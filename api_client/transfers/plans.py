@@ -1,4 +1,4 @@
-"""Plan downloads: choose files of a listing, lay them out below a folder, and compare with the disk."""
+"""Plan downloads: select files of a listing, map them to paths, and compare these with the disk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from api_client.transfers.records import DownloadPlan, PlannedFile, RefusedName
 
 
 def planned_file(file: CheckpointFile) -> PlannedFile:
-    """Convert a file of the API, without a path yet; a null or missing size is None, not zero."""
+    """Convert a file of the API; its path is set later. A null or missing size is None, not zero."""
     has_size = "size_bytes" in file.model_fields_set and file.size_bytes >= 0
     return PlannedFile(
         file.relative_file_name,
@@ -42,8 +42,8 @@ def chosen(
 ) -> list[PlannedFile]:
     """Return the files of these checkpoints (None: all) that match one of the globs (None: all).
 
-    The checkpoint ``.`` holds the files that belong to none of the others, ``all_checkpoints``. A glob is
-    matched against the name below the checkpoint's folder, the whole name, and its last part.
+    The checkpoint ``.`` holds the files that belong to none of ``all_checkpoints``. A glob is matched against
+    the name below the checkpoint's folder, the whole name, and the base name.
     """
     names = None if checkpoints is None else [plain_checkpoint(name) for name in checkpoints]
     globs = None if patterns is None else list(patterns)
@@ -56,21 +56,23 @@ def chosen(
 
 
 def plain_checkpoint(name: str) -> str:
-    """Strip what shell completion adds around a checkpoint's name."""
+    """Strip the ``./`` and ``/`` that shell completion adds to a checkpoint's name."""
     return name.removeprefix("./").strip("/") or ROOT_CHECKPOINT
 
 
 def _matches(name: str, glob: str) -> bool:
     plain = name.removeprefix("./")
-    below = plain.partition("/")[2]
-    return any(fnmatchcase(text, glob) for text in (plain, below, plain.rpartition("/")[2]) if text)
+    inside_checkpoint = plain.partition("/")[2]
+    return any(
+        fnmatchcase(text, glob) for text in (plain, inside_checkpoint, plain.rpartition("/")[2]) if text
+    )
 
 
 def make_plan(
     project_id: str, job_id: str, folder: Path, files: Sequence[PlannedFile], *, by_rank: bool
 ) -> DownloadPlan:
-    """Lay out the files below ``folder`` and check what already exists. Writes nothing."""
-    # An object store's folder markers are no files.
+    """Map the files to paths below ``folder``, and check which of them already exist. Writes nothing."""
+    # Some object stores list empty objects as markers for folders; skip these.
     by_key = {file.key: file for file in files if file.size_bytes or not file.name.endswith("/")}
     planned, refused = [], []
     for file, target in zip(by_key.values(), resolve_names(list(by_key), by_rank=by_rank), strict=True):
@@ -83,7 +85,7 @@ def make_plan(
 
 
 def refreshed_plan(plan: DownloadPlan) -> DownloadPlan:
-    """Return the plan updated with the disk's state: parts, conflicts, free space."""
+    """Return the plan, updated from the disk: part files, conflicts, free space."""
     files = tuple(
         replace(file, part_bytes=resumable_bytes(file.path, description(file, plan.job_id), file.size_bytes))
         for file in plan.files
@@ -99,15 +101,15 @@ def refreshed_plan(plan: DownloadPlan) -> DownloadPlan:
 
 
 def description(file: PlannedFile, job_id: str) -> str:
-    """Return a line that identifies the file as it was listed: another file or version has another one."""
+    """Return one line that identifies the file in this version, as it was listed."""
     return json.dumps([job_id, file.name, file.node_rank, file.last_modified, file.size_bytes])
 
 
 def is_there(file: PlannedFile, path: Path | None = None) -> bool:
-    """Return True if the file already exists: a regular file of the same size and time.
+    """Return True if the file is already downloaded: a regular file of the same size and modification time.
 
-    The rule is the same as rsync's. The time is the server's, which downloads set on their files; without
-    a time, the same size is enough.
+    This is rsync's rule. The time is the server's, which downloads set on their files; if it is unknown, the
+    same size is enough.
     """
     try:
         about = (path or file.path).lstat()
@@ -121,13 +123,13 @@ def is_there(file: PlannedFile, path: Path | None = None) -> bool:
 
 
 def modified(text: str) -> float | None:
-    """Parse a server's time to epoch seconds; None if it is none."""
+    """Parse a server's modification time into epoch seconds; None if it is invalid or unset."""
     moment = moment_of_text(text)
     return moment.timestamp() if moment is not None and moment > EPOCH else None
 
 
 def free_bytes(folder: Path) -> int | None:
-    """Return the free space where the folder is, or will be; None if unknown."""
+    """Return the free space of the disk where the folder is, or will be; None if unknown."""
     for candidate in (folder.absolute(), *folder.absolute().parents):
         try:
             return shutil.disk_usage(candidate).free
@@ -137,7 +139,7 @@ def free_bytes(folder: Path) -> int | None:
 
 
 def renamed(file: PlannedFile) -> Path:
-    """Return the first name beside the file's own that is unused, or already holds this file."""
+    """Return the first path beside the file's own that is free, or already has this file."""
     path = file.path
     candidates = (path.with_name(f"{path.stem}.{number}{path.suffix}") for number in count(1))
     return next(path for path in candidates if is_there(file, path) or not os.path.lexists(path))

@@ -1,4 +1,4 @@
-"""Records of a download: its plan, its progress, which ``ProgressMeter`` measures, and its result."""
+"""Records of a download: its plan, its progress (measured by ``ProgressMeter``), and its result."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ class ServerName(NamedTuple):
 
 
 class Existing(StrEnum):
-    """Action for an existing file that is not the same.
+    """What to do about an existing file that differs from the server's.
 
-    A file of the same size and time is the same (downloads set the server's times) and is always skipped.
+    A file of the same size and time counts as the same (downloads set the server's times) and is always
+    skipped.
     """
 
     SKIP = "skip"
@@ -48,29 +49,33 @@ class FileState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """A file to fetch.
-
-    ``name`` is the server's own (sanitize it before showing it), ``node_rank`` its node's. ``path`` is
-    the destination, always inside the plan's folder. ``size_bytes`` is None if the server did not send
-    it. ``url`` is presigned, and renewed when it has expired. ``part_bytes`` already exist locally.
-    """
+    """A file to fetch."""
 
     name: str
+    """The server's name; sanitize it before showing it."""
+
     path: Path
+    """The destination, always inside the plan's folder."""
+
     size_bytes: int | None
+    """None if the server did not send it."""
+
     url: str = field(repr=False)
+    """Presigned; renewed when it has expired."""
+
     node_rank: int = 0
     last_modified: str = ""
     part_bytes: int = 0
+    """Bytes that an earlier run has stored."""
 
     @property
     def key(self) -> ServerName:
-        """Identifies the file in the job, whatever its URL."""
+        """Identifies the file within the job; the URL does not, because it changes."""
         return ServerName(self.node_rank, self.name)
 
     @property
     def missing_bytes(self) -> int:
-        """Bytes to fetch, as far as the size is known."""
+        """Bytes still to fetch; 0 if the size is unknown."""
         return max(0, (self.size_bytes or 0) - self.part_bytes)
 
 
@@ -85,86 +90,98 @@ class RefusedName:
 
 @dataclass(frozen=True, slots=True)
 class DownloadPlan:
-    """Plan of what to write where. Nothing has been written yet.
-
-    ``needed_bytes`` is the disk space still needed (without the bytes that already exist), ``free_bytes``
-    the space available (None: unknown). ``conflicts`` are the files whose path is taken by something of
-    another size or time. ``absent`` are requested checkpoints without files in the listing. ``unpack_to``
-    is the folder for an archive's content.
-    """
+    """Plan of which files to write where. Nothing has been written yet."""
 
     project_id: str
     job_id: str
     folder: Path
     files: tuple[PlannedFile, ...]
     needed_bytes: int = 0
+    """Disk space needed, without the bytes that are already stored."""
+
     free_bytes: int | None = None
+    """Disk space available; None if unknown."""
+
     conflicts: tuple[PlannedFile, ...] = ()
+    """Files whose path is taken by something of another size or time."""
+
     refused: tuple[RefusedName, ...] = ()
     absent: tuple[str, ...] = ()
+    """Requested checkpoints without files in the listing."""
+
     is_archive: bool = False
     unpack_to: Path | None = None
+    """Folder for an archive's content."""
 
     @property
     def total_bytes(self) -> int:
-        """Size of all files."""
+        """Size of all files; unknown sizes count as 0."""
         return sum(file.size_bytes or 0 for file in self.files)
 
     @property
     def has_room(self) -> bool:
-        """Return True if the disk has enough space for what is missing, or if that is unknown."""
+        """True if the disk has enough space for the missing bytes, or if that is unknown."""
         return self.free_bytes is None or self.needed_bytes <= self.free_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class FileProgress:
-    """Progress of one file. ``size_bytes`` is None until it is known; ``error`` is set if it failed.
-
-    ``note`` describes a wait or a new URL; ``path`` is where the file is or will be. ``verified_by`` says
-    how its bytes were verified: ``size``, or a digest algorithm. ``is_retryable`` marks a network or
-    server error that may be gone next time.
-    """
+    """Progress of one file."""
 
     name: str
     path: Path
+    """Where the file is or will be."""
+
     state: FileState = FileState.WAITING
     done_bytes: int = 0
     size_bytes: int | None = None
+    """None until it is known."""
+
     error: str = ""
+    """Why it failed; empty if it did not."""
+
     note: str = ""
+    """Describes a wait or a renewed URL."""
+
     verified_by: str = ""
+    """How the bytes were verified: ``size``, or a digest algorithm."""
+
     is_retryable: bool = False
+    """True for a network or server error that may be gone next time."""
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadProgress:
-    """Progress of the whole run; ``files`` are in the plan's order.
-
-    ``done_bytes`` and ``total_bytes`` exclude skipped files. ``speed_bytes_per_s`` is the average of the
-    last seconds, and ``eta_s`` is derived from it (None: unknown). ``stalled_s`` is the time without data
-    if it is longer than usual, else 0. ``note`` describes the latest wait or renewal, until data has
-    arrived again for a while.
-    """
+    """Progress of the whole run; ``files`` are in the plan's order."""
 
     files: tuple[FileProgress, ...]
     done_bytes: int = 0
+    """Without skipped files, like ``total_bytes``."""
+
     total_bytes: int = 0
     speed_bytes_per_s: float = 0.0
+    """Average of the last seconds."""
+
     eta_s: float | None = None
+    """None if unknown."""
+
     files_done: int = 0
     stalled_s: float = 0.0
+    """Time without data if it is longer than usual, else 0."""
+
     note: str = ""
+    """The latest wait or renewal, until data has arrived again for a while."""
 
 
-OnProgress = Callable[[DownloadProgress], object]  # on the event loop, a few times a second and at the end
+OnProgress = Callable[[DownloadProgress], object]  # called a few times a second, and at the end
 
 
 PAUSE_S = 3.0
-"""Without data for this long, a run has stalled; with data for this long, a note of a wait is dropped."""
+"""After this long without data, a run has stalled; after this long with data, its note is dropped."""
 
 
 class ProgressMeter:
-    """Counts the bytes of a run. ``monotonic`` returns seconds."""
+    """Counts the bytes of a run. ``monotonic`` returns monotonic seconds."""
 
     def __init__(self, files: Sequence[FileProgress], monotonic: Callable[[], float]) -> None:
         self._files = list(files)
@@ -178,16 +195,16 @@ class ProgressMeter:
     def files(self) -> tuple[FileProgress, ...]:
         return tuple(self._files)
 
-    def change(self, index: int, **news: Any) -> None:
+    def change(self, index: int, **changes: Any) -> None:
         """Update a file's progress; ``note`` also becomes the run's latest note."""
-        self._files[index] = replace(self._files[index], **news)
-        if news.get("note"):
-            self._note, self._noted_at_s = news["note"], self._monotonic()
-        if "state" in news:
-            self._arrived_at_s = self._monotonic()  # a file that has just started has not stalled
+        self._files[index] = replace(self._files[index], **changes)
+        if changes.get("note"):
+            self._note, self._noted_at_s = changes["note"], self._monotonic()
+        if "state" in changes:
+            self._arrived_at_s = self._monotonic()  # a file that has just started is not stalled
 
     def arrived(self, index: int, size_bytes: int) -> None:
-        """Record that bytes of a file arrived."""
+        """Count bytes that arrived for a file."""
         self.fetched_bytes += size_bytes
         self._arrived_at_s = self._monotonic()
         file = self._files[index]
@@ -198,9 +215,9 @@ class ProgressMeter:
     def progress(self) -> DownloadProgress:
         now_s = self._monotonic()
         counted = [file for file in self._files if file.state is not FileState.SKIPPED]
-        # Failed files will not arrive in this run.
+        # Failed files are not retried in this run, so they don't count towards the ETA.
         open_files = [file for file in counted if not file.state.is_final]
-        left_bytes = sum(max(0, (file.size_bytes or 0) - file.done_bytes) for file in open_files)
+        remaining_bytes = sum(max(0, (file.size_bytes or 0) - file.done_bytes) for file in open_files)
         is_known = all(file.size_bytes is not None for file in open_files)
         speed = self._speed(now_s)
         states = {file.state for file in self._files}
@@ -211,7 +228,7 @@ class ProgressMeter:
             done_bytes=sum(file.done_bytes for file in counted),
             total_bytes=sum(max(file.size_bytes or 0, file.done_bytes) for file in counted),
             speed_bytes_per_s=speed,
-            eta_s=left_bytes / speed if speed and is_known else None,
+            eta_s=remaining_bytes / speed if speed and is_known else None,
             files_done=sum(file.state in (FileState.DONE, FileState.SKIPPED) for file in self._files),
             stalled_s=silent_s if may_stall and silent_s >= PAUSE_S else 0.0,
             note=self._note,
@@ -228,7 +245,7 @@ class ProgressMeter:
 
 @dataclass(frozen=True, slots=True)
 class DownloadReport:
-    """Result of a run. ``fetched_bytes`` crossed the network."""
+    """Result of a run. ``fetched_bytes`` is the number of bytes received over the network."""
 
     folder: Path
     files: tuple[FileProgress, ...]
@@ -239,7 +256,7 @@ class DownloadReport:
 
     @property
     def failed(self) -> tuple[FileProgress, ...]:
-        """Files that did not arrive; running the same plan again resumes them."""
+        """Files that were not completed; running the same plan again resumes them."""
         return tuple(file for file in self.files if file.state is FileState.FAILED)
 
     @property
@@ -249,11 +266,11 @@ class DownloadReport:
 
 
 class DownloadError(ApiClientError):
-    """A problem on this machine or with the files themselves prevents writing them."""
+    """A file cannot be written, because of this machine or of the file itself."""
 
 
 class NoArchive(DownloadError):
-    """The job has no code to download; the cause is the server's answer, if it refused."""
+    """The job has no code to download. If the server refused, that error is the cause."""
 
 
 class NoRoom(DownloadError):

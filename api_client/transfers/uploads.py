@@ -1,8 +1,9 @@
 """Upload archives: request temporary credentials, then send the file to the object store with obstore.
 
-obstore signs, sends in parts, a few at a time, and retries each. It would also read every ``AWS_*`` variable
-and the environment's proxies, but the user's settings for AWS must not affect uploads to the platform's
-bucket: everything is configured here. The store's address is checked once, before obstore connects.
+obstore signs the requests, sends a file in parts, a few at a time, and retries each part. By itself it would
+also read every ``AWS_*`` variable and the environment's proxies; the user's AWS settings must not affect
+uploads to the platform's bucket, so everything is configured here. The store's address is checked once,
+before obstore connects.
 """
 
 from __future__ import annotations
@@ -35,19 +36,19 @@ from api_client.resources import Resource
 from api_client.transfers.network import BREAKS, Network
 from api_client.transfers.objects import element
 
-PART_BYTES = 5 * 1024 * 1024  # the least that S3 takes, because obstore keeps parts in memory
-PARTS_AT_ONCE = 2  # concurrent parts: a third takes memory and no less time
-CHUNK_BYTES = 64 * 1024  # bytes read from the file at a time: larger ones take memory and no less time
-PART_TIMEOUT_S = 300.0  # time limit for one request: 2 parts at once need 35 KiB/s
+PART_BYTES = 5 * 1024 * 1024  # S3's minimum, because obstore holds parts in memory
+PARTS_AT_ONCE = 2  # concurrent parts: a third would take memory, but save no time
+CHUNK_BYTES = 64 * 1024  # bytes read from the file at a time; more would save no time
+PART_TIMEOUT_S = 300.0  # time limit for one part: two at once need 35 KiB/s
 FIRST_BACKOFF_S = 0.5
 MAX_RETRIES = 60
 STALLED_AFTER_S = 10.0
-"""After this long without a confirmed part, a stall is reported; a cancelled upload ends at the latest."""
+"""A stall is reported after this long without a confirmed part; a cancelled upload ends within this time."""
 NO_PROXY = "http://127.0.0.1:1"
-"""The proxy of all hosts but the store's: where nobody listens, so a redirect leads nowhere."""
+"""The proxy for all hosts but the store's. Nothing listens there, so redirects to other hosts fail."""
 
 UNUSABLE_NAME = "the server's name for the archive can't be used"
-DEFAULT_REGION = "us-east-1"  # AWS reveals here in which region a bucket is
+DEFAULT_REGION = "us-east-1"  # its endpoint knows the region of every bucket
 _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,30}")
 
 _HINTS = {
@@ -59,14 +60,17 @@ _HINTS = {
 }
 
 OnBytes = Callable[[int, int], object]
-"""Called with the bytes that the store has confirmed and those in total; the first never decreases."""
+"""Called with the bytes that the store has confirmed, which never decrease, and the total bytes."""
 
 OnNote = Callable[[str], object]
 
 
 class Blobs(Resource):
     async def training_credentials(self) -> BlobCredentials:
-        """Return temporary credentials for one code archive, with a new key. Raises RequestError."""
+        """Return temporary credentials for uploading one code archive, under a new object key.
+
+        Raises RequestError.
+        """
         return await self._transport.request(routes.UPLOAD_CREDENTIALS)
 
     async def upload(
@@ -79,8 +83,8 @@ class Blobs(Resource):
     ) -> None:
         """Upload a file to the object that the credentials are for; the platform's key is not sent there.
 
-        ``source`` is its path, or the file, open for reading. ``on_note`` is called with a text for every
-        stall. If the upload fails or is cancelled, the store is asked to discard what it has of it. Raises
+        ``source`` is its path, or the file, open for reading. ``on_note`` is called with a message for every
+        stall. If the upload fails or is cancelled, the store is asked to discard the parts it has. Raises
         UploadFailed, ReadOnlyError, and ConfigurationError for an unusable endpoint.
         """
         self._transport.check_may_change("uploading an archive")
@@ -99,8 +103,8 @@ async def upload_file(
     _check(credentials)
     network = Network(destinations)
     endpoint, region = await _endpoint_of(credentials, network)
-    try:  # once, because obstore would try again for minutes
-        await network.reach(endpoint)
+    try:  # fail fast, because obstore would retry for minutes
+        await network.check_reachable(endpoint)
     except AddressRefused as error:
         raise UploadFailed(str(error), method="PUT", path=credentials.s3_key) from None
     except BREAKS as error:
@@ -117,7 +121,7 @@ async def upload_file(
         await upload.run()
     except (BaseError, ValueError, TypeError, FileNotFoundError) as error:
         failure = _failure(error, credentials, endpoint)
-    # If a completion's answer is lost, the next attempt finds no upload, but the object.
+    # If the answer to completing the upload is lost, obstore's retry gets a 404, although the object exists.
     if failure and (failure.status != HTTPStatus.NOT_FOUND or not await upload.is_stored()):
         raise failure
     upload.report(upload.total_bytes)
@@ -134,7 +138,7 @@ class _Upload:
         self._is_cancelled = False
 
     async def run(self) -> None:
-        """Send the file. Raises obstore's errors, and UploadFailed for a file that became shorter."""
+        """Send the file. Raises obstore's errors, and UploadFailed if the file became shorter."""
         is_small = self.total_bytes <= PART_BYTES
         if self._on_progress is not None:
             self._on_progress(0, self.total_bytes)
@@ -148,17 +152,17 @@ class _Upload:
                 max_concurrency=PARTS_AT_ONCE,
             )
         )
-        before = -1
+        previous_bytes = -1
         try:
             while not (await asyncio.wait({sending}, timeout=STALLED_AFTER_S))[0]:
-                if self._read_bytes == before and self._on_note is not None:
+                if self._read_bytes == previous_bytes and self._on_note is not None:
                     self._on_note(
                         f"the object store confirmed no data for {STALLED_AFTER_S:.0f} s; still trying"
                     )
-                before = self._read_bytes
+                previous_bytes = self._read_bytes
             await sending
         except asyncio.CancelledError:
-            # At the next chunk, obstore gets an error instead and tells the store to discard the parts.
+            # The next chunk raises an error, after which obstore asks the store to discard the parts.
             self._is_cancelled = True
             if not is_small:
                 await asyncio.wait({asyncio.gather(sending, return_exceptions=True)}, timeout=STALLED_AFTER_S)
@@ -179,7 +183,7 @@ class _Upload:
             if self._is_cancelled or not chunk:
                 raise UploadFailed("the archive became shorter during the upload")
             self._read_bytes += len(chunk)
-            # Parts on their way, and the one that is being filled, are not confirmed.
+            # Parts being sent, and the one being filled, are not confirmed yet.
             self.report(self._read_bytes - (PARTS_AT_ONCE + 1) * PART_BYTES)
             yield chunk
 
@@ -192,7 +196,7 @@ class _Upload:
 def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str) -> S3Store:
     creds, proxy = credentials.creds, endpoint.proxy
     client: dict[str, Any] = {
-        # Without a proxy, obstore would use the environment's.
+        # Without a setting here, obstore would use the environment's proxy.
         "proxy_url": proxy or NO_PROXY,
         "proxy_excludes": "" if proxy else endpoint.host,
         "user_agent": user_agent(),
@@ -200,7 +204,7 @@ def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str) -> S3St
         "allow_http": endpoint.scheme == "http",
         "allow_invalid_certificates": False,
     }
-    # obstore trusts the system's certificates, and also what other requests trust.
+    # obstore trusts the system's certificates; add those that our other requests trust.
     certificates = trusting_context().get_ca_certs(binary_form=True)
     if certificates:
         client["root_certificate"] = "".join(map(ssl.DER_cert_to_PEM_cert, certificates))
@@ -229,7 +233,7 @@ def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str) -> S3St
 
 
 def _check(credentials: BlobCredentials) -> None:
-    """Raise UploadFailed if the credentials are not valid in a request; the error does not quote them."""
+    """Raise UploadFailed, which quotes no value, if the credentials are not valid in an HTTP request."""
     creds = credentials.creds
     for header in (creds.aws_access_key_id, creds.aws_session_token.get_secret_value()):
         if not (header.isascii() and header.isprintable() and " " not in header):
@@ -237,13 +241,13 @@ def _check(credentials: BlobCredentials) -> None:
                 "the server's upload credentials contain a character that is invalid in an HTTP header"
             )
     path_bytes = len(f"{credentials.s3_bucket}{credentials.s3_key}".encode(errors="replace"))
-    # A request line can carry as much; S3's own limit is 1,024.
+    # Limit of a request line; S3's own limit is 1,024.
     if not credentials.s3_key or path_bytes > 16_384:
         raise UploadFailed(UNUSABLE_NAME)
 
 
 async def _endpoint_of(credentials: BlobCredentials, network: Network) -> tuple[BaseUrl, str]:
-    """Return address and region of the store. Raises ConfigurationError if the address is unusable."""
+    """Return address and region of the store. Raises ConfigurationError if the address is invalid."""
     extra = credentials.creds.model_extra or {}
     region, url = (str(extra.get(name) or "") for name in ("region_name", "endpoint_url"))
     region = region if _REGION.fullmatch(region) else ""
@@ -256,7 +260,7 @@ async def _endpoint_of(credentials: BlobCredentials, network: Network) -> tuple[
 
 
 async def _bucket_region(bucket: str, network: Network) -> str:
-    """Return the region of an AWS bucket, which AWS reveals to anyone; the default if it does not answer."""
+    """Ask AWS for the region of a bucket, which needs no key; the default if there is no answer."""
     site = BaseUrl("https", f"s3.{DEFAULT_REGION}.amazonaws.com", 443)
     region = ""
     try:
@@ -264,14 +268,14 @@ async def _bucket_region(bucket: str, network: Network) -> str:
         answer = await pool.request("HEAD", f"{site}/{quote(bucket, safe='')}", headers={"Host": site.netloc})
         region = httpx.Headers(answer.headers).get("x-amz-bucket-region", "")
     except BREAKS:
-        pass  # the upload itself says what is wrong
+        pass  # the upload itself reports the problem
     finally:
         await network.aclose()
     return region if _REGION.fullmatch(region) else DEFAULT_REGION
 
 
 def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) -> UploadFailed:
-    """Build the error from obstore's, which quotes the request and the store's answer."""
+    """Build the error from obstore's text, which quotes the request and the store's answer."""
     text = str(error).partition("\n\nDebug source:")[0]
     answer = re.search(
         r"(?:status code: (?P<status>\d{3})[^:]*|error response): (?P<body>.*)", text, re.DOTALL
@@ -298,17 +302,17 @@ def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) 
     return failure
 
 
-_HIDING = threading.Lock()
+_ENVIRONMENT_LOCK = threading.Lock()
 
 
 @contextmanager
 def hidden_variables(*prefixes: str) -> Iterator[None]:
-    """Hide the variables whose names start with a prefix, in any case.
+    """Hide the environment variables whose names start with one of the prefixes, in any case.
 
-    obstore reads the user's settings for clouds when a store is made, and only then. Some of them
-    (checksums, encryption) have no value that turns them off.
+    obstore reads the user's cloud settings only when a store is created. Some of them (checksums, encryption)
+    have no value that turns them off.
     """
-    with _HIDING:
+    with _ENVIRONMENT_LOCK:
         hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.upper().startswith(prefixes)}
         try:
             yield

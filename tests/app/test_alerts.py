@@ -131,7 +131,7 @@ def test_what_is_told_and_how_can_be_chosen(
     alerts.start()
     alerts.note_event(events.AppFocus())
     for run in (HEALTHY, snapshot):
-        alerts.take_run(RunChecked(run, all_checked=True))
+        alerts.alert_about_run(RunChecked(run, all_checked=True))
     assert (len(app.notices), [one for one in app.sequences if one], app.rings) == (notices, written, rings)
 
 

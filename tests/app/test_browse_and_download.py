@@ -51,14 +51,14 @@ def demo() -> Iterator[EmulatorChild]:
 @pytest.fixture
 def stalled_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let only the beginning of each file arrive, however long the test takes until it cancels it."""
-    pieces = objects._pieces
+    pieces = objects._chunks
 
     async def first_piece(*of_an_answer: Any) -> AsyncIterator[bytes]:
         async for piece in pieces(*of_an_answer):
             yield piece
             await asyncio.Event().wait()
 
-    monkeypatch.setattr(objects, "_pieces", first_piece)
+    monkeypatch.setattr(objects, "_chunks", first_piece)
 
 
 def dashboard(emulator: EmulatorChild) -> BtTuiApp:

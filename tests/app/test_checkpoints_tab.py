@@ -179,7 +179,7 @@ async def test_sort_key_walks_the_shown_columns_and_unknown_losses_stay_last() -
 async def test_many_checkpoints_are_judged_again_while_the_log_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tui.screens.job.checkpoint_pane.MANY", 1)
+    monkeypatch.setattr("tui.screens.job.checkpoint_pane.MANY_CHECKPOINTS", 1)
     async with opened(tab(THREE), (140, 40)) as pilot:
         screen: Any = pilot.app.screen
         newer = ProgressSnapshot(loss_by_step=((100, 0.4), (200, 0.5), (300, 0.7)))

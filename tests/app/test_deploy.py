@@ -128,7 +128,7 @@ def _says(app: BtTuiApp, words: str) -> bool:
 
 async def press_footer(app: BtTuiApp, pilot: Pilot[object], key: str) -> None:
     def place() -> int | None:
-        placed = app.screen.query_one(KeyHints)._placed()
+        placed = app.screen.query_one(KeyHints)._hints_by_x()
         return next((x for x, hint in placed if hint.key == key), None)
 
     await until(pilot, lambda: place() is not None)

@@ -76,7 +76,7 @@ async def test_file_that_is_being_sent_outlives_its_page(file: Path) -> None:
 HOLDS = """
 import sys
 from tui.system.saved_files import Outbox
-place = Outbox().place("weights")
+place = Outbox().path_for("weights")
 place.write_text("half")
 print(place, flush=True)
 sys.stdin.read()
@@ -91,7 +91,7 @@ def test_what_a_killed_process_left_is_swept_and_what_is_in_use_stays(
     not_ours = tmp_path / "new-bt-tui-outbox-made-this-moment"
     not_ours.mkdir()
     own = Outbox()
-    used = own.place("mine")
+    used = own.path_for("mine")
     used.touch()
     with subprocess.Popen(
         [sys.executable, "-c", HOLDS],

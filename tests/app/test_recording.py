@@ -162,7 +162,7 @@ async def _seek(app: BtTuiApp, pilot: Pilot[Any], moment: float) -> None:
     await until(pilot, lambda: bool(app.screen.query(TimeBar)))
     bar = app.screen.query_one(TimeBar)
     bar._run.seek(at(moment))
-    bar._sought()
+    bar._show_and_read()
     await until(pilot, lambda: _is_read(app, at(moment)))
 
 

@@ -66,7 +66,7 @@ async def test_paste_goes_into_the_field_that_a_key_before_it_opens() -> None:
 
 
 async def test_key_after_enter_waits_for_a_slow_field(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.app.typed_keys.LONGEST_WAIT_S", 60.0)
+    monkeypatch.setattr("tui.app.typed_keys.MAX_WAIT_S", 60.0)
     app = home()
     async with opened(app, SIZE) as pilot:
         await pilot.press("slash", *"v2")
@@ -134,12 +134,12 @@ async def test_keys_wait_for_a_dialog_and_are_dropped_when_it_takes_too_long(
         return await ask(*of)
 
     monkeypatch.setattr(JobChanges, "_is_confirmed", ask_late)
-    monkeypatch.setattr("tui.app.typed_keys.LONGEST_WAIT_S", 60.0 if in_time else 0.5)
+    monkeypatch.setattr("tui.app.typed_keys.MAX_WAIT_S", 60.0 if in_time else 0.5)
     app, asked = view(), Heard(BatchRequested)
     async with opened(app, SIZE, message_hook=asked) as pilot:
         await at_once(app, pilot, key, "q", key)
         if not in_time:
-            await until(pilot, lambda: not app._typed._keys)
+            await until(pilot, lambda: not app._typed_keys._keys)
         may_ask.set()
         await until(pilot, lambda: isinstance(app.screen, Dialog) and len(asked.messages) == 1 + in_time)
 
@@ -150,7 +150,7 @@ async def test_key_waits_for_a_screen_that_changes_right_before_it_acts(
     app = home()
     async with opened(app, SIZE) as pilot:
         looks = iter([True, False])  # when it acts, a tip is mounted, say
-        monkeypatch.setattr("tui.app.typed_keys.is_settled", lambda _screen: next(looks, True))
+        monkeypatch.setattr("tui.app.typed_keys.is_fully_mounted", lambda _screen: next(looks, True))
         await at_once(app, pilot, "space")
         await sees(pilot, "1 marked")
 

@@ -171,7 +171,7 @@ def test_connection_is_closed_if_client_reads_nothing() -> None:
 
 async def test_shortage_of_descriptors_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     loop = asyncio.get_running_loop()
-    ConnectionLimit(idle_s=1.0).watch(loop)
+    ConnectionLimit(idle_s=1.0).handle_accept_errors(loop)
     for _ in range(3):
         loop.call_exception_handler(
             {"message": "accept", "exception": OSError(errno.EMFILE, "no more files")}

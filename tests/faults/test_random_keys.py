@@ -188,7 +188,7 @@ def character_of(key: str) -> str | None:
 
 async def answering(app: TypedOn, pilot: Pilot[Any]) -> None:
     """Return once all keys are taken, and the app and the screen on top have handled what they began."""
-    await until(pilot, lambda: not app._typed._keys)
+    await until(pilot, lambda: not app._typed_keys._keys)
     handled = asyncio.Event()
     app.call_later(lambda: app.screen.call_later(handled.set))
     async with asyncio.timeout(PATIENCE_S):

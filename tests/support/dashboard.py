@@ -160,7 +160,7 @@ async def settle(pilot: Pilot[Any]) -> None:
         pilot.app.screen._on_timer_update()
     while any(worker.group == "search" and not worker.is_finished for worker in pilot.app.workers):
         await pilot.pause()
-    while getattr(pilot.app.screen, "_link_timer", None) is not None:  # the charts follow the log's cursor
+    while getattr(pilot.app.screen, "_sync_timer", None) is not None:  # the charts follow the log's cursor
         await pilot.pause(0.02)
     for widget in pilot.app.screen.walk_children():  # three queries would match each of them
         if isinstance(widget, LogView):

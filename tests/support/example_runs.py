@@ -22,13 +22,10 @@ from api_client.models import (
     TrainingJob,
 )
 from api_client.models.logs import LogLine
+from support.watched_run import WatchedRun
 from tui.analysis.health.check import Example, Level
-from tui.analysis.health.judge import health
 from tui.analysis.health.registry import Thresholds
-from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding
-from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.health_metrics import health_metrics_fold
 
 START_S = 1_770_000_000
 GIB = 2**30
@@ -58,36 +55,25 @@ def watch_example(example: Example, look_s: int = 300) -> Iterator[tuple[HealthF
     known = {each.name for each in fields(Thresholds)}
     assert {name for name, _ in example.limits} <= known
     rules = Thresholds(**dict(example.limits))
-    progress, metrics = ProgressFold(), health_metrics_fold(job)
+    watched = WatchedRun(job, rules)
     lines = sorted(itertools.chain(log_lines(example), example.others))
-    findings: tuple[HealthFinding, ...] = ()
     begin, read = -1, 0
     for second in range(0, example.minutes * 60 + 1, look_s):
         arrived = bisect_right(lines, second, key=itemgetter(0))
-        progress.add(
-            LogLine(round((START_S + at) * 1e9), text, "node-0", None) for at, text in lines[read:arrived]
-        )
-        read = arrived
-        metrics.fold(metrics_of(example, range(begin // 60 * 60 + 60, second + 1, 60)))
-        begin = second
+        new = [LogLine(round((START_S + at) * 1e9), text, "node-0", None) for at, text in lines[read:arrived]]
+        answer = metrics_of(example, range(begin // 60 * 60 + 60, second + 1, 60))
+        begin, read = second, arrived
         begun = {"training_job_id": "j", "status": "TRAINING_JOB_RUNNING"}
         starts = [0.0, *(at for at in example.restarts_s if at <= second)]
         events = [QueueEvent.model_validate({**begun, "created": moment(at)}) for at in starts]
         saved = example.saved_s
-        run = RunSnapshot(
-            job,
+        yield watched.look(
             moment(second),
-            moment(second),
-            progress=progress.snapshot(),
-            health_metrics=metrics.snapshot,
-            health_metrics_at=moment(second),
+            new,
+            answer,
             checkpoints=None if saved is None else tuple(checkpoint(at) for at in saved if at <= second),
             queue=None if example.waits else QueueContext(target_job_id="j", events=events),
-            history_known=True,
-            log_read=True,
         )
-        findings = health(run, rules, findings)
-        yield findings
 
 
 def checkpoint(at: float) -> Checkpoint:

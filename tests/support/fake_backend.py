@@ -172,7 +172,7 @@ class FakeBackend:
     async def preempt(self, job_id: str) -> TrainingJob:
         return self.set_status(job_id, JobStatus.PREEMPTED)
 
-    async def forget_project(self, project_id: str) -> None:
+    async def delete_cache(self, project_id: str) -> None:
         self.caches.pop(project_id, None)
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:

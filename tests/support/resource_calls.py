@@ -29,7 +29,7 @@ JOB = {
     "runtime": {"start_commands": ["true"]},
     "interactive_session": {"trigger": "on_demand"},
 }
-MADE_BY_CREATE, WAITING = "made", "waiting1"
+WAITING = "waiting1"
 QUERY = "query { organization { workspace_name } }"
 
 

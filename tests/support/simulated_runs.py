@@ -18,12 +18,8 @@ from api_client.models import Checkpoint, InstanceType, JobMetrics, JobStatus, T
 from api_client.models.logs import LogLine
 from api_client.models.metrics import MetricSample, NodeMetrics, NodeSeries, StorageMetrics
 from support.trainer_lines import EVALUATIONS, SAVED, SAVES, STYLES, hms
-from tui.analysis.health.judge import judged
-from tui.analysis.health.rules import DEFAULT_RULES
-from tui.analysis.progress.fold import ProgressFold
+from support.watched_run import WatchedRun
 from tui.analysis.run.finding import HealthFinding
-from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.health_metrics import HEALTH_STEP_S, health_metrics_fold
 
 BEGIN = datetime(2026, 3, 2, 7, 30, tzinfo=UTC)
 GPU_BYTES = 80 * 1024**3
@@ -260,12 +256,6 @@ class Run:
         self.say(*texts)
         self.step, self.trained, self.fit_began = 0, 0.0, self.minute
 
-    def resume(self, steps_lost: int) -> None:
-        """Continue at an earlier step, as after a restart from a checkpoint."""
-        self.trained = max(0.0, self.trained - steps_lost * self.step_s / 60)
-        self.step -= min(self.step, steps_lost)
-        self.fit_began = self.minute
-
     # The printed form of numbers.
 
     def learning_rate(self, peak: float = 2e-5) -> float:
@@ -408,20 +398,13 @@ def looks(run: Run, every_s: float) -> Iterator[tuple[float, tuple[HealthFinding
             memory_limit_mib=NODE_BYTES // 2**20,
         ),
     )  # fmt: skip
-    progress, metrics, samples = ProgressFold(), health_metrics_fold(job), Samples(run)
-    arrivals = [minute for minute, _ in run.lines]
-    read, found = 0, ()  # type: int, tuple[HealthFinding, ...]
+    watched, samples = WatchedRun(job), Samples(run)
+    arrivals, read = [minute for minute, _ in run.lines], 0
     for number in range(1, int(run.minute * 60 / every_s) + 1):
         minute = number * every_s / 60
         arrived = bisect_right(arrivals, minute)
-        progress.add(line for _, line in run.lines[read:arrived])
+        new = [line for _, line in run.lines[read:arrived]]
         read = arrived
         now = BEGIN + timedelta(minutes=minute)
-        metrics.fold(samples.until(minute), HEALTH_STEP_S)
         saved = tuple(one for one in run.checkpoints if one.created_at is not None and one.created_at <= now)
-        known = metrics.snapshot
-        snapshot = RunSnapshot(job, now, now, progress=progress.snapshot(), checkpoints=saved, metrics=known,
-                               metrics_at=now, health_metrics=known, health_metrics_at=now,
-                               history_known=True, log_read=True)  # fmt: skip
-        found = judged(snapshot, DEFAULT_RULES, previous=found).findings
-        yield minute, found
+        yield minute, watched.look(now, new, samples.until(minute), checkpoints=saved)

@@ -122,10 +122,6 @@ def loop(run: Run, loss: float, norm: float) -> list[str]:
     return [f"train: {run.bar(f', loss={loss:.4g}, lr={run.learning_rate():.3g}{signals}')}"]
 
 
-def diffusers(run: Run, loss: float, norm: float) -> list[str]:
-    return [f"Steps: {run.bar(f', loss={loss:.4g}, lr=0.0001')}"]
-
-
 def gan(run: Run, loss: float, norm: float) -> list[str]:
     epoch, batch = divmod(run.step, run.epoch_steps)
     return [
@@ -146,7 +142,6 @@ STYLES: Mapping[str, Callable[[Run, float, float], list[str]]] = {
     "deepspeed": deepspeed,
     "titan": titan,
     "loop": loop,
-    "diffusers": diffusers,
     "gan": gan,
 }
 SAVES: Mapping[str, tuple[str, ...]] = {
@@ -164,7 +159,6 @@ SAVES: Mapping[str, tuple[str, ...]] = {
     "titan": (
         "[rank0]:[titan] {stamp},120 - root - INFO - Saving the checkpoint (or staging if async is enabled).",
     ),
-    "diffusers": ("accelerate.accelerator - Saving current state to /mnt/ckpts/run/checkpoint-{step}",),
 }
 SAVED = "  successfully saved checkpoint from iteration {step:7d} to /mnt/ckpts/run [ t 1/1, p 1/1 ]"
 """What Megatron-LM adds when it is done."""
@@ -176,27 +170,11 @@ EVALUATIONS: Mapping[str, tuple[tuple[str, ...], str, str]] = {
         "{{'eval_loss': {loss:.4f}, 'eval_runtime': {seconds:.2f}, 'eval_samples_per_second': 10.6,"
         " 'eval_steps_per_second': 0.33, 'epoch': {epoch:.2f}}}",
     ),
-    "megatron": (
-        ("Evaluating on 51200 samples", "Evaluating iter 1/100"),
-        "Evaluating",
-        " validation loss at iteration {step} | lm loss value: {loss:.6E} | lm loss PPL: {perplexity:.6E} | ",
-    ),
     "lightning": (
         (),
         "Validation DataLoader 0",
         "Epoch {epoch:.0f}, global step {step}: 'val_loss' reached {loss:.5f} (best {loss:.5f}),"
         " saving model to '/mnt/ckpts/run/epoch={epoch:.0f}-step={step}.ckpt' as top 3",
-    ),
-    "verl": (
-        ("(TaskRunner pid=87031) test_gen_batch meta info: {{'eos_token_id': 2, 'validate': True}}",),
-        "Generating",
-        "(TaskRunner pid=87031) step:{step} - val-core/openai/gsm8k/reward/mean@1:{loss:.4f}",
-    ),
-    "titan": (
-        ("[rank0]:[titan] {stamp},120 - root - INFO - Starting validation",),
-        "Validating",
-        "[rank0]:[titan] {stamp},120 - root - INFO - validate step: {step}  loss: {loss:7.4f}"
-        "  memory: 61.46GiB(76.99%)  tps: 9,211",
     ),
 }
 """What announces an evaluation, its progress bar, and its result."""

@@ -14,7 +14,7 @@ from textual._styles_cache import StylesCache
 from textual.color import Color
 from textual.strip import Strip
 
-from tui.system.garbage import PAINTED_S, WORTHWHILE, IdleCollector, collect_only_when_idle
+from tui.system.garbage import MIN_YOUNG_COLLECTIONS, PAINT_TIME_S, IdleCollector, collect_only_when_idle
 
 LONG_S = 2.0
 """So long after a key, all is searched if much is new."""
@@ -53,11 +53,11 @@ def test_old_garbage_is_collected_only_while_nobody_types_and_if_much_is_new(
 @pytest.mark.parametrize(
     ("unused_s", "searches", "is_searched"),
     [
-        (1.0, 2 * WORTHWHILE, False),
-        (1.0, 3 * WORTHWHILE, True),
-        (PAINTED_S, 5 * WORTHWHILE, True),
-        (PAINTED_S / 2, 20 * WORTHWHILE - 1, False),
-        (0.0, 20 * WORTHWHILE, True),
+        (1.0, 2 * MIN_YOUNG_COLLECTIONS, False),
+        (1.0, 3 * MIN_YOUNG_COLLECTIONS, True),
+        (PAINT_TIME_S, 5 * MIN_YOUNG_COLLECTIONS, True),
+        (PAINT_TIME_S / 2, 20 * MIN_YOUNG_COLLECTIONS - 1, False),
+        (0.0, 20 * MIN_YOUNG_COLLECTIONS, True),
     ],
 )
 def test_search_waits_for_the_picture_of_a_key_unless_very_much_is_new(
@@ -73,13 +73,13 @@ def test_search_waits_for_the_picture_of_a_key_unless_very_much_is_new(
 def test_more_new_objects_shorten_the_pause_where_a_search_takes_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    searches, collected, seen = iter([5 * WORTHWHILE, 30, 30, 60]), list[int](), list[int]()
+    searches, collected, seen = iter([5 * MIN_YOUNG_COLLECTIONS, 30, 30, 60]), list[int](), list[int]()
     times = iter([0.0, 0.4, 1.0, 1.4, 2.0, 2.4])
     monkeypatch.setattr(gc, "get_count", lambda: (0, 0, next(searches)))
     monkeypatch.setattr("tui.system.garbage.thread_time", lambda: next(times))
     monkeypatch.setattr(gc, "collect", lambda: collected.append(1))
     collector = IdleCollector()
-    for unused_s in (PAINTED_S, PAINTED_S, 4.1, PAINTED_S):
+    for unused_s in (PAINT_TIME_S, PAINT_TIME_S, 4.1, PAINT_TIME_S):
         collector.collect_if_idle(unused_s)
         seen.append(len(collected))
     assert seen == [1, 1, 2, 3]
@@ -117,7 +117,7 @@ def test_memory_between_what_is_left_goes_back_to_the_system() -> None:
 @pytest.mark.usefixtures("by_hand")
 def test_garbage_is_collected_by_a_python_without_ctypes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ctypes", None)
-    monkeypatch.setattr(gc, "get_count", lambda: (0, 0, WORTHWHILE))
+    monkeypatch.setattr(gc, "get_count", lambda: (0, 0, MIN_YOUNG_COLLECTIONS))
     thing = Thing()
     alive = weakref.ref(thing)
     del thing

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given, strategies as st
 from textual.events import Key, MouseEvent, Paste, Resize
 
-from tui.system.keyboard import MOST_CELLS, PASTE_SILENCE_S, Keyboard
+from tui.system.keyboard import MAX_CELLS, PASTE_SILENCE_S, Keyboard
 
 UP = b"\x1b[A"
 START, END = b"\x1b[200~", b"\x1b[201~"
@@ -75,7 +75,7 @@ def test_characters_and_sequences_may_arrive_in_pieces_and_a_click_after_a_paste
     assert (click.x, click.y) == (10, 2)
 
 
-@pytest.mark.parametrize("columns", [0, MOST_CELLS + 1, 10**9])
+@pytest.mark.parametrize("columns", [0, MAX_CELLS + 1, 10**9])
 def test_no_report_makes_the_screen_larger_than_screens_are(columns: int) -> None:
     report = f"\x1b[48;24;{columns};480;800t".encode()
     assert [event for event in Keyboard().feed(report) if isinstance(event, Resize)] == []

@@ -1,4 +1,4 @@
-"""Convert the table of actions, with the user's own keys, into textual's bindings."""
+"""Convert the table of actions, with the user's own keys, into Textual's bindings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def key_signs(keys: str) -> str:
 
 
 def keys_of(action: Action, changes: Mapping[str, str]) -> str:
-    """Return the keys of an action; ``changes`` replaces them by ``scope.id``, in textual names."""
+    """Return the keys of an action; ``changes`` maps ``scope.id`` to other keys (Textual names)."""
     return changes.get(f"{action.scope}.{action.id}", action.keys)
 
 
@@ -39,8 +39,7 @@ def key_for(action_id: str, changes: Mapping[str, str]) -> str:
 def rebound(bindings: BindingsMap, changes: Mapping[str, str]) -> BindingsMap:
     """Return the bindings with the changed keys; all others stay.
 
-    textual's keymap is not usable: it removes a key from every action that has it, including actions of
-    another tab of the same screen.
+    Textual's own keymap would remove a new key from every other action, including those of other tabs.
     """
     keys: dict[str, list[Binding]] = {}
     moved: dict[str, Binding] = {}
@@ -65,7 +64,7 @@ def bindings_of(*scopes: Scope) -> list[BindingType]:
             action.id,
             action.label,
             show=ActionFlag.FOOTER in action.flags,
-            # Priority bindings run in the app before the next key is processed.
+            # A priority binding runs before the next key is handled, so that it reaches the opened field.
             priority=ActionFlag.FIELD in action.flags,
             key_display=key_sign(action.keys.split(",")[0]),
             tooltip=action.help,

@@ -59,13 +59,13 @@ class ActionFlag(Flag):
     """A special property of an action."""
 
     FOOTER = auto()
-    """It asks for a place in the footer, where space is scarce."""
+    """The footer shows it if there is room."""
     DANGEROUS = auto()
     """It changes something on the server: it asks for confirmation, and is off in a read-only dashboard."""
     FIELD = auto()
-    """It opens a field. Keys typed after it go into the field, however fast they come."""
+    """It opens an input field. Keys typed after it go to the field, however fast they are typed."""
     RARE = auto()
-    """Help lists it last: few need it, or its counterpart says it."""
+    """Help lists it last, because few users need it, or its counterpart is listed."""
 
 
 PLAIN = ActionFlag(0)
@@ -90,7 +90,7 @@ class Action:
 
     @property
     def call(self) -> str:
-        """What the palette and the help run, as Textual names it, wherever the focus is."""
+        """Textual's name of the action, for ``run_action`` from the palette and the help."""
         return f"{'app' if self.scope is Scope.APP else 'screen'}.{self.id}"
 
     def sentence(self, *, read_only: bool) -> str:
@@ -100,7 +100,7 @@ class Action:
 
 FOOTER, DANGEROUS, FIELD, RARE = ActionFlag.FOOTER, ActionFlag.DANGEROUS, ActionFlag.FIELD, ActionFlag.RARE
 
-OF_CHARTS = {
+CHART_CALLS = {
     "zoom_in": "zoom(1)",
     "zoom_out": "zoom(-1)",
     "log_scale": "toggle_in_view('log')",
@@ -112,7 +112,7 @@ OF_CHARTS = {
     "pan_back": "pan(-0.5)",
     "pan_forward": "pan(0.5)",
 }
-"""What the actions of charts do, such as move the readout by a cell, or the range by half of it."""
+"""Method calls of chart actions, such as moving the readout by a cell, or the range by half of it."""
 
 Row = tuple[str, str, str, str] | tuple[str, str, str, str, ActionFlag]
 
@@ -482,11 +482,11 @@ DOES = {
         "edit_log": "open_outside('editor')",
     },
     Scope.CHARTS: {
-        **OF_CHARTS,
+        **CHART_CALLS,
         "matrix_metric": "toggle_in_matrix('memory')",
     },
     Scope.METRICS: {
-        **OF_CHARTS,
+        **CHART_CALLS,
         "next_series": "select_series(1)",
         "previous_series": "select_series(-1)",
         "sort_nodes": "toggle_in_matrix('worst_first')",
@@ -500,13 +500,13 @@ DOES = {
         "faster": "change_speed(1)",
         "slower": "change_speed(-1)",
     },
-    Scope.COMPARE: OF_CHARTS,
+    Scope.COMPARE: CHART_CALLS,
     Scope.DEPLOY: {verb: f"change('{verb}')" for verb in ("promote", "deactivate", "activate", "retry")},
 }
-"""What carries out actions that have no method of their own.
+"""Implementations of actions that have no method of their own.
 
-``module.Class`` in ``tui.screens`` is a page to open, or, if it has a field, a message about the screen's
-job to post. Anything else is a call of the owner's ``action_`` method of that name.
+``module.Class`` is a class in ``tui.screens``: a page to open or, if it has fields, a message about the
+screen's job to post. Anything else is a call of the owner's ``action_`` method of that name.
 """
 
 ACTIONS = tuple(
@@ -523,5 +523,5 @@ def actions_of(*scopes: Scope) -> tuple[Action, ...]:
 
 @cache
 def actions_named(action_id: str, *scopes: Scope) -> tuple[Action, ...]:
-    """Return the actions of this id. Textual asks for each key after each change of the focus."""
+    """Return the actions of this id; cached, because Textual asks for all keys at each change of focus."""
     return tuple(action for action in actions_of(*scopes) if action.id == action_id)

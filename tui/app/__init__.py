@@ -16,7 +16,7 @@ from tui.app.shell import CRASHED, BtTuiApp
 from tui.app.terminal import crash_notice, drawn_on_stdout, watched_threads
 from tui.settings.model import Loaded
 from tui.settings.remembered import Memory, memory_path
-from tui.system.garbage import collect_only_when_idle, forget_left_widgets, make_no_caches_for_lines
+from tui.system.garbage import cache_styles_without_widgets, collect_only_when_idle, disable_line_caches
 
 if TYPE_CHECKING:
     from tui.readers.recorded_runs import OpenRecordings
@@ -38,12 +38,12 @@ def run_dashboard(
 ) -> WelcomeChoice | None:
     """Run the dashboard until the user quits; return the choice made on the welcome screen, if any.
 
-    ``own_emulator`` starts the local emulator, if the user switches to it. ``recorded`` are the
-    recordings that ``remote`` stands for. A demo and a recording do not remember their state.
+    ``own_emulator`` starts the local emulator when the user switches to it. ``recorded`` holds the recordings
+    that ``remote`` serves. A demo or recording does not remember state for the next start.
     """
     collect_only_when_idle()
-    make_no_caches_for_lines()
-    forget_left_widgets()
+    disable_line_caches()
+    cache_styles_without_widgets()
     app = BtTuiApp(
         remote,
         job_id=job_id,
@@ -63,18 +63,20 @@ def run_dashboard(
             choice = app.run()
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # noqa: BLE001 - of closing what the app used; its message may hold data
+    except BaseException as error:  # noqa: BLE001 - raised while the app closed; its message may hold data
         failure = error
     finally:
-        app.restore_terminal()  # a second signal may have interrupted Textual
-        # only after its threads have ended, because a running download would create its folder again
+        app.restore_terminal()  # a second signal may have interrupted Textual's own
+        # not before: threads of running downloads would create the folder again
         app.outbox.close()
-    if failure is None and app.ended_unasked:  # its own task was canceled, which Textual hides
+    if (
+        failure is None and app.ended_unrequested
+    ):  # its main task was canceled, an error that Textual suppresses
         failure = asyncio.CancelledError()
     if failure is not None and not app.return_code:
         sys.stderr.write(f"{crash_notice(failure)}\n")
         raise SystemExit(CRASHED)
-    if app.return_code:  # it crashed, and printed its report, or its terminal is gone
+    if app.return_code:  # it has printed a crash report, or its terminal is gone
         raise SystemExit(app.return_code)
     app.shutdown.finish()
     return choice

@@ -1,4 +1,4 @@
-"""Alerts of the app: notices, bell, terminal title and notifications, and the user's command or webhook."""
+"""Alerts about runs: toast, bell, terminal title and notification, the user's command or webhook."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TONES: dict[str, SeverityLevel] = {"critical": "error", "warning": "warning", "
 
 
 class Alerts(Service):
-    """Reports new findings, and snoozes them."""
+    """Alerts the user to new findings, and snoozes them."""
 
     def __init__(self, app: BaseApp) -> None:
         super().__init__(app)
@@ -42,12 +42,16 @@ class Alerts(Service):
         self._delivery: AlertDelivery | None = None
         self._title_shown = ""
         self._last_rows: Mapping[int, JobRow] = MappingProxyType({})
-        self._knows_focus = False
-        self._used_at = time.monotonic()
+        self._reports_focus = False
+        self._last_input_at = time.monotonic()
 
     @property
     def handlers(self) -> Handlers:
-        return {FleetChecked: self.take_fleet, RunChecked: self.take_run, SnoozeRequested: self.snooze}
+        return {
+            FleetChecked: self.alert_about_fleet,
+            RunChecked: self.alert_about_run,
+            SnoozeRequested: self.snooze,
+        }
 
     def start(self) -> None:
         settings = self._settings
@@ -70,55 +74,55 @@ class Alerts(Service):
 
     def note_event(self, event: events.Event) -> None:
         if isinstance(event, events.AppFocus | events.AppBlur):
-            self._knows_focus = True
+            self._reports_focus = True
         elif isinstance(event, events.InputEvent):
-            self._used_at = time.monotonic()
+            self._last_input_at = time.monotonic()
 
     @property
-    def unused_s(self) -> float:
+    def idle_s(self) -> float:
         """Seconds since the last key or mouse event."""
-        return time.monotonic() - self._used_at
+        return time.monotonic() - self._last_input_at
 
     @property
     def _is_unattended(self) -> bool:
         """True if the terminal has no focus, or, if it never reports focus, after a while without input."""
-        if self._knows_focus:
+        if self._reports_focus:
             return not self._app.app_focus
-        return self.unused_s > 180.0
+        return self.idle_s > 180.0
 
     # New findings
 
-    def take_run(self, message: RunChecked) -> None:
+    def alert_about_run(self, message: RunChecked) -> None:
         run = message.run
         if message.all_checked or run.job.is_finished:
             self._send_alerts(self._tracker.update(run.job, run.findings, _now(), source="run"))
-        front = self._front
-        if front is not None and front.job is not None and front.job.id == run.job.id:
+        top = self._top_screen
+        if top is not None and top.job is not None and top.job.id == run.job.id:
             snoozed = self._app.snoozed
-            awake = [finding for finding in run.findings if (run.job.id, finding.key) not in snoozed]
-            self._show_title(run_title(run, awake))
+            not_snoozed = [finding for finding in run.findings if (run.job.id, finding.key) not in snoozed]
+            self._show_title(run_title(run, not_snoozed))
 
-    def take_fleet(self, message: FleetChecked) -> None:
+    def alert_about_fleet(self, message: FleetChecked) -> None:
         screens = [screen for screen in self._app.screen_stack if isinstance(screen, AppScreen)]
         watched = {screen.job.id for screen in screens if screen.job is not None}
         before, self._last_rows = self._last_rows, {id(row): row for row in message.fleet.jobs}
         for row in message.fleet.jobs:
             if before.get(id(row)) is row and not row.findings:
-                # an unchanged row without findings cannot have alerts, which skips most of ten thousand rows
+                # unchanged and without findings, it cannot cause alerts: this skips most of 10,000 rows
                 continue
-            if row.id not in watched:  # the job's own screen knows more, and sooner
+            if row.id not in watched:  # the job's own screen reports more, and earlier
                 source = "preview" if row.judged else "list"  # a listed job has not been inspected yet
                 self._send_alerts(self._tracker.update(row.job, row.findings, _now(), source=source))
         self._tracker.prune(watched.union(row.id for row in message.fleet.jobs), _now())
-        if isinstance(self._front, HomeScreen):
+        if isinstance(self._top_screen, HomeScreen):
             rows, snoozed = message.fleet.jobs, self._app.snoozed
-            awake = [without_snoozed(row, snoozed) for row in rows] if snoozed else rows
-            self._show_title(fleet_title(awake))
+            not_snoozed = [without_snoozed(row, snoozed) for row in rows] if snoozed else rows
+            self._show_title(fleet_title(not_snoozed))
 
     @property
-    def _front(self) -> AppScreen | None:
-        front = self._app.screen_stack[-1] if self._app.screen_stack else None
-        return front if isinstance(front, AppScreen) else None
+    def _top_screen(self) -> AppScreen | None:
+        top = self._app.screen_stack[-1] if self._app.screen_stack else None
+        return top if isinstance(top, AppScreen) else None
 
     def _show_title(self, title: str) -> None:
         if self._settings.title and title != self._title_shown:
@@ -134,8 +138,8 @@ class Alerts(Service):
 
     def _send(self, alert: Alert) -> None:
         settings = self._settings
-        front = self._front
-        shown = front.job if front is not None and Scope.JOB in front.SCOPES else None
+        top = self._top_screen
+        shown = top.job if top is not None and Scope.JOB in top.SCOPES else None
         if settings.toast and (shown is None or alert.job is None or shown.id != alert.job.id):
             self._app.notify(alert.short, title=alert.title, severity=_TONES[alert.severity], timeout=TOAST_S)
         if self._is_unattended or not settings.only_when_unfocused:

@@ -22,7 +22,7 @@ from api_client.files import why_not_written, write_private
 from tui.analysis.transfers import DownloadRequest, Transfer, TransferState, outcome_text
 from tui.app.service import BaseApp, Service
 from tui.screens import messages
-from tui.system.saved_files import delivered_as, landing, packed, proposed_path, safe_name
+from tui.system.saved_files import delivered_as, delivery_path, packed, proposed_path, safe_name
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
 
@@ -62,7 +62,7 @@ class SavedFiles(Service):
         # Servers often have no downloads folder.
         downloads = platformdirs.user_downloads_path()
         name = f"{self._app.title} {datetime.now(UTC).astimezone():%Y-%m-%d %H.%M.%S}.svg"
-        path = landing(self._app, (downloads if downloads.is_dir() else Path.cwd()) / name)
+        path = delivery_path(self._app, (downloads if downloads.is_dir() else Path.cwd()) / name)
         try:
             await asyncio.to_thread(write_private, path, self._app.export_screenshot().encode())
         except OSError as error:
@@ -86,7 +86,7 @@ class SavedFiles(Service):
         self._run(partial(self._pack_and_deliver, files, folder, title), "archive", "pack")
 
     async def _pack_and_deliver(self, files: Sequence[Path], folder: Path, title: str) -> None:
-        archive = self._app.outbox.place(f"{title}.zip")
+        archive = self._app.outbox.path_for(f"{title}.zip")
         try:
             path = await asyncio.to_thread(packed, files, folder, archive)
         except OSError as error:
@@ -101,7 +101,7 @@ class SavedFiles(Service):
 
 
 class DownloadStarter(Service):
-    """Asks for the folder of a download, starts it and reports its end; needs a session to start any."""
+    """Asks for the folder of a download, starts it and reports its end."""
 
     def __init__(self, app: BaseApp, files: SavedFiles) -> None:
         super().__init__(app)
@@ -123,7 +123,7 @@ class DownloadStarter(Service):
 
             self._feed = DownloadsFeed(
                 session,
-                publish=lambda found: self._app.post_message(messages.DownloadsChanged(found)),
+                publish=lambda transfers: self._app.post_message(messages.DownloadsChanged(transfers)),
                 on_end=self._report_end,
             )
         return self._feed
@@ -170,7 +170,7 @@ class DownloadStarter(Service):
         from tui.screens.dialogs import DownloadFolderScreen
 
         screen = DownloadFolderScreen(
-            wanted.title, about, proposed_folder(wanted), refuse=partial(_why_no_room, wanted)
+            wanted.title, about, proposed_folder(wanted), refuse=partial(_no_room_problem, wanted)
         )
         folder = await self._app.push_screen_wait(screen)
         if folder is not None:
@@ -178,7 +178,7 @@ class DownloadStarter(Service):
             await feed.download(feed.begin(wanted, folder), self._check)
 
     async def _check(self, plan: DownloadPlan, before: Existing | None) -> Existing | None:
-        """Ask what to do with existing files of other content, unless it was decided ``before``."""
+        """Ask what to do with existing files of different content, unless ``before`` answers it."""
         from api_client.transfers import DownloadError, Existing
         from tui.screens.dialogs import FileConflictScreen
 
@@ -187,7 +187,7 @@ class DownloadStarter(Service):
         if not plan.has_room:
             raise DownloadError(_no_room(plan.needed_bytes, plan.free_bytes))
         if before is not None or not plan.conflicts:
-            return before or Existing.SKIP  # files created in the meantime must not be overwritten
+            return before or Existing.SKIP  # SKIP: files created meanwhile must not be overwritten
         names = [str(file.path.relative_to(plan.folder)) for file in plan.conflicts]
         choice = await self._app.push_screen_wait(FileConflictScreen(str(plan.folder), names))
         return None if choice is None else Existing(choice)
@@ -205,8 +205,8 @@ class DownloadStarter(Service):
             self._feed.clear()
 
 
-def _why_no_room(wanted: DownloadRequest, folder: Path) -> str:
-    """Check a new folder; how much of the download an existing one already holds is known to the plan."""
+def _no_room_problem(wanted: DownloadRequest, folder: Path) -> str:
+    """Return why a new folder lacks space; an existing one is checked later, with the files it holds."""
     from api_client.transfers.plans import free_bytes
 
     free, needed = free_bytes(folder), wanted.size_bytes or 0
@@ -226,7 +226,7 @@ def _refusals(plan: DownloadPlan) -> str:
 
 
 class Recorders(Service):
-    """The recordings that are made; a second request for a job ends its recording."""
+    """Records runs to files; a second request for a job stops its recording."""
 
     def __init__(self, app: BaseApp) -> None:
         super().__init__(app)
@@ -251,7 +251,7 @@ class Recorders(Service):
         from api_client.recordings.archive import SUFFIX, RecordingError
         from tui.readers.recorder import Recorder
 
-        path = landing(self._app, Path.cwd() / f"{safe_name(job.id)}{SUFFIX}")
+        path = delivery_path(self._app, Path.cwd() / f"{safe_name(job.id)}{SUFFIX}")
 
         def begin() -> None:
             until = "" if job.is_finished else " until the job ends"
@@ -263,7 +263,7 @@ class Recorders(Service):
             await recorder.run(follow=not job.is_finished)
         except (RequestError, RecordingError) as error:
             self._fail(str(error))
-        except asyncio.CancelledError:  # the user stopped it: a browser takes what there is
+        except asyncio.CancelledError:  # the user stopped it: send the partial file to a browser
             if path.exists():
                 self._app.post_message(messages.FilesSaved((path,)))
             raise

@@ -15,37 +15,37 @@ from tui.screens.home.screen import HomePage
 
 
 class NavigationHistory:
-    """The visited pages with a current position; a new visit removes the pages ahead of it."""
+    """The visited pages and the current position; a new visit drops the pages after that position."""
 
     def __init__(self) -> None:
         self._visits: list[Page] = []
-        self._at = -1
+        self._position = -1
 
     @property
     def present(self) -> Page | None:
-        return self._visits[self._at] if self._visits else None
+        return self._visits[self._position] if self._visits else None
 
     def visit(self, page: Page) -> None:
         if page == self.present:
             return
-        self._visits[self._at + 1 :] = [page]
+        self._visits[self._position + 1 :] = [page]
         del self._visits[:-100]
-        self._at = len(self._visits) - 1
+        self._position = len(self._visits) - 1
 
     def record_return(self, page: Page) -> None:
         """Go back to a page after the screen above it was closed; add it if it was not visited before."""
-        for at in range(self._at, -1, -1):
-            if self._visits[at] == page:
-                self._at = at
+        for position in range(self._position, -1, -1):
+            if self._visits[position] == page:
+                self._position = position
                 return
         self.visit(page)
 
     def step(self, by: int) -> Page | None:
-        at = self._at + by
-        if not 0 <= at < len(self._visits):
+        position = self._position + by
+        if not 0 <= position < len(self._visits):
             return None
-        self._at = at
-        return self._visits[at]
+        self._position = position
+        return self._visits[position]
 
 
 class Navigation(Service):
@@ -59,7 +59,7 @@ class Navigation(Service):
         self._pages = WeakKeyDictionary[Screen[Any], Page]()
 
     def begin(self, first: Screen[None]) -> None:
-        """Start a new history with the first screen, which stays below all others."""
+        """Start a new history with the bottom screen of the stack."""
         self._history = NavigationHistory()
         self._pages.clear()
         if isinstance(first, AppScreen):
@@ -67,7 +67,7 @@ class Navigation(Service):
             self._pages[first] = HomePage()
             self._history.visit(HomePage())
 
-    def take(self, message: OpenPage) -> Worker[None] | None:
+    def open_requested(self, message: OpenPage) -> Worker[None] | None:
         """Open the page of a message, unless the screen that it replaces is no longer on top."""
         if message.replaces is not None:
             if self._app.screen is not message.replaces:
@@ -76,13 +76,13 @@ class Navigation(Service):
         return self.open(message.page)
 
     def open(self, page: Page | FindPage) -> Worker[None] | None:
-        """Open a page above the current screen; the worker opens one that must be found first."""
+        """Open a page above the current screen; for a ``FindPage``, return the worker that does so."""
         if not isinstance(page, Page):
             return self._run(partial(self._find, page), "search for a job", "open", exclusive=True)
         screen = page.open(self.services)
         self._app.share_with(screen)
         self._prepare(screen)
-        if page != self._history.present:  # otherwise the history has just moved there
+        if page != self._history.present:  # else this is a step in the history
             self._sync()
         if not page.changes_server:
             self._pages[screen] = page
@@ -91,7 +91,7 @@ class Navigation(Service):
         return None
 
     def _prepare(self, screen: AppScreen) -> None:
-        """Set the keys, and read the style sheet, for which Textual would parse all others again."""
+        """Set the user's keys and load the screen's CSS, for which Textual would parse all CSS again."""
         screen.change_keys(self._app.keys)
         styles = self._app.stylesheet
         styles.read_all([path for path in screen.css_path if not styles.has_source(str(path))])
@@ -101,7 +101,7 @@ class Navigation(Service):
             self.open(page)
 
     def _sync(self) -> None:
-        """Update the current position, because screens may have been closed in other ways."""
+        """Update the current position from the screen stack: screens may have been closed meanwhile."""
         for screen in reversed(self._app.screen_stack):
             if (page := self._pages.get(screen)) is not None:
                 self._history.record_return(page)
@@ -110,7 +110,7 @@ class Navigation(Service):
     async def back(self) -> None:
         screen = self._app.screen
         if isinstance(screen, AppScreen) and screen not in self._pages:
-            await self._app.run_action("screen.back")  # the screen may ask first: it has answers to keep
+            await self._app.run_action("screen.back")  # it may ask whether to discard the user's answers
         else:
             await self._travel(-1, "No earlier screen; ")
 

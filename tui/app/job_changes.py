@@ -1,7 +1,7 @@
 """Changes of jobs, deletions of projects: confirm, carry out and report. Also bookmarks.
 
-A single running job is stopped now, once it has stored its next checkpoint, or on conditions. The readers of
-runs are imported with the first question about that: Home's start does not wait for them.
+A single running job can be stopped now, after its next checkpoint, or on conditions. Modules for the latter
+are imported when they are needed, so that Home starts faster.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FAILURE_SHOWN_S = 20.0
 
 
 class JobChanges(Service):
-    """Carries out what users request for jobs, after confirmation."""
+    """Carries out the user's requests about jobs and projects, after confirmation."""
 
     def __init__(self, app: BaseApp) -> None:
         super().__init__(app)
@@ -60,7 +60,7 @@ class JobChanges(Service):
 
     async def _is_confirmed(self, batch: Batch, run: RunSnapshot | None) -> bool:
         if batch.verb is Verb.STOP and len(batch.jobs) == 1:
-            return await self.stopper.wants_now(batch, run)
+            return await self.stopper.is_to_stop_now(batch, run)
         from tui.screens.dialogs import ConfirmScreen
 
         question = ConfirmScreen(batch.question, batch.consequence, batch.yes, batch.no)
@@ -70,15 +70,15 @@ class JobChanges(Service):
         if not await self._is_confirmed(batch, run) or self._app.session is None:
             return
         failures: list[tuple[TrainingJob, str]] = []
-        made: list[TrainingJob] = []
+        created: list[TrainingJob] = []
         is_unsure = False
         for job in batch.jobs:
             try:
-                made += await act(self._app.session, batch.verb, job)
+                created += await change_job(self._app.session, batch.verb, job)
             except RequestError as error:
                 failures.append((job, str(error)))
                 is_unsure |= error.may_have_happened
-        title, text = batch.outcome(failures, made)
+        title, text = batch.outcome(failures, created)
         if failures:
             title = f"Possibly {title[:1].lower()}{title[1:]}" if is_unsure else title
             self._app.notify(text, title=title, severity="error", timeout=FAILURE_SHOWN_S)
@@ -155,8 +155,8 @@ class JobChanges(Service):
                 self._app.notify(f"★ {name} bookmarked." if has_one else f"Bookmark of {name} removed.")
 
 
-async def act(session: Session, verb: Verb, job: TrainingJob) -> list[TrainingJob]:
-    """Apply the change to one job and return the job that it made, if any; raises the client's errors."""
+async def change_job(session: Session, verb: Verb, job: TrainingJob) -> list[TrainingJob]:
+    """Apply the change to one job; return the job it created, if any. Raises the client's errors."""
     jobs = session.client.jobs
     match verb:
         case Verb.STOP:
@@ -169,7 +169,7 @@ async def act(session: Session, verb: Verb, job: TrainingJob) -> list[TrainingJo
 
 
 class JobStopper(Service):
-    """Asks when to stop a job."""
+    """Asks when to stop a job, and runs the planned stops."""
 
     def __init__(self, app: BaseApp) -> None:
         super().__init__(app)
@@ -180,34 +180,34 @@ class JobStopper(Service):
         """Number of jobs that will be stopped later."""
         return len(self._waiting)
 
-    async def wants_now(self, batch: Batch, run: RunSnapshot | None) -> bool:
+    async def is_to_stop_now(self, batch: Batch, run: RunSnapshot | None) -> bool:
         """Ask when to stop the only job of the batch; return True to stop it now.
 
-        Every other answer is handled here.
+        All other answers are carried out here.
         """
         from tui.screens.dialogs import StopScreen
 
         (job,) = batch.jobs
         _, later = self._waiting.get(job.id, (None, ""))
-        waits = f"It {later}, as long as this dashboard stays open." if later else ""
+        planned = f"It {later}, as long as this dashboard stays open." if later else ""
         stalled = run is not None and any(finding.kind.halts for finding in run.findings)
         doubt = "The run has stalled: it may never save its next checkpoint." if stalled else ""
-        about = filter(None, [batch.consequence, doubt, waits])
+        about = filter(None, [batch.consequence, doubt, planned])
         may_lose_work = job.current_status == JobStatus.RUNNING and self._app.session is not None
         question = StopScreen(
             batch.question,
             "\n".join(about),
-            waits=bool(waits),
+            waits=bool(planned),
             read=self._read_rules,
             unsaved=partial(self._unsaved, job, run) if may_lose_work else None,
         )
         answer: StopAnswer = await self._app.push_screen_wait(question)
         if answer == "after checkpoint":
-            self._later(job, partial(self._stop_after_checkpoint, job), "stops after its next checkpoint")
+            self._plan_stop(job, partial(self._stop_after_checkpoint, job), "stops after its next checkpoint")
         elif not isinstance(answer, str):
-            self._stop_on(job, answer)
-        elif waits and answer != "as before":
-            self._forget(job)
+            self._plan_guard(job, answer)
+        elif planned and answer != "as before":
+            self._cancel_stop(job)
             if answer == "keep":
                 self._app.notify(f"{name_of(job)} keeps running.")
         return answer == "now"
@@ -224,20 +224,20 @@ class JobStopper(Service):
 
         return read_rules(typed, self._app.session.clock.now() if self._app.session else datetime.now(UTC))
 
-    def _stop_on(self, job: TrainingJob, rules: GuardRules) -> None:
+    def _plan_guard(self, job: TrainingJob, rules: GuardRules) -> None:
         from tui.guard.conditions import causes
 
         saves = " after a checkpoint" if rules.after_checkpoint else ""
-        self._later(job, partial(self._guard, job, rules), f"stops{saves} on {causes(rules)}")
+        self._plan_stop(job, partial(self._guard, job, rules), f"stops{saves} on {causes(rules)}")
 
-    def _later(self, job: TrainingJob, work: Callable[[], Coroutine[Any, Any, None]], when: str) -> None:
+    def _plan_stop(self, job: TrainingJob, work: Callable[[], Coroutine[Any, Any, None]], when: str) -> None:
         worker = self._run(work, "later stop", "act")
         self._waiting[job.id] = (worker, when)
         self._changed()
         self._app.notify(f"{name_of(job)} {when}. Keep this dashboard open.")
 
     async def _guard(self, job: TrainingJob, rules: GuardRules) -> None:
-        """Watch the run until it ends, and stop it by the rules; what the guard does is notified."""
+        """Watch the run until it ends and stop it according to the rules; notify about each step."""
         if self._app.session is None:
             return
         from tui.guard.memory import GuardMemory
@@ -275,7 +275,7 @@ class JobStopper(Service):
             self._waiting.pop(job.id, None)
             self._changed()
 
-    def _forget(self, job: TrainingJob) -> None:
+    def _cancel_stop(self, job: TrainingJob) -> None:
         worker, _ = self._waiting.pop(job.id, (None, ""))
         if worker is not None:
             worker.cancel()

@@ -41,7 +41,7 @@ from tui.text.sanitize import LONGEST_WRAPPED
 from tui.widgets.tones import Recolored
 
 BEFORE_KEYS = "  "
-"""What separates the name of an action from its keys."""
+"""Separator between the name of an action and its keys."""
 
 
 class ActionProvider(SystemCommandsProvider):
@@ -65,20 +65,20 @@ class ActionProvider(SystemCommandsProvider):
 
 
 class PaletteProvider(Provider):
-    """Finds server objects known to the dashboard; offers the first jobs as Home sorts them."""
+    """Finds objects shown by the open screens; without a query, lists the first jobs of Home."""
 
     async def discover(self) -> Hits:
         jobs = (item for item in self._objects() if item.kind == "job")
-        for item in islice(jobs, 5):  # so few that the actions stay on the same screen
+        for item in islice(jobs, 5):  # few enough that actions are visible, too
             title = f"{item.kind} {item.name}"[:LONGEST_WRAPPED]
-            # Actions have a score of 0.
+            # Actions have a score of 0, so jobs come first.
             shown = Content(title).stylize("dim", 0, len(item.kind))
             yield Hit(1.0, _row(shown, item.about), item.choose, text=title)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
         for number, item in enumerate(self._objects()):
-            if number % 200 == 199:  # some milliseconds of matching
+            if number % 200 == 199:  # let keys through every few milliseconds
                 await asyncio.sleep(0)
             title = f"{item.kind} {item.name}"[:LONGEST_WRAPPED]
             score, offsets = matcher.fuzzy_search.match(query, title)
@@ -99,7 +99,7 @@ class PaletteProvider(Provider):
 
 
 def _row(name: Content, about: str, keys: str = "") -> Content:
-    """Return the line of an entry: its name, its keys, and, aligned, what it does or is about."""
+    """Return the line of an entry: its name, its keys, and a description in an aligned column."""
     gap = " " * max(1, 32 - name.cell_length - len(keys))
     return Content.assemble(name, gap, (keys, "$primary"), "  ", (about[:LONGEST_WRAPPED], "dim not bold"))
 
@@ -134,7 +134,7 @@ class Palette(CommandPalette):
             super()._action_command_list(action)
 
     def _action_cursor_down(self) -> None:
-        """Open the list, or go down in it; do nothing if it is gone."""
+        """Open the list, or move down in it; do nothing if the palette is closing."""
         if self.query(CommandList):
             super()._action_cursor_down()
 
@@ -146,7 +146,7 @@ class Palette(CommandPalette):
 
 
 class ThemePalette(Recolored, Palette):
-    """The themes beside the dashboard, the current one first and marked; highlighting a theme previews it."""
+    """The list of themes, the current one first and marked; highlighting a theme previews it."""
 
     _current = ""
 
@@ -154,7 +154,7 @@ class ThemePalette(Recolored, Palette):
         self._current = self.app.theme
 
     def recolor(self) -> None:
-        """Take on the theme, too: Textual applies a new one only to the screens below a palette."""
+        """Apply the theme to the palette, too: Textual applies a new one only to the screens below it."""
         self.app.stylesheet.update(self)
 
     @on(OptionList.OptionHighlighted)
@@ -205,7 +205,7 @@ def action_commands(
     *,
     read_only: bool,
 ) -> Iterator[SystemCommand]:
-    """Return the actions of these scopes, named with their keys; ``keys`` has the user's own."""
+    """Yield the actions of these scopes, named with their keys; ``keys`` are the user's own keys."""
     for action in (action for scope in scopes for action in actions_of(scope)):
         if action.id == "command_palette":
             continue
@@ -218,5 +218,5 @@ def open_palette(
     app: App[Any], commands: Sequence[CommandListItem], placeholder: str, palette: type[Palette] = Palette
 ) -> AwaitMount:
     provider = SimpleProvider(app.screen, list(commands))
-    # A provider instance works as well as a class; Textual makes the same call.
+    # Typed as classes, but an instance works: Textual itself passes one.
     return app.push_screen(palette(providers=[cast(Any, provider)], placeholder=placeholder))

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 LOCAL = "local"
 SLOW_SERVER_S = 1.0
-"""Time without an answer after which a switch says what it waits for."""
+"""Time without a response after which a switch notifies the user that it is connecting."""
 
 
 class Remotes(Service):
     """Offers the configured remotes, and switches to one if it answers and accepts the key.
 
-    ``own_emulator`` starts the local emulator if it is not running, and blocks until then.
+    ``own_emulator`` starts the local emulator unless it is running, and blocks until it is ready.
     """
 
     def __init__(self, app: BaseApp, own_emulator: Callable[[], Remote] | None) -> None:
@@ -51,7 +51,7 @@ class Remotes(Service):
             if listed.remote is None:
                 continue
             description = f"{listed.remote.app_url} · from {listed.remote.key_origin}"
-            switch = partial(self.switch_to, self._named(listed.remote))
+            switch = partial(self.switch_to, self._with_options(listed.remote))
             commands.append((escape(sanitize(listed.name)), switch, escape(sanitize(description))))
         if self._own_emulator is not None and LOCAL not in {listed.name for listed in listing.remotes}:
             start = partial(self._start_and_switch, self._own_emulator)
@@ -64,10 +64,10 @@ class Remotes(Service):
 
     async def _start_and_switch(self, emulator: Callable[[], Remote]) -> None:
         self._app.notify("Connecting to the local emulator…")
-        self.switch_to(self._named(await asyncio.to_thread(emulator)))
+        self.switch_to(self._with_options(await asyncio.to_thread(emulator)))
 
-    def _named(self, remote: Remote) -> Remote:
-        """Return the remote with the options that reach it: its name, and those of this dashboard."""
+    def _with_options(self, remote: Remote) -> Remote:
+        """Return the remote with the command-line options that select it, and this dashboard's own."""
         session = self._app.session
         options = session.remote.options or () if session is not None else ()
         name = () if remote.name == ENVIRONMENT_REMOTE else ("--remote", remote.name)
@@ -95,11 +95,11 @@ class Remotes(Service):
     async def _check(self, session: Session) -> None:
         """Return once the session's server answers; raises the client's errors."""
         notice = f"Connecting to {session.remote_name}…"
-        slow = asyncio.get_running_loop().call_later(SLOW_SERVER_S, self._app.notify, notice)
+        notice_timer = asyncio.get_running_loop().call_later(SLOW_SERVER_S, self._app.notify, notice)
         try:
             await session.check()
         finally:
-            slow.cancel()
+            notice_timer.cancel()
 
     def _report_not_switched(self, remote: Remote, error: ApiClientError) -> None:
         session = self._app.session

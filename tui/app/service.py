@@ -1,7 +1,7 @@
-"""The app as its services see it, and their base class.
+"""The base class of services, and the interface of the app that they use.
 
-A service does one kind of work for all screens, such as downloads. It does not know the app itself, which
-owns all services.
+A service does one kind of work for all screens, such as downloads. It depends on ``BaseApp`` only, because
+the app class creates all services.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class BaseApp(App[Any]):
     transfers: var[Transfers] = var(Transfers())
     snoozed: var[SnoozedFindings] = var(SnoozedFindings())
     stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
-    """The jobs to be stopped later, by id, and when, in words."""
+    """Planned stops: job id → text such as "stops after its next checkpoint"."""
     recording: var[frozenset[str]] = var(frozenset[str]())
     """Ids of the jobs being recorded."""
     session: Session | None = None
@@ -56,11 +56,11 @@ class BaseApp(App[Any]):
 
     @abstractmethod
     def may_leave(self) -> bool:
-        """Return True if switching to another remote ends nothing; otherwise notify the user of it."""
+        """Return True if switching remotes would end no download or planned stop; else notify the user."""
 
     @abstractmethod
     async def continue_with(self, session: Session) -> None:
-        """Show this session, and close everything that belongs to the previous one."""
+        """Show Home of this session; close the screens, workers and session of the previous one."""
 
     def key_for(self, action_id: str) -> str:
         """Return the current key of the action ``scope.id``, formatted for display."""

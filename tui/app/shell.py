@@ -1,10 +1,10 @@
 """The app itself: it owns the services, the session and the state that all screens show.
 
-Home's first picture does not wait for other screens and dialogs: they are imported when they are opened.
+Other screens and dialogs are imported when they are opened, so that Home appears sooner.
 
-Textual prints a traceback of a crash with the values of local variables, which may include API keys and, in
-text from a server, escape sequences, and only once everything has been closed. This app restores the
-terminal first, and its report (``tui.app.terminal``) has neither.
+After a crash, Textual closes everything and then prints a traceback with the values of local variables, which
+may contain API keys, and escape sequences from a server. This app restores the terminal first and prints a
+report (``tui.app.terminal``) without values.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from tui.settings.model import Loaded
 from tui.settings.problems import Problem
 from tui.settings.remembered import Memory
 from tui.system.garbage import (
-    LOOK_EVERY_S,
+    CHECK_INTERVAL_S,
     IdleCollector,
 )
 from tui.system.keyboard import TerminalDriver
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 
 PROBLEMS_SHOWN = 3
 NOTICE_SEEN_S = 1.0
-"""The next key dismisses a notice that has been shown for this long."""
+"""A notice that has been visible for this long is dismissed by the next action."""
 CRASHED = 1
 """Exit status of a crash."""
 
@@ -116,21 +116,21 @@ class BtTuiApp(BaseApp):
         self.themes = Themes(self)
         self.theme = NO_COLOR_THEME if no_color else self.themes.initial
         self._bindings = rebound(self._bindings, self.keys)
-        self._recorded, self._recorded_at = recorded, remote if recorded is not None else None
+        self._recorded, self._recorded_remote = recorded, remote if recorded is not None else None
         self._job_id = job_id
         self._tab = tab
         self._read_only_by = settings.origin("readonly") if configuration.readonly else ""
         changing = (action.id for action in ACTIONS if ActionFlag.DANGEROUS in action.flags)
         self.refused_actions = frozenset(changing if self._read_only_by else ())
         self._why_no_remote = why_no_remote
-        self._typed = TypedKeys(self, super().on_event)
+        self._typed_keys = TypedKeys(self, super().on_event)
         self.files = SavedFiles(self)
         self.navigation = Navigation(self)
         self.tips = Tips(self, enabled=tips)
         self.alerts = Alerts(self)
         self.shutdown = Shutdown(self.restore_terminal)
-        self.ended_unasked = False
-        self._is_asked_to_end = False
+        self.ended_unrequested = False
+        self._exit_requested = False
         self._main_task: asyncio.Task[Any] | None = None
         self.remotes = Remotes(self, own_emulator)
         self.use_session(self.session_with(remote) if remote else None, demo=demo)
@@ -138,7 +138,7 @@ class BtTuiApp(BaseApp):
     # Session
 
     def session_with(self, remote: Remote) -> Session:
-        recorded = self._recorded if remote is self._recorded_at else None
+        recorded = self._recorded if remote is self._recorded_remote else None
         return Session(
             remote,
             replay=None if recorded is None else recorded.replay,
@@ -164,29 +164,29 @@ class BtTuiApp(BaseApp):
             team=lambda: self.teams.team,
             recent_findings=self.teams.recent_findings,
             recordings=None
-            if self._recorded is None or session is None or session.remote is not self._recorded_at
+            if self._recorded is None or session is None or session.remote is not self._recorded_remote
             else self._recorded,
         )
         self._handlers: dict[type[AppMessage], Callable[[Any], object]] = {
-            messages.DownloadsChanged: self._take_transfers,
+            messages.DownloadsChanged: self._update_transfers,
             messages.CopyRequested: self._copy,
             messages.OpenProjectRequested: self.teams.open_project,
         }
         for service in (self.jobs, self.downloads, self.files, self.alerts, self.recorders):
             self._handlers |= service.handlers
         if session is not None:
-            self._handlers[OpenPage] = self.navigation.take
+            self._handlers[OpenPage] = self.navigation.open_requested
 
     @on(AppMessage)
-    def _carry_out(self, message: AppMessage) -> None:
+    def _dispatch(self, message: AppMessage) -> None:
         if message.changes_server and self._read_only_by:
             self.notify(f"This dashboard is read-only ({self._read_only_by}).", severity="warning")
-        elif (carry_out := self._handlers.get(type(message))) is not None:
-            begun = carry_out(message)
-            if isinstance(begun, Worker):
-                self._typed.wait_for(begun)
+        elif (handler := self._handlers.get(type(message))) is not None:
+            result = handler(message)
+            if isinstance(result, Worker):
+                self._typed_keys.wait_for(result)
         if isinstance(message, OpenPage) and isinstance(message.page, JobPage):
-            self.tips.done(f"{Scope.HOME}.open_job")
+            self.tips.mark_followed(f"{Scope.HOME}.open_job")
 
     def first_screen(self) -> Screen[None]:
         if self.session is not None:
@@ -234,7 +234,7 @@ class BtTuiApp(BaseApp):
         self.theme_changed_signal.subscribe(self, self._recolor)
         self.set_interval(2.0, self.memory.save)
         collector = IdleCollector()
-        self.set_interval(LOOK_EVERY_S, lambda: collector.collect_if_idle(self.alerts.unused_s))
+        self.set_interval(CHECK_INTERVAL_S, lambda: collector.collect_if_idle(self.alerts.idle_s))
         self.alerts.start()
         self.tips.start()
         self._report_settings("Outdated configuration", self.settings.ignored, "")
@@ -281,9 +281,10 @@ class BtTuiApp(BaseApp):
         self._close_messages_no_wait()
 
     def _handle_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Report a task or a callback that failed and that nobody awaits as a crash.
+        """Treat an error in a task or callback that nobody awaits as a crash.
 
-        asyncio would log it, which Textual hides. Its other reports are of connections, which may break.
+        By default asyncio logs it, but Textual hides the log. Other errors come from connections, which may
+        break at any time; they go to the default handler.
         """
         error = context.get("exception")
         is_ours = "handle" in context or isinstance(context.get("future"), asyncio.Task)
@@ -293,7 +294,7 @@ class BtTuiApp(BaseApp):
             loop.default_exception_handler(context)
 
     def _report_crash(self, error: Exception) -> None:
-        """Restore the terminal and print the notice now: what is closed afterwards may take its time."""
+        """Restore the terminal and print the notice now, because closing everything may take long."""
         self.shutdown.begin(CRASHED)
         notice = crash_notice(error)
         leave = getattr(self._driver, "leave", None)
@@ -303,22 +304,22 @@ class BtTuiApp(BaseApp):
             self._exit_renderables.append(Text(notice, no_wrap=True, overflow="ignore"))
 
     async def run_async(self, *args: Any, **options: Any) -> Any:
-        """Run as Textual does, and note if the app ended though nobody asked it to."""
+        """Run the app, and record whether it ended without a request to exit."""
         self._main_task = asyncio.current_task()
         try:
             return await super().run_async(*args, **options)
         finally:
-            self.ended_unasked = not self._is_ending
+            self.ended_unrequested = not self._is_ending
 
     def on_exit_app(self) -> None:
-        """Note that somebody asked the app to end: a person, or the browser that showed it."""
-        self._is_asked_to_end = True
+        """Record a request to exit, by the user or by a browser page that was closed."""
+        self._exit_requested = True
 
     @property
     def _is_ending(self) -> bool:
-        """True once somebody asked the app to end; ctrl-c and signals cancel its task."""
+        """True once an exit was requested; ctrl-c and signals cancel the main task."""
         is_canceled = self._main_task is not None and self._main_task.cancelling() > 0
-        return self._exit or self._is_asked_to_end or is_canceled
+        return self._exit or self._exit_requested or is_canceled
 
     async def _shutdown(self) -> None:
         if not self.is_headless:
@@ -326,12 +327,12 @@ class BtTuiApp(BaseApp):
         await super()._shutdown()
 
     def restore_terminal(self) -> None:
-        """Restore the terminal from any thread, whatever the app waits for."""
+        """Restore the terminal, from any thread, even if the event loop is blocked."""
         restore = getattr(self._driver, "restore", None)
         if restore is not None:
             restore()
 
-    def _take_transfers(self, message: messages.DownloadsChanged) -> None:
+    def _update_transfers(self, message: messages.DownloadsChanged) -> None:
         self.transfers = message.downloads
 
     # The terminal
@@ -348,20 +349,20 @@ class BtTuiApp(BaseApp):
                     node.call_next(node.recolor)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Add the sanitizer to the filters that every line passes on its way to the terminal."""
+        """Add the sanitizer to Textual's filters of all lines that are written to the terminal."""
         return (*super().get_line_filters(), self._sanitizer)
 
     def get_driver_class(self) -> type[Driver]:
-        """Return the driver named by the environment (for web pages), else one that accepts any input."""
+        """Return the driver named in the environment (for web pages), else ``TerminalDriver``."""
         return super().get_driver_class() if constants.DRIVER is not None else TerminalDriver
 
     async def on_event(self, event: events.Event) -> None:
         self.alerts.note_event(event)
         if isinstance(event, events.Key | events.Paste):
             if not self.screen_stack:
-                return  # The app is ending; a key that a widget has passed on may still arrive.
+                return  # The app is exiting; a key that a widget forwarded may still arrive.
             if not event.is_forwarded:
-                await self._typed.add(event)
+                await self._typed_keys.add(event)
                 return
         await super().on_event(event)
 
@@ -377,7 +378,7 @@ class BtTuiApp(BaseApp):
     # Notices
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Report a worker that failed; what it has shown stays on the screen."""
+        """Notify the user of a failed worker; its last data stays on the screen."""
         if event.state is WorkerState.ERROR:
             self.log.error(f"{event.worker.name}: {event.worker.error!r}")
             self.notify(failure_text(event.worker), title="Unexpected error", severity="error", timeout=30)
@@ -401,15 +402,15 @@ class BtTuiApp(BaseApp):
         )
 
     def on_notify(self) -> None:
-        """Make room for a new notice, as the third: they cover the screen. The oldest goes, errors last."""
-        shown = sorted(self._notifications, key=lambda one: one.severity == "error")
+        """Keep at most two older notices, because they cover the screen; drop the oldest, errors last."""
+        shown = sorted(self._notifications, key=lambda notice: notice.severity == "error")
         for old in shown[: max(0, len(shown) - 2)]:
             del self._notifications[old]
 
     # Keys, and actions that work on all screens
 
     async def push_screen_wait(self, screen: Any, *, mode: str | None = None) -> Any:
-        self._typed.note_opening(screen)
+        self._typed_keys.note_opening(screen)
         return await super().push_screen_wait(screen, mode=mode)
 
     async def run_action(
@@ -418,13 +419,13 @@ class BtTuiApp(BaseApp):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Run the action as Textual does, mark its tip as followed, and drop notices that cover the screen.
+        """Run the action, mark its tip as followed, and dismiss notices that the user has seen.
 
-        Do nothing if it is an action of a screen that is not on top: it might act on what the user does not
-        see. Wait while widgets of the screen are mounted or removed: it might act on one that is not there.
+        Do nothing if its screen is not on top, because the user would not see what changes. Wait while
+        widgets of the screen are mounted or removed, because the action may need them.
         """
         target, _, _ = self._parse_action(action, default_namespace or self, namespaces)
-        if target is not self and not await self._typed.can_act_on(target):
+        if target is not self and not await self._typed_keys.can_act_on(target):
             return False
         seen = [
             notice
@@ -437,7 +438,7 @@ class BtTuiApp(BaseApp):
         done = await super().run_action(action, default_namespace, namespaces)
         if done and isinstance(action, str):
             for scope in scopes:
-                self.tips.done(f"{scope}.{action.rpartition('.')[2].partition('(')[0]}")
+                self.tips.mark_followed(f"{scope}.{action.rpartition('.')[2].partition('(')[0]}")
         return done
 
     @staticmethod
@@ -446,7 +447,7 @@ class BtTuiApp(BaseApp):
         return (*own, Scope.SCREEN, Scope.APP)
 
     def _open_once(self, dialog: Screen[Any], answered: Callable[[Any], None] | None = None) -> None:
-        """Open a dialog unless it is open, maybe below others: a repeated key would stack up any number."""
+        """Open a dialog unless one of its class is open: repeating a key must not open many."""
         if not any(type(shown) is type(dialog) for shown in self.screen_stack):
             self.push_screen(dialog, answered)
 
@@ -504,7 +505,7 @@ class BtTuiApp(BaseApp):
         self.teams.choose()
 
     def action_switch_remote(self) -> None:
-        self._typed.wait_for(self.remotes.choose())
+        self._typed_keys.wait_for(self.remotes.choose())
 
 
 def _recorded_moment(recorded: OpenRecordings) -> str:

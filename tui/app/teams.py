@@ -1,4 +1,4 @@
-"""Home of a session: all jobs of the remote, or those of one team or project."""
+"""Home's subject: all jobs of the remote, or those of one team or project."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Publish = Callable[[FleetSnapshot], object]
 
 
 class Teams(Service):
-    """Feeds Home, and narrows it to a team or a project; the choice of a team is remembered by remote."""
+    """Creates Home's feed, filters it by team, and switches team or project; remembers a team per remote."""
 
     def __init__(self, app: BaseApp, *, demo: bool = False) -> None:
         super().__init__(app)
@@ -48,9 +48,9 @@ class Teams(Service):
         session, settings = self._app.session, self._app.settings.configuration
         assert session is not None
         self._publish = publish
-        return FleetFeed(session, self._take, settings.runs, list_interval_s=settings.refresh.fleet_s)
+        return FleetFeed(session, self._publish_team, settings.runs, list_interval_s=settings.refresh.fleet_s)
 
-    def _take(self, fleet: FleetSnapshot) -> None:
+    def _publish_team(self, fleet: FleetSnapshot) -> None:
         self._fleet = fleet
         if self.team and self.team not in {team.name for team in teams_of(fleet.projects)}:
             self._choose_team(ALL_TEAMS)  # the remembered team no longer exists, or has no projects
@@ -61,7 +61,7 @@ class Teams(Service):
         """Return Home's findings for the job, if they are recent."""
         fleet = self._fleet
         if fleet is None or datetime.now(UTC) - fleet.at > timedelta(minutes=2):
-            return ()  # a hidden Home polls less often
+            return ()  # outdated: a hidden Home polls less often
         return next((row.findings for row in fleet.jobs if row.id == job.id), ())
 
     # User requests

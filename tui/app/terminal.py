@@ -1,10 +1,10 @@
-"""The app and its terminal: sanitized output, and what is left there when the app ends or crashes.
+"""The app and its terminal: sanitized output, limited shutdown, and crash reports.
 
 Widgets sanitize text from servers and files, which leaves visible placeholders. ``Sanitizer`` catches the
 rest in the output of all widgets and keeps the width of each line, so that the layout stays valid.
 
 A crash leaves a few lines on the terminal, and a report that holds no data: an error's message and the source
-around it may contain a key or text from a server, so it names only the kinds of the errors and the places in
+around it may contain a key or text from a server, so it only names the types of the errors and locations in
 the code.
 """
 
@@ -43,10 +43,10 @@ class Sanitizer(LineFilter):
 
 
 def _printable(text: str) -> str:
-    return text if text.isprintable() else "".join(map(_stand_in, text))
+    return text if text.isprintable() else "".join(map(_replacement_for, text))
 
 
-def _stand_in(character: str) -> str:
+def _replacement_for(character: str) -> str:
     # Keep private-use characters, because icon fonts use them.
     if character.isprintable() or unicodedata.category(character) == "Co":
         return character
@@ -59,9 +59,9 @@ EXIT_HUNG_UP = 129
 
 
 class Shutdown:
-    """Limits the time that the process takes to end: whatever it waits for, no dead terminal is left.
+    """Kills the process if it does not end in time, so that no unusable terminal is left.
 
-    ``restore`` is called before the process is killed.
+    ``restore`` is called before, to restore the terminal.
     """
 
     def __init__(self, restore: Callable[[], object] = lambda: None, *, limit_s: float = 10.0) -> None:
@@ -71,13 +71,13 @@ class Shutdown:
         self._is_begun = False
 
     def begin(self, exit_code: int) -> None:
-        """Kill the process with this exit code unless it has ended in time. The first call counts."""
+        """Start the time limit, after which the process exits with this code; later calls have no effect."""
         if not self._is_begun:
             self._is_begun = True
             threading.Thread(target=self._wait, args=(exit_code,), name="shutdown", daemon=True).start()
 
     def finish(self) -> None:
-        """Let the process continue."""
+        """Cancel the time limit: the shutdown is complete."""
         self._is_over.set()
 
     def _wait(self, exit_code: int) -> None:
@@ -101,7 +101,7 @@ def drawn_on_stdout() -> Iterator[None]:
         yield
         return
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace") as screen:
-        sys.__stderr__ = screen  # type: ignore[misc]  # the only place where textual looks
+        sys.__stderr__ = screen  # type: ignore[misc]  # the only file that Textual writes to
         try:
             yield
         finally:
@@ -110,17 +110,17 @@ def drawn_on_stdout() -> Iterator[None]:
 
 @contextmanager
 def watched_threads(report: Callable[[Exception], object]) -> Iterator[None]:
-    """Call ``report`` with the error of a thread that fails; Python prints it, which Textual hides."""
+    """Call ``report`` with uncaught errors of threads; Python prints them, but Textual hides the output."""
 
     def failed(thread: threading.ExceptHookArgs) -> None:
         if isinstance(thread.exc_value, Exception):
             report(thread.exc_value)
 
-    usual, threading.excepthook = threading.excepthook, failed
+    previous_hook, threading.excepthook = threading.excepthook, failed
     try:
         yield
     finally:
-        threading.excepthook = usual
+        threading.excepthook = previous_hook
 
 
 NOTICE = """\
@@ -135,15 +135,15 @@ def crash_notice(error: BaseException) -> str:
     If no file can be written, the report itself takes the place of its path.
     """
     report = crash_report(error)
-    saved_at = _saved(report)
+    saved_at = _save(report)
     return NOTICE.format(
         summary=_summary(error), path=report if saved_at is None else sanitize(str(saved_at))
     )
 
 
 def crash_report(error: BaseException) -> str:
-    """Return the error and its causes: kinds and places, without messages, source lines or values."""
-    from importlib.metadata import version  # 1% of the time to the first picture
+    """Return the error and its causes: types and code locations, no messages, source lines or values."""
+    from importlib.metadata import version  # deferred: 1 % of the start-up time
 
     lines = [
         f"bt-tui {__version__}, textual {version('textual')}, Python {platform.python_version()}, "
@@ -158,16 +158,16 @@ def _lines_of(error: BaseException, *, seen: set[int]) -> Iterator[str]:
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and id(cause) not in seen:
         yield from _lines_of(cause, seen=seen)
-    yield f"{_kind(error)}:"
-    for frame in _places(error):
+    yield f"{_type_name(error)}:"
+    for frame in _locations(error):
         yield f"  {frame}"
     for part in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
         if id(part) not in seen:
             yield from _lines_of(part, seen=seen)
 
 
-def _places(error: BaseException) -> list[str]:
-    """Return the innermost places of the error; a recursion has a thousand."""
+def _locations(error: BaseException) -> list[str]:
+    """Return the innermost 100 frames of the error's traceback; a recursion error has a thousand."""
     stack = traceback.StackSummary.extract(
         traceback.walk_tb(error.__traceback__), limit=-100, lookup_lines=False
     )
@@ -177,16 +177,16 @@ def _places(error: BaseException) -> list[str]:
 def _summary(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    places = _places(error)
-    own = [frame for frame in places if str(Path(__file__).parents[1]) in frame]
-    return sanitize(", ".join([_kind(error), *(own or places)[-1:]]))
+    locations = _locations(error)
+    own = [frame for frame in locations if str(Path(__file__).parents[1]) in frame]
+    return sanitize(", ".join([_type_name(error), *(own or locations)[-1:]]))
 
 
-def _kind(error: BaseException) -> str:
+def _type_name(error: BaseException) -> str:
     return f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
 
 
-def _saved(report: str) -> Path | None:
+def _save(report: str) -> Path | None:
     """Write the report to a new private file in the folder of remembered state, else of temporary files."""
     name = datetime.now(UTC).strftime("crash-%Y%m%d-%H%M%S-")
     for folder in (memory_path().parent, Path(tempfile.gettempdir())):

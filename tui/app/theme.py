@@ -1,8 +1,7 @@
 """Two calm themes of our own, and the theme for terminals without color.
 
-Color means state: the accent, which shows what you chose, has a hue that no state has. Series and node colors
-come from the Okabe–Ito set, which people with common color-vision deficiencies can
-tell apart.
+Color means state: the accent, for the user's choices, has a hue that no state has. Series and node colors
+come from the Okabe–Ito set, which people with common color-vision deficiencies can distinguish.
 """
 
 from __future__ import annotations
@@ -88,13 +87,13 @@ LIGHT = Theme(
 
 THEMES = (DARK, LIGHT)
 NO_COLOR_THEME = "ansi-dark"
-"""With NO_COLOR textual turns colors into grays unless the theme uses the terminal's own."""
+"""The theme for NO_COLOR; with any other, Textual would turn colors into grays."""
 
 
 def legible(variables: Mapping[str, str]) -> dict[str, str]:
     """Return a theme's variables, replacing automatic grays, key colors and cursor colors with fixed ones.
 
-    textual's "auto" is white over anything without its own background, such as headings in a light theme.
+    Textual's "auto" colors are white over widgets without a background, such as headings in a light theme.
     """
     paper, ink = Color.parse(variables["background"]), Color.parse(variables["foreground"])
     if not variables["text-muted"].startswith("auto") or paper.ansi is not None or ink.ansi is not None:

@@ -46,8 +46,8 @@ class TipLine(WrappedText):
         self._dismiss()
 
 
-LEAST_LINES = 24
-"""A lower screen has no line to spare for a tip, which may take two on one as narrow."""
+MIN_SCREEN_LINES = 24
+"""Minimum screen height for a tip, which may take two lines on a narrow screen."""
 
 MAX_TIMES_SHOWN = 4
 """Number of starts after which a tip is no longer shown, even if its action was never used."""
@@ -66,7 +66,7 @@ TIPS = {
 
 
 class Tips(Service):
-    """Shows tips about unused actions; the memory keeps in how many starts each was shown."""
+    """Shows tips about unused actions; remembers in how many starts each was shown."""
 
     def __init__(self, app: BaseApp, *, enabled: bool) -> None:
         super().__init__(app)
@@ -87,10 +87,10 @@ class Tips(Service):
         if not {Scope.HOME, Scope.JOB} & set(screen.SCOPES):
             return  # no tip is about the other screens
         # Tips on Home are about jobs; if there are none, show only tips for the whole app.
-        empty = isinstance(screen, HomeScreen) and not (screen.snapshot and screen.snapshot.jobs)
-        scopes = (Scope.APP,) if empty else (*screen.scopes, Scope.APP)
-        has_room = self._app.size.height >= LEAST_LINES
-        fitting = (name for name in TIPS if has_room and self._fits(name, scopes, screen))
+        has_no_jobs = isinstance(screen, HomeScreen) and not (screen.snapshot and screen.snapshot.jobs)
+        scopes = (Scope.APP,) if has_no_jobs else (*screen.scopes, Scope.APP)
+        has_room = self._app.size.height >= MIN_SCREEN_LINES
+        fitting = (name for name in TIPS if has_room and self._is_suitable(name, scopes, screen))
         tip = self._current = next(fitting, None)
         if self._shown_on == (screen, tip):
             return
@@ -100,34 +100,34 @@ class Tips(Service):
             line.shown = (self._app.key_for(tip), TIPS[tip]) if tip is not None else ("", "")
         if tip is not None and tip not in self._shown_names:
             self._shown_names |= {tip}
-            self._put(tip, self._times(tip) + 1)
+            self._remember_count(tip, self._times_shown(tip) + 1)
 
     def _line_of(self, screen: Screen[Any]) -> TipLine | None:
         for line in screen.query(TipLine):
             return line
         for footer in screen.query(StatusFooter):
             screen.mount(TipLine(self.dismiss), before=footer)
-        return None  # it is mounted by the next poll
+        return None  # the tip is shown by the next poll, when the new line is mounted
 
-    def _times(self, name: str) -> int:
+    def _times_shown(self, name: str) -> int:
         return self._app.memory.state.tips.get(name, 0)
 
-    def _put(self, name: str, times: int) -> None:
-        counts = {tip: self._times(tip) for tip in TIPS} | {name: times}
+    def _remember_count(self, name: str, times: int) -> None:
+        counts = {tip: self._times_shown(tip) for tip in TIPS} | {name: times}
         self._app.memory.put(tips={name: count for name, count in counts.items() if count})
 
-    def _fits(self, name: str, scopes: Collection[str], screen: AppScreen) -> bool:
+    def _is_suitable(self, name: str, scopes: Collection[str], screen: AppScreen) -> bool:
         scope, _, action = name.partition(".")
-        return scope in scopes and action not in screen.unhinted and not self._is_gone(name)
+        return scope in scopes and action not in screen.unhinted and not self._is_retired(name)
 
-    def _is_gone(self, name: str) -> bool:
+    def _is_retired(self, name: str) -> bool:
         """Return True for a tip that was followed, or shown in enough earlier starts."""
-        return self._times(name) - (name in self._shown_names) >= MAX_TIMES_SHOWN
+        return self._times_shown(name) - (name in self._shown_names) >= MAX_TIMES_SHOWN
 
-    def done(self, name: str | None) -> None:
-        if self._enabled and name in TIPS and not self._is_gone(name):
-            self._put(name, MAX_TIMES_SHOWN + 1)
+    def mark_followed(self, name: str | None) -> None:
+        if self._enabled and name in TIPS and not self._is_retired(name):
+            self._remember_count(name, MAX_TIMES_SHOWN + 1)
             self._app.call_after_refresh(self.show)
 
     def dismiss(self) -> None:
-        self.done(self._current)
+        self.mark_followed(self._current)

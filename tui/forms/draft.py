@@ -28,8 +28,8 @@ from api_client.servable import (
     needed_gpu_bytes,
     rank_for,
     relevant_files,
-    selectable,
     stored_weight_bytes,
+    why_not_deployable,
 )
 from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run
 from tui.analysis.run.snapshot import RunSnapshot
@@ -103,7 +103,7 @@ class Facts:
 
 
 def _unfit_reason(checkpoint: Checkpoint, files: Sequence[CheckpointFile] | None) -> str:
-    reason = selectable(checkpoint, files)
+    reason = why_not_deployable(checkpoint, files)
     if reason or kind_of(checkpoint) != "lora":
         return reason
     return rank_for(adapter_ranks([checkpoint])).refusal

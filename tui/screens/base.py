@@ -28,7 +28,7 @@ from tui.analysis.transfers import Transfers
 from tui.tables.column import Span
 from tui.widgets.background import run_in_background
 from tui.widgets.connection_notice import ConnectionNotice
-from tui.widgets.opening import OpenedWhole
+from tui.widgets.opening import MountsWithChildren
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # Home's first picture does not wait for them
 
 
 MakeFeed = Callable[..., Any]
-"""Creates a screen's feed; ``publish`` takes its snapshots."""
+"""Creates a screen's feed, given ``publish``, the callback for its snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class PaletteItem:
     id: str = ""
 
 
-class AppScreen(OpenedWhole, Screen[None]):
+class AppScreen(MountsWithChildren, Screen[None]):
     """Base class of full screens; the app passes in the state of the connection and of the downloads.
 
     ``SCOPES`` are the scopes whose actions the screen owns, in addition to ``Scope.SCREEN``, which every
@@ -68,8 +68,8 @@ class AppScreen(OpenedWhole, Screen[None]):
     """
 
     AUTO_FOCUS = ""
-    """What has the focus first. ``Widget.focus`` defers, so that the first keys would reach what Textual
-    focuses by default, which is the first widget, even if it is a hidden input."""
+    """Selector of the widget that has the focus first. Focusing it in ``on_mount`` would be too late:
+    ``Widget.focus`` defers, and the first keys would reach Textual's choice, even a hidden input."""
     SCOPES: ClassVar[tuple[Scope, ...]] = ()
     PANES: ClassVar[Mapping[Scope, type[Widget]]] = MappingProxyType({})
     """Panes that own the actions of a scope. Their keys work wherever the focus is on the screen."""
@@ -78,14 +78,14 @@ class AppScreen(OpenedWhole, Screen[None]):
     shown_job_id = ""
     """The only job whose resources the screen shows, if it shows one."""
     SPARE_HINTS: ClassVar[frozenset[str]] = frozenset()
-    """Actions that the footer names only where the others leave room."""
+    """Actions that the footer shows only if there is room after the others."""
     _key_changes: Mapping[str, str] = MappingProxyType({})
     job: TrainingJob | None = None
     """The job that the screen is about, if it is about one that it follows."""
 
     @property
     def is_over(self) -> bool:
-        """True if nothing changes any more of what the screen is about."""
+        """True if the screen's subject no longer changes."""
         return self.job is not None and self.job.is_finished
 
     @property
@@ -124,23 +124,23 @@ class AppScreen(OpenedWhole, Screen[None]):
     recording: var[frozenset[str]] = var(frozenset[str]())
     """Ids of the jobs that are being recorded."""
     unhinted: var[frozenset[str]] = var(frozenset[str](), init=False)
-    """Actions of no use now. The footer does not offer them; their keys still work, to say why."""
+    """Actions that have no effect now. The footer hides them; their keys still work, and notify why."""
     labels: var[Mapping[str, str]] = var(MappingProxyType[str, str]({}), init=False)
-    """Labels of actions that do something else now; the footer shows these actions."""
+    """Temporary labels of actions whose effect differs now; the footer shows these actions."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Bind the keys of the screen's scopes, and have what the table of actions names carry them out."""
+        """Bind the keys of the screen's scopes, and add methods for actions that ``DOES`` implements."""
         cls.BINDINGS = bindings_of(*cls.SCOPES, Scope.SCREEN)
         super().__init_subclass__(**options)
         for action in actions_of(*cls.SCOPES):
             if action.does:
-                setattr(cls, f"action_{action.id}", _doing(action.does))
+                setattr(cls, f"action_{action.id}", _method_for(action.does))
         for scope, pane in cls.PANES.items():
             for action in actions_of(scope):
                 setattr(cls, f"action_{action.id}", _forward(pane, action.does or action.id))
 
     def on_compose(self) -> None:
-        """Set the classes of the breakpoints; with the first resize, all widgets would be styled again."""
+        """Set the breakpoint classes now: Textual sets them at the first resize and restyles all widgets."""
         for points, cells in zip(
             (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS), self.app.size, strict=True
         ):
@@ -148,7 +148,7 @@ class AppScreen(OpenedWhole, Screen[None]):
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.ScreenResume) and not self.stack_updates:
-            event.refresh_styles = False  # all widgets were styled when they were mounted just now
+            event.refresh_styles = False  # the screen is new: mounting has just styled all widgets
         await super().on_event(event)
 
     def compose(self) -> ComposeResult:
@@ -165,7 +165,7 @@ class AppScreen(OpenedWhole, Screen[None]):
         self.post_message(self.Published(snapshot))
 
     @on(Published)
-    def _take(self, message: Published) -> None:
+    def _receive(self, message: Published) -> None:
         self.take(message.snapshot)
 
     def take(self, snapshot: Any) -> None:
@@ -173,19 +173,19 @@ class AppScreen(OpenedWhole, Screen[None]):
 
     @property
     def is_current(self) -> bool:
-        """True if it can be seen: for what is refreshed below a full screen, Textual paints that again."""
+        """True if the screen is visible; else, below another one, a refresh would repaint that one."""
         return super().is_current and not self.is_covered
 
     @property
     def is_covered(self) -> bool:
-        """True below another full screen."""
+        """True if another full screen is above this one."""
         stack = self.app.screen_stack
         return self in stack and any(isinstance(above, AppScreen) for above in stack[stack.index(self) + 1 :])
 
     def set_header(
         self, page: str, subject: str, facts: Sequence[Sequence[Span]] = (), priority_count: int = 1
     ) -> None:
-        """Show the way back and the name of the page, what it is about, and facts by importance."""
+        """Show "‹", which goes back, the page's name and subject, and facts by importance."""
         lead = [("‹ ", "muted"), (f"{page} " if subject else page, "key"), (subject, "strong")]
         self.query_one("#header", StatusLine).set_facts([lead, *facts], priority_count)
 
@@ -199,19 +199,19 @@ class AppScreen(OpenedWhole, Screen[None]):
         run_in_background(self, self._feed.run, name, group="feed")
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Have the app report a worker that failed; free what a cancelled one has read."""
+        """Forward a failed worker to the app, which reports it; free the traceback of a canceled one."""
         if event.state is WorkerState.ERROR:
             self.app.post_message(event)
         elif event.worker.error is not None:
             event.worker.error.with_traceback(None)
 
     def validate_connection(self, connection: Connection) -> Connection:
-        """Hide staleness of data that only other screens show."""
+        """Drop the staleness of data that this screen does not show."""
         return connection.seen_by(self.SHOWN_RESOURCES, self.shown_job_id)
 
-    def unhint(self, **of_no_use: bool) -> None:
-        """Have the footer not offer the actions that are of no use now."""
-        self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
+    def unhint(self, **useless_actions: bool) -> None:
+        """Hide the actions given as True from the footer, and show all others again."""
+        self.unhinted = frozenset(action for action, useless in useless_actions.items() if useless)
 
     def watch_unhinted(self) -> None:
         self.refresh_bindings()
@@ -228,7 +228,7 @@ class AppScreen(OpenedWhole, Screen[None]):
         return key_for(action_id, self._key_changes)
 
     def key_before(self, action_id: str) -> str:
-        """Return `key_for(action_id)` to put right before typed text: ``/llama``, but ``f7 llama``."""
+        """Return `key_for(action_id)` as a prefix of typed text: ``/llama``, but ``f7 llama``."""
         key = self.key_for(action_id)
         return key if len(key) == 1 and not key.isalnum() else f"{key} "
 
@@ -258,7 +258,7 @@ class AppScreen(OpenedWhole, Screen[None]):
 
     @property
     def unsaved(self) -> str:
-        """What the user entered here and would lose by quitting, as a sentence; empty if nothing."""
+        """Sentence about unsaved input that would be lost on quitting; empty if there is none."""
         return ""
 
     def action_back(self) -> None:
@@ -340,18 +340,18 @@ class Page(ABC):
 
 
 FindPage = Callable[[PageServices], Coroutine[Any, Any, Page | None]]
-"""Reads what a page is about, and returns it; None if there is none, after notifying the user."""
+"""Reads a page's subject and returns the page; None after notifying the user that there is none."""
 
 
 class AppMessage(Message):
-    """Base class; a read-only dashboard refuses those with ``changes_server``."""
+    """Base class of requests to the app; a read-only dashboard refuses those with ``changes_server``."""
 
     changes_server: bool = False
 
 
 @dataclass
 class OpenPage(AppMessage):
-    """Request to open a page; if ``replaces`` is set, that screen is closed, and it has to be on top."""
+    """Request to open a page; ``replaces`` is closed before, and must be the screen on top."""
 
     page: Page | FindPage
     replaces: AppScreen | None = None
@@ -361,8 +361,8 @@ class OpenPage(AppMessage):
         self.changes_server = isinstance(self.page, Page) and self.page.changes_server
 
 
-def _doing(does: str) -> Callable[[AppScreen], Awaitable[object]]:
-    """Return a method that does what one of ``tui.actions.table.DOES`` says."""
+def _method_for(does: str) -> Callable[[AppScreen], Awaitable[object]]:
+    """Return a method that carries out a value of ``tui.actions.table.DOES``."""
 
     async def act(screen: AppScreen) -> None:
         if does.endswith(")"):

@@ -21,7 +21,7 @@ from tui.text.units import counted
 from tui.widgets.row_table import RowTable
 from tui.widgets.text_panel import WrappedText
 
-WORDS = {
+MESSAGES = {
     "loading": "Loading GPU capacity…",
     "empty": "No GPU limits for training here.",
     "absent": "This server doesn't report its capacity. Below: jobs waiting for or using GPUs.",
@@ -70,11 +70,11 @@ class CapacityScreen(AppScreen):
         if not view.rows and self._gpus.has_focus:
             self.set_focus(self._jobs)
         old_rows = bool(view.rows and view.state not in ("known", "empty"))
-        why = sanitize(view.error if old_rows else view.jobs_error).rstrip(".")
-        stale = f"✗ Not updated: {why}. Showing last known data; press {refresh} to retry."
+        reason = sanitize(view.error if old_rows else view.jobs_error).rstrip(".")
+        stale = f"✗ Not updated: {reason}. Showing last known data; press {refresh} to retry."
         self.show_text("#stale", stale if old_rows or (view.jobs_known and view.jobs_error) else "")
         failed = f"✗ Can't read the capacity.\n{sanitize(view.error)}\nPress {refresh} to retry."
-        self.show_text("#instead", "" if view.rows else WORDS.get(view.state, failed))
+        self.show_text("#instead", "" if view.rows else MESSAGES.get(view.state, failed))
         self.watch_all_types()
 
     def _show_header(self) -> None:
@@ -92,10 +92,10 @@ class CapacityScreen(AppScreen):
     @on(RowTable.Highlighted, "#gpus")
     def watch_all_types(self) -> None:
         view, line = self.snapshot, self._gpus.cursor_row
-        only = None if self.all_types or line is None else line.row.gpu_type
-        shown = [job for job in (*view.waiting, *view.holding) if only in (None, job.gpu_type)]
+        gpu_type = None if self.all_types or line is None else line.row.gpu_type
+        shown = [job for job in (*view.waiting, *view.holding) if gpu_type in (None, job.gpu_type)]
         self._jobs.set_rows(shown)
-        of_type = f" {sanitize(only)}" if only else ""
+        of_type = f" {sanitize(gpu_type)}" if gpu_type else ""
         message = f"No jobs using or waiting for{of_type} GPUs." if view.jobs_known else "Loading the queue…"
         if view.jobs_error and not view.jobs_known:
             message = f"✗ Can't read the queue.\n{sanitize(view.jobs_error)}"

@@ -52,7 +52,7 @@ AXIS_LABELS: dict[Axis, str] = {"step": "by step", "elapsed": "since start", "cl
 
 
 class ComparedCharts:
-    """The charts of runs on one axis; each curve is made once."""
+    """The charts of several runs on one x axis; each curve is computed only once."""
 
     def __init__(self, runs: Sequence[ComparedRun], axis: Axis) -> None:
         self._runs = runs
@@ -70,7 +70,7 @@ class ComparedCharts:
         start, end = view.window.bounds(*self.reach)
         for measure in measures(runs):
             is_metric = measure not in MEASURES
-            metrics = [one.progress.metrics[measure] for one in runs if measure in one.progress.metrics]
+            metrics = [run.progress.metrics[measure] for run in runs if measure in run.progress.metrics]
             lines = tuple(metrics) if is_metric else self.lines(measure)
             if not lines and measure != "loss":
                 continue
@@ -173,7 +173,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
         self._show_table()
 
     async def watch_base(self) -> None:
-        """Rebuild the table, because its columns follow the order of the runs; there is always one."""
+        """Replace the table, whose columns follow the order of the runs, mounting the new one first."""
         before, table = self.query_one(RowTable), self._new_table()
         had_focus = before.has_focus
         before.display = False
@@ -201,7 +201,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
         self._show_table()
 
     def _show_header(self) -> None:
-        if self._pruning:  # closed before the layout; the parts are gone
+        if self._pruning:  # closed before the layout: its children are gone
             return
         runs = self.runs
         facts: list[list[Span]] = []
@@ -214,9 +214,9 @@ class CompareRunsScreen(ChartControls, AppScreen):
             following = self.key_for("compare.next_base")
             facts.append([(f"{shown}/{len(runs)} shown, {following} next", "warn")])
         priority_count = 1 + len(facts)
-        reading = [one for one in runs if one.state in ("waiting", "reading")]
+        reading = [run for run in runs if run.state in ("waiting", "reading")]
         if reading:
-            parts = [one.part or 0.0 for one in reading] + [1.0] * (len(runs) - len(reading))
+            parts = [run.part or 0.0 for run in reading] + [1.0] * (len(runs) - len(reading))
             logs = counted(len(reading), "log")
             facts.append([(f"↻ reading {logs}: {percent(sum(parts) / len(parts))}", "accent")])
         facts.append([(AXIS_LABELS[self.axis], "plain")])
@@ -227,14 +227,14 @@ class CompareRunsScreen(ChartControls, AppScreen):
     def _show_problem(self) -> None:
         """List runs that are gone, failed or log no progress; the others are compared anyway."""
         problems, again = [], self.key_for("screen.refresh")
-        for one, name in zip(self.runs, map(sanitize, labels(self.runs)), strict=True):
-            if one.state == "gone":
+        for run, name in zip(self.runs, map(sanitize, labels(self.runs)), strict=True):
+            if run.state == "gone":
                 problems.append(f"✗ {name} no longer exists (404)")
-            elif one.state == "failed":
-                problems.append(f"✗ Can't read {name}: {sanitize(one.error)} Press {again} to retry")
-            elif one.gap_count:
-                problems.append(f"▲ {name}: unreadable parts of its log: {one.gap_count}")
-            elif one.state == "read" and not one.has_curves:
+            elif run.state == "failed":
+                problems.append(f"✗ Can't read {name}: {sanitize(run.error)} Press {again} to retry")
+            elif run.gap_count:
+                problems.append(f"▲ {name}: unreadable parts of its log: {run.gap_count}")
+            elif run.state == "read" and not run.has_curves:
                 problems.append(f"ℹ {name}: no training progress in its log")
         self.show_text("#problem", "\n".join(problems))
 
@@ -272,7 +272,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
     # Actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer only what changes something that is shown."""
+        """Offer only actions on visible parts."""
         hidden = {"charts": ("only_differing",), "table": ("next_chart", "filter_charts", "cursor_left")}
         return action not in hidden.get(self.layout_shown, ()) and super().check_action(action, parameters)
 
@@ -290,8 +290,8 @@ class CompareRunsScreen(ChartControls, AppScreen):
         self.differing_only = not self.differing_only
 
     def action_code(self) -> None:
-        """Open what differs between the baseline and the job beside it, from the older one to the newer."""
-        jobs = [one.job for one in self.ordered[:2]]
+        """Open the differences between the baseline and the job beside it, from the older to the newer."""
+        jobs = [run.job for run in self.ordered[:2]]
         if len(jobs) == 2:
             older, newer = sorted(jobs, key=lambda job: time_key(job.created_at))
             self.post_message(OpenPage(DifferencesPage(older, newer)))
@@ -303,7 +303,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
         if self.layout_shown != "table":
             tables.append(curves_table(self.runs, self.axis))
         self.post_message(
-            ExportRequested("the comparison", tables, ("compare", *(one.job.id for one in self.runs[:3])))
+            ExportRequested("the comparison", tables, ("compare", *(run.job.id for run in self.runs[:3])))
         )
 
     def action_back(self) -> None:

@@ -1,4 +1,4 @@
-"""Dialogs: a question, what it is about, an optional field, and buttons. And the list of choices of screens.
+"""Dialogs: a question, details, an optional field, and buttons; also a list of choices for screens.
 
 A dialog is answered only once, even if its keys are pressed twice.
 """
@@ -22,11 +22,11 @@ from textual.widgets import Button, Input, OptionList
 
 from api_client.files import why_not_written
 from tui.analysis.export import ExportTable
-from tui.system.saved_files import landing, save_tables, typed_path
+from tui.system.saved_files import delivery_path, save_tables, typed_path
 from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.text.units import counted
 from tui.widgets.background import run_in_background
-from tui.widgets.opening import OpenedWhole
+from tui.widgets.opening import MountsWithChildren
 from tui.widgets.text_panel import WrappedText
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-class Dialog(OpenedWhole, ModalScreen[Answer], Generic[Answer]):
+class Dialog(MountsWithChildren, ModalScreen[Answer], Generic[Answer]):
     """A dialog, with a field if one is given."""
 
     CSS_PATH = "dialogs.tcss"
@@ -73,7 +73,7 @@ class Dialog(OpenedWhole, ModalScreen[Answer], Generic[Answer]):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Generic[Answer]):
-    """An answer, its keys, and the label of its button, the first key of which is shown; "" for no button."""
+    """An answer, its keys, and the label of its button, which also shows the first key; "" for no button."""
 
     id: str
     keys: str
@@ -133,7 +133,7 @@ class ConfirmScreen(ChoiceScreen[bool]):
 
 
 class QuitScreen(ConfirmScreen):
-    """Asks whether to quit although answers are lost, downloads are running, or jobs wait to be stopped."""
+    """Asks whether to quit despite unsaved answers, running downloads, or planned stops."""
 
     def __init__(self, running: int, stops: int, unsaved: Iterable[str]) -> None:
         parts = list(unsaved)
@@ -150,16 +150,16 @@ def stop_words(stops: int) -> str:
 
 
 StopAnswer: TypeAlias = "Literal['now', 'after checkpoint', 'when', 'keep', 'as before'] | GuardRules"
-"""When to stop: now, later, on conditions, or not."""
+"""When to stop: now, after a checkpoint, on conditions, or never; "as before" changes nothing."""
 
 
 class StopScreen(ChoiceScreen[StopAnswer]):
-    """Asks when to stop a running job; ``waits`` is True if it is stopped later already.
+    """Asks when to stop a running job; ``waits`` is True if a later stop is planned already.
 
-    Then escape changes nothing, so that opening the question does not cancel the stop.
+    In that case, escape changes nothing, so that opening the question does not cancel the planned stop.
 
-    ``unsaved`` reads what stopping now would lose, None for a job that has nothing to lose. The question does
-    not wait for it: keys that follow the one that opened it would be lost meanwhile.
+    ``unsaved`` reads what stopping now would lose; None for a job that has nothing to lose. The dialog opens
+    before that is read: otherwise, keys typed meanwhile would be lost.
     """
 
     ABOUT_ID = "consequence"
@@ -201,23 +201,23 @@ class StopScreen(ChoiceScreen[StopAnswer]):
         )
 
     def action_choose(self, choice_id: str) -> None:
-        """Dismiss, or ask for the conditions above this question; without an answer, this one stays."""
+        """Dismiss with the answer, or open a dialog for conditions; if that is canceled, this one stays."""
         if choice_id != "when":
             super().action_choose(choice_id)
             return
 
         def answer(rules: GuardRules | None) -> None:
             if rules is not None:
-                self.call_later(self._take_rules, rules)  # once the other is closed
+                self.call_later(self._answer_rules, rules)  # once the other dialog is closed
 
         self.app.push_screen(StopRulesScreen(self._question, self._read), answer)
 
-    def _take_rules(self, rules: GuardRules) -> None:
+    def _answer_rules(self, rules: GuardRules) -> None:
         self.dismiss(rules)
 
 
 class PathDialog(Dialog[Answer]):
-    """Asks for a path, or another line; it stays open, with what is wrong, until there is an answer."""
+    """Asks for a path or another line; stays open and shows the problem until the input is valid."""
 
     AUTO_FOCUS = "Input"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False)]
@@ -230,7 +230,7 @@ class PathDialog(Dialog[Answer]):
         super().__init__(question, about, buttons, field)
 
     async def answer(self, typed: str) -> Answer:
-        """Return the answer that was typed. Raises ValueError or OSError with what is wrong with it."""
+        """Convert the typed text to the answer. Raises ValueError or OSError if it is not valid."""
         raise NotImplementedError
 
     @on(Input.Changed)
@@ -320,7 +320,7 @@ class ExportScreen(PathDialog[tuple[Path, ...]]):
     async def answer(self, typed: str) -> tuple[Path, ...]:
         path = typed_path(typed)
         replace = path == self._replaceable
-        target = landing(self.app, path)
+        target = delivery_path(self.app, path)
         try:
             files = await asyncio.to_thread(save_tables, self._tables, target, replace=replace)
         except FileExistsError:
@@ -370,6 +370,6 @@ class ChoiceList(OptionList):
             self.action_first()
 
     def _move_page(self, direction: Literal[-1, 1]) -> None:
-        """Move a page; do nothing while the list has no size yet, because it has no lines then."""
+        """Move by a page; do nothing before the layout, when the list has no lines."""
         if self.scrollable_content_region:
             super()._move_page(direction)

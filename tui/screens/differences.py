@@ -1,4 +1,4 @@
-"""The pages of differences: between two jobs in code, settings and hardware, and between two checkpoints."""
+"""Pages that compare two jobs (code, settings, hardware) or two checkpoints."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class DifferencesScreen(ReadOnceScreen):
             f"Code not compared: {sanitize(differences.not_compared)}" if differences.not_compared else ""
         )
         remarks: list[Line] = [[(text, "muted")] for text in (missing, differences.none_words) if text]
-        # Data in long lines is cut after five rows of a narrow screen.
+        # Long lines, usually data, are cut at five rows of a narrow screen.
         lines = ((clip(line, 400), tone) for line, tone in differences.lines())
         self._lines = [*remarks, *([(line, tone or "plain")] for line, tone in lines)]
         self._show()
@@ -96,7 +96,7 @@ class DifferencesScreen(ReadOnceScreen):
         self._show([(remark, tone)])
 
     def _show(self, *remarks: Line) -> None:
-        """Show what was read last, below remarks."""
+        """Show the remarks, and below them the differences read last."""
         self.query_one(TextPanel).set_lines([*remarks, *self._lines], keep_place=True)
 
 

@@ -35,24 +35,24 @@ from tui.widgets.text_panel import WrappedText
 BAR_CELLS = 12
 
 
-def _state(view: tuple[str, str, str]) -> list[Span]:
+def _state_cell(view: tuple[str, str, str]) -> list[Span]:
     sign, word, tone = view
     return [(f"{sign} {word}", tone)]
 
 
-def _progress(fraction: float | None) -> list[Span]:
+def _progress_cell(fraction: float | None) -> list[Span]:
     if fraction is None:
         return []
     done, rest = thin_bar(fraction, BAR_CELLS)
     return [(done, "running"), (rest, "faint"), (f" {percent(fraction):>4}", "plain")]
 
 
-def _of(done_bytes: int, size_bytes: int | None, *, whole: bool) -> str:
+def _size_text(done_bytes: int, size_bytes: int | None, *, whole: bool) -> str:
     size = bytes_iec(size_bytes)
     return size if whole or size_bytes is None else f"{bytes_iec(done_bytes)} / {size}"
 
 
-def _pace(item: Transfer) -> Sequence[Span]:
+def _speed_cell(item: Transfer) -> Sequence[Span]:
     if item.stalled_s:
         return [(STALLED, "caution")]
     if item.state is TransferState.ACTIVE:
@@ -62,17 +62,19 @@ def _pace(item: Transfer) -> Sequence[Span]:
 
 TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
     Column("name", "download", lambda item: [(item.title, "strong")], width=18, flex=2, most=64, keep=10),
-    Column("state", "", lambda item: _state(STATE_VIEWS[item.state]), width=11, keep=9),
-    Column("progress", "", lambda item: _progress(item.fraction), width=BAR_CELLS + 6, keep=8),
+    Column("state", "", lambda item: _state_cell(STATE_VIEWS[item.state]), width=11, keep=9),
+    Column("progress", "", lambda item: _progress_cell(item.fraction), width=BAR_CELLS + 6, keep=8),
     Column(
         "size",
         "size",
-        lambda item: [(_of(item.done_bytes, item.size_bytes, whole=not item.is_running_or_queued), "plain")],
+        lambda item: [
+            (_size_text(item.done_bytes, item.size_bytes, whole=not item.is_running_or_queued), "plain")
+        ],
         width=21,
         align="right",
         keep=5,
     ),
-    Column("speed", "speed", _pace, width=10, align="right", keep=6),
+    Column("speed", "speed", _speed_cell, width=10, align="right", keep=6),
     Column("left", "left", lambda item: [(time_left(item), "plain")], width=7, align="right", keep=7),
 )
 
@@ -88,23 +90,23 @@ FILE_STATE_VIEWS: dict[FileState, tuple[str, str, str]] = {
 """Sign, word and tone of each state of a single file."""
 
 
-def _file_name(file: FileProgress) -> list[Span]:
+def _file_name_cell(file: FileProgress) -> list[Span]:
     """Return the name, then the folder: file names are more distinctive than their folders."""
     folder, _, name = file.name.rpartition("/")
     return [(sanitize(name or file.path.name), "plain"), (f"  {sanitize(folder)}" if folder else "", "muted")]
 
 
-def _remark(file: FileProgress) -> list[Span]:
+def _remark_cell(file: FileProgress) -> list[Span]:
     return [(sanitize(file.error), "bad") if file.error else (sanitize(file.note), "muted")]
 
 
 FILE_COLUMNS: tuple[Column[FileProgress], ...] = (
-    Column("name", "file", _file_name, width=20, flex=3, most=64, keep=10),
-    Column("state", "", lambda file: _state(FILE_STATE_VIEWS[file.state]), width=11, keep=9),
+    Column("name", "file", _file_name_cell, width=20, flex=3, most=64, keep=10),
+    Column("state", "", lambda file: _state_cell(FILE_STATE_VIEWS[file.state]), width=11, keep=9),
     Column(
         "progress",
         "",
-        lambda file: _progress(
+        lambda file: _progress_cell(
             file.done_bytes / file.size_bytes if file.size_bytes and file.state is FileState.ACTIVE else None
         ),
         width=BAR_CELLS + 6,
@@ -113,11 +115,11 @@ FILE_COLUMNS: tuple[Column[FileProgress], ...] = (
     Column(
         "size", "size", lambda file: [(bytes_iec(file.size_bytes), "plain")], width=9, align="right", keep=8
     ),
-    Column("error", "", _remark, width=10, flex=2, keep=3),
+    Column("error", "", _remark_cell, width=10, flex=2, keep=3),
 )
 
 
-NOTHING = (
+NO_DOWNLOADS = (
     "No downloads.\n\nPress {files} on a checkpoint or its files to download them,"
     " {source} on a job for its source code."
 )
@@ -148,7 +150,7 @@ class DownloadsScreen(AppScreen):
             like=self._table,
         )
         files, source = map(self.key_for, ("checkpoints.download_checkpoint", "job.download_source"))
-        yield WrappedText(NOTHING.format(files=files, source=source), id="nothing")
+        yield WrappedText(NO_DOWNLOADS.format(files=files, source=source), id="nothing")
 
     def on_mount(self) -> None:
         self._show()
@@ -193,7 +195,7 @@ class DownloadsScreen(AppScreen):
         if item is None:
             return
         self.query_one("#files", RowTable).set_rows(item.files)
-        # the files are not listed yet, or never will be
+        # without files, they are not listed yet, or listing failed
         files = f"{counted(len(item.files), 'file')}, " if item.files else ""
         lead = f"{files}{bytes_iec(item.size_bytes)} → "
         about = Text(lead + clip_middle(sanitize(item.folder), max(20, self.size.width - 2 - len(lead))))
@@ -214,8 +216,8 @@ class DownloadsScreen(AppScreen):
 
     # Actions
 
-    def _unless_useless(self, action: str, why: str) -> Transfer | None:
-        """Return the chosen download, or notify the user why the action is of no use."""
+    def _download_for(self, action: str, why: str) -> Transfer | None:
+        """Return the chosen download; if the action has no effect on it, notify why and return None."""
         item = self._table.cursor_row
         if action in self.unhinted:
             self.notify("No downloads." if item is None else why)
@@ -223,15 +225,15 @@ class DownloadsScreen(AppScreen):
         return item
 
     def action_cancel_download(self) -> None:
-        if item := self._unless_useless("cancel_download", "This download has ended."):
+        if item := self._download_for("cancel_download", "This download has ended."):
             self.post_message(messages.CancelDownloadRequested(item.id))
 
     def action_retry_download(self) -> None:
-        if item := self._unless_useless("retry_download", "Only canceled and failed downloads resume."):
+        if item := self._download_for("retry_download", "Only canceled and failed downloads resume."):
             self.post_message(messages.RetryDownloadRequested(item.id))
 
     def action_copy_folder(self) -> None:
-        if item := self._unless_useless("copy_folder", ""):
+        if item := self._download_for("copy_folder", ""):
             self.post_message(messages.CopyRequested(item.folder, "folder"))
 
     def action_clear_finished(self) -> None:

@@ -35,14 +35,14 @@ class TreeScreen(AppScreen):
 
     @abstractmethod
     def _show(self, before: Any, snapshot: Any) -> None:
-        """Show a snapshot; ``before`` is the one that is shown, None if there is none."""
+        """Show a snapshot; ``before`` is the previous one, None at first."""
 
     @property
     def tree_view(self) -> FileTreeView:
         return self.query_one(FileTreeView)
 
     def show_stale(self, error: str) -> None:
-        """Show above the tree that it is stale, and why; without ``error``, hide the notice."""
+        """Show a notice that the tree is stale, with the error; hide it if ``error`` is empty."""
         again = f"Showing last known data; press {self.key_for('screen.refresh')} to retry."
         self.show_text("#stale", f"✗ Not updated: {error} {again}" if error else "")
 

@@ -1,4 +1,4 @@
-"""The line into which a filter is typed."""
+"""The input field for a filter."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from textual.widgets import Input
 
 
 class FilterField(Input):
-    """A field that is shown while somebody types into it, and, if it ``stays``, while it has text."""
+    """An input field, visible while it has the focus and, if it ``stays``, while it has text."""
 
     DEFAULT_CSS = """
     FilterField {
@@ -36,7 +36,7 @@ class FilterField(Input):
             self.close()
 
     def clear_text(self) -> bool:
-        """Remove the text and the line; return False if there was none."""
+        """Clear and hide the field; return False if it was empty and hidden."""
         was_used = self.is_open or bool(self.value)
         self.value = ""
         self.remove_class("-open")

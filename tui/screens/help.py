@@ -1,4 +1,4 @@
-"""Help screen: all keys of the screen below, generated from the action table; a click on one acts."""
+"""Help screen: all keys of the screen below, from the action table; a click on one runs its action."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from tui.widgets.tones import tone_styles
 
 HEADINGS = {**SCOPE_TITLES, Scope.SCREEN: "On every screen", Scope.APP: "Everywhere"}
 LESS_COMMON = "Less common"
-WIDE = 166
+WIDE_CELLS = 166
 """From this width on, the sections are in two columns."""
-MOVING = (
+NAVIGATION_KEYS = (
     ("↑ ↓  j k", "Move one line."),
     ("^d ^u", "Move half a page; ^f ^b or page down and up move a whole one."),
     ("g  G", "Go to the start or the end."),
     ("mouse", "Click to select, again to open; scroll; click headings to sort."),
 )
-PROBLEMS = ((" ".join(SIGNS[severity] for severity in SEVERITIES), "Critical, warning, info."),)
+SEVERITY_SIGNS = ((" ".join(SIGNS[severity] for severity in SEVERITIES), "Critical, warning, info."),)
 
 Row = tuple[str, str, str]
 """Keys, what they do, and the action that a click runs, if any."""
 
 
 class HelpScreen(ModalScreen[None]):
-    """The keys that work on the current screen, also by a click; esc, q or ? closes it."""
+    """The keys of the current screen; a click on one runs its action; esc, q or ? closes the help."""
 
     CSS_PATH = "help.tcss"
     AUTO_FOCUS = "#keys"
-    HORIZONTAL_BREAKPOINTS = [(0, "-normal"), (WIDE, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-normal"), (WIDE_CELLS, "-wide")]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "close", show=False),
         Binding("q,question_mark", "app.pop_screen", "close", show=False),
@@ -75,15 +75,15 @@ class HelpScreen(ModalScreen[None]):
             yield FilterField("key or words", id="find")
             with VerticalScroll(id="keys"):
                 shortcuts = Static(self._shortcuts(""), id="shortcuts")
-                shortcuts.auto_links = False  # all of it can be clicked; the keys keep their color
+                shortcuts.auto_links = False  # everything can be clicked: don't underline it all
                 yield shortcuts
 
     def _shortcuts(self, query: str) -> Group | Table:
-        """Return the sections with the keys that have the query, or with words that all have."""
+        """Return the sections, with the shortcuts whose keys or description match the query."""
         sections: dict[str, list[Row]] = {HEADINGS[scope]: [] for scope in self._scopes}
         sections |= {
-            "Navigation": [(*words, "") for words in MOVING],
-            "Problems": [(*words, "") for words in PROBLEMS],
+            "Navigation": [(*words, "") for words in NAVIGATION_KEYS],
+            "Problems": [(*words, "") for words in SEVERITY_SIGNS],
             LESS_COMMON: [],
         }
         for action in actions_of(*self._scopes):
@@ -97,7 +97,9 @@ class HelpScreen(ModalScreen[None]):
                 groups.append((len(matching) + 2, Group(Text(), heading, self._table(matching))))
         if not groups:
             return Group(Text(), Text("No matching shortcuts."))
-        return _side_by_side(groups) if self.size.width >= WIDE else Group(*(group for _, group in groups))
+        return (
+            _side_by_side(groups) if self.size.width >= WIDE_CELLS else Group(*(group for _, group in groups))
+        )
 
     def _row(self, action: Action) -> Row:
         keys = key_signs(keys_of(action, self._changes))
@@ -116,7 +118,7 @@ class HelpScreen(ModalScreen[None]):
     @on(FilterField.Changed)
     @on(events.Resize)
     def _show_shortcuts(self) -> None:
-        if self.query("#shortcuts"):  # not yet, or no longer
+        if self.query("#shortcuts"):  # none before the screen is composed and after it is closed
             query = self.query_one(FilterField).value
             self.query_one("#shortcuts", Static).update(self._shortcuts(query))
 
@@ -125,12 +127,12 @@ class HelpScreen(ModalScreen[None]):
         self.set_focus(self.query_one("#keys"))
 
     def on_click(self, event: events.Click) -> None:
-        """Close by a click beside the box, as the palette does."""
+        """Close if the click is outside the box, as the palette does."""
         if self.get_widget_at(*event.screen_offset)[0] is self and self.app.screen is self:
             self.app.pop_screen()
 
     def action_act(self, call: str) -> None:
-        """Close, then do what the key does on the screen below."""
+        """Close the help, then run the action on the screen below."""
         self.app.pop_screen()
         self.app.call_later(self.app.run_action, call)
 

@@ -34,14 +34,14 @@ LEXERS = {
     ".yaml": "yaml",
     ".yml": "yaml",
 }
-"""By the end of a file's name. Having pygments find them among its 500 takes longer than a key may."""
+"""Lexers by file suffix. Having pygments search its 500 lexers takes too long for a key press."""
 
 
 def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
     """Split a text into sanitized lines, highlighted according to the file's name."""
     safe = "\n".join(map(sanitize_beginning, text[: 1024 * 1024].splitlines()))
     lexer = LEXERS.get(PurePosixPath(name).suffix.lower())
-    if lexer is None or len(safe) > 128 * 1024:  # which would take too long
+    if lexer is None or len(safe) > 128 * 1024:  # highlighting it would take too long
         return list(safe.split("\n"))
     theme = ANSISyntaxTheme({token: tones[tone] for token, tone in TOKEN_TONES.items()})
     colored = Syntax(safe, lexer, theme=theme).highlight(safe)

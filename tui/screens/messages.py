@@ -1,4 +1,4 @@
-"""Messages by which screens ask the app to act. Screens never change anything on the server themselves."""
+"""Requests from screens to the app. Screens never change anything on the server themselves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # Home's first picture does not wait for the modules of other
 
 
 Handlers = Mapping[type[AppMessage], Callable[[Any], object]]
-"""For each message, the method that handles it; one that opens a screen later returns its worker."""
+"""Maps messages to handlers; one that opens a screen after background work returns the worker."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class BatchRequested(AppMessage):
     verb: Verb
     jobs: Sequence[TrainingJob]
     run: RunSnapshot | None = None
-    """What is known of the job, if it is a single one."""
+    """Newest snapshot of the run, if the batch is a single job."""
     changes_server = True
 
 
@@ -54,8 +54,8 @@ class BookmarkRequested(AppMessage):
 class CopyRequested(AppMessage):
     """Request to copy ``text`` to the clipboard, sanitized; ``what`` names it in the toast.
 
-    Copies a single line unless ``lines`` is set: a line break in an id or a path would run in the shell
-    it is pasted into.
+    Copies a single line unless ``lines`` is set: if an id or a path with a line break is pasted into a
+    shell, the shell runs it.
     """
 
     text: str
@@ -131,7 +131,7 @@ class RecordRequested(AppMessage):
 
 @dataclass
 class RunChecked(AppMessage):
-    """Findings of a run; ``all_checked`` is True once enough is known to recognize new ones."""
+    """The findings of a run were updated; ``all_checked``: enough is known to recognize new ones."""
 
     run: RunSnapshot
     all_checked: bool = field(kw_only=True)
@@ -161,6 +161,6 @@ class ExportRequested(AppMessage):
 
 @dataclass
 class FilesSaved(AppMessage):
-    """Files were written to the path from ``landing``; a browser receives them as downloads."""
+    """Files were written to the path from ``delivery_path``; a browser receives them as downloads."""
 
     paths: Sequence[Path]

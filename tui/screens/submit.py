@@ -39,7 +39,7 @@ from tui.widgets.tones import Recolored, tone_styles
 
 
 class OverrideInputs(Vertical):
-    """Inputs for the fields of the form; an empty one keeps the config's value, which is its placeholder."""
+    """Inputs for overrides; an empty one keeps the config's value, which is its placeholder."""
 
     def compose(self) -> ComposeResult:
         for field in FIELDS:
@@ -66,11 +66,11 @@ class OverrideInputs(Vertical):
         return overrides_of({field.name: self.query_one(f"#{field.name}", Input).value for field in FIELDS})
 
 
-def _name_and_note(row: ConfigChoice) -> list[Span]:
+def _choice_cell(row: ConfigChoice) -> list[Span]:
     return [(f"{sanitize(row.name):<19} ", "plain"), (row.note, "muted")]
 
 
-CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (Column("name", "", _name_and_note, width=24, flex=1),)
+CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (Column("name", "", _choice_cell, width=24, flex=1),)
 
 
 def _choice_headings(rows: Sequence[ConfigChoice]) -> list[Heading]:
@@ -79,13 +79,13 @@ def _choice_headings(rows: Sequence[ConfigChoice]) -> list[Heading]:
     return [(first, [(title, "heading")]) for first, title, number in titles if number]
 
 
-MOVES = {
+LIST_KEYS = {
     "down": "cursor_by(1)",
     "up": "cursor_by(-1)",
     "pagedown": "cursor_by_page(1)",
     "pageup": "cursor_by_page(-1)",
 }
-"""What keys in the field of the path do in the list below it."""
+"""Keys in the path field that move the cursor of the list below it, and their actions."""
 STAGES = ("choosing", "reviewing", "submitting")
 SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("·", "muted")}
 SUBMISSION = "submission"
@@ -114,7 +114,7 @@ class StarterScreen(PathDialog[Path]):
 
 
 class PathSuggester(Suggester):
-    """Completes a path to the first folder or Python file that begins like it."""
+    """Completes a typed path to the first folder or Python file that starts with it."""
 
     def __init__(self) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
@@ -124,12 +124,12 @@ class PathSuggester(Suggester):
 
 
 def completed_path(typed: str) -> str | None:
-    """Return the completed path, folders with a slash; None if nothing begins like ``typed``.
+    """Return the completed path, with a slash after a folder; None if no path starts with ``typed``.
 
     A path that ends with a slash is completed by the folder's ``config.py`` only.
     """
     folder, start = os.path.split(typed)
-    with suppress(OSError, ValueError, RuntimeError):  # the last: no such user's home
+    with suppress(OSError, ValueError, RuntimeError):  # RuntimeError: ~user of an unknown user
         names = [
             f"{path.name}/" if path.is_dir() else path.name
             for path in Path(folder).expanduser().iterdir()
@@ -157,7 +157,7 @@ class SubmitScreen(Recolored, AppScreen):
         self._remote_name = remote_name
         self._choices = RowTable(CHOICE_COLUMNS, lambda row: row.name, id="choices")
         self._choices.headings_of = _choice_headings
-        self._choices.can_focus = False  # the field keeps the focus: what is typed narrows the list
+        self._choices.can_focus = False  # the path field keeps the focus: its text filters the list
 
     def compose_body(self) -> ComposeResult:
         """Yield the widgets of all stages; CSS shows those of the current stage."""
@@ -194,7 +194,7 @@ class SubmitScreen(Recolored, AppScreen):
         self.update_classes({f"-{name}": name == stage for name in STAGES})
         self._show_header(snapshot)
         self.show_text("#error", f"✗ {sanitize(snapshot.error)}" if snapshot.error else "")
-        self._narrow_choices()
+        self._filter_choices()
         if snapshot.project is not None and stage == "reviewing":
             self._show_review(snapshot)
             if before != stage:
@@ -207,7 +207,7 @@ class SubmitScreen(Recolored, AppScreen):
     @on(RowTable.Highlighted, "#choices")
     @work(group="preview", exclusive=True, exit_on_error=False)
     async def _preview(self) -> None:
-        """Show the config that enter would run, or write."""
+        """Show the config that enter would load, or the starter's that it would write."""
         choice = self._choices.cursor_row
         source = "" if choice is None else await asyncio.to_thread(choice.read)
         if self.has_class("-choosing"):
@@ -218,7 +218,7 @@ class SubmitScreen(Recolored, AppScreen):
         return [heading, *text_lines(source, "config.py", tone_styles(self.app))] if source else []
 
     @on(Input.Changed, "#path")
-    def _narrow_choices(self) -> None:
+    def _filter_choices(self) -> None:
         choices = self.snapshot.choices
         typed = self.query_one("#path", Input).value.strip().lower()
         shown = [choice for choice in choices or () if typed in choice.name.lower()]
@@ -270,7 +270,7 @@ class SubmitScreen(Recolored, AppScreen):
 
     @on(Input.Submitted, "#path")
     def _path_typed(self, event: Input.Submitted) -> None:
-        """Load the file of this name, else the chosen one of those whose path contains the text."""
+        """Load the file with the typed path, else the selected entry of the filtered list."""
         typed = event.value.strip()
         if typed and (is_own_file(typed) or self._choices.cursor_row is None):
             self._load(Path(typed))
@@ -278,9 +278,9 @@ class SubmitScreen(Recolored, AppScreen):
             self._chosen()
 
     async def on_key(self, event: events.Key) -> None:
-        if event.key in MOVES and self.focused is self.query_one("#path"):
+        if event.key in LIST_KEYS and self.focused is self.query_one("#path"):
             event.stop()
-            await self._choices.run_action(MOVES[event.key])
+            await self._choices.run_action(LIST_KEYS[event.key])
 
     @work(name="config", group="review", exclusive=True, exit_on_error=False)
     async def _load(self, config: Path) -> None:
@@ -290,7 +290,8 @@ class SubmitScreen(Recolored, AppScreen):
     @on(Input.Submitted, "#fields Input")
     @on(Input.Blurred, "#fields Input")
     def _review_again(self) -> None:
-        if self._feed.snapshot.stage == "reviewing" and not self._is_submitting:  # a submission reviews first
+        # submitting includes a review
+        if self._feed.snapshot.stage == "reviewing" and not self._is_submitting:
             self._review()
 
     @work(name="review", group="review", exclusive=True, exit_on_error=False)
@@ -314,18 +315,18 @@ class SubmitScreen(Recolored, AppScreen):
 
     @work(name=SUBMISSION, group="review", exclusive=True, exit_on_error=False)
     async def _submit(self) -> None:
-        """Review what the fields contain now, then submit that."""
+        """Review the current overrides, then submit them if there are no errors."""
         await self._feed.review(self.query_one(OverrideInputs).overrides)
         snapshot = self._feed.snapshot
         if not snapshot.can_submit or snapshot.project is None:
-            errors = [found.problem for found in snapshot.findings if found.severity == "error"]
+            errors = [finding.problem for finding in snapshot.findings if finding.severity == "error"]
             why = sanitize(snapshot.error or errors[0])
             self.notify(why, title="Not submitted", severity="warning", markup=False)
             return
-        serious = [found for found in snapshot.findings if found.severity == "warning"]
-        if serious:
+        warnings = [finding for finding in snapshot.findings if finding.severity == "warning"]
+        if warnings:
             name = sanitize(snapshot.project.job.name or snapshot.project.name)
-            words = "\n".join(f"▲ {sanitize(found.problem)}" for found in serious)
+            words = "\n".join(f"▲ {sanitize(finding.problem)}" for finding in warnings)
             if not await self.app.push_screen_wait(ConfirmScreen(f"Submit {name} anyway?", words, "Submit")):
                 return
         await self._feed.submit()
@@ -336,7 +337,7 @@ class SubmitScreen(Recolored, AppScreen):
             run_in_background(self, self._feed.find_configs_nearby, "search for configs")
 
     def action_back(self) -> None:
-        """Go back from the review to the choice, else close; an upload cannot be left."""
+        """Go back from the review to the list of configs, else close; an upload cannot be interrupted."""
         if self._feed.snapshot.stage == "reviewing":
             self.workers.cancel_group(self, "review")
             self._feed.back_to_choices()

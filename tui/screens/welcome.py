@@ -49,9 +49,9 @@ can read. To keep it out of files, start bt-tui with BASETEN_API_KEY in the envi
 
 
 class WelcomeScreen(Screen[None]):
-    """Offers three choices; the app exits with the choice and the command acts on it.
+    """Offers three choices; the app exits with the choice, and the command carries it out.
 
-    Before it exits to connect, the key has been checked and stored.
+    For ``LOGIN``, the key is checked and stored before the app exits.
     """
 
     CSS_PATH = "welcome.tcss"
@@ -71,7 +71,7 @@ class WelcomeScreen(Screen[None]):
                 [Option(Text.assemble((label, "bold"), "\n", (about, "dim")), id=choice), None]
                 for choice, label, about in CHOICES
             ]
-            yield ChoiceList(*chain.from_iterable(options), id="choices")  # with lines between them
+            yield ChoiceList(*chain.from_iterable(options), id="choices")  # None draws a line between options
             yield Static(Text(self._reason), id="reason")
             with Vertical(id="login"):
                 yield WrappedText(id="about")
@@ -89,7 +89,8 @@ class WelcomeScreen(Screen[None]):
             self.app.exit(choice)
 
     def _show_login(self) -> None:
-        from tui.readers.login import credentials_path, remote_without_key  # not for the first picture
+        # deferred: not needed for the first picture
+        from tui.readers.login import credentials_path, remote_without_key
 
         try:
             remote = remote_without_key()

@@ -32,13 +32,13 @@ from tui.widgets.text_panel import TextPanel
 
 READING = "Reading the evidence…"
 UNEXPLAINED = Explanation("")
-TO_DO = {
+ACTION_LABELS = {
     "show_log": "log there",
     "stop_job": "stop",
     "resume": "resume",
     "copy_markdown": "copy for a chat",
 }
-"""What can be done about a problem: actions and what their buttons say."""
+"""Actions on a problem, and the labels of their buttons."""
 UNITS = {"%": percent, "B": bytes_iec, "cores": cores}
 Line = list[Span]
 
@@ -68,7 +68,7 @@ class WhyScreen(AppScreen):
 
     def compose_body(self) -> ComposeResult:
         with Horizontal(id="do"):
-            for action, label in TO_DO.items():
+            for action, label in ACTION_LABELS.items():
                 words = Content.assemble((self.key_for(f"why.{action}"), "$primary bold"), f" {label}")
                 yield Button(words, action=f"screen.{action}", id=action, compact=True)
         yield TextPanel(id="evidence")
@@ -85,8 +85,8 @@ class WhyScreen(AppScreen):
         self._show()
 
     @property
-    def _begin(self) -> datetime | None:
-        """When the problem that is shown began, if that is known."""
+    def _began_at(self) -> datetime | None:
+        """When the displayed problem began; None if unknown."""
         explanation = self.snapshot.explanation or UNEXPLAINED
         if explanation.finding is not None and explanation.finding.since is not None:
             return explanation.finding.since
@@ -102,7 +102,7 @@ class WhyScreen(AppScreen):
         if len(view.problems) > 1:
             facts.append([(f"{view.index + 1} of {len(view.problems)}", "muted")])
         self.set_header("Why", sanitize(job.name or job.id), facts)
-        lines = list(_evidence(explanation, view.at)) if view.explanation is not None else []
+        lines = list(_evidence_lines(explanation, view.at)) if view.explanation is not None else []
         if view.error:
             again = f"Press {self.key_for('screen.refresh')} to retry."
             lines.insert(0, [(f"✗ {sanitize(view.error)} {again}", "bad")])
@@ -111,15 +111,15 @@ class WhyScreen(AppScreen):
         for chart, figure in zip_longest(self.query(LineChart), explanation.figures[:2]):
             chart.display = figure is not None
             if figure is not None:
-                chart.show(figure.series, _spec(figure, explanation.finding, self._begin))
+                chart.show(figure.series, _chart_spec(figure, explanation.finding, self._began_at))
         self.unhint(
             next_problem=len(view.problems) < 2,
-            show_log=self._begin is None,
+            show_log=self._began_at is None,
             stop_job=job.is_finished,
             resume=bool(resume_obstacle(self._run())),
             copy_markdown=view.explanation is None,
         )
-        for action in TO_DO:
+        for action in ACTION_LABELS:
             self.query_one(f"#{action}").display = action not in self.unhinted
 
     # Actions
@@ -131,8 +131,8 @@ class WhyScreen(AppScreen):
             self._feed.show_next()
 
     def action_show_log(self) -> None:
-        if self._begin is not None:
-            self._show_log(self._begin)
+        if self._began_at is not None:
+            self._show_log(self._began_at)
             self.leave()
         else:
             self.notify(READING if self.snapshot.explanation is None else "Its beginning is unknown.")
@@ -158,12 +158,12 @@ class WhyScreen(AppScreen):
             self.notify(READING)
 
 
-def _evidence(explanation: Explanation, at: datetime | None) -> Iterator[Line]:
-    found = explanation.finding
-    severity = found.severity if found is not None else "critical"
+def _evidence_lines(explanation: Explanation, at: datetime | None) -> Iterator[Line]:
+    finding = explanation.finding
+    severity = finding.severity if finding is not None else "critical"
     tone = TONES[severity]
-    problem = found.sentence if found is not None else explanation.problem
-    since = f" (since {near_time(found.since, at)})" if found is not None and found.since else ""
+    problem = finding.sentence if finding is not None else explanation.problem
+    since = f" (since {near_time(finding.since, at)})" if finding is not None and finding.since else ""
     yield [(f"{SIGNS[severity]} ", tone), (sanitize(problem), tone), (since, "muted")]
     if explanation.answer:
         yield [("  ", "plain"), (sanitize(explanation.answer), "strong")]
@@ -175,10 +175,10 @@ def _evidence(explanation: Explanation, at: datetime | None) -> Iterator[Line]:
         yield []
         yield [(sanitize(section.title), "heading")]
         for clue in section.clues:
-            yield from _clue(clue)
+            yield from _clue_lines(clue)
 
 
-def _clue(clue: Clue) -> Iterator[Line]:
+def _clue_lines(clue: Clue) -> Iterator[Line]:
     time = local_time(clue.at, TIME_OF_DAY)
     node = f"{sanitize(clue.node)} " if clue.node else ""
     times = f"{clue.count}× " if clue.count > 1 else ""
@@ -187,13 +187,13 @@ def _clue(clue: Clue) -> Iterator[Line]:
     yield from ([("    ", "plain"), (sanitize_beginning(line), "plain")] for line in others)
 
 
-def _spec(figure: Figure, finding: HealthFinding | None, begin: datetime | None) -> ChartSpec:
+def _chart_spec(figure: Figure, finding: HealthFinding | None, begin: datetime | None) -> ChartSpec:
     severity = finding.severity if finding is not None else "critical"
     mark_tone: Tone = "bad" if severity == "critical" else "caution"
     marks = (Mark(begin.timestamp(), SIGNS[severity], mark_tone),) if begin is not None else ()
     times = [time for series in figure.series for time in (series.times[:1] + series.times[-1:])]
     start, end = min(times), max(times)
-    # Extend it to the left to show the beginning of the problem, but not by more than an eighth.
+    # Extend the axis to the left to show the beginning of the problem, but by at most an eighth.
     if begin is not None and start - begin.timestamp() < (end - start) / 8:
         start = min(start, begin.timestamp() - (end - start) / 64)
     return ChartSpec(
@@ -219,7 +219,7 @@ class WhyPage(Page):
     latest: Callable[[], RunSnapshot | None]
     """Returns the newest state of the run."""
     show_log: Callable[[datetime], object]
-    """Shows the log of that time below this page."""
+    """Shows the log at a time, on the screen below this page."""
 
     @property
     def ids(self) -> tuple[str, ...]:

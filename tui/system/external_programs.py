@@ -48,8 +48,10 @@ def open_in_browser(link: str) -> bool:
         browser = webbrowser.get()
     except webbrowser.Error:
         return False
-    draws_here = type(browser) is webbrowser.GenericBrowser  # only its subclasses run in the background
-    if draws_here and "BROWSER" not in os.environ:
+    uses_this_terminal = (
+        type(browser) is webbrowser.GenericBrowser
+    )  # only its subclasses run in the background
+    if uses_this_terminal and "BROWSER" not in os.environ:
         return False
     return browser.open(link)
 
@@ -84,30 +86,32 @@ def copy_through_tmux(text: str, environ: Mapping[str, str]) -> bool:
 
 Program = Literal["pager", "editor"]
 
-_ASKED: dict[Program, tuple[str, ...]] = {"pager": ("PAGER",), "editor": ("VISUAL", "EDITOR")}
-_ELSE: dict[Program, tuple[str, ...]] = {
+_VARIABLES: dict[Program, tuple[str, ...]] = {"pager": ("PAGER",), "editor": ("VISUAL", "EDITOR")}
+_FALLBACKS: dict[Program, tuple[str, ...]] = {
     "pager": ("less", "more"),
     "editor": ("nano", "vim", "vi"),
 }
-_GO_TO_ROW = frozenset({"less", "more", "most", "nano", "vi", "vim", "nvim", "view", "emacs", "emacsclient"})
+_SUPPORT_ROW_ARGUMENT = frozenset(
+    {"less", "more", "most", "nano", "vi", "vim", "nvim", "view", "emacs", "emacsclient"}
+)
 """Programs that open a file at row 12 if called with ``+12``."""
 
 
 def program_of(kind: Program, environ: Mapping[str, str]) -> list[str] | None:
-    """Return the command with its arguments: from the environment, else one that is installed, else None."""
-    for name in _ASKED[kind]:
+    """Return the command and its arguments: from the environment, else an installed program, else None."""
+    for name in _VARIABLES[kind]:
         try:
             arguments = shlex.split(environ.get(name, ""))
         except ValueError:
             continue  # unbalanced quotes
         if arguments:
             return arguments
-    return next(([name] for name in _ELSE[kind] if shutil.which(name)), None)
+    return next(([name] for name in _FALLBACKS[kind] if shutil.which(name)), None)
 
 
 @dataclass(slots=True)
 class OpenAtLine:
-    """Finds the row, from 1, of an entry in the written file; of the last one if None."""
+    """Finds the row, counted from 1, at which an entry is written to a file; the last entry's if None."""
 
     here: LogEntry | None
     row: int | None = None
@@ -122,9 +126,9 @@ class OpenAtLine:
 
 
 def at_row(command: list[str], row: int | None) -> list[str]:
-    """Add an argument to begin at a row, if the program supports it and the command does not set one."""
-    says_where = any(word.startswith("+") for word in command[1:])
-    if row is None or says_where or Path(command[0]).name not in _GO_TO_ROW:
+    """Add an argument to open the file at a row, if the program supports that and has no such argument."""
+    has_row = any(word.startswith("+") for word in command[1:])
+    if row is None or has_row or Path(command[0]).name not in _SUPPORT_ROW_ARGUMENT:
         return command
     return [*command, f"+{row}"]
 

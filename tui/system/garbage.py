@@ -1,13 +1,12 @@
-"""Garbage collection that does not interrupt typing.
+"""Garbage collection that does not delay keys.
 
-With a recording of 64 nodes in memory, a search of all its 1.2 million objects for garbage takes 160 ms:
-longer than a key may. Python makes one whenever many objects were made, which is while the user works: 66
-times while somebody went to 60 moments of that recording. Here all are searched only once many are new and a
-key's picture is painted; where a search takes long, while nobody types for longer, unless half as many are
-new as there were. Else, where a key comes every 0.7 s, the screens that were left would fill 60 MiB a minute,
-and what is in use between them would keep that memory.
+With a recording of 64 nodes in memory, a full collection visits 1.2 million objects and takes 160 ms, longer
+than a key may take. By default, Python runs one after many allocations, thus while the user works: 66 times
+while visiting 60 moments of that recording. Here a full collection runs only if there are many new objects
+and the last key has been painted; the longer a collection takes, the longer the pause in typing that it waits
+for. With very many new objects it does not wait: at a key every 0.7 s, closed screens fill 60 MiB a minute.
 
-The memory of what is gone goes back to the system then: after an hour of wandering over jobs, 46 of 213 MiB.
+After a collection, free memory is returned to the system: after an hour of visiting jobs, 46 of 213 MiB.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from typing import Any
 import textual.strip
 from textual._styles_cache import StylesCache
 
-LOOK_EVERY_S = 0.5
-"""Asking whether it is time takes a microsecond; looking seldom misses most pauses between keys."""
-PAINTED_S = 0.25
-"""What a key has changed is painted once it is so long ago."""
-WORTHWHILE = 20
-"""Searches of younger objects that make a search of all worthwhile."""
+CHECK_INTERVAL_S = 0.5
+"""Interval of checks for idleness. A check takes a microsecond; a longer interval misses most pauses."""
+PAINT_TIME_S = 0.25
+"""Time after a key within which its changes are painted."""
+MIN_YOUNG_COLLECTIONS = 20
+"""Minimum number of collections of the young generation before a full collection."""
 
 
 def collect_only_when_idle() -> None:
-    """Leave the oldest generation to an ``IdleCollector``, and never search what exists now.
+    """Leave full collections to an ``IdleCollector``; exempt all objects that exist now (``gc.freeze``).
 
-    The younger ones are searched after 8,000 new objects: a page of a log has 1,000, soon gone.
+    The young generations are collected after thousands of new objects; a page of a log has 1,000.
     """
     gc.freeze()
     gc.set_threshold(4_000, 0, 1_000_000)
@@ -46,11 +45,11 @@ class _EmptyCache:
         pass
 
 
-def make_no_caches_for_lines() -> None:
-    """Have Textual keep nothing with each line that it draws, so that a line is gone once it is painted over.
+def disable_line_caches() -> None:
+    """Disable the caches that Textual creates for each ``Strip``, so that lines are freed once replaced.
 
-    It makes seven caches for each, and one of them mostly holds the line itself: eight keys on a log made 750
-    KiB of garbage, which only a search finds, and 31 KiB without. The caches save no time that one measures.
+    One of its seven caches mostly contains the strip itself, a reference cycle: eight keys on a log left 750
+    KiB of garbage for the collector, and 31 KiB without the caches. They save no measurable time.
     """
     cache = _EmptyCache()
     module: Any = textual.strip
@@ -58,41 +57,41 @@ def make_no_caches_for_lines() -> None:
 
 
 @cache
-def forget_left_widgets() -> None:
-    """Have Textual cache two styles by their colors, not by the widget too, which kept 1,024 left widgets.
+def cache_styles_without_widgets() -> None:
+    """Key a cache of Textual's by colors only; by default it also keeps 1,024 removed widgets alive.
 
-    Each of them has all lines that it drew last: wandering over jobs, 35 MiB in ten minutes.
+    Each of them holds the lines that it drew last: 35 MiB after visiting jobs for ten minutes.
     """
-    by_colors: Any = StylesCache.get_inner_outer
-    cached = lru_cache(by_colors.cache_parameters()["maxsize"])(partial(by_colors.__wrapped__, None))
+    original: Any = StylesCache.get_inner_outer
+    cached = lru_cache(original.cache_parameters()["maxsize"])(partial(original.__wrapped__, None))
     StylesCache.get_inner_outer = staticmethod(cached)  # type: ignore[method-assign,assignment]
 
 
 class IdleCollector:
-    """Searches all objects while nobody types, the longer the last search took, the longer after a key."""
+    """Runs full collections in pauses of typing; the pause must be longer if the last one took long."""
 
     def __init__(self) -> None:
-        # The first list of 10,000 jobs is new, and none of it garbage.
-        self._took_s, self._many = 0.1, 5 * WORTHWHILE
+        # A first list of 10,000 jobs is many new objects without garbage.
+        self._duration_s, self._full_collection_size = 0.1, 5 * MIN_YOUNG_COLLECTIONS
 
-    def collect_if_idle(self, unused_s: float) -> None:
-        """Search all objects if many are new and the last key is long enough ago (``unused_s``)."""
-        searches = gc.get_count()[2]
-        part = searches / self._many
-        # Nobody types for as long as 20 searches take: three seconds in a large recording.
-        pause_s = max(PAINTED_S, 20 * self._took_s * (1 - part)) if part < 4 else 0.0
-        if searches >= WORTHWHILE and unused_s >= pause_s:
+    def collect_if_idle(self, idle_s: float) -> None:
+        """Run a full collection if there are many new objects and no key was pressed for ``idle_s``."""
+        collections = gc.get_count()[2]
+        part = collections / self._full_collection_size
+        # The pause is 20 times as long as a collection takes: three seconds in a large recording.
+        pause_s = max(PAINT_TIME_S, 20 * self._duration_s * (1 - part)) if part < 4 else 0.0
+        if collections >= MIN_YOUNG_COLLECTIONS and idle_s >= pause_s:
             began_s = thread_time()
             gc.collect()
             _return_memory()
-            self._took_s = thread_time() - began_s
-            # It visits 2.4 million objects a second; counting them would take a sixth of the time once more.
-            self._many = max(WORTHWHILE, int(150 * self._took_s))
+            self._duration_s = thread_time() - began_s
+            # Estimates the objects from the time (2.4 million a second): counting them would add a sixth.
+            self._full_collection_size = max(MIN_YOUNG_COLLECTIONS, int(150 * self._duration_s))
 
 
 def _return_memory() -> None:
-    """Return free memory to the system, in a millisecond; glibc keeps what is free between used parts."""
-    with suppress(ImportError, AttributeError):  # Pythons without ctypes, and other libraries
+    """Return free memory to the system, which takes a millisecond; by default, glibc keeps most of it."""
+    with suppress(ImportError, AttributeError):  # a Python without ctypes, or a C library other than glibc
         from ctypes import CDLL
 
         CDLL(None).malloc_trim(0)

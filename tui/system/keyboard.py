@@ -1,8 +1,8 @@
-"""Convert any terminal input into textual events without failing.
+"""Convert any terminal input into Textual events without failing.
 
-textual decodes keyboard input strictly and trusts every escape sequence. Of the 13 inputs in
-``test_what_cannot_be_read_is_no_key``, textual 8.2 alone ends the dashboard at 6 and reads 6 as other keys.
-Here such input is dropped and the input after it still works. Pastes are parsed here too: textual treats
+Textual decodes keyboard input strictly and trusts every escape sequence. Of the 13 inputs in
+``test_what_cannot_be_read_is_no_key``, Textual 8.2 alone ends the dashboard at 6 and reads 6 as other keys.
+Here such input is dropped and the input after it still works. Pastes are parsed here too: Textual treats
 text after an escape character in a paste as key presses.
 """
 
@@ -29,7 +29,7 @@ from textual.message import Message
 PASTE_START, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 PASTE_SILENCE_S = 5.0
 """A paste without an end marker ends when nothing arrives for this long."""
-MOST_CELLS = 2000
+MAX_CELLS = 2000
 """Maximum columns or rows accepted from a terminal's size report."""
 
 _TAIL = len(PASTE_START) - 1
@@ -79,7 +79,7 @@ class Keyboard:
             return
 
     def tick(self) -> Iterator[Message]:
-        """Yield events held back for more input, such as the escape key; call it every tenth of a second."""
+        """Yield events that waited for more input, such as the escape key; call it every 0.1 s."""
         if self._pasted is not None and self._clock() - self._fed_at_s > PASTE_SILENCE_S:
             yield self._end_of_paste()
         yield from self._usable(self._parser.tick())
@@ -101,7 +101,7 @@ class Keyboard:
             for character in "\x1b" if token["report"] else self._decoder.decode(token[0]):
                 yield from self._usable(self._parser.feed(character))
             if token.lastgroup and self._parser._awaiting.timeout is not None:
-                # textual does not know this sequence and would read its letters as keys
+                # Textual does not know this sequence and would read its letters as keys
                 self._restart_parser()
 
     def _usable(self, events: Iterable[Message]) -> Iterator[Message]:
@@ -114,8 +114,8 @@ class Keyboard:
             # undecodable bytes, surrogates
             if isinstance(event, Key) and re.search("[\ufffd\ud800-\udfff]", f"{event.key}{event.character}"):
                 continue
-            if isinstance(event, Resize) and not all(1 <= cells <= MOST_CELLS for cells in event.size):
-                self._parser.mouse_pixels = False  # not a real report from the terminal
+            if isinstance(event, Resize) and not all(1 <= cells <= MAX_CELLS for cells in event.size):
+                self._parser.mouse_pixels = False  # not a real size report of the terminal
                 continue
             yield event
 
@@ -129,36 +129,36 @@ def _blank(character: str) -> str:
 
 _SET_MODES = ("2004", "2048", "1000", "1003", "1015", "1006", "1004", "1049")
 RESTORED = ("\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in _SET_MODES) + "\x1b[?7h\x1b[?25h").encode()
-"""Escape sequences that end all modes that Textual's driver begins, for when its own way is blocked."""
+"""Escape sequences that end all modes that Textual's driver starts, in case its writer is blocked."""
 
 
 class _Display:
-    """The file that is drawn on, for Textual's writer thread. ``leave`` is called if its terminal is gone."""
+    """The output file of Textual's writer thread; calls ``leave`` if its terminal is gone."""
 
     def __init__(self, file: TextIO, leave: Callable[[], object]) -> None:
         self._file, self._leave = file, leave
         self.fileno = file.fileno
 
     def write(self, text: str) -> None:
-        with self._leaving():
+        with self._leave_if_gone():
             self._file.write(text)
 
     def flush(self) -> None:
-        with self._leaving():
+        with self._leave_if_gone():
             self._file.flush()
 
     @contextmanager
-    def _leaving(self) -> Iterator[None]:
+    def _leave_if_gone(self) -> Iterator[None]:
         try:
             yield
         except BlockingIOError:  # another program has made the terminal non-blocking
             raise
-        except OSError:  # whoever notices first: the input thread reads from the same terminal
+        except OSError:  # the input thread may notice it, too
             self._leave()
 
 
 class TerminalDriver(LinuxDriver):
-    """Reads the terminal with ``Keyboard``, and gives it back only once; everything else is Textual's."""
+    """Textual's driver, but reads input with ``Keyboard`` and restores the terminal only once."""
 
     _terminals: Sequence[int] = ()
     """Descriptors of the terminal. Once it is gone, ``isatty`` no longer recognizes them."""
@@ -167,7 +167,7 @@ class TerminalDriver(LinuxDriver):
     _has_left = False
 
     def start_application_mode(self) -> None:
-        self._has_terminal = True  # from the first byte: a signal may interrupt this
+        self._has_terminal = True  # set first, because a signal may interrupt the start
         streams = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
         self._terminals = [stream.fileno() for stream in streams if stream is not None and stream.isatty()]
         if sys.__stderr__ is not None:
@@ -178,16 +178,16 @@ class TerminalDriver(LinuxDriver):
     def stop_application_mode(self) -> None:
         if self._has_terminal:
             super().stop_application_mode()
-            self._has_terminal = False  # else ``restore`` does the rest
+            self._has_terminal = False  # if this fails, ``restore`` does the rest
 
     def suspend_application_mode(self) -> None:
         super().suspend_application_mode()
         self._is_suspended = True
 
     def resume_application_mode(self) -> None:
-        """Continue only what was suspended: a terminal that is closed sends SIGCONT after SIGHUP.
+        """Resume only if suspended: a terminal that is closed sends SIGCONT after SIGHUP.
 
-        Textual would start its threads once more, of which the process waits for the first ones forever.
+        Textual would start its threads a second time, and the process would wait for the first ones forever.
         """
         if self._is_suspended:
             self._is_suspended = False
@@ -197,17 +197,17 @@ class TerminalDriver(LinuxDriver):
         if not self._has_left:
             super().write(data)
 
-    def leave(self, last_words: str) -> None:
-        """Restore the terminal for good, and print the last words there."""
+    def leave(self, message: str) -> None:
+        """Restore the terminal, print a last message, and ignore all later output."""
         self.stop_application_mode()
-        self.write(f"{last_words}\n")
+        self.write(f"{message}\n")
         self._has_left = True
 
     def restore(self) -> None:
         """Restore the terminal from any thread, even if Textual's writer is stuck."""
         if self._has_terminal:
             self._has_terminal = False
-            self.exit_event.set()  # the process waits for its input thread
+            self.exit_event.set()  # ends the input thread, for which the process waits
             with suppress(OSError, termios.error):
                 if self._file is not None:
                     os.write(self._file.fileno(), RESTORED)
@@ -226,7 +226,7 @@ class TerminalDriver(LinuxDriver):
                 self.process_message(event)
 
     def _run_input_thread(self) -> None:
-        """Let the app report an error as any other; Textual would print it with the source around it."""
+        """Run the input thread; the app reports its errors, as Textual would print them with source code."""
         try:
             self.run_input_thread()
         except OSError:
@@ -235,12 +235,12 @@ class TerminalDriver(LinuxDriver):
             self._app.call_later(self._app._handle_exception, error)
 
     def _leave_hung_up(self) -> None:
-        """Have the app leave a terminal that is gone; without SIGHUP (nohup), nothing else reports that.
+        """Make the app exit because its terminal is gone; under nohup, no SIGHUP reports that.
 
         Output goes to the null device, because writing to such a terminal fails and blocks.
         """
-        nowhere = os.open(os.devnull, os.O_RDWR)
+        null_device = os.open(os.devnull, os.O_RDWR)
         for descriptor in self._terminals:
-            os.dup2(nowhere, descriptor)
-        os.close(nowhere)
+            os.dup2(null_device, descriptor)
+        os.close(null_device)
         self._app.leave_terminal()  # type: ignore[attr-defined]

@@ -45,7 +45,7 @@ class Outbox:
             self._root = unlocked.rename(unlocked.with_name(unlocked.name.removeprefix("new-")))
         return Path(tempfile.mkdtemp(dir=self._root))
 
-    def place(self, name: str) -> Path:
+    def path_for(self, name: str) -> Path:
         """Return a path for `name` in a new folder, sanitized so that it cannot leave the folder."""
         return self.folder() / safe_name(name)
 
@@ -59,7 +59,7 @@ class Outbox:
 
 
 def sweep_abandoned() -> None:
-    """Delete this user's folders in the temporary directory whose process was killed."""
+    """Delete this user's outbox folders in the temporary directory whose process was killed."""
     for root in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         if _is_abandoned(root):
             shutil.rmtree(root, ignore_errors=True)
@@ -88,16 +88,16 @@ def safe_name(name: str) -> str:
 
 
 class DeliveryHost(Protocol):
-    """The app, in a terminal or on a web page."""
+    """The app, as far as saving files needs it: in a terminal or on a web page."""
 
     @property
     def is_web(self) -> bool: ...
 
 
-def landing(app: DeliveryHost, path: Path) -> Path:
-    """Return where to write a file that the user saves as ``path``: that path, or the browser's outbox."""
+def delivery_path(app: DeliveryHost, path: Path) -> Path:
+    """Return the path to write a file to: ``path``, or one in the outbox if a browser downloads it."""
     outbox = getattr(app, "outbox", None)
-    return outbox.place(path.name) if app.is_web and isinstance(outbox, Outbox) else path
+    return outbox.path_for(path.name) if app.is_web and isinstance(outbox, Outbox) else path
 
 
 def delivered_as(files: Sequence[Path]) -> str:
@@ -109,7 +109,7 @@ def delivered_as(files: Sequence[Path]) -> str:
     if len(files) == 1:
         return files[0].name
     stems = [file.stem for file in files]
-    common = os.path.commonprefix(stems).rstrip("-._ ")  # noqa: RUF071 - letters are what is meant
+    common = os.path.commonprefix(stems).rstrip("-._ ")  # noqa: RUF071 - a common prefix of letters, not of folders
     return f"{common or 'files'}.zip"
 
 
@@ -117,7 +117,7 @@ def packed(files: Sequence[Path], folder: Path, into: Path) -> Path:
     """Return the only file, or pack all, uncompressed. Raises OSError. Blocks: call it in a thread."""
     if len(files) == 1:
         return files[0]
-    import zipfile  # few files are packed, and Home's first picture does not wait for it
+    import zipfile  # deferred: rarely needed, and Home starts faster
 
     with zipfile.ZipFile(into, "w", zipfile.ZIP_STORED, strict_timestamps=False) as archive:
         for file in files:
@@ -131,7 +131,7 @@ def own_path(typed: str) -> Path:
 
 
 def is_own_file(typed: str) -> bool:
-    """Return True if there is a file of the typed path; False also for a text that no path can be."""
+    """Return True if the typed path is a file; False if not, or if it is no valid path."""
     with suppress(OSError):
         return own_path(typed).is_file()
     return False
@@ -152,10 +152,10 @@ async def save_entries(
     """Write entries to a file that only the user can read, complete or not at all; return their number."""
     render = renderer(path, timezone)
     count = 0
-    # Not in a thread: a task canceled meanwhile would leave the file open and its temporary one behind.
+    # Not in a thread: canceling the task meanwhile would leave a temporary file open and behind.
     saved = AtomicFile(path, mode=PRIVATE_FILE_MODE, replace=replace)
     try:
-        while part := list(islice(entries, 2_000)):  # they take a few milliseconds of the event loop
+        while part := list(islice(entries, 2_000)):  # formatting them takes a few ms of the event loop
             count += len(part)
             text = "".join(f"{render(entry)}\n" for entry in part)
             await asyncio.to_thread(saved.file.write, text.encode(errors="backslashreplace"))
@@ -166,7 +166,7 @@ async def save_entries(
 
 
 def proposed_path(*names: str, suffix: str = ".csv", otherwise: str = "export") -> Path:
-    """Return a file name in the working folder that a name from a server cannot lead out of."""
+    """Return a path in the working folder; names from a server cannot lead out of it."""
     stem = "-".join(_NOT_IN_NAMES.sub("-", name).strip("-.") for name in names if name)
     return Path(f"{stem.strip('-.')[:80] or otherwise}{suffix}")
 
@@ -180,7 +180,7 @@ def typed_path(typed: str) -> Path:
 
 
 def files_of(tables: Sequence[ExportTable], path: Path) -> dict[Path, str]:
-    """Return the content of each file: one of JSON for all tables, or one of CSV for each."""
+    """Return the files and their contents: one JSON file for all tables, or a CSV file for each."""
     if path.suffix.lower() == ".json":
         return {path: json_text(tables)}
     names = [path, *(path.with_stem(f"{path.stem}-{table.name}") for table in tables[1:])]
@@ -190,9 +190,9 @@ def files_of(tables: Sequence[ExportTable], path: Path) -> dict[Path, str]:
 def save_tables(tables: Sequence[ExportTable], path: Path, *, replace: bool = False) -> list[Path]:
     """Write the tables, as JSON or CSV by the suffix. Raises FileExistsError before writing, and OSError."""
     files = files_of(tables, path)
-    there = [name for name in files if name.exists()]
-    if there and not replace:
-        raise FileExistsError(str(there[0]))
+    existing = [name for name in files if name.exists()]
+    if existing and not replace:
+        raise FileExistsError(str(existing[0]))
     for name, text in files.items():
         content = text.encode(errors="backslashreplace")
         write_file(name, content, mode=PRIVATE_FILE_MODE, replace=replace)

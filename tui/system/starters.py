@@ -1,4 +1,4 @@
-"""The starter projects: templates of a config, a script and a program, which are copied into a folder."""
+"""The starter projects: templates of config, script and program, copied to a folder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""End on SIGTERM and SIGHUP as on ctrl-c, so that files are completed and the terminal is restored.
+"""Treat SIGTERM and SIGHUP like ctrl-c, so that files are completed and the terminal is restored.
 
-The exit code is that of shells for these signals: 128 + the signal's number.
+As in shells, the exit code is then 128 + the signal's number.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class TerminationSignals:
             return
         TerminationSignals.received, self._received_at_s = number, now_s
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            signal.raise_signal(signal.SIGINT)  # asyncio, or whoever handles it, cancels what runs
+            signal.raise_signal(signal.SIGINT)  # its handler, such as asyncio's, cancels running work
             return
-        # A script without job control starts jobs in the background like this: asyncio does not handle it.
+        # Shell scripts start background jobs with SIGINT ignored, and asyncio then installs no handler.
         interrupt = partial(signal.default_int_handler, signal.SIGINT, None)
         asyncio = sys.modules.get("asyncio")
         loop = asyncio._get_running_loop() if asyncio is not None else None
         if loop is None:
             interrupt()
         else:
-            loop.call_soon_threadsafe(interrupt)  # raised here, it might be lost in a destructor
+            loop.call_soon_threadsafe(interrupt)  # raised here, a destructor might swallow it

@@ -1,6 +1,6 @@
 """The dashboard's side of the pipes to ``bt-tui serve``: screen output and files for a page.
 
-textual loads it in the page's process by the name in ``TEXTUAL_DRIVER``.
+Textual loads it in the page's process by the name in ``TEXTUAL_DRIVER``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tui.system.saved_files import safe_name
 
 
 class PageDriver(WebDriver):
-    """textual's driver for pages, changed to end with the server and to offer files by path.
+    """Textual's driver for web pages, which also ends with the server and offers files by path.
 
     textual-serve requests files in pieces through the pipes that carry the screen, and treats a piece that is
     four seconds late as the end of the file. The server runs on this machine, so it can read the file itself.
@@ -67,7 +67,7 @@ class PageDriver(WebDriver):
         mime_type: str | None = None,
         name: str | None = None,
     ) -> None:
-        """Offer the file to the page through the server: ``SavedFiles`` delivers nothing else."""
+        """Offer the file to the page through the server; ``SavedFiles`` only delivers files with paths."""
         binary.close()
         offer = {"key": delivery_key, "file": binary.name, "save_as": safe_name(save_path.name)}
         self.write_meta({"type": "file_offered", **offer})

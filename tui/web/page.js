@@ -1,12 +1,12 @@
 "use strict";
-// A download is a link that is followed here: a new window would be stopped as a pop-up once the key press
-// that asked for it is some seconds old.
+// Follow a link for a download: browsers block a new window as a pop-up if the key press that requested it is
+// some seconds old.
 const openWindow = window.open.bind(window);
 window.open = (address, ...rest) => {
   const origin = `${window.location.origin}/`;
   if (!String(address).startsWith(`${origin}download/`)) return openWindow(address, ...rest);
   const link = document.createElement("a");
-  link.href = String(address).slice(origin.length); // it is below the page, not at the root
+  link.href = String(address).slice(origin.length); // relative: downloads are below the page's secret path, not at the root
   link.download = "";
   document.body.append(link);
   link.click();

@@ -1,7 +1,7 @@
-"""The web server of ``bt-tui serve``, and its page: textual's terminal, nothing loaded from other sites.
+"""The web server of ``bt-tui serve``, and its page: Textual's terminal, nothing loaded from other sites.
 
-Each open page has a dashboard process of its own, which is ended properly when the page closes. While it is
-open, the page may fetch the files that its dashboard offers, each by an unguessable key.
+Each open page has its own dashboard process, which is shut down when the page closes. Until then, the page
+may download the files that its dashboard offers, each by an unguessable key.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class PageDashboard(AppService):
         try:
             await super().run()
         finally:
-            if await self._process.wait() != 0:  # the process had no time to delete its files
+            if await self._process.wait() != 0:  # it was killed or crashed: delete its files
                 await asyncio.to_thread(sweep_abandoned)
             with suppress(ConnectionError):
                 await self.remote_close()
 
     async def on_data(self, payload: bytes) -> None:
-        with suppress(ConnectionError):  # the browser is gone: the output is read anyway
+        with suppress(ConnectionError):  # the browser is gone; the output must still be read
             await super().on_data(payload)
 
     async def on_meta(self, data: bytes) -> None:
@@ -92,14 +92,14 @@ class PageDashboard(AppService):
 
     async def _end(self, process: Process) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(10.0):  # it closes its session and deletes outgoing files
+            async with asyncio.timeout(10.0):  # the process closes its session and deletes outgoing files
                 with suppress(ConnectionError):  # the process has ended by itself
                     await self.send_meta({"type": "quit"})
                 await process.wait()
-        for insist in (process.terminate, process.kill):
+        for end_process in (process.terminate, process.kill):
             if process.returncode is None:
                 with suppress(ProcessLookupError):
-                    insist()
+                    end_process()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(process.wait(), 3.0)
         if self._task is not None:
@@ -108,7 +108,7 @@ class PageDashboard(AppService):
 
 
 IDLE_S = 75.0
-"""Time for the head of a request, and for a browser to read of its response."""
+"""Timeout for receiving the head of a request, and for a browser that reads none of a response."""
 
 
 class DashboardServer(Server):
@@ -156,7 +156,7 @@ class DashboardServer(Server):
         return web.FileResponse(offer.path, headers={"Content-Type": "application/octet-stream", **name})
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """Run a page's dashboard while the page is open; it has ended when this returns."""
+        """Run a page's dashboard while the page is open; return once the process has ended."""
         websocket = web.WebSocketResponse(heartbeat=15.0)
         await websocket.prepare(request)
         dashboard = PageDashboard(
@@ -168,7 +168,7 @@ class DashboardServer(Server):
         )
         self._dashboards.add(dashboard)
         try:
-            # Not every page reports its size.
+            # The size is a query parameter, which may be missing.
             await dashboard.start(_cells(request, "width", 80), _cells(request, "height", 24))
             await self._process_messages(websocket, dashboard)
         finally:
@@ -177,9 +177,9 @@ class DashboardServer(Server):
         return websocket
 
     async def _process_messages(self, websocket: web.WebSocketResponse, app_service: AppService) -> None:
-        """Forward the page's input; textual-serve's own ends the dashboard on a lone surrogate."""
+        """Forward the page's input; textual-serve's version fails on a lone surrogate."""
         async for message in websocket:
-            match _envelope(message):
+            match _decoded(message):
                 case ["stdin", str(keys)]:
                     await app_service.send_bytes(keys.encode("utf-8", "ignore"))
                 case ["resize", {"width": int(columns), "height": int(rows)}]:
@@ -199,14 +199,14 @@ class DashboardServer(Server):
 
         Raises OSError if the address is not available.
         """
-        _quieten()
+        _configure_logging()
         await asyncio.to_thread(sweep_abandoned)
-        over = asyncio.Event()
+        stop_requested = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, over.set)
+            loop.add_signal_handler(number, stop_requested.set)
         limit = ConnectionLimit(IDLE_S)
-        limit.watch(loop)
+        limit.handle_accept_errors(loop)
         runner = web.AppRunner(
             await self._make_app(),
             access_log=None,
@@ -223,12 +223,12 @@ class DashboardServer(Server):
             with closing(listener):
                 ready(int(listener.sockets[0].getsockname()[1]))
                 with redirect_stdout(sys.stderr):  # textual-serve prints the process's own output to stdout
-                    await over.wait()
+                    await stop_requested.wait()
         finally:
             await runner.cleanup()
 
 
-def _envelope(message: WSMessage) -> Any:
+def _decoded(message: WSMessage) -> Any:
     with suppress(ValueError, RecursionError):
         return message.json() if message.type is WSMsgType.TEXT else None
     return None
@@ -249,12 +249,12 @@ def host_names(host: str) -> set[str]:
     return {"localhost", host, socket.gethostname(), socket.getfqdn()}
 
 
-def _quieten() -> None:
+def _configure_logging() -> None:
     """Log errors as one line: tracebacks with variable values would expose the environment."""
     logging.basicConfig(level=logging.WARNING, format="bt-tui: %(message)s")
-    logging.getLogger("aiohttp.server").addFilter(_is_no_malformed_request)
+    logging.getLogger("aiohttp.server").addFilter(_should_log)
 
 
-def _is_no_malformed_request(record: logging.LogRecord) -> bool:
-    """Leave out what anyone who can connect may send as often as they like."""
+def _should_log(record: logging.LogRecord) -> bool:
+    """Return False for malformed requests: anyone who can connect could flood the log with them."""
     return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)

@@ -17,14 +17,15 @@ def run_in_background(
     group: str = "",
     exclusive: bool = False,
 ) -> Worker[None]:
-    """Run ``work`` as long as the node exists; an error ends only the work. The group defaults to the name.
+    """Run ``work`` in a worker that ends with the node; an error ends the worker, not the app.
 
-    This takes a function: a coroutine that is cancelled before its first turn would never be awaited.
+    The group defaults to the name. ``work`` is a function, because a coroutine object that is cancelled
+    before it starts would warn that it was never awaited.
     """
     return node.run_worker(
         work,
         name=name,
-        description=name,  # else it is described by all the data that it is given
+        description=name,  # Textual's default is repr(work), with all of its data
         group=group or name,
         exclusive=exclusive,
         exit_on_error=False,

@@ -1,4 +1,4 @@
-"""Component styles that are made once for each theme, and again when the focus changes."""
+"""Cache component styles until the theme or the focus changes."""
 
 from __future__ import annotations
 
@@ -12,38 +12,40 @@ else:
     Widget = object
 
 
-class ComponentsOfTheme(Widget):
+class CachedComponentStyles(Widget):
     """Mixin of widgets whose component styles depend on the theme and the focus alone, not on other states.
 
-    Textual makes a node for each component class of each widget whenever a class of an ancestor changes. Of a
-    key that shows another tab with fifteen charts, that is two thirds: 145 ms of CPU and 40,000 objects of
-    garbage, instead of 40 ms and 12,000.
+    Textual creates a node for each component class of each widget whenever a CSS class of an ancestor
+    changes. Without that, a key that shows a tab with fifteen charts takes 40 ms of CPU instead of 145, and
+    leaves 12,000 objects of garbage instead of 40,000.
     """
 
     _rules: object = None
-    """The style rules that the components have been made by; each theme has a new list."""
+    """The stylesheet's rules when the component styles were computed; a change of theme replaces the list."""
     _had_focus = False
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        self._kept: dict[tuple[tuple[str, ...], bool], Style] = {}
+        self._rich_styles: dict[tuple[tuple[str, ...], bool], Style] = {}
         super().__init__(*arguments, **options)
 
     def get_component_rich_style(
         self, *names: str, partial: bool = False, default: Style | None = None
     ) -> Style:
-        """Return the style, which Textual makes again at each refresh: a log is refreshed with each line."""
+        """Return the cached style; Textual would compute it at each refresh, thus for each line of a log."""
         key = (names, partial)
-        if key not in self._kept:
-            self._kept[key] = super().get_component_rich_style(*names, partial=partial, default=default)
-        return self._kept[key]
+        if key not in self._rich_styles:
+            self._rich_styles[key] = super().get_component_rich_style(
+                *names, partial=partial, default=default
+            )
+        return self._rich_styles[key]
 
     def notify_style_update(self) -> None:
-        self._kept.clear()
+        self._rich_styles.clear()
         super().notify_style_update()
 
     def _get_component_classes(self) -> frozenset[str]:  # type: ignore[override]
         rules = self.app.stylesheet.rules
         if rules is self._rules and self.has_focus == self._had_focus:
-            return frozenset()  # Textual keeps the styles that it has.
+            return frozenset()  # Textual then keeps the present styles
         self._rules, self._had_focus = rules, self.has_focus
         return super()._get_component_classes()

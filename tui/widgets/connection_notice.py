@@ -1,4 +1,4 @@
-"""The notice that the server is unreachable or rejects requests, or that the clock is off."""
+"""The notice that the server is unreachable or rejects requests, or that this machine's clock is wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tui.widgets.tones import tone_styles
 
 
 class ConnectionNotice(WrappedText):
-    """Lines below the header while the server is unreachable, rejects requests or has another time."""
+    """Lines below the header while the server is unreachable, rejects requests, or the clocks differ."""
 
     DEFAULT_CSS = """
     ConnectionNotice {
@@ -35,12 +35,12 @@ class ConnectionNotice(WrappedText):
 
     @property
     def text(self) -> Text:
-        cause, rest = self._words(self.connection)
+        cause, rest = self._cause_and_consequence(self.connection)
         tone = "warn" if cause.startswith("▲") else "bad"
         return Text.assemble((cause, tone_styles(self.app)[tone]), rest, end="")
 
-    def _words(self, connection: Connection) -> tuple[str, str]:
-        """Return the cause and what follows from it; nothing while all is well."""
+    def _cause_and_consequence(self, connection: Connection) -> tuple[str, str]:
+        """Return the cause and its consequence; empty texts while the connection is fine."""
         link, stale = connection.link, connection.stale
         since = local_time(connection.failing_since, TIME_OF_DAY)
         reason = sanitize(connection.reason).rstrip(".")

@@ -11,12 +11,12 @@ from textual.geometry import Region
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 
-from tui.widgets.components import ComponentsOfTheme
+from tui.widgets.components import CachedComponentStyles
 
 HEADING_LINES = 1
 
 
-class CursorRows(ComponentsOfTheme, ScrollView, can_focus=True):
+class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
     """Base of ``RowTable``, ``FileTreeView`` and ``GpuMatrix``, which draw the rows.
 
     They implement ``row_count`` and what happens when the cursor moves or a row is chosen, and may handle
@@ -80,10 +80,10 @@ class CursorRows(ComponentsOfTheme, ScrollView, can_focus=True):
 
     # Styles
 
-    def _component(self, name: str) -> Style:
+    def _component_style(self, name: str) -> Style:
         return self.rich_style + self.get_component_rich_style(f"rows--{name}", partial=True)
 
-    def _component_of(self, index: int) -> str:
+    def _component_at(self, index: int) -> str:
         if index == self._cursor:
             return "cursor" if self.has_focus else "cursor-blurred" if self.blurred_cursor else ""
         return "hover" if index == self._hover else ""
@@ -92,16 +92,16 @@ class CursorRows(ComponentsOfTheme, ScrollView, can_focus=True):
         self.refresh_line(self._line_of(index) + HEADING_LINES)
 
     def _line_of(self, index: int) -> int:
-        """Return the line of a row, below the heading."""
+        """Return the number of a row's line, counted from the first line below the heading."""
         return index
 
     def _index_of_line(self, line: int) -> int | None:
-        """Return the row on a line, which may be out of range; None on a line between rows."""
+        """Return the row on a line, perhaps beyond the last row; None for a heading between rows."""
         return line
 
     # The cursor
 
-    def _move(self, index: int) -> None:
+    def _move_cursor(self, index: int) -> None:
         index = max(0, min(index, self.row_count - 1))
         if not self.row_count or index == self._cursor:
             return
@@ -113,18 +113,20 @@ class CursorRows(ComponentsOfTheme, ScrollView, can_focus=True):
 
     def _scroll_to_cursor(self) -> None:
         line = self._line_of(self._cursor)
-        above = 1 if line and self._index_of_line(line - 1) is None else 0  # the heading of its group
+        above = (
+            1 if line and self._index_of_line(line - 1) is None else 0
+        )  # scroll the heading of its group into view, too
         region = Region(0, line - above, 1, 1 + above + HEADING_LINES + self.footer_lines)
         self.scroll_to_region(region, animate=False, force=True, x_axis=False)
 
     def action_cursor_by(self, lines: int) -> None:
-        self._move(self._cursor + lines)
+        self._move_cursor(self._cursor + lines)
 
     def action_cursor_by_page(self, pages: float) -> None:
         self.action_cursor_by(int(pages * max(2, self.size.height - HEADING_LINES - 1)))
 
     def action_cursor_to_end(self, last: bool) -> None:
-        self._move(self.row_count - 1 if last else 0)
+        self._move_cursor(self.row_count - 1 if last else 0)
 
     # The mouse
 
@@ -150,5 +152,5 @@ class CursorRows(ComponentsOfTheme, ScrollView, can_focus=True):
             self._heading_clicked(event.x)
         elif (index := self._row_at(event.x, event.y)) is not None:
             again = index == self._cursor
-            self._move(index)
+            self._move_cursor(index)
             self._row_clicked(again=again)

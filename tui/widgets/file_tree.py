@@ -1,7 +1,7 @@
-"""A tree of files with directory totals, for a hundred thousand of them.
+"""A tree of files with directory totals, for a hundred thousand files.
 
-Textual's Tree holds a widget-like node per file and is filled at once; this one draws the lines on
-screen out of `tui.analysis.file_tree`, and builds, filters and sorts in a thread.
+Textual's Tree holds a widget-like node per file and is filled at once; this one draws only visible lines,
+from `tui.analysis.file_tree`, and builds, filters and sorts in a thread.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tui.widgets.background import run_in_background
 from tui.widgets.row_table import RowTable
 
 SHARE_CELLS = 8
-AT_ONCE_S = 0.008
-"""How long a change is waited for, so that what is small is done before the next key."""
+BLOCKING_WAIT_S = 0.008
+"""How long a change blocks the event loop, so that a small tree has changed before the next key."""
 SORTED_BY = {
     "name": SortKey.NAME,
     **dict.fromkeys(("size", "share", "percent"), SortKey.SIZE),
@@ -49,7 +49,10 @@ class ViewRequest:
 
 
 def middle_cut(text: str, cells: int) -> str:
-    """Shorten `text` in the middle, because files differ at both ends; short or not ASCII, at the end."""
+    """Shorten a file name in the middle, because names differ at both ends.
+
+    If it is not ASCII, or `cells` are few, it is cut at the end.
+    """
     if len(text) <= cells and cell_width(text) <= cells:
         return text
     if cells < 8 or not text.isascii():
@@ -78,7 +81,7 @@ class FileTreeView(RowTable[int]):
         """A file was chosen by Enter or a click on the row under the cursor."""
 
     class Arranged(Message):
-        """There are newer files, or another filter."""
+        """The tree shows newer files, or applies another filter."""
 
     class MarksChanged(Message):
         """The set of marked nodes changed."""
@@ -97,7 +100,7 @@ class FileTreeView(RowTable[int]):
         self._request = ViewRequest(order=order)
         self._arranged: tuple[ViewRequest, VisibleRows | None] = (ViewRequest(), None)  # owned by the thread
         self.visible_rows: VisibleRows | None = None
-        self._newest: Future[None] | None = None
+        self._newest_work: Future[None] | None = None
         self._busy_with = ""
         self._last_path: str | None = None  # restores the cursor if files return after the tree was empty
         self._marks: set[int] = set()
@@ -134,24 +137,24 @@ class FileTreeView(RowTable[int]):
 
     def set_entries(self, entries: Sequence[FileEntry] | None) -> None:
         """Show the files; None clears the tree. The sequence must not change afterwards."""
-        self._ask(replace(self._request, entries=entries))
+        self._set_request(replace(self._request, entries=entries))
 
     def set_pattern(self, pattern: str) -> None:
-        self._ask(replace(self._request, pattern=pattern))
+        self._set_request(replace(self._request, pattern=pattern))
 
     def set_order(self, order: Order) -> None:
-        self._ask(replace(self._request, order=order))
+        self._set_request(replace(self._request, order=order))
 
     # Work in the thread
 
     def on_mount(self) -> None:
-        self._ask(self._request)
+        self._set_request(self._request)
 
-    def _ask(self, request: ViewRequest) -> None:
+    def _set_request(self, request: ViewRequest) -> None:
         self._request = request
         self.sort_mark = (request.order.key, request.order.descending)
         if self.is_attached:
-            self._do(self._arrange, "arranging…")
+            self._run_in_thread(self._arrange, "arranging…")
 
     def _arrange(self) -> None:
         """Arrange the newest request, unless an earlier call has done so. Called in the thread."""
@@ -161,33 +164,35 @@ class FileTreeView(RowTable[int]):
             rows = None if entries is None else arranged(entries, request.pattern, request.order, rows)
             self._arranged = request, rows
 
-    def _reopen(self, reopened: Callable[[VisibleRows], VisibleRows]) -> None:
+    def _change_open_directories(self, change: Callable[[VisibleRows], VisibleRows]) -> None:
         tree = self.file_tree
 
         def work() -> None:
             request, rows = self._arranged
             if rows is not None and rows.tree is tree:
-                self._arranged = request, reopened(rows)
+                self._arranged = request, change(rows)
 
-        self._do(work, "opening…")
+        self._run_in_thread(work, "opening…")
 
-    def _do(self, work: Callable[[], None], what: str) -> None:
-        """Do the work in the thread and show the result: at once if it is short, else when it is done."""
-        self._newest = future = _THREAD.submit(work)
-        wait([future], AT_ONCE_S)
+    def _run_in_thread(self, work: Callable[[], None], activity: str) -> None:
+        """Do the work in the thread and show its result: before returning if it is quick, else later."""
+        self._newest_work = future = _THREAD.submit(work)
+        wait([future], BLOCKING_WAIT_S)
         if future.done():
-            self._adopt(future)
+            self._show_result(future)
         else:
-            self._busy_with = what
+            self._busy_with = activity
             self.refresh()
-            run_in_background(self, partial(self._adopt_when_done, future), "tree of files", group="tree")
+            run_in_background(
+                self, partial(self._show_result_when_done, future), "tree of files", group="tree"
+            )
 
-    async def _adopt_when_done(self, future: Future[None]) -> None:
+    async def _show_result_when_done(self, future: Future[None]) -> None:
         await asyncio.wait([asyncio.wrap_future(future)])
-        self._adopt(future)
+        self._show_result(future)
 
-    def _adopt(self, future: Future[None]) -> None:
-        if future is self._newest:
+    def _show_result(self, future: Future[None]) -> None:
+        if future is self._newest_work:
             self._busy_with = ""
         self.refresh()
         future.result()
@@ -196,7 +201,7 @@ class FileTreeView(RowTable[int]):
             self._show_rows(before)
 
     def _show_rows(self, before: VisibleRows | None) -> None:
-        """Keep the marks, the cursor and its line on the screen; in a newer tree they are found by path."""
+        """Show the new rows with the same marks, cursor and cursor line; a newer tree is searched by path."""
         rows, node, tree = self.visible_rows, self.cursor_row, None if before is None else before.tree
         is_other_tree = tree is not self.file_tree
         if is_other_tree:
@@ -240,7 +245,7 @@ class FileTreeView(RowTable[int]):
         )
 
     def _name_cell(self, node: int) -> list[Span]:
-        rows = self._drawn
+        rows = self._shown_rows
         tree, cells = rows.tree, self._layout[0][1]
         is_directory = self._is_directory(node)
         indent = " " * min(2 * tree.depths[node], cells)
@@ -255,37 +260,37 @@ class FileTreeView(RowTable[int]):
         return [(indent + sign, "muted"), mark, (middle_cut(name, max(1, cells - len(indent) - 2)), tone)]
 
     @property
-    def _drawn(self) -> VisibleRows:
+    def _shown_rows(self) -> VisibleRows:
         assert self.visible_rows is not None
         return self.visible_rows
 
     def _size_cell(self, node: int) -> list[Span]:
-        return [(bytes_iec(self._drawn.size_bytes(node)), "plain")]
+        return [(bytes_iec(self._shown_rows.size_bytes(node)), "plain")]
 
     def _share_cell(self, node: int) -> list[Span]:
-        bar, _ = thin_bar(self._drawn.share_of_parent(node), SHARE_CELLS)
+        bar, _ = thin_bar(self._shown_rows.share_of_parent(node), SHARE_CELLS)
         return [(bar, "bar")]
 
     def _percent_cell(self, node: int) -> list[Span]:
-        share = self._drawn.share_of_parent(node)
+        share = self._shown_rows.share_of_parent(node)
         return [("<1%" if 0 < share < 0.005 else percent(share), "muted")]
 
     def _is_directory(self, node: int) -> bool:
-        return self._drawn.tree.is_directory(node)
+        return self._shown_rows.tree.is_directory(node)
 
     def _count_cell(self, node: int) -> list[Span]:
-        return [(count(self._drawn.file_count(node)) if self._is_directory(node) else "", "muted")]
+        return [(count(self._shown_rows.file_count(node)) if self._is_directory(node) else "", "muted")]
 
     def _age_cell(self, node: int) -> list[Span]:
-        newest_s = self._drawn.tree.newest_s[node]
+        newest_s = self._shown_rows.tree.newest_s[node]
         return [("–" if newest_s is None else age(self._now_s() - newest_s), "muted")]
 
     def _type_cell(self, node: int) -> list[Span]:
-        return [(self._drawn.tree.type_of(node), "muted")]
+        return [(self._shown_rows.tree.type_of(node), "muted")]
 
     def _arrow(self, column: Column[int]) -> str:
-        is_noted = column.id == "name" and self._busy_with
-        return super()._arrow(column) + (f"  · {self._busy_with}" if is_noted else "")
+        shows_activity = column.id == "name" and self._busy_with
+        return super()._arrow(column) + (f"  · {self._busy_with}" if shows_activity else "")
 
     def render_line(self, y: int) -> Strip:
         message = self._busy_with or (self.empty_text if self.visible_rows is not None else "")
@@ -303,21 +308,21 @@ class FileTreeView(RowTable[int]):
         node = self.cursor_row
         if node is None or not self._is_directory(node):
             return
-        rows, below = self._drawn, self._cursor + 1
+        rows, below = self._shown_rows, self._cursor + 1
         if not rows.is_open(node):
             self.toggle()
         elif below < len(rows.nodes) and rows.tree.parents[rows.nodes[below]] == node:
-            self._move(below)
+            self._move_cursor(below)
 
     def action_go_out(self) -> None:
         node = self.cursor_row
         if node is None:
             return
-        rows = self._drawn
+        rows = self._shown_rows
         if rows.is_open(node):
             self.toggle()
         elif (row := rows.row_of(rows.tree.parents[node])) is not None:
-            self._move(row)
+            self._move_cursor(row)
 
     # Actions on the current node
 
@@ -331,15 +336,15 @@ class FileTreeView(RowTable[int]):
     def toggle(self) -> None:
         node = self.cursor_row
         if node is not None:
-            self._reopen(lambda rows: rows.toggled(node))
+            self._change_open_directories(lambda rows: rows.toggled(node))
 
     def open_below(self) -> None:
         node = self.cursor_row
         if node is None:
             return
-        top = node if self._is_directory(node) else self._drawn.tree.parents[node]
+        top = node if self._is_directory(node) else self._shown_rows.tree.parents[node]
         if top != ROOT:
-            self._reopen(lambda rows: rows.toggled_below(top))
+            self._change_open_directories(lambda rows: rows.toggled_below(top))
 
     def toggle_mark(self) -> None:
         node = self.cursor_row
@@ -348,7 +353,7 @@ class FileTreeView(RowTable[int]):
         self._marks ^= {node}
         self.refresh()
         self.post_message(self.MarksChanged())
-        self._move(self._cursor + 1)
+        self._move_cursor(self._cursor + 1)
 
     def clear_marks(self) -> bool:
         had_marks = bool(self._marks)

@@ -40,7 +40,7 @@ class MatrixRow:
     Attributes:
         label_note: A sign and a word such as "▲ slow"; empty for none. Only the sign is shown if space is
             scarce.
-        history: Its share over time, or the share times ``Frame.full``, for a matrix that shows time.
+        history: Its values over time; ``Frame.full`` is a share of 1. Drawn if ``Frame.over_time``.
         facts: CPU, memory, disk … as text, in the order of ``Frame.facts``.
     """
 
@@ -63,7 +63,7 @@ class Frame:
     ``over_time`` shows each node's history, from ``start`` to ``end`` (epoch seconds), instead of its GPUs:
     the lowest value of each cell if ``low_is_bad``, else the highest. A value of ``full`` is a share of 1.
     ``facts`` are the headings of the columns beside the cells. ``live`` is False for an ended run, whose
-    cells all have the color of a busy GPU: nothing needs attention. ``empty_text`` stands in for nodes.
+    cells all have the color of a busy GPU: nothing needs attention. ``empty_text`` is shown without nodes.
     """
 
     title: str = ""
@@ -85,20 +85,20 @@ _UNKNOWN = "·"
 
 
 def _level(share: float | None, levels: int) -> int:
-    """Return which of so many equal parts of 0 … 1 a share is in; -1 if it is unknown."""
+    """Return the index of a share among ``levels`` equal parts of 0 … 1; -1 if the share is unknown."""
     if share is None or isnan(share):
         return -1
     return min(levels - 1, int(max(share, 0.0) * levels))
 
 
-def heat(share: float | None) -> str:
+def heat_style(share: float | None) -> str:
     level = _level(share, HEAT_LEVELS)
     return "unknown" if level < 0 else f"heat-{level}"
 
 
 def bar(share: float | None) -> Glyph:
     level = _level(share, len(_BLOCKS))
-    return _UNKNOWN if level < 0 else _BLOCKS[level], heat(share)
+    return _UNKNOWN if level < 0 else _BLOCKS[level], heat_style(share)
 
 
 def braille_bars(shares: Shares) -> list[Glyph]:
@@ -109,7 +109,7 @@ def braille_bars(shares: Shares) -> list[Glyph]:
         left, right = ((1 << 1 + _level(share, 4)) - 1 for share in pair)
         glyph = CHARACTERS[left << 4 | right] if left or right else _UNKNOWN
         lowest = min((share for share in pair if share is not None and share == share), default=None)
-        glyphs.append((glyph, heat(lowest)))
+        glyphs.append((glyph, heat_style(lowest)))
     return glyphs
 
 
@@ -130,7 +130,7 @@ class NodeList:
         self._rows, self._frame, self._width = rows, frame, width
         self._gpus = max((len(row.values) for row in rows), default=0)
         # A history, or a bar for the only GPU, takes the spare width.
-        self._has_lines = frame.over_time or self._gpus == 1
+        self._fills_width = frame.over_time or self._gpus == 1
         self.has_footer = bool(rows) and frame.over_time
         self._place_columns()
 
@@ -145,7 +145,7 @@ class NodeList:
         columns = zip(frame.facts, *(row.facts for row in rows), strict=False)
         self._fact_widths = [2 + max(cell_len(sanitize(text)) for text in column) for column in columns]
         facts = sum(self._fact_widths)
-        # A single GPU's share is the mean beside its name.
+        # Numbers are not needed for a single GPU: its share is the mean beside its name.
         fits = self._gpus > 1 and left + self._gpus * _NUMBER_STEP + facts <= width
         self._cell_step = _NUMBER_STEP if fits else _CELL_STEP
         least = _MIN_HISTORY_CELLS if frame.over_time else self._gpus * _CELL_STEP - 1
@@ -168,10 +168,10 @@ class NodeList:
         if not self._rows:
             return [(clip(title, self._width), "title")]
         # No GPU numbers are above a history or a single GPU, so the title may extend over it.
-        left += self._line_cells if self._has_lines else 0
+        left += self._line_cells if self._fills_width else 0
         shown = clip(title, max(0, left - 1))
         # Two-digit GPU numbers would touch: show only the last digit.
-        gpus = range(0 if self._has_lines else self._gpus)
+        gpus = range(0 if self._fills_width else self._gpus)
         numbers = "".join(f"{gpu % 10}".ljust(self._cell_step) for gpu in gpus)
         return [
             (shown + " " * (left - cell_len(shown)), "title"),
@@ -194,7 +194,7 @@ class NodeList:
         row, name, note = self._rows[index], self._labels[index], sanitize(self._rows[index].label_note)
         rest = self._left_cells - self._label_cells - 1 - VALUE_CELLS
         if cell_len(note) > rest - 2:
-            note = row.sign if rest >= 2 else ""  # the sign is enough, even right next to the cells
+            note = row.sign if rest >= 2 else ""  # without room, show only the sign, right next to the cells
         beside = f" {note}" if note else ""
         return [
             (name, "cursor" if index == cursor else "name"),
@@ -210,13 +210,13 @@ class NodeList:
             return self._history(row)
         if self._gpus == 1:
             used, unused = thin_bar(row.mean or 0.0, self._line_cells)
-            return [(used, heat(row.mean)), (unused, "unknown")]
+            return [(used, heat_style(row.mean)), (unused, "unknown")]
         glyphs: list[Glyph] = []
         for share in row.values:
             glyph, style = bar(share)
             # A node's mean may be at the edge of two colors: GPUs close to it have its color.
             if share is not None and row.mean is not None and abs(share - row.mean) < 0.1:
-                style = heat(row.mean)
+                style = heat_style(row.mean)
             number = f"{percent(share).rstrip('%'):>3} " if self._cell_step == _NUMBER_STEP else ""
             glyphs += [(glyph if number else f"{glyph} ", style), (number, "header")]
         return [*glyphs, (" " * (self._cell_step * (self._gpus - len(row.values))), "name")]
@@ -234,7 +234,7 @@ class NodeList:
         return glyphs
 
 
-def _whole_facts(facts: Iterable[str], room: int) -> str:
+def _facts_that_fit(facts: Iterable[str], room: int) -> str:
     """Return the facts that fit, none of them cut."""
     shown = ""
     for fact in facts:
@@ -261,7 +261,7 @@ class NodeGrid:
 
     def header(self) -> list[Glyph]:
         title = clip(sanitize(self._frame.title), self._width)
-        return [(title, "title"), (_whole_facts(self._summary(), self._width - cell_len(title)), "value")]
+        return [(title, "title"), (_facts_that_fit(self._summary(), self._width - cell_len(title)), "value")]
 
     def _summary(self) -> Sequence[str]:
         rows, frame = self._rows, self._frame
@@ -287,7 +287,7 @@ class NodeGrid:
             (f"{name} ", "name"),
             (percent(row.mean), "value"),
             (f" {note}" if note else "", "note"),
-            (_whole_facts(facts, room), "header"),
+            (_facts_that_fit(facts, room), "header"),
         ]
 
     def line(self, number: int, cursor: int | None) -> list[Glyph]:
@@ -421,13 +421,13 @@ class GpuMatrix(CursorRows):
         index = self._index_of(name)
         self.blurred_cursor = index is not None
         if index is not None:
-            self._move(index)
+            self._move_cursor(index)
 
     def action_cursor_by(self, lines: int) -> None:
         super().action_cursor_by(lines * self._layout.across)
 
     def action_move_across(self, nodes: int) -> None:
-        self._move(self._cursor + nodes)
+        self._move_cursor(self._cursor + nodes)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave left and right to the screen while each line holds one node."""
@@ -451,8 +451,8 @@ class GpuMatrix(CursorRows):
         """Return the style of a run; several names separated by spaces are combined."""
         style = Style.null()
         for part in name.split(" "):
-            is_past = part.startswith("heat-") and not self._frame.live
-            shown = heat(1.0) if is_past else part
+            is_ended = part.startswith("heat-") and not self._frame.live
+            shown = heat_style(1.0) if is_ended else part
             style += self.get_component_rich_style(f"gpu-matrix--{shown}", partial=shown == "cursor")
         return style
 

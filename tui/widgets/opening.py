@@ -1,4 +1,4 @@
-"""Screens and widgets that are opened or closed just now, when not all of their parts exist."""
+"""Screens and widgets that are still opening or already closing, when some of their children are missing."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 
-class OpenedWhole(MessagePump):
-    """Mixin for screens and widgets whose ``on_mount`` finds its children.
+class MountsWithChildren(MessagePump):
+    """Mixin for screens and widgets whose ``on_mount`` queries children.
 
-    Textual mounts no children in what is removed while it opens, but still sends it ``Mount``.
+    Textual does not mount the children of a widget that is removed while it opens, but still sends it
+    ``Mount``, which this mixin drops.
     """
 
-    # Not a widget: style sheets follow only the first base that is one, here what this is mixed into.
+    # A MessagePump, not a Widget: Textual takes CSS only from the first base that is a widget.
     _pruning: bool
 
     async def on_event(self, event: events.Event) -> None:
@@ -24,7 +25,7 @@ class OpenedWhole(MessagePump):
             await super().on_event(event)
 
 
-def is_settled(screen: Screen[Any]) -> bool:
+def is_fully_mounted(screen: Screen[Any]) -> bool:
     """True if neither the screen nor any widget of it is being mounted or removed.
 
     A new widget is in the DOM before its children are, and a removed one after its children are gone.

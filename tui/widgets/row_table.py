@@ -104,8 +104,8 @@ class RowTable(CursorRows, Generic[Row]):
     ) -> None:
         """Create an empty table.
 
-        ``opens`` enables opening a row with enter; ``sized`` sizes columns by their content. Columns that
-        another table has, too, are as wide as ``like`` there, if there is room for all.
+        ``opens`` enables opening a row with enter; ``sized`` sizes columns by their content. Columns that the
+        table ``like`` has, too, get the widths they have there, if all columns still fit.
         """
         super().__init__(id=id)
         self._all_columns = tuple(columns)
@@ -117,10 +117,10 @@ class RowTable(CursorRows, Generic[Row]):
         self._gap = GAP
         self._rows: Sequence[Row] = ()
         self.headings_of: Callable[[Sequence[Row]], Sequence[Heading]] = lambda _rows: ()
-        """Returns the lines between the rows, above groups of them."""
+        """Returns the headings above groups of rows; each takes a line of its own."""
         self._headings: Sequence[Heading] = ()
         self.stays_on_top = False
-        """True to leave the cursor on the first row until somebody moves it, whichever row that is."""
+        """True to keep the cursor on the first row, whichever that is, until the user moves it."""
         self._chosen: str | None = None
         """The row the cursor was last moved to or that was opened; it returns there if the row reappears."""
         self._layout: tuple[tuple[Column[Row], int], ...] = ()
@@ -162,24 +162,24 @@ class RowTable(CursorRows, Generic[Row]):
         if self._sized or needed != self._needed_columns:
             self._needed_columns, self._layout_width = needed, -1
         self.set_class(not rows, "-empty")
-        number = self._index_of(self._chosen)
-        if number is None and not (self.stays_on_top and self._chosen is None):
-            number = self._index_of(before)
-        self._cursor = number if number is not None else max(0, min(cursor, len(rows) - 1))
+        index = self._index_of(self._chosen)
+        if index is None and not (self.stays_on_top and self._chosen is None):
+            index = self._index_of(before)
+        self._cursor = index if index is not None else max(0, min(cursor, len(rows) - 1))
         self.virtual_size = Size(0, len(rows) + len(self._headings) + HEADING_LINES)
         in_view = range(self.size.height - HEADING_LINES)
         is_lost = top in in_view and self._line_of(self._cursor) - self.scroll_offset.y not in in_view
-        if number is not None and (self.scroll_offset.y or is_lost):
+        if index is not None and (self.scroll_offset.y or is_lost):
             self.scroll_to(y=max(0, self._line_of(self._cursor) - top), animate=False, force=True)
         self._repaint(whole=self._cursor != cursor)
         if self.cursor_key != before and self.cursor_key is not None:
             self.post_message(self.Highlighted(self, self.cursor_key))
 
     def _repaint(self, *, whole: bool) -> None:
-        """Repaint the lines that differ from those after the last change of rows, or all."""
+        """Repaint the screen lines whose content changed since the last call, or all."""
         top, painted = self.scroll_offset.y, self._painted
         self._fit(self.scrollable_content_region.width)
-        self._painted = top, list(map(self._content, range(self.size.height)))
+        self._painted = top, list(map(self._line_content, range(self.size.height)))
         if whole or (top, len(self._painted[1])) != (painted[0], len(painted[1])):
             self.refresh()
             return
@@ -187,8 +187,8 @@ class RowTable(CursorRows, Generic[Row]):
             if before != now:
                 self.refresh_line(y + top)
 
-    def _content(self, y: int) -> object:
-        """Return what a line is made of, which is found faster than its strip is drawn."""
+    def _line_content(self, y: int) -> object:
+        """Return the content of a screen line, to compare: that is faster than drawing its strip."""
         if y == 0:
             return self._titles()
         line = y - HEADING_LINES + self.scroll_offset.y
@@ -210,12 +210,12 @@ class RowTable(CursorRows, Generic[Row]):
         return None if is_heading else line - above
 
     def _heading_on(self, line: int) -> Heading:
-        return next(each for place, each in enumerate(self._headings) if each[0] + place == line)
+        return next(heading for place, heading in enumerate(self._headings) if heading[0] + place == line)
 
     def move_to(self, key: str) -> None:
         index = self._index_of(key)
         if index is not None:
-            self._move(index)
+            self._move_cursor(index)
 
     # Drawing
 
@@ -223,7 +223,7 @@ class RowTable(CursorRows, Generic[Row]):
         width = self.scrollable_content_region.width
         self._fit(width)
         if y == 0:
-            return self._strip(self._titles(), self._component("heading"))
+            return self._strip(self._titles(), self._component_style("heading"))
         line = y - HEADING_LINES + self.scroll_offset.y
         index = self._index_of_line(line)
         if index is None:
@@ -231,8 +231,8 @@ class RowTable(CursorRows, Generic[Row]):
             return self._strip([(self._layout[0][0], spans, width - 2 * MARGIN)], self.rich_style)
         if not 0 <= index < len(self._rows):
             return Strip.blank(width, self.rich_style)
-        component = self._component_of(index)
-        base = self._component(component) if component else self.rich_style
+        component = self._component_at(index)
+        base = self._component_style(component) if component else self.rich_style
         return self._strip(self._cells(self._rows[index]), base)
 
     def _fit(self, width: int) -> None:
@@ -250,9 +250,9 @@ class RowTable(CursorRows, Generic[Row]):
                 for column in columns
             ]
             layout = fitted_columns(alike, width, gap)
-            wanted = {column.id: column.width for column in columns}
-            if len(layout) == len(self._layout) and all(  # nothing is lost or cut by it
-                cells >= min(was, wanted[column.id])
+            own_widths = {column.id: column.width for column in columns}
+            if len(layout) == len(self._layout) and all(  # no column is dropped or cut by it
+                cells >= min(was, own_widths[column.id])
                 for (column, cells), (_, was) in zip(layout, self._layout, strict=True)
             ):
                 self._layout, self._gap = layout, gap
@@ -270,7 +270,7 @@ class RowTable(CursorRows, Generic[Row]):
         return titles
 
     def _cells(self, row: Row) -> Cells:
-        """Return the cells with their widths: a text that is too long takes those of empty cells after it."""
+        """Return the cells with their widths; a text that is too long extends over empty cells after it."""
         placed: Cells = []
         for column, cells in self._layout:
             spans = [(sanitize(text), tone) for text, tone in column.cell(row)]
@@ -291,8 +291,8 @@ class RowTable(CursorRows, Generic[Row]):
 
     # Navigation
 
-    def _move(self, index: int) -> None:
-        super()._move(index)
+    def _move_cursor(self, index: int) -> None:
+        super()._move_cursor(index)
         if self._rows:
             self._chosen = self.cursor_key
 

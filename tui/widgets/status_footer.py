@@ -53,9 +53,9 @@ class DownloadBadge(Badge):
 
 
 HELP_ACTION = "help"
-"""This hint is never dropped, because help lists all the others."""
+"""The action whose hint is never dropped, because help lists all the others."""
 
-IN_A_FIELD = {"submit": "confirm", "back": "back"}
+TYPING_HINTS = {"submit": "confirm", "back": "back"}
 """Actions that end typing, with labels for the hints shown while an input field has the focus."""
 
 MARGIN = 1
@@ -84,14 +84,14 @@ class KeyHint:
 def fitting(hints: Sequence[KeyHint], width: int) -> list[KeyHint]:
     """Return the hints that fit without being cut, in order. Space for help is reserved first."""
 
-    def needed(some: Sequence[KeyHint]) -> int:
-        return 2 * MARGIN + sum(hint.cells for hint in some) + BETWEEN * max(0, len(some) - 1)
+    def cells_of(subset: Sequence[KeyHint]) -> int:
+        return 2 * MARGIN + sum(hint.cells for hint in subset) + BETWEEN * max(0, len(subset) - 1)
 
     hints_shown = [hint for hint in hints if hint.action == HELP_ACTION]
     for hint in hints:
-        if hint not in hints_shown and needed([*hints_shown, hint]) <= width:
+        if hint not in hints_shown and cells_of([*hints_shown, hint]) <= width:
             hints_shown.append(hint)
-    return [hint for hint in hints if hint in hints_shown] if needed(hints_shown) <= width else []
+    return [hint for hint in hints if hint in hints_shown] if cells_of(hints_shown) <= width else []
 
 
 class KeyHints(Widget):
@@ -122,12 +122,12 @@ class KeyHints(Widget):
         self._bindings_changed(self.screen)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
-        # While the dashboard closes, no screen is left that could say which keys act.
+        # While the app exits, the screen stack may be empty, and there are no active keys to read.
         if not (self.is_attached and screen is self.screen and self.app.screen_stack):
             return
         hints_by_action: dict[str, KeyHint] = {}
         labels: Mapping[str, str] = getattr(screen, "labels", {})
-        more = IN_A_FIELD if isinstance(screen.focused, Input) else {}
+        typing_hints = TYPING_HINTS if isinstance(screen.focused, Input) else {}
         unhinted: frozenset[str] = getattr(screen, "unhinted", frozenset())
         spare: frozenset[str] = getattr(screen, "SPARE_HINTS", frozenset())
         unhinted |= getattr(self.app, "refused_actions", frozenset())
@@ -135,11 +135,11 @@ class KeyHints(Widget):
             action = binding.action
             if owner is screen and action in unhinted:
                 continue
-            if more and len(binding.key_display or "") == 1:
-                continue  # another key of the action still works in a field, but this one is typed
-            if (binding.show or action in {*more, *labels, *spare}) and action not in hints_by_action:
+            if typing_hints and len(binding.key_display or "") == 1:
+                continue  # in an input field, a one-character key is typed, not run
+            if (binding.show or action in {*typing_hints, *labels, *spare}) and action not in hints_by_action:
                 sign = self.app.get_key_display(binding)
-                label = labels.get(action) or more.get(action, binding.description)
+                label = labels.get(action) or typing_hints.get(action, binding.description)
                 hints_by_action[action] = KeyHint(
                     binding.key, sign, label, action, owner, enabled, tooltip, action in spare
                 )
@@ -148,16 +148,16 @@ class KeyHints(Widget):
             self._hints = hints
             self.refresh()
 
-    def _placed(self) -> list[tuple[int, KeyHint]]:
-        placed = []
+    def _hints_by_x(self) -> list[tuple[int, KeyHint]]:
+        hints_by_x = []
         x = MARGIN
         for hint in fitting(self._hints, self.size.width):
-            placed.append((x, hint))
+            hints_by_x.append((x, hint))
             x += hint.cells + BETWEEN
-        return placed
+        return hints_by_x
 
     def _hint_at(self, x: int) -> KeyHint | None:
-        return next((hint for start, hint in self._placed() if start <= x < start + hint.cells), None)
+        return next((hint for start, hint in self._hints_by_x() if start <= x < start + hint.cells), None)
 
     def render_line(self, y: int) -> Strip:
         base = self.rich_style
@@ -166,12 +166,12 @@ class KeyHints(Widget):
             for name in ("key", "label")
         }
         segments = [Segment(" " * MARGIN, base)]
-        for number, (_, hint) in enumerate(self._placed()):
+        for number, (_, hint) in enumerate(self._hints_by_x()):
             if number:
                 segments.append(Segment(" " * BETWEEN, base))
-            more = Style.null() if hint.enabled else Style(dim=True)
-            segments.append(Segment(hint.sign, styles["key"] + more))
-            segments.append(Segment(f" {hint.label}", styles["label"] + more))
+            dim = Style.null() if hint.enabled else Style(dim=True)
+            segments.append(Segment(hint.sign, styles["key"] + dim))
+            segments.append(Segment(f" {hint.label}", styles["label"] + dim))
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
@@ -195,7 +195,7 @@ STALE_AFTER_S = 15.0
 def connection_label(connection: Connection, now: datetime, *, is_over: bool = False) -> Span:
     """Return the state of the connection in two or three words, with a countdown to the next retry.
 
-    Nothing is live about a job that ``is_over``.
+    A job that ``is_over`` is connected, but not live.
     """
     if connection.recorded is not None:
         return f"recording {connection.recorded()}", "warn"
@@ -233,7 +233,7 @@ class StatusFooter(Horizontal):
 
     def __init__(self) -> None:
         super().__init__()
-        # Not queried: a screen that closes while it opens mounts its footer after the badges have left.
+        # Attributes, not queries: if a screen is closed while it opens, its footer mounts without badges.
         self._recording, self._downloads = Badge(id="recording"), DownloadBadge(id="downloads")
         self._connection = Badge(id="connection")
 
@@ -241,7 +241,7 @@ class StatusFooter(Horizontal):
         yield from (KeyHints(), self._recording, self._downloads, self._connection)
 
     def on_mount(self) -> None:
-        """Watch the screen's downloads and recordings; check once a second for ages, which are in seconds."""
+        """Watch the screen's downloads and recordings; update ages every second."""
         if hasattr(self.screen, "downloads"):
             self.watch(self.screen, "downloads", self._show_downloads)
         if hasattr(self.screen, "recording"):

@@ -13,14 +13,14 @@ from textual.widget import Widget
 
 from tui.tables.column import Span
 from tui.text.sanitize import LONGEST_WRAPPED, clip
-from tui.widgets.text_panel import in_rows, wrapped_rows
+from tui.widgets.text_panel import join_rows, wrapped_rows
 from tui.widgets.tones import tone_styles
 
 SEPARATOR = " · "
 FACT = "fact"
 """Key in the style metadata of an event: the index of the fact it happened on."""
 WAY_BACK = "way back"
-"""Key in the style metadata of an event: True on the mark of the way back; `@click` would underline it."""
+"""Key in the style metadata of an event: True on the "‹" that goes back; `@click` would underline it."""
 
 
 class StatusLine(Widget):
@@ -76,7 +76,7 @@ class StatusLine(Widget):
         for text in texts[self._priority_count :]:
             if len(rows) <= height and rows[-1].cell_len + separator.cell_len + text.cell_len <= width:
                 rows[-1] = Text.assemble(rows[-1], separator, text)
-        return in_rows(rows, width, height)
+        return join_rows(rows, width, height)
 
     def _rows(self, texts: Sequence[Text], separator: Text, width: int) -> list[Text]:
         """Break lines between facts, and within a fact only if it is longer than a row."""
@@ -90,7 +90,7 @@ class StatusLine(Widget):
         return rows
 
     def _cut(self, room: int) -> Sequence[Sequence[Span]]:
-        """Return the facts, with the end of the first one shortened if the essential ones would not fit."""
+        """Return the facts, with the end of the first one shortened if the priority facts would not fit."""
         priority = self._facts[: self._priority_count]
         if len(priority) < 2 or not priority[0]:
             return self._facts

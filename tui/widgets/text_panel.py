@@ -20,14 +20,14 @@ from tui.tables.column import Span
 from tui.text.sanitize import ELLIPSIS, LONGEST_WRAPPED
 from tui.widgets.tones import tone_styles
 
-PARTS_OF_NAMES = "-_/:=,"
+NAME_BREAKS = "-_/:=,"
 """Characters after which a name too long for a row may be broken."""
 
 Row = tuple[int, int]
 """Range of characters of the line shown in a row: first, and one past the last."""
 
 
-def hanging_cells(text: str, cells: int) -> int:
+def hanging_indent(text: str, cells: int) -> int:
     """Return the indent of the rows after the first: two cells beyond the line's own."""
     return min(len(text) - len(text.lstrip(" ")) + 2, cells // 2)
 
@@ -42,7 +42,7 @@ def break_line(text: str, cells: int, hanging: int) -> list[Row]:
     begin, room = 0, cells
     while True:
         piece = text[begin : begin + room]
-        # Combining marks take no cells and are not a piece of their own.
+        # chop_cells returns nothing for a piece of combining marks only, which takes no cells.
         pieces = [piece] if piece.isascii() else chop_cells(piece, room) or [piece]
         end = begin + max(1, len(pieces[0]))
         if end >= len(text):
@@ -58,13 +58,13 @@ def break_line(text: str, cells: int, hanging: int) -> list[Row]:
 
 
 def _end_of_row(text: str, begin: int, end: int, half: int, next_cells: int) -> int:
-    """Return where a row that can hold the text up to ``end`` is broken."""
+    """Return the end of a row that has room for the text up to ``end``."""
     space = text.rfind(" ", begin, end + 1)
     if text[begin : max(begin, space)].isspace() or space <= begin:
         space = -1
     if space >= half:
         return space
-    part = max(text.rfind(sign, half, end) for sign in PARTS_OF_NAMES) + 1
+    part = max(text.rfind(sign, half, end) for sign in NAME_BREAKS) + 1
     if part > begin:
         return part
     word = text[space + 1 : space + 2 + next_cells].partition(" ")[0]
@@ -170,7 +170,7 @@ def _hanging(line: Line, width: int) -> int:
         name = line[0][0]
         if name.endswith(" ") and len(name) <= 0.4 * width:
             return len(name)
-    return hanging_cells(_plain(line), width)
+    return hanging_indent(_plain(line), width)
 
 
 MAX_SCREEN_SHARE = 0.4
@@ -190,7 +190,7 @@ def wrapped_rows(text: Text, cells: int) -> list[Text]:
     return rows
 
 
-def in_rows(rows: Sequence[Text], cells: int, most: int) -> Text:
+def join_rows(rows: Sequence[Text], cells: int, most: int) -> Text:
     """Join the rows; if there are more than ``most``, the last one shown ends in an ellipsis."""
     shown = list(rows[:most])
     if len(rows) > most > 0:
@@ -199,8 +199,8 @@ def in_rows(rows: Sequence[Text], cells: int, most: int) -> Text:
     return Text("\n", no_wrap=True, end="").join(shown)
 
 
-def beginning(text: str | Text) -> Text:
-    """Return a text of at most ``LONGEST_WRAPPED`` characters, with a sign if it was cut."""
+def truncated(text: str | Text) -> Text:
+    """Return at most ``LONGEST_WRAPPED`` characters of a text, and an ellipsis if it was cut."""
     if isinstance(text, str):
         text = Text(text[: LONGEST_WRAPPED + 1])
     return text if len(text) <= LONGEST_WRAPPED else Text.assemble(text[:LONGEST_WRAPPED], ELLIPSIS)
@@ -209,7 +209,7 @@ def beginning(text: str | Text) -> Text:
 class WrappedText(Widget):
     """Sanitized text in as many rows as it needs, up to ``MAX_SCREEN_SHARE``.
 
-    Use it for reasons, errors and questions: Textual's Static cuts overflow without a sign.
+    Use it for reasons, errors and questions: Textual's Static cuts overflow without an ellipsis.
     """
 
     DEFAULT_CSS = "WrappedText { width: 1fr; height: auto; }"
@@ -218,14 +218,14 @@ class WrappedText(Widget):
         """Create the text; set ``scrolls`` inside a scrolling container, so that it is never cut."""
         super().__init__(id=id)
         self._scrolls = scrolls
-        self._text = beginning(text)
+        self._text = truncated(text)
 
     @property
     def text(self) -> Text:
         return self._text
 
     def update(self, text: str | Text) -> None:
-        new = beginning(text)
+        new = truncated(text)
         if new != self._text or new.spans != self._text.spans:
             self._text = new
             self.refresh(layout=True)
@@ -236,4 +236,4 @@ class WrappedText(Widget):
 
     def render(self) -> Text:
         width, height = self.size
-        return in_rows(wrapped_rows(self.text, width), width, height)
+        return join_rows(wrapped_rows(self.text, width), width, height)

@@ -49,7 +49,7 @@ SERIES = ColorScale(
         *("ansi_yellow", "ansi_red"),
     ),
 )
-"""Those that look like a state come last."""
+"""Colors that resemble a state, such as a warning or an error, come last."""
 SERIES_COLORS = len(SERIES)
 
 HEAT = ColorScale(
@@ -58,7 +58,7 @@ HEAT = ColorScale(
     ansi=("ansi_yellow", "ansi_yellow", "ansi_yellow", "ansi_cyan", "ansi_green"),
 )
 HEAT_LEVELS = len(HEAT)
-"""Levels from idle, which is bright, to busy, which is usual and therefore dim."""
+"""Number of heat levels, from idle (bright) to busy (dim, because it is normal)."""
 
 
 _VARIABLE_OF_TONE = {
@@ -85,9 +85,9 @@ _VARIABLE_OF_TONE = {
 
 
 class Recolored:
-    """Mixin of widgets that show texts with styles of a theme: the app calls ``recolor`` after another one.
+    """Mixin of widgets whose texts contain styles of the theme: the app calls ``recolor`` when it changes.
 
-    A subscription to Textual's signal would keep each widget that was left, until the theme changes.
+    A subscription to Textual's signal would keep removed widgets in memory until the theme changes.
     """
 
     def recolor(self) -> None:
@@ -111,7 +111,7 @@ def _styles(values: tuple[str | None, ...], *, is_ansi: bool) -> Mapping[str, St
         styles |= dict.fromkeys(("muted", "faint", "curve", "title", "waiting"), Style(dim=True))
         styles["plain"] = Style()
         styles["strong"] = styles["heading"] = Style(bold=True)
-        for tone in ("bad", "warn", "caution"):  # with NO_COLOR, their weight is all that is left
+        for tone in ("bad", "warn", "caution"):  # with NO_COLOR, only the weight distinguishes them
             styles[tone] += Style(bold=True)
     return styles
 

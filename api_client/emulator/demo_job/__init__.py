@@ -14,7 +14,10 @@ from api_client.emulator.store.blobs import BUCKET, BlobStore
 
 
 def upload_demo_job(blobs: BlobStore, **variables: str) -> dict[str, Any]:
-    """Store the job's code; return a payload that runs it with these variables, by default for 23 minutes."""
+    """Store the job's code and return a job spec that runs it.
+
+    ``variables`` are environment variables; without any, it runs for 23 minutes.
+    """
     key = "demo/digits-mlp.tar"
     with blobs.receive(BUCKET, key) as archive:
         archive.write(_packed(Path(__file__).parent / "code"))

@@ -1,6 +1,6 @@
-"""The emulator backend for the simulated fleet: all about a job is computed from its plan and the time.
+"""The emulator backend for simulated jobs: everything is computed from a job's plan and the time.
 
-Sample times are aligned to the Unix epoch, so that overlapping answers agree.
+Sample times are multiples of the step since the Unix epoch, so that overlapping answers agree.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ BYTES_PER_MIB = 1024**2
 def usage(load: Load, curves: TrainingCurves, node: int, at_s: float) -> tuple[float, ...]:
     """Return a node's usage ``at_s`` seconds after the run started, as fractions.
 
-    In this order: GPU, the spread of single GPUs around it, GPU memory, CPU, memory, disk.
+    In this order: GPU, the spread of single GPUs around that, GPU memory, CPU, memory, disk.
     """
     loading_s = curves.warmup_s * 0.7  # GPUs are idle until then, and ramp up after it
     ramp = min(1.0, max(0.0, at_s - loading_s) / max(1.0, curves.warmup_s - loading_s))
@@ -83,7 +83,7 @@ def usage(load: Load, curves: TrainingCurves, node: int, at_s: float) -> tuple[f
 
 @dataclass(frozen=True, slots=True)
 class SampleTimes:
-    """The sample times of an answer: wall times, and script seconds since the run started."""
+    """The sample times of an answer, as wall times and as seconds since the run started (simulated clock)."""
 
     stamps: list[datetime]
     since_start_s: list[float]
@@ -97,7 +97,7 @@ class SampleTimes:
     def samples(
         self, level: Sequence[float], stray: Sequence[float], seed: int, total: float = 1.0
     ) -> list[MetricSample]:
-        """Return samples of ``level`` (shares of ``total``), with noise up to ``stray`` unless idle."""
+        """Return samples at ``level`` (fractions of ``total``), with noise up to ``stray`` unless idle."""
         drifts = track(seed, self.since_start_s, 20.0)
         digits = 4 if total < BYTES_PER_MIB else 0
         return [
@@ -108,7 +108,7 @@ class SampleTimes:
         ]
 
     def shares(self, level: Sequence[float], noise: float, seed: int, total: float) -> list[MetricSample]:
-        """Return samples whose noise is proportional to their level."""
+        """Return samples with noise in proportion to their level."""
         return self.samples(level, [noise * part for part in level], seed, total)
 
     def storage(self, share: Sequence[float], seed: int, total: int) -> StorageMetrics:
@@ -164,7 +164,7 @@ def run_metrics(
     times: SampleTimes,
     job: TrainingJob,
 ) -> JobMetrics:
-    """Build the answer, without nodes that no longer report."""
+    """Build the metrics answer; nodes that no longer report are left out."""
     reported = {node: times.until(scenario.load.vanishes.get(node)) for node in range(node_count)}
     nodes = {
         node: node_series(scenario, machine, node, seed, own_times)
@@ -181,7 +181,7 @@ def run_metrics(
 
 @dataclass(frozen=True, slots=True)
 class SimJobRecord:
-    """The stored part of a simulated job: its plan, and what users did to it.
+    """The stored part of a simulated job: its plan, and the user's changes.
 
     Times are nanoseconds on the simulated clock; ``again`` is True for a recreated job.
     """
@@ -199,7 +199,7 @@ class SimJobRecord:
 
 @dataclass(frozen=True, slots=True)
 class SavedStep:
-    """A checkpoint of the script: its name, its files, when it was written and when its upload is done."""
+    """A simulated checkpoint: its name, its files, when it was written and when its upload ends."""
 
     name: str
     files: tuple[FileSpec, ...]
@@ -265,7 +265,7 @@ class SimJob:
         ]
 
     def sources(self) -> list[LineSource]:
-        """Return all lines the job ever logs; the caller filters out lines in the future."""
+        """Return the sources of all lines that the job ever logs; the caller drops future lines."""
         deploy_ns = moment_of(self._life, JobStatus.DEPLOYING)
         if deploy_ns is None:
             return []
@@ -295,7 +295,7 @@ class SimJob:
         return [source.until(last.at_ns + 1) for source in sources] if ends else sources
 
     def metrics(self, start_s: float | None, end_s: float | None, step_s: int | None) -> JobMetrics:
-        """Return the metrics; without a range, the last hour or, once the job has ended, the whole run."""
+        """Return the metrics; without a range, of the last hour or, for an ended job, of the whole run."""
         record, run_ns, plan = self.record(), self._run_ns, self._plan
         if run_ns is None:
             return job_metrics(record, {})
@@ -367,8 +367,8 @@ def _files(family: str, step: int, curves: TrainingCurves) -> tuple[FileSpec, ..
 class FleetBackend:
     """Simulated jobs on a clock of their own; a ``Backend``.
 
-    Only user actions are stored. Logs, metrics and checkpoints are functions of the script and the time:
-    the same request gets the same answer, and no answer has a timestamp in the future.
+    Only user actions are stored. Logs, metrics and checkpoints are functions of the script and the time: the
+    same request gets the same answer, and no answer has a timestamp in the future.
     """
 
     def __init__(
@@ -399,7 +399,7 @@ class FleetBackend:
                     availability="spot" if plan.is_spot else "dedicated",
                 )
                 for job_id, (number, plan) in jobs.items()
-                # A job that the world has already stays as it is; a deleted one does not come back.
+                # Existing jobs are kept, with their changes; deleted ones are not created again.
                 if job_id not in self._jobs
             }
         )
@@ -419,7 +419,7 @@ class FleetBackend:
         return [self.job(entry.job_id) for entry in self._jobs.all() if self.owns(entry.job_id)]
 
     def job(self, job_id: str) -> TrainingJob:
-        """Return the job's current state, cached once nothing about it can change any more."""
+        """Return the job's current state; cached once it cannot change any more."""
         entry, now_ns = self._entry(job_id), self._now_ns()
         ended = self._ended.get(job_id)
         if ended is not None and ended[0] is entry and now_ns >= ended[2]:  # the clock may have been set back
@@ -431,7 +431,7 @@ class FleetBackend:
         return record
 
     def spec(self, job_id: str) -> Mapping[str, Any]:
-        """Return nothing: a simulated job was not sent."""
+        """Return an empty spec, because no client sent one for a simulated job."""
         return {}
 
     def logs(self, job_id: str, query: LogQuery) -> list[LogRecord]:

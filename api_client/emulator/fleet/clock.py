@@ -1,8 +1,8 @@
 """Conversion between the demo world's script time and the wall clock.
 
-Both are nanoseconds since the Unix epoch. Up to the moment at which the speed was set they run alike; after
-it, script time runs ``speed`` times as fast. The integer arithmetic is exact, so that a range of wall time
-selects exactly the script moments with timestamps inside it::
+Both are nanoseconds since the Unix epoch. They are equal until the speed was set; from then on, script time
+runs ``speed`` times as fast. The integer arithmetic is exact, so that a range of wall time selects exactly
+the script times with timestamps inside it::
 
     to_wall(script) <= wall   if and only if   script <= to_script(wall)
 """
@@ -23,7 +23,7 @@ MILLI = 1_000
 class SimClock:
     """From ``wall_ns`` (= ``script_ns``) on, script time runs ``speed`` times as fast as the wall clock.
 
-    ``epoch_ns`` is the script moment at which the world began.
+    ``epoch_ns`` is the script time at which the world began.
     """
 
     epoch_ns: int
@@ -45,17 +45,17 @@ class SimClock:
         return self if speed == self.speed else SimClock(self.epoch_ns, now_ns, self.to_script(now_ns), speed)
 
     def to_script(self, wall_ns: int) -> int:
-        """Return the script moment at that wall time, rounded down."""
+        """Return the script time at a wall time, rounded down."""
         passed_ns = wall_ns - self.wall_ns
         return self.script_ns + (passed_ns if passed_ns <= 0 else passed_ns * self._milli // MILLI)
 
     def to_wall(self, script_ns: int) -> int:
-        """Return the first wall nanosecond at which the script has reached that moment."""
+        """Return the first wall time at which the script has reached a script time."""
         passed_ns = script_ns - self.script_ns
         return self.wall_ns + (passed_ns if passed_ns <= 0 else -(-passed_ns * MILLI // self._milli))
 
     def stamp(self, script_ns: int) -> datetime:
-        """Return the wall time at which the script reaches that moment, as a datetime."""
+        """Return the wall time at which the script reaches a script time, as a datetime."""
         return moment_at(self.to_wall(script_ns))
 
     @property

@@ -1,7 +1,7 @@
 """The files of the demo world's caches and checkpoints, generated on demand.
 
-JSON files have the content that their names promise. Weights have a valid safetensors header with the
-tensors of the real model, followed by noise; the same range of the same file always has the same bytes.
+JSON files have plausible content. Weights have a valid safetensors header with the tensors of the real model,
+followed by noise; the same range of the same file always has the same bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Tensor = tuple[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class FileSpec:
-    """A file's design: it begins with ``head``; the rest, up to ``size_bytes``, is noise."""
+    """A generated file: ``head``, then noise up to ``size_bytes``."""
 
     name: str
     size_bytes: int
@@ -135,9 +135,9 @@ def _json(name: str, value: object, node_rank: int = 0) -> FileSpec:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A kind of checkpoint: whole weights, an adapter of ``rank``, or one shard per GPU.
+    """A type of checkpoint: full weights, an adapter of ``rank``, or one shard per GPU.
 
-    ``kind`` is the API's checkpoint_type. ``directory`` is a checkpoint's name, with its step filled in.
+    ``kind`` is the API's checkpoint_type. ``directory`` is the template of a checkpoint's name.
     ``has_optimizer`` is True if the optimizer is saved with the weights. ``data_workers`` is the number of
     data loaders per GPU that save their position.
     """

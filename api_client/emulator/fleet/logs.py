@@ -1,7 +1,7 @@
 """Logs of the simulated runs: templates of lines (``demo.toml``), and when a run logs them.
 
-Lines come from sources that can be read at any time range. A source can count its lines before a moment
-without iterating over them, so the cost of a page of logs does not depend on the length of the run.
+Lines come from sources that can be read at any time range. A source can count its lines before a time without
+iterating over them, so the cost of a page of logs does not depend on the length of the run.
 """
 
 from __future__ import annotations
@@ -99,11 +99,11 @@ def _keys(source: LineSource, number: int, indexes: range) -> Iterator[tuple[int
 
 
 RunLog = Callable[[SimRun], Sequence[LineSource]]
-"""Returns lines of a run."""
+"""Returns the line sources of a run."""
 
 
 class Values(dict[str, Any]):
-    """Values for the template of a line, as in ``{loss:.4f}``; computed when it names them."""
+    """Values for a line's template, such as ``{loss:.4f}``; each is computed when the template uses it."""
 
     def __init__(self, run: SimRun, step: int, node: int = 0) -> None:
         super().__init__(run=run, step=step, node=node)
@@ -120,7 +120,7 @@ def _step_s(of: Values) -> float:
 
 
 def _speed(of: Values) -> float:
-    """Return the measured speed as a share of the usual one."""
+    """Return the measured speed as a fraction of the usual one."""
     return 0.98 + 0.04 * uniform(of.run.seed, of.step)
 
 
@@ -156,7 +156,7 @@ VALUES: Mapping[str, Callable[[Values], Any]] = {
     "model": lambda of: of.run.plan.scenario.model,
     "machine": lambda of: of.run.machine.name,
     "gpus": lambda of: _gpus(of.run.machine),
-    # what PyTorch can use of it
+    # PyTorch can use slightly less than all of the memory
     "gpu_gib": lambda of: (of.run.machine.gpu_memory_limit_mib or 0) / 1024 * 0.989,
     "total": lambda of: of.curves.steps,
     "nodes": lambda of: of.run.plan.nodes,
@@ -196,27 +196,34 @@ VALUES: Mapping[str, Callable[[Values], Any]] = {
 class Lines:
     """Lines that belong together: when a run logs them, on which nodes, and their templates (see ``VALUES``).
 
-    Calling it gives those of a run.
+    Calling it returns the line sources for a run.
     """
 
     when: Literal["deploying", "ready", "warming up", "starting", "step", "save", "noise", "ending"]
     """After a step or a checkpoint, now and then while it trains, or once, relative to a part of its life."""
+
     texts: Sequence[str] = ()
     """Templates: one line each after a step, one of them as noise."""
+
     at: Sequence[tuple[float, str]] = ()
     """Templates of single lines, each with its place: its share of the deployment or of the warm-up, or its
     seconds after the start or the end of the run."""
+
     level: str = "INFO"
     """Level, empty for lines without one."""
+
     node: int = 0
     is_everywhere: bool = False
     """True for the lines of all nodes, False for those of ``node``."""
+
     every: int = 1
     """Steps from one line to the next."""
+
     delay_ms: int = 40
     period_s: float = 5.0
     salt: int = 0
     """Distinguishes several sources of noise of one node."""
+
     outcome: JobStatus | None = None
     """The outcome of the runs that log them; None: any."""
 
@@ -228,7 +235,7 @@ class Lines:
             return [
                 noise_lines(run, node, self.level, self.period_s, self.texts, self.salt) for node in nodes
             ]
-        origin = self._place(run)
+        origin = self._origin(run)
         return [] if origin is None else [self._single_lines(run, node, *origin) for node in nodes]
 
     def _after_steps(self, run: SimRun) -> Iterator[LineSource]:
@@ -247,7 +254,7 @@ class Lines:
             source = step_lines(self.level or None, run.start_ns, run.curves, text, every, delay_ns)
             yield source if until_ns is None else source.until(until_ns)
 
-    def _place(self, run: SimRun) -> tuple[int, float] | None:
+    def _origin(self, run: SimRun) -> tuple[int, float] | None:
         """Return the start of ``at``, and its unit in seconds; None if the run never gets there."""
         if self.when == "ending":
             is_this = self.outcome in (None, run.outcome)
@@ -298,7 +305,7 @@ def stop_lines(run: SimRun, stopped_ns: int) -> list[LineSource]:
 
 
 def restarting(log: RunLog, *, attempt_s: float, break_s: float, save_every: int) -> RunLog:
-    """Return the log restarted every ``attempt_s`` seconds, from the last checkpoint of the attempt before.
+    """Return the log of a run that restarts every ``attempt_s`` seconds from its last checkpoint.
 
     Each attempt fails ``break_s`` before the next one starts.
     """

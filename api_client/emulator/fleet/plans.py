@@ -14,7 +14,7 @@ from api_client.models.logs import NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class LineSource:
-    """Numbered lines of one node and one level, in ascending order of time (``script_ns``)."""
+    """Numbered lines of one node and level, in ascending order of script time (nanoseconds)."""
 
     replica: str | None
     level: str | None
@@ -40,8 +40,10 @@ class Load:
     disk_growth: float = 0.0
     node_factor: Mapping[int, float] = field(default_factory=dict)
     """Scale of the GPU utilization of single nodes."""
+
     idle: tuple[tuple[float, float], ...] = ()
     """The GPUs are idle from each start to its end, in seconds since the run started."""
+
     vanishes: Mapping[int, float] = field(default_factory=dict)
     """Nodes without samples after that many seconds."""
 
@@ -92,7 +94,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A status, the script moment at which the job enters it, and what its status change says."""
+    """A status, the script time at which the job enters it, and the message and exit code of that event."""
 
     status: JobStatus
     at_ns: int

@@ -18,7 +18,7 @@ from api_client.models.logs import NS_PER_S
 _MASK = (1 << 64) - 1
 
 TABLE_SIZE = 4096
-# Odd and far from a power of two, so that neighboring seeds read different parts of the table.
+# A power of two, so that an index can be masked; the odd factor in ``track`` spreads neighboring seeds.
 
 
 def mix(seed: int, index: int = 0) -> int:
@@ -44,7 +44,7 @@ def _table() -> tuple[float, ...]:
 
 
 def track(seed: int, times_s: Sequence[float], cell_s: float) -> list[float]:
-    """Return noise in (-1, 1) that drifts, at many times: linear between values ``cell_s`` apart.
+    """Return drifting noise in (-1, 1) at these times: linear between random values ``cell_s`` apart.
 
     Metrics need tens of thousands of values at once, so this reads a table instead of hashing. The noise
     repeats after ``TABLE_SIZE`` cells.
@@ -66,31 +66,38 @@ def smooth(seed: int, position: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class TrainingCurves:
-    """The pace and the curves of a training run.
+    """The speed and the curves of a training run.
 
-    Times are nanoseconds since the run started. A step may take up to a fifth longer than ``step_s``; the
-    next one catches up.
+    Times are nanoseconds since the run started. A step may finish up to a fifth of ``step_s`` late, which
+    does not delay the next ones.
     """
 
     steps: int
     step_s: float
     warmup_s: float = 90.0
     pause: tuple[int, float] = (sys.maxsize, 0.0)
-    """A pause (save, evaluation) after every so many steps, and its seconds."""
+    """Number of steps between pauses (save, evaluation), and their duration in seconds."""
+
     losses: tuple[float, float] = (2.1, 0.82)
     """The loss at the start, and the one that it approaches."""
+
     half: float = 300.0
     """The step at which half of that way is done."""
+
     noise: float = 0.04
     rate: float = 2e-5
     """The highest learning rate."""
+
     steps_per_epoch: int = 3000
     explodes_from: int = sys.maxsize
     """The step at which the loss starts to diverge."""
+
     nan_from: int = sys.maxsize
     """The first step with a NaN loss."""
+
     halts_after_s: float = inf
     """A hanging run takes no step after this many seconds."""
+
     first_step: int = 0
     """Steps done before the run started, if it was resumed."""
 

@@ -79,7 +79,7 @@ Answers = Mapping[Route[Any], Callable[[Call], Any]]
 
 
 def served(answers: Answers) -> Iterator[ServedRoute]:
-    """Yield what serves these routes, and those below a team."""
+    """Yield the Starlette routes that serve these routes, also below a team."""
     for route, answer in answers.items():
         for path in route.paths:
             # A name may hold slashes, unlike the ids that the platform gives.
@@ -87,9 +87,9 @@ def served(answers: Answers) -> Iterator[ServedRoute]:
 
 
 def api_route(method: str, path: str, answer: Callable[[Call], Any]) -> ServedRoute:
-    """Return what serves a path; ``answer`` returns the content of the JSON response.
+    """Return the Starlette route for a path; ``answer`` returns the content of the JSON response.
 
-    A plain function runs in a thread, a coroutine function on the event loop, where actions on jobs belong.
+    A plain function runs in a thread, a coroutine function on the event loop, as actions on jobs must.
     """
 
     async def endpoint(request: Request) -> Response:
@@ -144,7 +144,7 @@ MOMENT = TypeAdapter(datetime)
 
 
 class Parameters:
-    """The named values of a request; null, empty and missing are the same.
+    """The named values of a request; null, empty and missing values are treated alike.
 
     Methods raise a 400 for an invalid value.
     """

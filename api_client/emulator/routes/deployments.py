@@ -328,7 +328,7 @@ async def _answer(call: Call) -> Any:
     except ApiFault as fault:
         # GraphQL error codes where they differ from those of REST
         code = {"NOT_FOUND": "RESOURCE_NOT_FOUND"}.get(fault.code, fault.code)
-        # Errors have status 200.
+        # GraphQL reports errors with status 200.
         extensions = {"code": code, "description": fault.message}
         return {"data": None, "errors": [{"message": fault.message, "extensions": extensions}]}
 

@@ -1,7 +1,7 @@
-"""Bytes: checkpoint files, the object store for archives, and the web pages that the answers link to.
+"""Routes for bytes: checkpoint files, the object store for archives, and web pages that answers link to.
 
 Files need a valid signature in the URL instead of the key. The object store has S3's calls for one object or
-a multipart upload; S3 clients use ``aws-chunked`` framing over TLS only, so bodies come as they are.
+a multipart upload; S3 clients use ``aws-chunked`` framing only over TLS, so bodies need no decoding.
 """
 
 from __future__ import annotations

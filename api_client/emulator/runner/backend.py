@@ -123,10 +123,10 @@ class LocalBackend:
 
     def jobs(self) -> Sequence[TrainingJob]:
         """Return all jobs except deleted ones, in no particular order."""
-        return [self._shown(row) for row in self._jobs.all()]
+        return [self._with_sync_status(row) for row in self._jobs.all()]
 
     def job(self, job_id: str) -> TrainingJob:
-        return self._shown(self._jobs[job_id])
+        return self._with_sync_status(self._jobs[job_id])
 
     def spec(self, job_id: str) -> Mapping[str, Any]:
         return self._jobs[job_id].spec
@@ -211,7 +211,7 @@ class LocalBackend:
         return await self.create(new_job_id, project, row.spec)
 
     async def stop(self, job_id: str) -> TrainingJob:
-        """Stop the job and all its processes; a job still in its grace period is returned as running."""
+        """Stop the job and all of its processes; it may still be running (grace period) in the result."""
         await self._end(job_id, STOPPED)
         return self.job(job_id)
 
@@ -229,7 +229,7 @@ class LocalBackend:
                 self._admit()
         return self.job(job_id)
 
-    async def forget_project(self, project_id: str) -> None:
+    async def delete_cache(self, project_id: str) -> None:
         """Delete the project's cache, which lives as long as the project."""
         await asyncio.to_thread(remove_tree, self._shared.folders.cache(project_id))
 
@@ -245,7 +245,7 @@ class LocalBackend:
     async def _end(
         self, job_id: str, outcome: Outcome, *, timeout_s: float | None = 2.0, kill: bool = False
     ) -> None:
-        """End a waiting or running job; return when it has ended, or soon if it takes its grace period."""
+        """End a waiting or running job; return when it has ended, or after ``timeout_s``."""
         with self._lock:
             run = self._runs.get(job_id)
             if run is None and not self._jobs[job_id].job.is_finished:
@@ -258,8 +258,8 @@ class LocalBackend:
     def _admit(self) -> None:
         """Start the waiting jobs that fit, by priority and then by age.
 
-        A job takes its nodes before later ones, also while it waits for them: none overtakes, so that small
-        jobs can't starve a large one. One that is too large for this machine starts, to report that.
+        A waiting job reserves its nodes before later ones: none overtakes it, so that small jobs can't starve
+        a large one. A job that is too large for this machine is started at once, to fail with that message.
         """
         with self._lock:
             nodes, most = 0, self._shared.max_nodes
@@ -274,11 +274,11 @@ class LocalBackend:
     def _begin(self, row: StoredJob) -> None:
         job_id = row.job.id
         self._enter(job_id, Outcome(JobStatus.CREATED))
-        run = JobRun(row.job, read_job_request(row.spec), self._shared, partial(self._entered, job_id))
+        run = JobRun(row.job, read_job_request(row.spec), self._shared, partial(self._record_status, job_id))
         self._runs[job_id] = run
         run.start()
 
-    def _entered(self, job_id: str, outcome: Outcome) -> None:
+    def _record_status(self, job_id: str, outcome: Outcome) -> None:
         """Record a status of a running job; called in its thread."""
         with self._lock:
             self._enter(job_id, outcome)
@@ -293,8 +293,8 @@ class LocalBackend:
         )
         self._jobs.put(job_id, entered)
 
-    def _shown(self, row: StoredJob) -> TrainingJob:
-        """Add the checkpoint sync status, which only the disk can tell."""
+    def _with_sync_status(self, row: StoredJob) -> TrainingJob:
+        """Add the checkpoint sync status, which is derived from the files on disk."""
         checkpoints, now = self._shared.checkpoints.of(row) if row.has_run else [], self._shared.clock.now()
         if not checkpoints:
             return row.job

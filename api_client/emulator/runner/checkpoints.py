@@ -1,8 +1,8 @@
-"""Checkpoints on disk: found for the API, and copied to where a later job loads them.
+"""Checkpoints on disk: listed for the API, and copied to where a later job loads them.
 
-Each directory directly below a node's checkpoint directory is a checkpoint; files at its root form the
-checkpoint ``"."``. The content determines the type: an adapter config → lora, a Whisper architecture →
-whisper, otherwise full. A loading job gets node N's files below ``rank-N/<checkpoint>/``.
+Each folder directly below a node's checkpoint folder is a checkpoint; files next to them form the checkpoint
+``"."``. The content determines the type: an adapter config → lora, a Whisper architecture → whisper,
+otherwise full. A loading job gets node N's files below ``rank-N/<checkpoint>/``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from api_client.models.checkpoints import ROOT_CHECKPOINT
 
 @dataclass(frozen=True, slots=True)
 class DiskCheckpoint:
-    """A checkpoint of a job, with its files by their path in it, of each node."""
+    """A checkpoint of a job on disk, with the files of all nodes."""
 
     name: str
     files: tuple[StoredFile, ...]
@@ -110,7 +110,7 @@ class CheckpointStore:
         self._scans: dict[str, tuple[float, list[DiskCheckpoint]]] = {}
 
     def of(self, row: StoredJob) -> list[DiskCheckpoint]:
-        """Return a job's checkpoints, oldest first; for a running job up to a second old."""
+        """Return a job's checkpoints, oldest first; for a running job, up to a second stale."""
         request = read_job_request(row.spec)
         if not request.checkpointing or request.node_count > self._max_nodes:
             return []

@@ -54,7 +54,7 @@ class JobFolders:
             self.node(rank, name).mkdir(parents=True, exist_ok=True)
 
     def wipe(self) -> None:
-        """Delete what a job does not keep: scratch space and delivered weights."""
+        """Delete what is not needed after the job: scratch space and delivered weights."""
         for folder in (self.weights, *self.root.glob(f"node-*/{SCRATCH}")):
             remove_tree(folder)
 
@@ -87,7 +87,7 @@ class DataFolders:
 
 
 def walk(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield all that is below a folder, with its status; skip what is deleted in the meantime."""
+    """Yield everything below a folder, with its status; skip files deleted in the meantime."""
     for parent, folders, names in os.walk(root):
         folders.sort()
         for name in sorted((*folders, *names)):
@@ -107,7 +107,7 @@ INHERITED = frozenset(
 """Variables that a job inherits from the emulator: never a key, never a proxy with a password."""
 
 FOLDER_MARKER = "BT_EMULATOR_JOB_DIR"
-"""Marks the processes of this emulator's job, wherever they escape to."""
+"""Identifies the processes of this emulator's job, even if they leave their process group."""
 
 MOUNTS_VARIABLE = "BT_EMULATOR_ROOT"
 """Root of the container's absolute paths on a node.

@@ -58,7 +58,7 @@ class Outcome:
 
 
 class EndRequested(Exception):
-    """The job is to end before it has started."""
+    """The end of the job was requested before it had started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,10 @@ class RunServices:
 
 
 class JobRun(Thread):
-    """Runs a job once. ``on_status`` gets each status that it enters; the last one after its last line."""
+    """Runs a job once.
+
+    ``on_status`` is called with each status it enters, the last one after its last log line.
+    """
 
     def __init__(
         self, job: TrainingJob, spec: JobRequest, services: RunServices, on_status: Callable[[Outcome], None]

@@ -25,7 +25,7 @@ from api_client.emulator.store.database import JobLogStore, LogRow
 
 
 class Supervised:
-    """A command below a supervisor, which ends all of its processes, also if the emulator dies."""
+    """A command run by a supervisor, which ends all of its processes, even if the emulator dies."""
 
     def __init__(
         self, argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], grace_s: float
@@ -72,9 +72,9 @@ class Supervised:
 
 
 def output_of(processes: Sequence[Supervised]) -> Iterator[tuple[int, list[str], int | None]]:
-    """Yield the lines of each process, and its exit code after its last ones, until all have ended.
+    """Yield the lines of each process, and its exit code after its last lines, until all have ended.
 
-    Yields nothing but an index now and then while they are silent.
+    While the processes are silent, yields items without lines now and then.
     """
     running = {index: LineSplitter() for index in range(len(processes))}
     ended_s: dict[int, float] = {}
@@ -143,7 +143,7 @@ class LineSplitter:
         return lines + (self.finish() if len(self._pending) >= MAXIMUM_LINE_BYTES else [])
 
     def overdue(self, now_s: float) -> list[str]:
-        """Return what is a second old of the unfinished line; of a bar, all but the newest drawing."""
+        """Return the unfinished line after a second; of a progress bar, all but its newest drawing."""
         if now_s - self._pending_since < 1.0:
             return []
         shown, separator, rest = self._pending.rpartition(b"\r")
@@ -174,7 +174,7 @@ _logger = logging.getLogger(__name__)
 
 
 class JobLog:
-    """Writes the log of a job, from one thread: what prints faster than the disk writes has to wait."""
+    """Writes a job's log, from one thread; a job that prints faster than the disk writes has to wait."""
 
     def __init__(self, store: JobLogStore, clock: Clock, job_id: str) -> None:
         self._store = store

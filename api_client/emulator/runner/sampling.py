@@ -37,7 +37,7 @@ class Gpus:
         return list(self._handles)
 
     def read(self, names: Sequence[str]) -> dict[str, float]:
-        """Return what known GPUs report, by metric and index in ``names``, such as ``gpu_utilization.0``."""
+        """Return the GPUs' values by metric and index in ``names``, such as ``gpu_utilization.0``."""
         values: dict[str, float] = {}
         for rank, name in enumerate(names):
             if name in self._handles:
@@ -142,7 +142,7 @@ class SampledNode:
                     times = process.cpu_times()
                     resident_bytes += process.memory_info().rss
                     cpu_s[process] = times.user + times.system
-        # A new process started after the last call, so all of its time counts.
+        # A process that was not there at the last call has started since, so all of its CPU time counts.
         used_s = sum(max(0.0, each_s - self._cpu_s.get(process, 0.0)) for process, each_s in cpu_s.items())
         elapsed_s = now_s - (self._sampled_at_s or now_s - SAMPLE_INTERVAL_S)
         self._sampled_at_s, self._cpu_s = now_s, cpu_s

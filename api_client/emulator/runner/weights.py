@@ -40,7 +40,7 @@ PIECE_BYTES = 32 * 1024 * 1024
 
 @dataclass(frozen=True)
 class WeightsOrder:
-    """A source with its patterns; where fetched files are kept; where the job gets them."""
+    """A source with its patterns, the folder that caches fetched files, and the job's destination folder."""
 
     scheme: str
     location: str
@@ -183,7 +183,7 @@ def _list_objects(store: Any, prefix: str) -> dict[str, Any]:
 
 
 def _download(order: WeightsOrder, store: Any, meta: Mapping[str, Any]) -> Path:
-    """Return the object's file in the mirror, fetched piece by piece; fail if it changes meanwhile."""
+    """Return the object's file in the mirror, fetched in chunks if missing; fail if it changes meanwhile."""
     version = meta["e_tag"] or meta["last_modified"].isoformat()
     bucket = order.location.partition("/")[0]
     subject = "\0".join((order.scheme, bucket, meta["path"], version, str(meta["size"])))

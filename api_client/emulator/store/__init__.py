@@ -1,1 +1,1 @@
-"""The emulator's storage: SQLite tables, one module for each."""
+"""The emulator's storage: SQLite tables, and files for objects and secrets."""

@@ -84,7 +84,7 @@ class BlobStore:
 
 
 class IncomingObject:
-    """A file being written. ``keep`` puts it in place; without it, nothing remains."""
+    """A file being written. ``commit`` puts it in place; without that, nothing remains."""
 
     def __init__(self, target: Path) -> None:
         self._file = AtomicFile(target, mode=PRIVATE_FILE_MODE, replace=True)

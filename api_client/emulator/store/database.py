@@ -213,12 +213,11 @@ CREATE TABLE IF NOT EXISTS local_samples (
     def read(
         self, job_id: str, *, start_s: float, end_s: float, step_s: int
     ) -> tuple[dict[int, NodeSeries], StorageMetrics | None]:
-        """Return the nodes' series by rank, and those of the cache if it was ever measured.
+        """Return the nodes' series by rank, and the cache's series if it was ever measured.
 
-        They have means per step of ``step_s`` seconds, for steps that begin in ``start_s <= step < end_s``.
-
-        Steps are aligned to the epoch, so that a step has the same timestamp (its beginning) in every
-        time range.
+        Each value is the mean of a step of ``step_s`` seconds, for steps that begin in ``start_s <= step <
+        end_s``. Steps are aligned to the epoch, so that a step has the same timestamp (its beginning) in
+        every time range.
         """
         step_ms = max(1, step_s) * MS_PER_S
         start_ms = math.ceil(start_s * MS_PER_S / step_ms) * step_ms

@@ -1,7 +1,7 @@
-"""Served models and their deployments: stored as decided, with a status and a log that follow from the time.
+"""Served models and their deployments: stored as created, with a status and a log computed from the time.
 
-A deployment is stored with its configuration and its starts. The rest depends on when these happened, so it
-changes with the clock even while no emulator is running.
+A deployment is stored with its configuration and the times of its starts. Everything else is computed from
+those times, so it changes with the clock even while no emulator is running.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class StoredDeployment:
     machine_name: str
     config: Mapping[str, Any]
     """Content of the rendered config.yaml."""
+
     warnings: tuple[str, ...]
     starts: tuple[tuple[datetime, datetime | None], ...]
     """Each start, and when it was stopped again."""

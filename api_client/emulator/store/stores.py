@@ -1,7 +1,7 @@
-"""All stored state of the organization, except the simulated jobs. Only jobs get values of secrets.
+"""All stored state of the organization, except the simulated jobs. Only jobs can read the values of secrets.
 
-The database holds only the names of secrets. Each value is in a separate file that only its owner may read,
-so that a copy or a dump of the database reveals nothing.
+The database has only the names of secrets. Each value is in a file that only its owner may read, so that a
+copy or a dump of the database reveals nothing.
 """
 
 from __future__ import annotations

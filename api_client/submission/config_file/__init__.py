@@ -1,6 +1,7 @@
-"""Load config files written for the official SDK, without needing the SDK: each in a process of its own.
+"""Load config files written for the official SDK, without the SDK; each in a process of its own.
 
-A config may print, change its process, fail or never end. Its definition arrives as JSON and is rebuilt here.
+A config file may print, change its process, fail or never end. Its definition is returned as JSON and rebuilt
+here.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 def load_training_project(
     path: Path | str, *, python: Path | str | None = None, stop: Event | None = None
 ) -> TrainingProject:
-    """Run a config file and return its one TrainingProject. Unknown fields are kept.
+    """Run a config file and return its only TrainingProject. Unknown fields are kept.
 
-    This executes the file's code, so never call it just to list something. The code runs in a process of
-    its own, in the interpreter ``python`` if it needs packages of another environment; input is empty, and
-    output goes to stderr. Blocks until it ends; another thread can end it with ``stop``. Raises
+    This executes the file's code, so never call it just to list something. The code runs in a process of its
+    own: with ``python``, in an interpreter that has the packages it needs. Its stdin is empty, and its output
+    goes to stderr. Blocks until it ends; another thread can end it by setting ``stop``. Raises
     ConfigFileError.
     """
     return _load(Path(path), TrainingProject, python, stop)
@@ -44,9 +45,9 @@ def load_training_project(
 def load_deploy_checkpoints_config(
     path: Path | str, *, python: Path | str | None = None
 ) -> DeployCheckpointsConfig:
-    """Run a config file and return its one DeployCheckpointsConfig, as ``load_training_project`` does.
+    """Run a config file and return its only DeployCheckpointsConfig, as ``load_training_project`` does.
 
-    Raises ConfigFileError.
+    Raises ConfigFileError, also for unknown fields.
     """
     config = _load(Path(path), DeployCheckpointsConfig, python, None)
     unknown = ", ".join(unknown_fields(config, StrictDefinition))
@@ -64,7 +65,7 @@ def _load(path: Path, definition: type[ModelT], python: Path | str | None, stop:
 
 
 def _run(path: Path, python: Path, kind: str, stop: Event) -> dict[str, Any]:
-    status, output, messages = _finished(path, python, kind, stop)
+    status, output, messages = _run_process(path, python, kind, stop)
     try:
         answer = json.loads(output)
     except ValueError:
@@ -80,9 +81,9 @@ def _run(path: Path, python: Path, kind: str, stop: Event) -> dict[str, Any]:
     return definition
 
 
-def _finished(path: Path, python: Path, kind: str, stop: Event) -> tuple[int, bytes, str]:
-    """Return the status, stdout and stderr of the process. Raises ConfigFileError after ending it."""
-    give_up_at = time.monotonic() + LOAD_TIMEOUT_S
+def _run_process(path: Path, python: Path, kind: str, stop: Event) -> tuple[int, bytes, str]:
+    """Run the process and return its status, stdout and stderr. Raises ConfigFileError after killing it."""
+    deadline_s = time.monotonic() + LOAD_TIMEOUT_S
     try:
         process = subprocess.Popen(
             [str(python), execution.__file__, str(path), kind],
@@ -101,7 +102,7 @@ def _finished(path: Path, python: Path, kind: str, stop: Event) -> tuple[int, by
                     return process.returncode, output, messages.decode("utf-8", "replace")
                 if stop.is_set():
                     raise ConfigFileError("it was killed while loading", path=path)
-                if time.monotonic() >= give_up_at:
+                if time.monotonic() >= deadline_s:
                     raise ConfigFileError(f"loading took longer than {LOAD_TIMEOUT_S:.0f} s", path=path)
         except BaseException:
             process.kill()

@@ -27,7 +27,7 @@ _INTERPRETER_HINT = "if it is installed in another environment, pass that enviro
 
 
 class ConfigFailure(Exception):
-    """A config file that does not yield a config: the reason and, if known, the line (counted from 1)."""
+    """A config file that defines no valid config: the reason and, if known, the line (from 1)."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -63,8 +63,8 @@ def execute(path: str) -> ModuleType:
     return module
 
 
-def only_one(module: ModuleType, wanted: type) -> Any:
-    """Return the module's only instance of a class.
+def only_instance(module: ModuleType, wanted: type) -> Any:
+    """Return the module's only instance of the class ``wanted``.
 
     An object with two names counts as two, as in the official SDK.
     """
@@ -78,7 +78,7 @@ def only_one(module: ModuleType, wanted: type) -> Any:
 
 
 def refuse_to_push(*_args: object, **_options: object) -> None:
-    """Stand in for ``push``."""
+    """Replace ``push`` while a config is loaded."""
     raise RuntimeError(
         "push() was called while this file was loaded as a config, so nothing was sent; "
         'call it in a separate script, or below if __name__ == "__main__":'
@@ -86,13 +86,13 @@ def refuse_to_push(*_args: object, **_options: object) -> None:
 
 
 def describe(error: BaseException, path: str) -> ConfigFailure:
-    """Describe the error raised by a file, in one message."""
+    """Describe an exception that the file raised, in one message."""
     if isinstance(error, SyntaxError) and error.filename == path:
         return ConfigFailure(f"{type(error).__name__}: {error.msg}", error.lineno)
-    line, elsewhere = _place(error.__traceback__, path)
+    line, other_file_note = _locate(error.__traceback__, path)
     if isinstance(error, SystemExit):
         return ConfigFailure(f"it called exit({error.code!r}) while loading", line)
-    return ConfigFailure(_explain(error) + elsewhere, line)
+    return ConfigFailure(_explain(error) + other_file_note, line)
 
 
 def _explain(error: BaseException) -> str:
@@ -112,7 +112,7 @@ def _explain_findings(title: str, findings: list[dict[str, Any]]) -> str:
         text = str(finding["msg"])
         text = text.removeprefix("Value error, ")
         value = finding.get("input")
-        # Objects and groups of fields are left out: they are too long, and the location names them.
+        # Values that are objects or lists are left out: they are long, and the location is enough.
         is_short = isinstance(value, (str, int, float, bool)) or value is None
         got = f" (got {_clipped(repr(value), 80)})" if is_short and finding["loc"] else ""
         lines.append(f"{location}: {text}{got}")
@@ -126,8 +126,8 @@ def _import_hint(error: ImportError) -> str:
     return _INTERPRETER_HINT
 
 
-def _place(trace: TracebackType | None, path: str) -> tuple[int | None, str]:
-    """Return the last line run in the config file, and the origin of the error if that is another file."""
+def _locate(trace: TracebackType | None, path: str) -> tuple[int | None, str]:
+    """Return the last line executed in the config file, and a note if another file raised the error."""
     line, deepest = None, ""
     folder = Path(path).parent
     while trace is not None:
@@ -152,7 +152,7 @@ def main(arguments: list[str]) -> None:
     """Load the config named by the arguments."""
     # Don't import from the script's own folder; the official command has no such path entry either.
     sys.path[:] = [entry for entry in sys.path if Path(entry).absolute() != _HERE]
-    # Even output that compiled code writes to stdout must not mix with the document.
+    # Redirect the descriptor, because compiled code may write to it, too; stdout is only for the document.
     output = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
     path, kind = str(Path(arguments[0]).absolute()), arguments[1]
@@ -171,7 +171,7 @@ def main(arguments: list[str]) -> None:
 def _document(path: str, kind: str) -> Any:
     has_truss = importlib.util.find_spec("truss_train") is not None
     definitions = _official() if has_truss else _own()
-    definition = only_one(execute(path), getattr(definitions, kind))
+    definition = only_instance(execute(path), getattr(definitions, kind))
     if kind == TRAINING:
         return {**definition.model_dump(exclude_none=True), "job": definition.job.model_dump()}
     return _deployment_document(definition)
@@ -179,7 +179,7 @@ def _document(path: str, kind: str) -> Any:
 
 def _official() -> Any:
     try:
-        # Reading a config never sends a request.
+        # Loading a config must not submit a job.
         for name in ("truss_train", "truss_train.public_api"):
             vars(importlib.import_module(name))["push"] = refuse_to_push
         return importlib.import_module("truss_train.definitions")
@@ -210,7 +210,7 @@ def _own() -> Any:
 
 
 def _deployment_document(config: Any) -> dict[str, Any]:
-    # Of checkpoints, with the fields that their subclasses add.
+    # serialize_as_any includes the fields that subclasses of Checkpoint add.
     document: dict[str, Any] = config.model_dump(serialize_as_any=True)
     if config.compute is not None:
         document["compute"] = config.compute.model_dump()

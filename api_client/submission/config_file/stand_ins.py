@@ -1,6 +1,6 @@
-"""Stand-ins for the official SDK's modules, which configs and scripts import.
+"""Replacements for the official SDK's modules, which configs and scripts import.
 
-truss pins an older rich than textual needs, so the two never share an environment.
+truss requires an older rich than textual does, so both cannot be installed in one environment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TRUSS_CONFIG = (
 
 
 def official_modules(push: Callable[..., Any]) -> dict[str, ModuleType]:
-    """Create modules under their official names that hold our definitions and ``push``."""
+    """Create modules with the official names that contain our definitions and ``push``."""
     names = {
         name: value
         for name, value in vars(definitions).items()

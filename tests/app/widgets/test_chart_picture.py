@@ -17,7 +17,7 @@ from tui.analysis.series import Series, logarithmic, smoothed
 from tui.text.units import percent
 from tui.widgets.charts import legend
 from tui.widgets.charts.parts import Entry, series_of
-from tui.widgets.charts.spec import ChartSpec, Line, Mark, Readout, Role, read, value_at
+from tui.widgets.charts.spec import ChartSpec, Line, Mark, Readout, Role, read_series, value_at
 from tui.widgets.charts.ticks import log_ticks
 
 END = 1_700_000_000.0
@@ -187,7 +187,7 @@ def test_values_are_read_at_the_nearest_sample_and_not_in_gaps() -> None:
     series = Series("s", (0.0, 10.0, 20.0, 30.0), (1.0, 2.0, math.nan, 4.0))
     assert [value_at(series, x) for x in (0, 4, 6, 14, 16, 29, 39, 45)] == [1, 1, 2, 2, None, 4, 4, None]
     assert value_at(Series("s"), 1.0) is None
-    said = read(series, 0, 25, None)
+    said = read_series(series, 0, 25, None)
     assert (said.value, said.low, said.high) == (2.0, 1.0, 2.0)
 
 

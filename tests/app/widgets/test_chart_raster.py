@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from tui.analysis.series import Series
 from tui.widgets.charts import braille
 from tui.widgets.charts.braille import Grid
-from tui.widgets.charts.raster import dotted, middle_spans
+from tui.widgets.charts.raster import dotted, smoothed_spans
 
 COLUMNS = 24
 DOT_ROWS = 40
@@ -98,7 +98,7 @@ def test_level_of_a_noisy_line_ignores_spikes_stops_at_gaps_and_ends_with_the_ne
     values[50] = math.nan
     values[20], values[71] = math.inf, 900.0
     series = Series("s", tuple(n / 10 for n in range(100)), tuple(values))
-    spans = middle_spans(braille.reduce_to_spans(series, Grid.over(0, 10, 20)), 0.0, 1000.0)
+    spans = smoothed_spans(braille.reduce_to_spans(series, Grid.over(0, 10, 20)), 0.0, 1000.0)
     _, *levels, newest = [low for _, low, high, _, _, _ in spans if low == high]
     assert len(levels) == len(spans) - 2 and all(0.3 <= level <= 0.7 for level in levels) and newest == 1.0
     assert [joined for *_, joined in spans].count(False) == 2
@@ -106,7 +106,7 @@ def test_level_of_a_noisy_line_ignores_spikes_stops_at_gaps_and_ends_with_the_ne
 
 def test_level_of_samples_far_apart_and_of_a_rise_at_the_end_is_what_they_are() -> None:
     rare = [(column, column % 3, column % 3, 0.0, column % 3, True) for column in range(0, 60, 5)]
-    assert [low for _, low, *_ in middle_spans(rare, 0.0, 9.0)] == [low for _, low, *_ in rare]
+    assert [low for _, low, *_ in smoothed_spans(rare, 0.0, 9.0)] == [low for _, low, *_ in rare]
     heights = [max(0, column - 18) for column in range(23)]
     rising = [(column, high, high, 0.0, high, True) for column, high in enumerate(heights)]
-    assert [low for _, low, *_ in middle_spans(rising, 0.0, 9.0)] == [low for _, low, *_ in rising]
+    assert [low for _, low, *_ in smoothed_spans(rising, 0.0, 9.0)] == [low for _, low, *_ in rising]

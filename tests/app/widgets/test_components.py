@@ -8,10 +8,10 @@ from textual.widget import Widget
 from widget_text import WidgetApp
 
 from tui.widgets.charts.line_chart import LineChart
-from tui.widgets.components import ComponentsOfTheme
+from tui.widgets.components import CachedComponentStyles
 
 
-class Lit(ComponentsOfTheme, Widget, can_focus=True):
+class Lit(CachedComponentStyles, Widget, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"lit--lamp"}
     DEFAULT_CSS = "Lit { & > .lit--lamp { color: red; } &:focus > .lit--lamp { color: lime; } }"
 

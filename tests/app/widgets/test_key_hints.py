@@ -80,7 +80,7 @@ async def test_the_footer_of_a_job_offers_what_its_state_allows() -> None:
 
 async def click(pilot: Pilot[object], key: str) -> None:
     hints = pilot.app.screen.query_one(KeyHints)
-    at = next(at for at, hint in hints._placed() if hint.key == key)
+    at = next(at for at, hint in hints._hints_by_x() if hint.key == key)
     await pilot.click(KeyHints, offset=(at, 0))
     await settle(pilot)
 

@@ -171,7 +171,7 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
     def the_reader_goes_somewhere(self, data: st.DataObject) -> None:
         row = data.draw(st.integers(0, len(self.model) - 1))
         cursor = data.draw(st.integers(0, len(self.model) - 1))
-        self.model.go(ScrollPosition(row))
+        self.model.set_top(ScrollPosition(row))
         self.model.set_cursor(cursor)
         self.read = self.store.entry(self.model.rows.key(row))
         self.cursor = self.store.entry(self.model.rows.key(cursor))

@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from tui.text.sanitize import sanitize_whole
-from tui.widgets.text_panel import Line, TextPanel, WrappedText, break_line, hanging_cells
+from tui.widgets.text_panel import Line, TextPanel, WrappedText, break_line, hanging_indent
 
 SIZE = (30, 8)
 PROSE = "a line of words that is longer than the panel is wide, so it goes on below"
@@ -15,7 +15,7 @@ PROSE = "a line of words that is longer than the panel is wide, so it goes on be
 @given(st.text(alphabet="ab c世é\u0301…", max_size=200), st.integers(4, 40))
 def test_rows_fit_and_hold_all_but_the_spaces_they_were_broken_at(text: str, cells: int) -> None:
     line = sanitize_whole(text)
-    hanging = hanging_cells(line, cells)
+    hanging = hanging_indent(line, cells)
     rows = break_line(line, cells, hanging)
     for number, (begin, end) in enumerate(rows):
         assert cell_len(line[begin:end]) <= cells - (hanging if number else 0)

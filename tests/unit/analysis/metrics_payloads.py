@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from api_client.models import InstanceType
-from api_client.models.metrics import JobMetrics, NodeMetrics, NodeSeries
+from api_client.models.metrics import JobMetrics, MetricSample, NodeMetrics, NodeSeries
 
 START_S = 1_700_000_000.0
 HOUR = range(0, 3660, 60)
@@ -16,10 +16,9 @@ H100 = InstanceType(
 Level = float | Callable[[float], float | None]
 
 
-def samples(times: Iterable[float], level: Level) -> list[dict[str, object]]:
+def samples(times: Iterable[float], level: Level) -> list[MetricSample]:
     value = level if callable(level) else lambda _time: level
-    stamped = ((datetime.fromtimestamp(START_S + time, UTC), value(time)) for time in times)
-    return [{"timestamp": stamp.isoformat(), "value": value} for stamp, value in stamped]
+    return [MetricSample(datetime.fromtimestamp(START_S + time, UTC), value(time)) for time in times]
 
 
 def series(

@@ -43,28 +43,6 @@ def test_every_check_has_an_example_that_it_finds() -> None:
     assert [str(check.kind) for check in CHECKS if not any(each.finds for each in check.examples)] == []
 
 
-@pytest.mark.proves("docs/health.md", "Health and cost")
-def test_noisy_jump_to_harder_data_is_no_divergence() -> None:
-    draw = random.Random(270)
-    levels = [
-        1.2 + 3 / (1 + step / 70) if step < 1020 else 1.72 + 0.35 * math.exp(-(step - 1020) / 150)
-        for step in range(1060)
-    ]
-    losses = [level * (1 + draw.gauss(0, 0.08)) for level in levels]
-    run = Example("harder data", minutes=1050, step_s=60.0, loss=losses.__getitem__)
-    assert not [each for found in watch_example(run) for each in found if str(each.kind) == "loss-exploding"]
-
-
-def busiest_in_turn(turn: int) -> Callable[[float], float]:
-    return lambda at: 0.95 if at < 3600 or at // 400 % 4 == turn else 0.8
-
-
-@pytest.mark.proves("docs/health.md", "Health and cost")
-def test_nodes_that_are_busiest_in_turn_keep_nobody_waiting() -> None:
-    run = Example("turns", gpu=tuple(map(busiest_in_turn, range(4))))
-    assert not [each for found in watch_example(run) for each in found if str(each.kind) == "straggler"]
-
-
 def evaluations(rise: float) -> tuple[tuple[float, str], ...]:
     return tuple(
         (600.0 * n, f"step {60 * n} eval_loss: {1 + 0.8**n + max(0, n - 7) * rise:.4f}") for n in range(1, 14)
@@ -143,14 +121,6 @@ def test_lagging_node_is_a_remark_if_the_run_keeps_its_speed(
 
 
 @pytest.mark.proves("docs/health.md", "Health and cost")
-def test_node_that_works_again_keeps_no_others_waiting() -> None:
-    """A node that has been found to lag is not compared with the time in which it did."""
-    evaluates = lambda at: 0.35 if 3000 < at < 3600 else 0.95  # noqa: E731
-    *_, found = watch_example(Example("one of four evaluates", gpu=(0.95, 0.95, 0.95, evaluates)))
-    assert not [each for each in found if str(each.kind) == "straggler"]
-
-
-@pytest.mark.proves("docs/health.md", "Health and cost")
 @pytest.mark.parametrize(
     ("line", "others"),
     [
@@ -191,24 +161,50 @@ def test_memory_that_is_not_half_full_is_no_leak_after_a_gap_in_its_samples() ->
 TEETH = (12, 12, 12, 16, 12, 20)
 """GiB by which memory grows in each 40 minutes, before it is freed."""
 
-WITHIN_ITS_NOISE = {
-    "memory-leak": Example(
-        "a tooth a little higher than ever",
-        minutes=239,
-        gpu_memory_gib=lambda at: 55 + TEETH[int(at / 2400)] * (at % 2400 / 2400),
+NOISE = random.Random(270)
+HARDER = [
+    (1.2 + 3 / (1 + step / 70) if step < 1020 else 1.72 + 0.35 * math.exp(-(step - 1020) / 150))
+    * (1 + NOISE.gauss(0, 0.08))
+    for step in range(1060)
+]
+IN_TURN = tuple(lambda at, n=n: 0.95 if at < 3600 or at // 400 % 4 == n else 0.8 for n in range(4))
+RECOVERED = tuple(lambda at, n=n: 0.35 if n == 3 and 3000 < at < 3600 else 0.95 for n in range(4))
+QUIET: dict[str, tuple[str, Example, int]] = {
+    "a noisy jump to harder data": (
+        "loss-exploding",
+        Example("", minutes=1050, step_s=60.0, loss=HARDER.__getitem__),
+        0,
+        300,
     ),
-    "slowdown": Example(
-        "the longest inputs first, a little longer than before",
-        minutes=140,
-        step_s=lambda at: (16 - 10 * (at % 5400) / 5400) * (1.0 if at < 5400 else 1.1),
+    "nodes that are busiest in turn": ("straggler", Example("", gpu=IN_TURN), 0, 300),
+    # A node that has been found to lag is not compared with the time in which it did.
+    "a node that works again": ("straggler", Example("", gpu=RECOVERED), -1, 300),
+    "a tooth a little higher than ever": (
+        "memory-leak",
+        Example("", minutes=239, gpu_memory_gib=lambda at: 55 + TEETH[int(at / 2400)] * (at % 2400 / 2400)),
+        50,
+        60,
+    ),
+    "the longest inputs first, a little longer than before": (
+        "slowdown",
+        Example(
+            "",
+            minutes=140,
+            step_s=lambda at: (16 - 10 * (at % 5400) / 5400) * (1.0 if at < 5400 else 1.1),
+        ),
+        10,
+        300,
     ),
 }
+"""What is not found of a run, from which of its looks on, and how many seconds are between these."""
 
 
 @pytest.mark.proves("docs/health.md", "Health and cost")
-@pytest.mark.parametrize("kind", WITHIN_ITS_NOISE)
-def test_what_a_run_nearly_did_before_is_no_finding(kind: str) -> None:
-    looks = list(watch_example(WITHIN_ITS_NOISE[kind], look_s=60))[50:]
+@pytest.mark.parametrize(("kind", "run", "first", "look_s"), QUIET.values(), ids=QUIET)
+def test_run_that_resembles_a_sick_one_has_no_finding(
+    kind: str, run: Example, first: int, look_s: int
+) -> None:
+    looks = list(watch_example(run, look_s=look_s))[first:]
     assert not [each for found in looks for each in found if str(each.kind) == kind]
 
 

@@ -46,10 +46,6 @@ def measured(*nodes: dict[str, Any], at_s: float = 3600, **given: Any) -> Look:
     return seen(at_s, health_metrics=metrics(*nodes), **given)
 
 
-def losing(usual: Callable[[int], float], then: float, last: int, of: int = 200) -> Look:
-    return logged(steps(of * 5, loss=lambda step: usual(step) if step <= of - last else then), of * 5)
-
-
 FROM_SCRATCH = [
     *((10.0 * step, f"step {step}/9000 loss=2.0") for step in range(1, 481)),
     (4810.0, "RuntimeError: CUDA error"),
@@ -63,10 +59,6 @@ def quiet(step: int) -> float:
 
 def climbing(step: int) -> float:
     return quiet(step) + max(0, step - 580) * 0.02
-
-
-def noisy(step: int) -> float:
-    return 1 + 0.3 * ((step * 31) % 11 - 5) / 5
 
 
 def saving(count: int) -> Look:
@@ -85,7 +77,6 @@ def rising(level: float, an_hour: float, from_s: float = 0.0) -> Callable[[float
     return lambda at: level + max(0.0, at - from_s) / 3600 * an_hour
 
 
-EVALUATING = [*steps(600), (601.0, "***** Running Evaluation *****")]
 WELL = series(gpu=0.95)
 LATE_LEAK = series(gpu_memory=lambda at: rising(68, 24, 2940)(at) * GIB)
 WAVERING = metrics(*[WELL] * 3, series(gpu=0.785))

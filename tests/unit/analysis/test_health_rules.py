@@ -142,7 +142,7 @@ def asked(at_s: float, of_s: float, **fields: Any) -> tuple[HealthFinding, ...]:
 
 
 STOPPED = range(0, 3000, 60)
-WELL, GONE, LOW = series(), series(STOPPED), series(gpu=0.31)
+WELL, GONE = series(), series(STOPPED)
 YOUNG = range(0, 660, 60)
 HANG = metrics(series(range(0, 1860, 60)))
 BROKEN = [(600.0 + n, f"step={120 + n} loss=nan") for n in (1, 2, 3)]
@@ -302,6 +302,9 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "a stalled run owes none": (lambda: run(steps(4100), 9000, checkpoints=SAVED), "stalled critical run 4100"),
     "the steps are not read yet": (lambda: look(6500, checkpoints=SAVED, log_read=False), ""),
     "saves that only the log tells": (lambda: run(steps(6000) + SAVES, 6000), "checkpoint-overdue warning run 4000"),
+    "first evaluations, where one is enough": (
+        lambda: run([(1.0, "step 50: eval_loss=1.0"), (500.0, "step 100: eval_loss=2.0")], 500,
+                    rules=Thresholds(overfit_evaluations=0)), ""),
     "one restart is luck": (lambda: run(ONCE, 2300), ""),
     "restarts by the log": (lambda: run(TWICE, 4300), "restarts warning run 2000: restarted 2 times, last 5m ago"),
     "a last line after the error": (
@@ -392,9 +395,15 @@ def test_noisy_loss_that_is_low_for_a_moment_before_it_is_nan_is_judged() -> Non
     assert worsened(Series("loss", tuple(map(float, range(len(values)))), tuple(values)), 0.2) is None
 
 
-def test_first_evaluations_are_judged_if_one_is_enough() -> None:
-    lines = [(1.0, "step 50: eval_loss=1.0"), (500.0, "step 100: eval_loss=2.0")]
-    assert run(lines, 500, rules=Thresholds(overfit_evaluations=0)) == ()
+def test_a_speed_that_falls_back_to_where_each_epoch_begins_has_not_got_worse() -> None:
+    first_epoch = (30.7, 32.8, 35.5, 38.6, 42.5, 46.7)  # thousands of tokens a second, each 400 s
+    assert fall_of(*first_epoch, 29.5, 27.0) is None
+    assert fall_of(*first_epoch, 16.0, 15.0) is not None
+
+
+def fall_of(*speeds: float) -> object:
+    curve = Series("speed", tuple(400.0 * n for n in range(len(speeds))), tuple(-speed for speed in speeds))
+    return worsened(curve, 0.36, newest=2, earlier=4, descends=False)
 
 
 def test_one_gpu_that_does_nothing_beside_others_that_work() -> None:

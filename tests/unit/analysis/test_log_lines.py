@@ -33,7 +33,7 @@ def read(line: str) -> dict[str, Any]:
 
 
 def _values(reading: ParsedMetrics) -> dict[str, Any]:
-    found = reading._asdict().items()
+    found = reading._replace(step_name="loss")._asdict().items()
     return {name: value for name, value in found if value not in (None, (), "loss") and value is not False}
 
 
@@ -64,12 +64,18 @@ DICT = "{'loss': '1.49', 'grad_norm': '1.9', 'epoch': '0.03'}"
         ({"severity": "INFO", "labels": {"attempt": "2"}, "message": DICT}, [1.49]),  # a cloud's agent
         ({"log": f"{DICT}\n", "stream": "stderr", "time": "2026-04-09T10:03:10Z"}, [1.49]),  # Docker
         ({"msg": "step 5 done in 3 s", "step": 5, "loss": 0.2, "lr": 1e-4}, [0.2]),  # a structured log
+        ({"stream_name": "stdout", "time": 391.56, "data": f"{DICT}\n"}, [1.49]),  # Kaggle
+        ({"asctime": "2026-04-09 10:03:10 UTC", "MESSAGE": DICT}, [1.49]),
         ({"message": ["loss", 3], "labels": {"attempt": "2"}}, []),
+        ({"role": "tool", "content": f"{DICT}\n{DICT}"}, []),
     ],
-    ids=["agent", "docker", "structured", "no text"],
+    ids=["agent", "docker", "structured", "kaggle", "two texts", "no text", "conversation"],
 )
-def test_line_is_read_inside_of_a_log_agents_record(record: dict[str, Any], losses: list[float]) -> None:
-    assert [reading["loss"] for _, reading in readings_of([json.dumps(record)])] == losses
+@pytest.mark.parametrize("before", ["", ",", "["])
+def test_line_is_read_inside_of_a_log_agents_record(
+    record: dict[str, Any], losses: list[float], before: str
+) -> None:
+    assert [reading["loss"] for _, reading in readings_of([before + json.dumps(record)])] == losses
 
 
 def test_values_before_the_first_that_is_known_are_curves_but_not_the_loggers() -> None:
@@ -208,6 +214,17 @@ TOGETHER = {
         [{"step": 4}, {"step": 1}],
     ),
     "a short bar without a title": ([f"{n}0%|██ | {n}/10 [00:01<00:02, 4.1it/s]" for n in (4, 6)], []),
+    "a block that counts two things": (
+        ["[batch=400/900]:", " Train time/epoch: 3", " Train loss/train/total: 2.5"],
+        [{"step": 400}, {"epoch": 3}, {"loss": 2.5}],
+    ),
+    "a heading with two counts and other numbers": (
+        ["INFO [step=10/900,epoch=1,eta=5 days11:20]", "optim/total grad norm=0.5", "train/CE loss=2.5"],
+        [{"step": 10}, {"grad_norm": 0.5}, {"loss": 2.5}],
+    ),
+    "epochs announced in words": (
+        [CLEAR, *(f"Started new epoch: {n}" for n in (3, 4))], [{"step": 1}, {"epoch": 3}, {"epoch": 4}],
+    ),
     "a count without an end beside a training": (
         [CLEAR, *(f"41{n}it [00:0{n}, 9.1it/s]" for n in (1, 2, 3))],
         [{"step": 1}],

@@ -177,9 +177,3 @@ def test_fold_with_metrics_survives_a_copy() -> None:
 )  # fmt: skip
 def test_headlines_of_reinforcement_learning_are_whole_values(names: list[str], headlines: list[str]) -> None:
     assert headline_metrics(names) == headlines
-
-
-@pytest.mark.parametrize("slow", [r"(?P<step>\d+)(?=x)", r"(?P<step>\d+) \1", r"(?P<step>\d++)"])
-def test_pattern_that_re2_can_not_match_in_linear_time_is_refused(slow: str) -> None:
-    with pytest.raises(ValueError):
-        ProgressPattern("mine", slow)

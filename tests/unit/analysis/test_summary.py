@@ -60,58 +60,59 @@ def clue(text: str, node: str = "node-0") -> Clue:
     return Clue(text, int(ONE_O_CLOCK.timestamp() * 1e9), node)
 
 
-@st.composite
-def series(draw: st.DrawFn, name: str = "loss") -> Series:
-    values = draw(st.lists(numbers, max_size=5))
-    return Series(name, tuple(float(n) for n in range(len(values))), tuple(values))
+def curve(values: list[float], name: str = "loss") -> Series:
+    return Series(name, tuple(map(float, range(len(values)))), tuple(values))
 
 
-@st.composite
-def progress(draw: st.DrawFn) -> ProgressSnapshot:
-    names = draw(st.lists(texts, max_size=30))
-    return ProgressSnapshot(
-        step=draw(whole),
-        total_steps=draw(whole),
-        epoch=draw(numbers),
-        loss=draw(numbers),
-        rate_steps_per_s=draw(numbers),
-        rate_overall=draw(numbers),
-        tokens_per_s=draw(numbers),
-        eta_s=draw(st.none() | st.floats(0, 1e300)),
-        loss_series=draw(series()),
-        eval_loss_series=draw(series("eval_loss")),
-        metrics={name: draw(series(name).filter(len)) for name in names},
-    )
-
-
-@st.composite
-def findings(draw: st.DrawFn) -> HealthFinding:
-    kind = KINDS[draw(st.sampled_from(sorted(KINDS)))]
-    node = draw(st.none() | texts)
-    return HealthFinding(kind, draw(st.sampled_from(SEVERITIES)), draw(texts), node, ONE_O_CLOCK)
-
-
-@st.composite
-def runs(draw: st.DrawFn) -> RunSnapshot:
-    fields = {"name": draw(texts), "project": draw(texts), "error_message": draw(texts)}
-    status = draw(st.sampled_from(("RUNNING", "PENDING", "FAILED", "COMPLETED")) | texts)
-    names = draw(st.lists(texts.filter(len), max_size=5))
-    checkpoints = tuple(Checkpoint(checkpoint_id=name, created_at=ONE_O_CLOCK) for name in names)
-    return run_of(
-        job(draw(texts), status, gpus=(draw(texts), draw(st.integers(0, 10**9))), **fields),
-        progress=draw(st.none() | progress()),
-        findings=tuple(draw(st.lists(findings(), max_size=8))),
-        checkpoints=checkpoints,
-        price_per_minute=draw(st.none() | st.floats(0, 1e300)),
-    )
-
-
-@st.composite
-def explanations(draw: st.DrawFn) -> Explanation:
-    clues = tuple(clue(text, draw(texts)) for text in draw(st.lists(texts, max_size=4)))
-    facts = tuple(draw(st.lists(texts, max_size=6)))
-    finding = draw(st.none() | findings())
-    return Explanation(draw(texts), finding, draw(texts), facts, (Section("lines", clues),))
+CURVES = st.lists(numbers, max_size=5).map(curve)
+PROGRESS = st.builds(
+    ProgressSnapshot,
+    step=whole,
+    total_steps=whole,
+    epoch=numbers,
+    loss=numbers,
+    rate_steps_per_s=numbers,
+    rate_overall=numbers,
+    tokens_per_s=numbers,
+    eta_s=st.none() | st.floats(0, 1e300),
+    loss_series=CURVES,
+    eval_loss_series=CURVES,
+    metrics=st.dictionaries(texts, CURVES.filter(len), max_size=30),
+)
+FINDINGS = st.builds(
+    HealthFinding,
+    st.sampled_from(sorted(KINDS.values(), key=str)),
+    st.sampled_from(SEVERITIES),
+    texts,
+    st.none() | texts,
+    st.just(ONE_O_CLOCK),
+)
+RUNS = st.builds(
+    run_of,
+    st.builds(
+        job,
+        texts,
+        st.sampled_from(("RUNNING", "PENDING", "FAILED", "COMPLETED")) | texts,
+        gpus=st.tuples(texts, st.integers(0, 10**9)),
+        name=texts,
+        project=texts,
+        error_message=texts,
+    ),
+    progress=st.none() | PROGRESS,
+    findings=st.lists(FINDINGS, max_size=8).map(tuple),
+    checkpoints=st.lists(
+        st.builds(Checkpoint, checkpoint_id=texts.filter(len), created_at=st.just(ONE_O_CLOCK)), max_size=5
+    ).map(tuple),
+    price_per_minute=st.none() | st.floats(0, 1e300),
+)
+EXPLANATIONS = st.builds(
+    Explanation,
+    texts,
+    st.none() | FINDINGS,
+    texts,
+    st.lists(texts, max_size=6).map(tuple),
+    st.lists(st.builds(clue, texts, texts), max_size=4).map(lambda clues: (Section("lines", tuple(clues)),)),
+)
 
 
 def sizes(summary: Document) -> dict[str, int]:
@@ -122,7 +123,7 @@ def sizes(summary: Document) -> dict[str, int]:
 
 @pytest.mark.proves("docs/commands.md", "`summary`")
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
-@given(runs(), st.lists(explanations(), max_size=3), st.lists(texts, max_size=9))
+@given(RUNS, st.lists(EXPLANATIONS, max_size=3), st.lists(texts, max_size=9))
 def test_any_run_fits_into_four_kilobytes_in_every_format(
     run: RunSnapshot, why: list[Explanation], printed: list[str]
 ) -> None:

@@ -11,14 +11,12 @@ import pytest
 from metrics_payloads import GIB, H100, START_S, payload, series
 
 from api_client.models import TrainingJob
-from tui.analysis.health.judge import health
+from support.watched_run import WatchedRun
 from tui.analysis.health.registry import KINDS
-from tui.analysis.health.rules import HealthRules
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import HealthFinding
-from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
-from tui.readers.health_metrics import HEALTH_STEP_S, health_metrics_fold
+from tui.readers.health_metrics import HEALTH_STEP_S
 
 HOUR_S = 3600.0
 Level = Callable[[float], float]
@@ -35,15 +33,12 @@ def watched(
         created_at=datetime.fromtimestamp(START_S, UTC),
         node_count=len(nodes),
     )
-    fold, found = health_metrics_fold(job), ()
+    run = WatchedRun(job)
     for at in range(0, int(hours * 3600) + 1, every_s):
         now = datetime.fromtimestamp(START_S + at, UTC)
         new = range(max(0, at - every_s + HEALTH_STEP_S), at + 1, HEALTH_STEP_S)
-        health_metrics = fold.fold(payload({name: series(new, **levels) for name, levels in nodes.items()}))
-        known = {"health_metrics": health_metrics, "history_known": True, "log_read": True}
-        run = RunSnapshot(job, now, now, **known, **fields)
-        found = health(run, HealthRules(), found)
-        yield at, found
+        answer = payload({name: series(new, **levels) for name, levels in nodes.items()})
+        yield at, run.look(now, [], answer, **fields)
 
 
 def steady(level: float) -> dict[str, Level]:

@@ -184,7 +184,7 @@ async def test_renewed_tokens_that_cannot_be_kept_are_used_and_told_of(
     async with TrainingClient(remote, retry=QUICK) as client:
         assert len(await client.projects.list()) == 1
     assert remote.login is not None
-    assert f"{path}: the disk is full" in str(remote.login.not_kept)
+    assert f"{path}: the disk is full" in str(remote.login.save_problem)
 
 
 @pytest.mark.parametrize("is_renewal", [False, True])

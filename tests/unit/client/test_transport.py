@@ -200,15 +200,15 @@ async def test_answer_over_limit_is_refused(layers: tuple[str, ...]) -> None:
         await world.client.projects.list()
 
 
-async def test_one_layer_of_gzip_is_asked_for_and_read() -> None:
-    world = World(packed("gzip", content=gzip.compress(PROJECTS.content)))
+@pytest.mark.parametrize(
+    ("encoding", "content"),
+    [("gzip", gzip.compress(PROJECTS.content)), ("", PROJECTS.content)],
+    ids=["one layer", "empty"],
+)
+async def test_gzip_is_asked_for_and_read_if_it_is_named(encoding: str, content: bytes) -> None:
+    world = World(packed(encoding, content=content))
     assert [project.id for project in await world.client.projects.list()] == ["p"]
     assert world.server.requests[0].headers["accept-encoding"] == "gzip"
-
-
-async def test_empty_content_encoding_is_none() -> None:
-    world = World(packed("", content=PROJECTS.content))
-    assert [project.id for project in await world.client.projects.list()] == ["p"]
 
 
 @pytest.mark.parametrize("layers", [("gzip", "gzip"), ("br",), ("deflate",), ("zstd",), ("x" * 9999,)])

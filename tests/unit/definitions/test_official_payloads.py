@@ -41,7 +41,7 @@ def _configs_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
         return 0, json.dumps({"definition": execution._document(str(path), kind)}).encode(), ""
 
     monkeypatch.setattr(execution, "_own", own)
-    monkeypatch.setattr(config_file, "_finished", finished)
+    monkeypatch.setattr(config_file, "_run_process", finished)
 
 
 def recorded(name: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 from deployable import checkpoint
 
 from api_client.models import Checkpoint, CheckpointFile
-from api_client.servable import check_selection, kind_of, selectable
+from api_client.servable import check_selection, kind_of, why_not_deployable
 
 
 def files(*names: str) -> list[CheckpointFile]:
@@ -27,8 +27,8 @@ FULL, WHISPER = checkpoint("f", "full"), checkpoint("w", "whisper")
 )
 def test_another_type_cannot_be_chosen(kind: str | None, reason: str) -> None:
     assert kind_of(checkpoint("x", kind)) == "other"
-    assert reason in selectable(checkpoint("x", kind))
-    assert len(selectable(checkpoint("x", kind))) < 250
+    assert reason in why_not_deployable(checkpoint("x", kind))
+    assert len(why_not_deployable(checkpoint("x", kind))) < 250
 
 
 @pytest.mark.parametrize(
@@ -54,15 +54,15 @@ def test_another_type_cannot_be_chosen(kind: str | None, reason: str) -> None:
 def test_shards_and_a_trainer_s_state_cannot_be_chosen_but_weights_beside(names: str, why_not: str) -> None:
     listed = [name.removeprefix("/") if name.startswith("/") else f"f/{name}" for name in names.split()]
     beside = files("other/model.safetensors", *listed)
-    told = selectable(FULL, beside)
+    told = why_not_deployable(FULL, beside)
     assert (why_not in told) if why_not else told == ""
     assert bool(check_selection([FULL], iter(beside))) == bool(why_not)
 
 
 def test_the_root_is_judged_by_what_lies_directly_in_it() -> None:
     root = checkpoint(".", "full")
-    assert selectable(root, files("checkpoint-1/__0_0.distcp", "model.safetensors")) == ""
-    assert "FSDP" in selectable(root, files("checkpoint-1/model.safetensors", "__0_0.distcp"))
+    assert why_not_deployable(root, files("checkpoint-1/__0_0.distcp", "model.safetensors")) == ""
+    assert "FSDP" in why_not_deployable(root, files("checkpoint-1/model.safetensors", "__0_0.distcp"))
 
 
 @pytest.mark.parametrize(

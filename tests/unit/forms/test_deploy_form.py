@@ -106,17 +106,11 @@ def test_gpus_say_if_weights_of_known_size_fit(sizes_gib: list[int] | None, l4: 
     assert [said & {*parts[gpu]} for gpu in ("L4:1", "H100:1")] == [{l4} - {""}, {h100} - {""}]
 
 
-@pytest.mark.parametrize("rank", [24, 16.5, -8, "16.5", "", None, True, "9" * 5000])
-def test_other_ranks_are_refused_with_the_list(rank: Any) -> None:
-    form = to(form_of(lora("a", 8)), "lora_rank")
-    assert "8, 16, 32, 64, 128, 256, 320, 512" in form.question.problem(rank)
-    with pytest.raises(ValueError, match="16"):
-        form.answered(rank)
-
-
 def test_ranks_below_the_adapter_s_own_are_refused_and_not_offered() -> None:
-    question = to(form_of(lora("a", 64)), "lora_rank").question
-    assert "64" in question.problem(32)
+    form = to(form_of(lora("a", 64)), "lora_rank")
+    question = form.question
+    with pytest.raises(ValueError, match="64"):
+        form.answered(32)
     offered = [each.value for each in question.options if not each.disabled_reason]
     assert offered == ["64", "128", "256", "320", "512"]
 

@@ -61,12 +61,16 @@ class Story:
     rules: GuardRules = field(default_factory=GuardRules)
     memory: RunMemory = field(default_factory=RunMemory)
     problem: str = ""
+    outage_over_s: float = 0.0
     stops: int = 0
+    is_over: bool = False
+    notified: list[str] = field(default_factory=list)
 
     def look(self, look: Look) -> list[str]:
-        decision = decide(self.memory, look, self.rules)
+        decision = decide(self.memory, look, self.rules, outage_over_s=self.outage_over_s)
         alerts = list(decision.alerts)
-        self.memory = decision.memory
+        self.notified += [each.event for each in alerts if is_due(self.memory, each)]
+        self.memory, self.is_over = decision.memory, decision.is_over
         if decision.action == "stop":
             self.stops += 1
             answer = stop_answered(self.memory, look.run, self.problem)
@@ -253,43 +257,30 @@ def test_without_history_the_time_in_the_queue_costs_nothing() -> None:
 
 
 def test_end_of_a_run_is_reported_although_the_next_look_failed() -> None:
-    memory = decide(RunMemory(), seen(0), GuardRules()).memory
-    stopped = job("llama70", "TRAINING_JOB_STOPPED")
-    failed = decide(memory, seen(1, problem="down", judged=False, job=stopped), GuardRules())
-    assert not failed.is_over
-    after = decide(failed.memory, seen(2, job=stopped), GuardRules())
-    assert after.is_over
-    assert [alert.event for alert in after.alerts] == ["job-ended"]
+    story, stopped = Story(), job("llama70", "TRAINING_JOB_STOPPED")
+    story.looks(seen(0), seen(1, problem="down", judged=False, job=stopped))
+    assert not story.is_over
+    assert story.look(seen(2, job=stopped)) == ["job-ended"]
+    assert story.is_over
 
 
 def test_outage_that_was_reported_of_another_run_is_not_reported_again() -> None:
-    memory = decide(RunMemory(), seen(0), GuardRules()).memory
-    over_s = (ONE_O_CLOCK + timedelta(minutes=9)).timestamp()
-    events = []
-    for minute in (1, 10, 13, 14.5):
-        decision = decide(memory, seen(minute, problem="down"), GuardRules(), outage_over_s=over_s)
-        memory = decision.memory
-        events.append([alert.event for alert in decision.alerts])
-    assert events == [[], [], [], ["blind"]]
+    story = Story(outage_over_s=(ONE_O_CLOCK + timedelta(minutes=9)).timestamp())
+    looks = (seen(minute, problem="down" if minute else "") for minute in (0, 1, 10, 13, 14.5))
+    assert story.looks(*looks) == [[], [], [], [], ["blind"]]
 
 
 def test_job_that_is_gone_is_watched_no_longer() -> None:
-    memory, over = RunMemory(), []
+    story = Story()
     for minute in (0, 1, 6):
-        gone = replace(seen(minute, problem="no such job", judged=False), is_gone=True)
-        decision = decide(memory, gone, GuardRules())
-        memory = decision.memory
-        over.append(decision.is_over)
-    assert over == [False, False, True]
+        story.look(replace(seen(minute, problem="no such job", judged=False), is_gone=True))
+        assert story.is_over == (minute == 6)
 
 
 def due(*looks: Look) -> list[str]:
-    memory, events = RunMemory(), []
-    for look in looks:
-        decision = decide(memory, look, GuardRules())
-        events += [each.event for each in decision.alerts if is_due(memory, each)]
-        memory = decision.memory
-    return events
+    story = Story()
+    story.looks(*looks)
+    return story.notified
 
 
 def test_finding_that_wavers_is_notified_once_a_while() -> None:

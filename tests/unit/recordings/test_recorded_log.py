@@ -35,7 +35,7 @@ class Stored(Members):
     def stored_bytes(self, name: str) -> int:
         return len(self.contents[name])
 
-    def pieces(self, name: str) -> Iterator[bytes]:
+    def chunks(self, name: str) -> Iterator[bytes]:
         self.reads[name] += 1
         yield self.contents[name].encode()
 

@@ -140,15 +140,11 @@ def test_thresholds_of_earlier_versions_are_ignored_and_reported(file: Path) -> 
 
 
 def test_what_is_no_configuration_at_all_is_a_problem_and_no_crash(file: Path) -> None:
-    for content in (b"\xff\xfe", b"x" * 1_500_000, b"[" * 100_000):
-        file.write_bytes(content)
-        assert check_file(file)
+    file.write_bytes(b"\xff\xfe")
+    assert check_file(file)
     assert "cannot be read: it is a folder" in str(check_file(file.parent)[0])
     with pytest.raises(ConfigurationBroken, match="no such file"):
         load(environ(file.with_name("none.toml")))
-    file.write_text("[refresh]\nfleet_s = 4\n")
-    with pytest.raises(ConfigurationBroken, match=r"environment BT_TUI_REFRESH_FLEET_S: refresh\.fleet_s"):
-        load(environ(file, BT_TUI_REFRESH_FLEET_S="soon"))
 
 
 @pytest.mark.parametrize(
@@ -164,9 +160,9 @@ def test_what_is_no_configuration_at_all_is_a_problem_and_no_crash(file: Path) -
         ("[demo]\n\nspeed = 0x" + "f" * 200_000, None, "a number is too large"),
         ("[demo]\n\nspeed = 0x" + "f" * 2_000, 3, "finite"),
         ("x = " + "9" * 5_000 + '\n"' + '\\"' * 100_000, None, "a number is too large"),
-        ("x = [\n" + "1,\n" * 60_000 + "]\nnoname = 1\n", 1, "x: no such setting"),
-        ("[[x]]\n" * 40_000, 1, "x: no such setting"),
-        ("".join(f"x{number} = 1\n" for number in range(20_000)), 1, "x0: no such setting"),
+        ("x = [\n" + "1,\n" * 15_000 + "]\nnoname = 1\n", 1, "x: no such setting"),
+        ("[[x]]\n" * 10_000, 1, "x: no such setting"),
+        ("".join(f"x{number} = 1\n" for number in range(5_000)), 1, "x0: no such setting"),
         ("readonly = 7" + "\n" * 200_000, 1, "must be true or false"),
         ("\n" * 200_000 + "x", 200_001, "invalid TOML"),
     ],
@@ -181,6 +177,7 @@ def test_any_content_is_read_in_linear_time(file: Path, text: str, line: int | N
 
 
 ABSURD = {
+    "word": "soon",
     "digits": "9" * 5_000,
     "hex": "0x" + "f" * 5_000,
     "[": "[" * 20_000,
@@ -194,7 +191,7 @@ ABSURD = {
 )
 def test_variable_with_an_absurd_value_is_a_problem(file: Path, name: str, value: str) -> None:
     file.write_text("")
-    with pytest.raises(ConfigurationBroken, match=f"environment BT_TUI_{name}"):
+    with pytest.raises(ConfigurationBroken, match=f"environment BT_TUI_{name}: "):
         load(environ(file, **{f"BT_TUI_{name}": ABSURD[value]}))
 
 

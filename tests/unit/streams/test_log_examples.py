@@ -34,6 +34,14 @@ async def follow(api, **how) -> Followed:
     return await gather(stream_of(api, **how), api.clock)
 
 
+async def catch_up(stream) -> None:
+    """Follow until the live edge."""
+    async with aclosing(stream) as batches:
+        async for batch in batches:
+            if batch.caught_up:
+                break
+
+
 async def read(api, from_s, until_s, **how) -> list[LogEntry]:
     return await read_between(api, int(BEGIN_MS + from_s * 1000), int(BEGIN_MS + until_s * 1000), **how)
 
@@ -102,10 +110,7 @@ async def test_log_is_followed_if_our_clock_is_days_behind() -> None:
 async def test_old_lines_need_no_tracking_however_long_ago_the_log_began(begin_s: float) -> None:
     api = api_of([*[at(begin_s + n, f"line {n}") for n in range(2000)], at(-1, "newest")])
     follower = Follower(api.fetch, api.fetch_job, clock=api.clock, start_ms=int(BEGIN_MS + begin_s * 1000))
-    async with aclosing(follower.stream()) as batches:
-        async for batch in batches:
-            if batch.caught_up:
-                break
+    await catch_up(follower.stream())
     assert follower.tracked_line_count == 1
 
 
@@ -231,10 +236,7 @@ async def test_a_line_is_seen_within_seconds_of_its_arrival(
 
 async def test_the_live_edge_is_reached_though_lines_keep_coming() -> None:
     api = api_of([at(n / 200, f"line {n}") for n in range(-2000, 200 * 20)], finishes_s=20)
-    async with aclosing(stream_of(api)) as stream:
-        async for batch in stream:
-            if batch.caught_up:
-                break
+    await catch_up(stream_of(api))
     assert api.clock.passed_s < 1.0
 
 

@@ -17,11 +17,13 @@ from statistics import fmean, median, median_high, stdev
 from tui.analysis.progress.points import ThinnedPoints
 from tui.analysis.series import Series
 
-Counts = Mapping[int, ThinnedPoints]
-"""Counts by source: ``NAMED``, the total of a bar, or the negative length of epochs counted within."""
+Source = int
+"""``NAMED``, the total of a bar, or the negative length of epochs counted within."""
 
-NAMED = 0
+NAMED: Source = 0
 """The source of lines that name their step."""
+
+Counts = Mapping[Source, ThinnedPoints]
 
 RECENT_S = 300.0
 """Window of the current speed."""
@@ -54,8 +56,32 @@ class Steps:
         return first_marks(self.series).times[-1]
 
 
-def steps_of(counts: Counts, losses: ThinnedPoints, fields: Mapping[str, ThinnedPoints]) -> Steps | None:
+def _with_one_named(counts: Mapping[Source | str, ThinnedPoints], losses: ThinnedPoints) -> Counts:
+    """Return the counts by source, of those by name only the run's: iterations may go on beside steps.
+
+    It is the one that moves between losses, or else most often since the last of them began.
+    """
+    named = [points for source, points in counts.items() if isinstance(source, str)]
+    bars = {source: points for source, points in counts.items() if isinstance(source, int)}
+    if not named:
+        return bars
+    begun = max(points.times[0] for points in named)
+
+    def importance(points: ThinnedPoints) -> tuple[int, int, int]:
+        values = points.values[bisect_left(points.times, begun) :]
+        changes = sum(before != value for before, value in pairwise(values))
+        return _moves(points, losses), changes, points.added
+
+    return bars | {NAMED: named[0] if len(named) == 1 else max(named, key=importance)}
+
+
+def steps_of(
+    by_source: Mapping[Source | str, ThinnedPoints],
+    losses: ThinnedPoints,
+    fields: Mapping[str, ThinnedPoints],
+) -> Steps | None:
     """Return the steps of the run; None if nothing counts them."""
+    counts = _with_one_named(by_source, losses)
     source = _training_source(counts, losses)
     if source is None:
         return None
@@ -92,30 +118,30 @@ def _with_offsets(points: ThinnedPoints, offsets: Sequence[float]) -> Series:
 
 
 def _training_source(counts: Counts, losses: ThinnedPoints) -> int | None:
-    """Choose the source of the run's steps: lines that name them, else the bar that moves between losses.
+    """Choose the source of the run's steps: what moves between losses, lines that name them before bars.
 
     Lines that name a step only now and then (Lightning's checkpoints) leave the steps to the bar. While there
     are no losses, the first bar is the run's, and one that begins after it ended is a new stage.
     """
-    named = counts.get(NAMED)
-    if named is not None and named.added * 20 >= losses.added:
-        return NAMED
-    between = list(pairwise([-math.inf, *losses.times[-11:]]))[-10:]
-    moves = {
-        source: sum(points.before(earlier) != points.before(later) for earlier, later in between)
-        for source, points in counts.items()
-    }
+    moves = {source: _moves(points, losses) for source, points in counts.items()}
     # An evaluation has a bar too, but few losses are printed around it.
-    beside = [source for source in counts if moves[source] * 8 > len(between)]
+    beside = [source for source in counts if moves[source] * 8 > min(10, losses.added)]
     if beside:
-        return _around(max(beside, key=lambda source: (moves[source], abs(source))), counts)
-    if named is not None or losses.added >= 3:
-        return None if named is None else NAMED
+        inner = max(beside, key=lambda source: (moves[source], source == NAMED, abs(source)))
+        return _around(inner, counts)
+    if NAMED in counts or losses.added >= 3:
+        return NAMED if NAMED in counts else None
     chosen: int | None = None
     for source in sorted(counts, key=lambda one: (counts[one].times[0], -abs(one))):
         if chosen is None or counts[source].times[0] > counts[chosen].times[-1]:
             chosen = source
     return chosen
+
+
+def _moves(points: ThinnedPoints, losses: ThinnedPoints) -> int:
+    """Return how many of the newest losses, up to ten, follow a move of the count."""
+    between = list(pairwise([-math.inf, *losses.times[-11:]]))[-10:]
+    return sum(points.before(earlier) != points.before(later) for earlier, later in between)
 
 
 def _around(inner: int, counts: Counts) -> int:
@@ -185,13 +211,13 @@ def speed(marks: Series, window_s: float) -> float | None:
     return slope(marks, window_start(marks, window_s), len(marks) - 1)
 
 
-def is_ordered(marks: ThinnedPoints) -> bool:
+def is_ordered(marks: ThinnedPoints | Series) -> bool:
     """Return False if the newest counts are in no order, as when people or services mention steps.
 
     A trainer's count rises. If it often goes back (short epochs, a crash loop, ranks out of turn), it moves
     by the same amounts again and again.
     """
-    moves = [later - before for before, later in pairwise(marks.values[-64:]) if later != before]
+    moves = [later - before for before, later in pairwise(marks.values[-256:]) if later != before]
     ahead, back = Counter(move for move in moves if move > 0), Counter(move for move in moves if move < 0)
     if ahead.total() >= 2 * back.total():
         return True

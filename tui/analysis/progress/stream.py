@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.points import ThinnedPoints, TimeRanges
-from tui.analysis.progress.steps import NAMED, Steps, is_ordered, steps_of
+from tui.analysis.progress.steps import Source, Steps, is_ordered, steps_of
 
 CURVES = {
     "loss": "loss",
@@ -31,7 +31,7 @@ class Stream:
     """Points by what they are: ``counts`` by source, ``fields`` of readings, and other ``metrics``."""
 
     def __init__(self, limit: int) -> None:
-        self.counts: dict[int, ThinnedPoints] = {}
+        self.counts: dict[Source | str, ThinnedPoints] = {}
         self.losses_by_name: dict[str, ThinnedPoints] = {}
         self.fields: dict[str, ThinnedPoints] = {}
         """Those of other fields than the loss."""
@@ -106,8 +106,8 @@ class Stream:
 
     def is_ordered(self) -> bool:
         """Return False if what the lines count comes in no order, so that no trainer printed them."""
-        points = self.counts.get(NAMED) if self.counts else self.fields.get("epoch without step")
-        return points is None or is_ordered(points)
+        marks = self.steps.series if self.steps else self.fields.get("epoch without step")
+        return marks is None or is_ordered(marks)
 
     def printed_speed(self) -> float | None:
         """Return the speed (steps/s) of the newest step time that a line or a bar gives."""
@@ -126,9 +126,9 @@ class Stream:
         """Add what a line counts; return the step, within its epoch if the line does not name that."""
         step, epoch = reading.step, None if reading.epoch is None else int(reading.epoch)
         within = reading.epoch_steps if reading.epoch_step is not None else None
-        source = NAMED
+        source: Source | str = reading.step_name
         if reading.from_bar:
-            source = reading.total_steps or -(within or 0)
+            source = reading.total_steps or -(within or 0) or source
         elif step is None and within:
             step, epoch, source = reading.epoch_step, None, -within
         if step is not None:

@@ -292,7 +292,8 @@ async def _with_earlier(
     return progress
 
 
-_FIELDS = tuple(name for name in ParsedMetrics._fields if name not in ("from_bar", "loss_name", "metrics"))
+_INNER = ("from_bar", "loss_name", "step_name", "metrics")
+_FIELDS = tuple(name for name in ParsedMetrics._fields if name not in _INNER)
 _SUMMARY = (
     "step",
     "total_steps",

@@ -118,7 +118,7 @@ async def sign(client: TrainingClient, job: TrainingJob, host: NodeHost, folder:
     signed = await client.sessions.sign_ssh(
         job.project_id, job.id, public_key=public_key, replica_id=str(host.node)
     )
-    folder.keep(host, signed, client.destinations)
+    folder.store_ticket(host, signed, client.destinations)
 
 
 def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
@@ -229,7 +229,7 @@ def ssh_sign(settings: CommandSettings, host_name: str) -> None:
 @click.pass_obj
 def ssh_proxy(_settings: CommandSettings, host_name: str) -> None:
     """For ssh: forward the bytes of a connection whose certificate is signed."""
-    ticket = ssh_folder().take(parse_host(host_name))
+    ticket = ssh_folder().take_ticket(parse_host(host_name))
     source, sink = sys.stdin.fileno(), sys.stdout.fileno()
     asyncio.run(relay(ticket, source=source, sink=sink, environ=os.environ))
 

@@ -107,8 +107,8 @@ def run_with(
     try:
         return asyncio.run(session())
     finally:
-        if remote.login is not None and remote.login.not_kept:
-            output.remark(f"the renewed login could not be saved: {remote.login.not_kept}")
+        if remote.login is not None and remote.login.save_problem:
+            output.remark(f"the renewed login could not be saved: {remote.login.save_problem}")
 
 
 def _wait_reporter(output: Output) -> Callable[[RequestEvent], None]:

@@ -24,25 +24,25 @@ Subject = TypeVar("Subject")
 Result = TypeVar("Result")
 
 
-def remembered(
+def cached_by(
     depends_on: Callable[[Subject], object],
 ) -> Callable[[Callable[[Subject], Result]], Callable[[Subject], Result]]:
-    """Return the last result again while what it ``depends_on`` is equal.
+    """Cache the last result of a function while ``depends_on`` of its argument stays equal.
 
-    For what is asked of each snapshot, about once a second, and takes long where there is much of it.
+    For slow functions that are called with every snapshot, about once a second.
     """
 
     def decorate(function: Callable[[Subject], Result]) -> Callable[[Subject], Result]:
         last: list[tuple[object, Result]] = []
 
         @wraps(function)
-        def asked(subject: Subject) -> Result:
+        def cached(subject: Subject) -> Result:
             key = depends_on(subject)
             if not last or last[0][0] != key:
                 last[:] = [(key, function(subject))]
             return last[0][1]
 
-        return asked
+        return cached
 
     return decorate
 
@@ -56,9 +56,9 @@ class ChartData:
     spec: ChartSpec
     unit: str = ""
     finish: Callable[[ChartData], ChartData] | None = None
-    """The work left before the chart is drawn; too slow for the many charts that are not shown."""
+    """Completes the data when the chart is drawn; too slow to do for charts that are not shown."""
     keeps_place: bool = False
-    """True for what a run is judged by and for pinned charts, which stay first even if they are flat."""
+    """True for the loss or reward and for pinned charts, which stay in front even if they are flat."""
 
     @property
     def finished(self) -> ChartData:
@@ -79,19 +79,20 @@ class ChartData:
 
 
 METRIC = "metric/"
-"""What the ids of a trainer's metrics begin with, followed by the name."""
+"""Prefix of the chart ids of a trainer's metrics; the metric's name follows."""
 
 
 def is_flat(chart: ChartData) -> bool:
-    """Return True if its title says all: nothing in it moves, and no node differs, by more than a 50th.
+    """Return True if all values, of all nodes, are within 2 %, so that the title is informative enough.
 
-    Of a curve whose axis fits it, such as a loss, a small move matters; it is flat only if it has one value.
+    Where the axis fits the curve, such as a loss, small changes matter: it is flat only if it is constant.
     """
     spec = chart.spec
-    begin, end = spec.start + (spec.end - spec.start) / 5, spec.end  # while a run starts, everything moves
+    # ignore the start of a run, when all values change
+    begin, end = spec.start + (spec.end - spec.start) / 5, spec.end
     if chart.finish is not None:
-        begin, end = -inf, inf  # its samples have other times than its axis still
-    values = extent((one for one in chart.series if one.name not in spec.hidden), begin, end)
+        begin, end = -inf, inf  # its samples have times, while its axis has steps
+    values = extent((series for series in chart.series if series.name not in spec.hidden), begin, end)
     share = 0.02 if spec.least_range or spec.y_min is not None else 0.0
     return not chart.keeps_place and (values is None or values[1] - values[0] <= share * abs(values[1]))
 
@@ -100,44 +101,44 @@ def visible_part(chart: ChartData) -> ChartData:
     """Return the chart with the samples within its range only, and without hidden series."""
     start, end = chart.spec.start, chart.spec.end
     kept = []
-    for one in chart.series:
-        if one.name in chart.spec.hidden:
+    for series in chart.series:
+        if series.name in chart.spec.hidden:
             continue
-        first, last = bisect_left(one.times, start), bisect_right(one.times, end)
-        kept.append(Series(one.name, one.times[first:last], one.values[first:last]))
+        first, last = bisect_left(series.times, start), bisect_right(series.times, end)
+        kept.append(Series(series.name, series.times[first:last], series.values[first:last]))
     return replace(chart, series=tuple(kept))
 
 
 def one_series_each(chart: ChartData) -> list[ChartData]:
     """Split a chart into one chart per visible series, all on the same scale."""
-    shown = [one for one in chart.series if one.name not in chart.spec.hidden]
-    found = extent(shown, chart.spec.start, chart.spec.end)
-    low, high = found if found is not None else (None, None)
+    shown = [series for series in chart.series if series.name not in chart.spec.hidden]
+    value_range = extent(shown, chart.spec.start, chart.spec.end)
+    low, high = value_range if value_range is not None else (None, None)
     if len(shown) < 2 or low == high:
         low = high = None
     spec = chart.spec
     return [
         ChartData(
-            f"{chart.id}/{one.name}",
-            (one,),
+            f"{chart.id}/{series.name}",
+            (series,),
             replace(
                 spec,
-                title=sanitize(one.name),
+                title=sanitize(series.name),
                 y_min=spec.y_min if spec.y_min is not None or spec.log else low,
                 y_max=spec.y_max if spec.y_max is not None else high,
                 selected=None,
             ),
             chart.unit,
         )
-        for one in shown
+        for series in shown
     ]
 
 
 LEAST_RANGE = 0.25
-"""Minimum range of a value axis, as a share of the values; not for losses, whose small changes matter."""
+"""Minimum span of a value axis relative to the values; not for losses, whose small changes matter."""
 
-_END_STEPS = 120
-"""Steps per length in which the right edge of a following time range moves, since each redraws the charts."""
+_END_STEPS_PER_LENGTH = 120
+"""Steps per length in which a following time range moves, because each step redraws the charts."""
 
 _SIGNS: dict[str, tuple[str, Tone]] = {
     "checkpoint": ("◆", "good"),
@@ -161,7 +162,7 @@ def run_charts(run: RunSnapshot, view: ChartView) -> list[ChartData]:
         cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
         hidden=view.hidden,
         selected=view.selected,
-        emphasis=frozenset(found.node for found in run.findings if found.node is not None),
+        emphasis=frozenset(finding.node for finding in run.findings if finding.node is not None),
         empty_text="no data" if run.metrics_at else "reading…",
     )
     if spec.x_axis == "relative" and view.window.end is not None:
@@ -171,9 +172,9 @@ def run_charts(run: RunSnapshot, view: ChartView) -> list[ChartData]:
     curves = curves[: len(curves) - len(metrics)]
     machines = [_banded(chart, view) for chart in _machine_charts(run, spec, view.node)]
     charts = [*curves[:1], *machines[:2], *curves[1:], *machines[2:], *metrics]
-    firsts = _first_charts(run.progress, view)
-    charts = [replace(chart, keeps_place=chart.id in firsts) for chart in charts]
-    return sorted(charts, key=lambda chart: firsts.get(chart.id, len(firsts)))
+    front_positions = _front_positions(run.progress, view)
+    charts = [replace(chart, keeps_place=chart.id in front_positions) for chart in charts]
+    return sorted(charts, key=lambda chart: front_positions.get(chart.id, len(front_positions)))
 
 
 def reach(run: RunSnapshot) -> tuple[float, float]:
@@ -185,14 +186,14 @@ def reach(run: RunSnapshot) -> tuple[float, float]:
 
 
 def time_range(run: RunSnapshot, view: ChartView) -> tuple[float, float]:
-    """Return the time that is shown (epoch seconds)."""
+    """Return the visible time range (epoch seconds)."""
     first, last = reach(run)
     start, end = view.window.bounds(first, last)
     if view.window.follows:
         span = view.window.span
         end = _rounded_up(end, end - start if span is None or start <= first else span)
         if span is not None and start > first:
-            # Both edges stay fixed in between, or every update would redraw everything.
+            # Between its steps, both edges stay fixed, or every update would redraw all charts.
             start = end - span
     return start, end
 
@@ -204,31 +205,33 @@ def step_clock(run: RunSnapshot | None) -> StepTimeMap:
 def _progress_charts(
     run: RunSnapshot, progress: ProgressSnapshot, spec: ChartSpec, view: ChartView
 ) -> list[ChartData]:
-    """Return the charts of what the log reports."""
-    # Older lines are read last; until then the curve does not start at the run's first step.
+    """Return the charts of values in the log: loss, throughput, metrics."""
+    # Logs are read from their end: until all is read, the curves lack the run's first steps.
     unread = "" if run.log_read else ", still reading"
     speed, speed_unit = progress.throughput_series
-    if speed is progress.rate_series and is_slow(progress.rate_steps_per_s or inf):  # as in the header
+    if speed is progress.rate_series and is_slow(
+        progress.rate_steps_per_s or inf
+    ):  # seconds per step, as in the header
         values = tuple(1 / rate if rate > 0 else nan for rate in speed.values)
         speed, speed_unit = replace(speed, values=values), "s/it"
     note = "" if progress.loss is None or isfinite(progress.loss) else f"now {progress.loss}"
     by_step = view.x_axis == "step" and bool(progress.step_series.values)
     spec = _by_step(spec, progress) if by_step else spec
-    learns = replace(spec, unit=number, leads=True)
-    steady = replace(spec, unit=number, least_range=LEAST_RANGE)
+    loss_spec = replace(spec, unit=number, leads=True)
+    rate_spec = replace(spec, unit=number, least_range=LEAST_RANGE)
     losses = (("loss", progress.loss_series), ("eval loss", progress.eval_loss_series))
     rate = ("learning rate", progress.learning_rate_series)
     curves: list[tuple[str, str, tuple[tuple[str, Series], ...], ChartSpec, str]] = [
-        ("loss", "loss", losses, replace(learns, note=note), ""),
-        ("throughput", speed_unit, ((speed_unit, speed),), replace(steady, unit=_figure), speed_unit),
-        ("grad-norm", "grad norm", (("grad norm", progress.grad_norm_series),), steady, ""),
-        ("learning-rate", "learning rate", (rate,), steady, ""),
+        ("loss", "loss", losses, replace(loss_spec, note=note), ""),
+        ("throughput", speed_unit, ((speed_unit, speed),), replace(rate_spec, unit=_rate_text), speed_unit),
+        ("grad-norm", "grad norm", (("grad norm", progress.grad_norm_series),), rate_spec, ""),
+        ("learning-rate", "learning rate", (rate,), rate_spec, ""),
     ]
-    firsts = _first_charts(progress, view)
+    front_positions = _front_positions(progress, view)
     for name in grouped(progress.metrics):
-        if view.every_metric or METRIC + name in firsts:
+        if view.every_metric or METRIC + name in front_positions:
             title = sanitize(name)
-            curves.append((METRIC + name, title, ((title, progress.metrics[name]),), learns, ""))
+            curves.append((METRIC + name, title, ((title, progress.metrics[name]),), loss_spec, ""))
     finish = partial(_over_steps, progress=progress, whole=run.log_read) if by_step else None
     return [
         ChartData(
@@ -261,11 +264,11 @@ class _TimedMarks(NamedTuple):
     steps: Series
 
 
-def _itself(timed: _TimedMarks) -> _TimedMarks:
+def _identity(timed: _TimedMarks) -> _TimedMarks:
     return timed
 
 
-@remembered(_itself)
+@cached_by(_identity)
 def _marks_by_step(timed: _TimedMarks) -> tuple[Mark, ...]:
     clock = StepTimeMap(timed.steps)
     return tuple(replace(mark, at=clock.step(mark.at)) for mark in timed.marks)
@@ -277,7 +280,7 @@ def _over_steps(chart: ChartData, *, progress: ProgressSnapshot, whole: bool) ->
 
 
 def _machine_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> list[ChartData]:
-    """Return the charts of what the nodes report."""
+    """Return the charts of the nodes' hardware metrics: GPUs, CPU, memory, disk."""
     nodes = run.metrics.nodes if run.metrics else ()
     spec = replace(spec, y_min=0.0)
     share = replace(spec, unit=percent, y_max=1.0, log=False)
@@ -289,19 +292,19 @@ def _machine_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> list
     if limit_mib:
         memory = replace(memory, y_max=float(limit_mib * BYTES_PER_MIB), log=False)
     if node is None:
-        use_lines = _by_node(nodes, lambda one: one.mean_utilization)
-        memory_lines = _by_node(nodes, lambda one: one.mean_memory)
+        use_lines = _by_node(nodes, lambda machine: machine.mean_utilization)
+        memory_lines = _by_node(nodes, lambda machine: machine.mean_memory)
     else:
-        use_lines = _by_gpu(nodes, node, lambda one: one.gpu_utilization)
-        memory_lines = _by_gpu(nodes, node, lambda one: one.gpu_memory)
-    chosen = [one for one in nodes if node is None or one.name == node]
+        use_lines = _by_gpu(nodes, node, lambda machine: machine.gpu_utilization)
+        memory_lines = _by_gpu(nodes, node, lambda machine: machine.gpu_memory)
+    chosen = [machine for machine in nodes if node is None or machine.name == node]
     if node is not None:  # keep the color that the node has among all nodes
-        place = next((place for place, one in enumerate(nodes) if one.name == node), 0)
+        place = next((place for place, machine in enumerate(nodes) if machine.name == node), 0)
         spec, in_bytes = replace(spec, first_color=place), replace(in_bytes, first_color=place)
     volumes = (
-        ("cpu", "CPU cores", replace(spec, unit=cores), lambda one: one.cpu, "cores"),
-        ("memory", "memory", in_bytes, lambda one: one.cpu_memory, "bytes"),
-        ("disk", "disk", in_bytes, lambda one: one.disk_usage, "bytes"),
+        ("cpu", "CPU cores", replace(spec, unit=cores), lambda machine: machine.cpu, "cores"),
+        ("memory", "memory", in_bytes, lambda machine: machine.cpu_memory, "bytes"),
+        ("disk", "disk", in_bytes, lambda machine: machine.disk_usage, "bytes"),
     )
     charts = [
         ChartData("util", use_lines, use, "fraction"),
@@ -332,22 +335,22 @@ def _by_gpu(
     )
 
 
-def _first_charts(progress: ProgressSnapshot | None, view: ChartView) -> dict[str, int]:
+def _front_positions(progress: ProgressSnapshot | None, view: ChartView) -> dict[str, int]:
     """Return the positions of the first charts: the reward or else the loss, then the pinned ones."""
     headlines = headline_metrics(progress.metrics) if progress is not None else []
     lead, *others = [METRIC + name for name in headlines] or ["loss"]
-    firsts = (lead, *view.pins, *others)
-    return {chart_id: position for position, chart_id in enumerate(dict.fromkeys(firsts))}
+    chart_ids = (lead, *view.pins, *others)
+    return {chart_id: position for position, chart_id in enumerate(dict.fromkeys(chart_ids))}
 
 
 def _banded(chart: ChartData, view: ChartView) -> ChartData:
-    """Draw nodes or GPUs, which do the same and would paint over each other, as a band."""
+    """Draw nodes or GPUs as a band: their lines would cover each other."""
     return replace(chart, spec=replace(chart.spec, band=len(chart.series) > 1 and not view.lines))
 
 
 def _rounded_up(end: float, length: float) -> float:
-    """Round up the end of a time range to a step, so that small changes of its length do not move it."""
-    step = 2.0 ** floor(log2(max(length, 1.0) / _END_STEPS))
+    """Round up the end of a time range to a power-of-two step, stable against small changes of its length."""
+    step = 2.0 ** floor(log2(max(length, 1.0) / _END_STEPS_PER_LENGTH))
     return ceil(end / step) * step
 
 
@@ -356,9 +359,9 @@ def _events_of(run: RunSnapshot) -> tuple[object, ...]:
     return run.status_history, run.checkpoints, logged, run.findings
 
 
-@remembered(_events_of)
+@cached_by(_events_of)
 def event_marks(run: RunSnapshot) -> tuple[Mark, ...]:
-    """Return the events to mark on the axis, and where problems began; text from the server is sanitized."""
+    """Return the marks of events and of the beginnings of problems; text from the server is sanitized."""
     marks = [
         Mark(event.at_s, *_SIGNS[event.kind], sanitize(event.text))
         for event in run.events
@@ -373,6 +376,6 @@ def event_marks(run: RunSnapshot) -> tuple[Mark, ...]:
     return tuple(marks)
 
 
-def _figure(value: float) -> str:
+def _rate_text(value: float) -> str:
     """Format a rate: with thousands separators, or with three significant digits below 1,000."""
     return f"{value:,.0f}" if abs(value) >= 1000 else significant(value)

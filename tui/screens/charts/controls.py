@@ -1,4 +1,4 @@
-"""What charts have in common on every screen: their keys, their mouse, and the field that filters them."""
+"""Chart controls shared by all screens: keys, mouse, and the field that filters charts by name."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ WHOLE_RANGE = "The whole run is shown."
 
 
 class ChartControls(MessagePump):
-    """Mixin for the owner of charts, which are drawn according to its ``view``, a reactive `ChartView`."""
+    """Mixin for the screen or pane that shows charts; its reactive ``view`` is their `ChartView`."""
 
-    # Not a widget: style sheets follow only the first base that is one, here what this is mixed into.
+    # A MessagePump, not a Widget: Textual takes CSS only from the first base that is a widget.
     view: Any
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -30,7 +30,7 @@ class ChartControls(MessagePump):
         self.chart_filter = FilterField("words in the name of a chart: reward", id="chart-filter", stays=True)
 
     def reach(self) -> tuple[float, float] | None:
-        """Return the limits of the range; None before anything is known."""
+        """Return the limits of the visible range; None before they are known."""
         raise NotImplementedError
 
     @property
@@ -38,14 +38,14 @@ class ChartControls(MessagePump):
         return "clock"
 
     def show_window(self, window: Window, *, at_once: bool = True) -> None:
-        """Show this range; ``at_once`` is False if others may follow soon, as when dragging."""
+        """Show this range; ``at_once`` is False if more changes may follow soon, as while dragging."""
         self.view = replace(self.view, window=window)
 
     def read_at(self, x: float) -> None:
         self.view = replace(self.view, cursor=x)
 
-    def place_on(self, chart: LineChart, x: float) -> float:
-        """Return the place in the range for `x` on the axis of a chart."""
+    def to_range_unit(self, chart: LineChart, x: float) -> float:
+        """Convert `x` on a chart's axis to the unit of the range."""
         return x
 
     def take_focus(self) -> None:
@@ -57,7 +57,7 @@ class ChartControls(MessagePump):
     def _zoomed(self, message: Zoomed) -> None:
         reach = self.reach()
         if reach is not None:
-            around = None if message.around is None else self.place_on(message.chart, message.around)
+            around = None if message.around is None else self.to_range_unit(message.chart, message.around)
             self.show_window(self.view.window.zoomed(message.factor, around, *reach), at_once=False)
 
     @on(Panned)
@@ -67,7 +67,7 @@ class ChartControls(MessagePump):
 
     @on(Pointed)
     def _pointed(self, message: Pointed) -> None:
-        self.read_at(self.place_on(message.chart, message.x))
+        self.read_at(self.to_range_unit(message.chart, message.x))
 
     @on(SeriesClicked)
     def _series_clicked(self, message: SeriesClicked) -> None:

@@ -22,9 +22,9 @@ CHART_LINES = 8
 TIGHT_CHART_LINES = 7
 """Minimum height of two stacked charts, because two low charts are better than one."""
 FLAT_CHART_LINES = 5
-"""Height of a row of charts in which nothing moves."""
+"""Height of a row of flat charts, whose values barely change."""
 ROOMY_CHART_LINES = 11
-"""Height from which charts become wider rather than higher."""
+"""Minimum height at which charts are placed in fewer, wider columns."""
 STRIP_LINES = 5
 """Minimum height of a chart with a single series."""
 CROWDED_CHART_DELAY_S = 10.0
@@ -45,9 +45,9 @@ class ChartGrid(Container, can_focus=True):
     front: var[str] = var("", init=False)
     arrangement: var[Layout] = var("grid", init=False)
     text: var[str] = var("", init=False)
-    """The filter: words that the name of each chart shown contains."""
+    """Filter: show only charts whose names contain all of these words."""
     counts: var[tuple[int, int]] = var((0, 0), init=False)
-    """How many charts are shown, and how many there are with data, of those that pass the filter."""
+    """Number of charts shown, and of charts that have data and pass the filter."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -65,14 +65,14 @@ class ChartGrid(Container, can_focus=True):
         """
         self._data = tuple(sorted(charts, key=lambda chart: not chart.has_data))
         moving = {chart.id for chart in charts if not is_flat(chart)}
-        # until the user changes the view, a chart keeps its place even if it comes to rest
+        # until the user changes the view, a chart that becomes flat keeps its position
         self._moving = moving if at_s is None else self._moving | moving
         self._arrange(at_s)
 
     @property
     def front_chart(self) -> ChartData | None:
         """The first chart, on which keys act; None if it has no data."""
-        return next((data for data in self._order()[:1] if data.series), None)
+        return next((data for data in self._ordered()[:1] if data.series), None)
 
     @property
     def shown(self) -> tuple[ChartData, ...]:
@@ -91,7 +91,7 @@ class ChartGrid(Container, can_focus=True):
 
     @on(Hovered)
     def _hovered(self, message: Hovered) -> None:
-        """Read all charts with the same x axis at the pointer."""
+        """Show the values at the pointer on all charts with the same x axis."""
         for chart in self._charts.values():
             if chart.spec.x_axis == message.chart.spec.x_axis:
                 chart.hover(message.x)
@@ -107,7 +107,7 @@ class ChartGrid(Container, can_focus=True):
 
     watch_front = watch_arrangement = watch_text = on_resize
 
-    def _order(self) -> list[ChartData]:
+    def _ordered(self) -> list[ChartData]:
         """Return the charts with data, the selected one first, flat ones last; without any, only one."""
         with_data = [data for data in self._data if data.has_data and data.matches(self.text)]
         with_data = with_data or [self._without_match() if self.text else data for data in self._data[:1]]
@@ -123,9 +123,9 @@ class ChartGrid(Container, can_focus=True):
     def _is_flat(self, data: ChartData) -> bool:
         return data.id not in self._moving
 
-    def _fitting(self) -> tuple[list[ChartData], int, list[int]]:
-        """Return the charts that fit, the grid's columns, and the least height of each of its rows."""
-        order = self._order()
+    def _charts_that_fit(self) -> tuple[list[ChartData], int, list[int]]:
+        """Return the charts that fit, the number of columns, and the minimum height of each row."""
+        order = self._ordered()
         order[0] = order[0].finished
         width, height = self.size
         if self.arrangement == "one":
@@ -140,30 +140,30 @@ class ChartGrid(Container, can_focus=True):
             begin = names.index(selected) // room * room if selected in names else 0
             lines = lines[begin : begin + room]
             return lines, columns, [STRIP_LINES] * min(strips, -(-len(lines) // columns))
-        most = min(max(1, width // CHART_CELLS), len(order))
-        for columns in range(1, most):
-            shown, rows = self._rows(order, columns, height, ROOMY_CHART_LINES)
+        max_columns = min(max(1, width // CHART_CELLS), len(order))
+        for columns in range(1, max_columns):
+            shown, rows = self._rows_that_fit(order, columns, height, ROOMY_CHART_LINES)
             if len(shown) == len(order):
                 return shown, columns, rows
-        shown, rows = self._rows(order, most, height, CHART_LINES)
-        return shown, most, rows
+        shown, rows = self._rows_that_fit(order, max_columns, height, CHART_LINES)
+        return shown, max_columns, rows
 
-    def _rows(
+    def _rows_that_fit(
         self, order: Sequence[ChartData], columns: int, height: int, lines: int
     ) -> tuple[list[ChartData], list[int]]:
-        """Return the charts that fit into rows of that many columns, and the least height of each row."""
+        """Return the charts that fit into ``columns`` columns, and the minimum height of each row."""
         for count in range(-(-len(order) // columns), 1, -1):
             shown = order[: columns * count]
-            spare = columns * count - len(shown)  # the first chart is as much wider
+            spare = columns * count - len(shown)  # the first chart spans the columns that are left over
             flat = [row > 0 and self._is_flat(shown[row * columns - spare]) for row in range(count)]
-            least = TIGHT_CHART_LINES if count == 2 and lines == CHART_LINES else lines
-            rows = [FLAT_CHART_LINES if is_low else least for is_low in flat]
+            min_lines = TIGHT_CHART_LINES if count == 2 and lines == CHART_LINES else lines
+            rows = [FLAT_CHART_LINES if is_flat_row else min_lines for is_flat_row in flat]
             if sum(rows) <= height:
                 return list(shown), rows
         return list(order[:columns]), [lines]
 
-    def _may_wait(self, data: ChartData, at_s: float | None) -> bool:
-        """Return True if a recently drawn crowded chart would only gain a few samples."""
+    def _may_skip_update(self, data: ChartData, at_s: float | None) -> bool:
+        """Return True for a crowded chart that was drawn recently and would only gain a few samples."""
         shown_s, shown = self._crowded_charts.get(data.id, (0.0, None))
         if at_s is not None and shown is not None and 0 <= at_s - shown_s < CROWDED_CHART_DELAY_S:
             drawn_as = replace(shown.spec, start=data.spec.start, end=data.spec.end)
@@ -176,7 +176,7 @@ class ChartGrid(Container, can_focus=True):
         width, height = self.size
         if not self._data or not width or not height:
             return
-        order, columns, rows = self._fitting()
+        order, columns, rows = self._charts_that_fit()
         if self.arrangement != "lines":
             self.counts = len(order), sum(data.has_data and data.matches(self.text) for data in self._data)
         order = [data.finished for data in order]
@@ -184,7 +184,9 @@ class ChartGrid(Container, can_focus=True):
         self._shown = tuple(order)
         shown = {data.id for data in order}
         self.styles.grid_size_columns, self.styles.grid_size_rows = columns, len(rows)
-        self.styles.grid_rows = " ".join("1fr" if least == tallest else str(least) for least in rows)
+        self.styles.grid_rows = " ".join(
+            "1fr" if min_lines == tallest else str(min_lines) for min_lines in rows
+        )
         for chart_id in [chart_id for chart_id in self._charts if "/" in chart_id and chart_id not in shown]:
             self._charts.pop(chart_id).remove()
         for data in order:
@@ -195,14 +197,15 @@ class ChartGrid(Container, can_focus=True):
             chart.display = chart_id in shown
         for position, data in enumerate(order):
             chart = self._charts[data.id]
-            if not self._may_wait(data, at_s):
+            if not self._may_skip_update(data, at_s):
                 chart.show(data.series, data.spec)
             spare = 0 if position or self.arrangement == "lines" else columns * len(rows) - len(order)
             chart.styles.column_span = spare + 1
-        self._charts_in_order([self._charts[data.id] for data in order])
+        self._reorder_children([self._charts[data.id] for data in order])
 
-    def _charts_in_order(self, charts: Sequence[LineChart]) -> None:
-        charts = [chart for chart in charts if chart.parent is self]  # a closing grid mounts no new ones
+    def _reorder_children(self, charts: Sequence[LineChart]) -> None:
+        # a grid that is closing does not mount new charts
+        charts = [chart for chart in charts if chart.parent is self]
         present = [child for child in self.children if child in charts]
         if present != charts:
             for before, after in pairwise(charts):

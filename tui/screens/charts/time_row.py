@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from tui.screens.charts.view import ChartView, drawing_words, lengths_of, range_words
 from tui.widgets.charts.spec import Mark
-from tui.widgets.charts.ticks import Window, XAxis, place_label
+from tui.widgets.charts.ticks import Window, XAxis, position_label
 from tui.widgets.tones import tone_styles
 
 GAP = "  "
@@ -21,7 +21,7 @@ TONES = {"good": "muted", "caution": "warn", "bad": "bad"}
 
 @dataclass(frozen=True, slots=True)
 class TimeShown:
-    """What the row shows: ``first`` and ``last`` are the ends of the run, on the ``axis`` of the charts."""
+    """Content of the row: ``first`` and ``last`` are the ends of the run, on the ``axis`` of the charts."""
 
     view: ChartView = field(default_factory=ChartView)
     first: float = 0.0
@@ -29,13 +29,13 @@ class TimeShown:
     axis: XAxis = "clock"
     marks: tuple[Mark, ...] = ()
     sign: str = "⇄"
-    """The sign at the readout; the default means that the charts and the log show the same time."""
+    """Sign before the readout's time; the default means that charts and log show the same time."""
     words: tuple[str, ...] = ()
     """Other notes on the charts."""
 
 
 class TimeRow(Widget):
-    """Shows which part of the run the charts and the log show; a click on a length or on the map moves it."""
+    """Shows the time range of charts and log within the run; a click on a length or the map changes it."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = """
@@ -52,19 +52,19 @@ class TimeRow(Widget):
 
     @dataclass
     class Chosen(Message):
-        """A length was clicked, or a place on the map."""
+        """A length, or a position on the map, was clicked."""
 
         window: Window
 
     _painted: Text | None = None
 
     def watch_shown(self) -> None:
-        """Repaint only if it looks different: the end of a live run moves every second, rarely by a cell."""
-        if self._drawn() != self._painted:
+        """Repaint only if the text changed: the end of a live run moves every second, rarely by a cell."""
+        if self._row_text() != self._painted:
             self.refresh()
 
-    def _switch(self) -> tuple[Text, list[tuple[int, int, Window]]]:
-        """Return the lengths, and the cells of each; only the one that is chosen if space is scarce."""
+    def _lengths(self) -> tuple[Text, list[tuple[int, int, Window]]]:
+        """Return the text of the lengths, and the cells of each; only the chosen one if space is scarce."""
         active = self.get_component_rich_style("time-row--active", partial=True)
         view, text = self.shown.view, Text(no_wrap=True, end="")
         lengths = lengths_of(self.shown.last - self.shown.first, self.shown.axis)
@@ -72,7 +72,7 @@ class TimeRow(Widget):
         if view.window not in windows:
             windows.insert(0, view.window)
         texts = [range_words(window, self.shown.axis) for window in windows]
-        if sum(len(words) + len(GAP) for words in texts) + 16 > self.size.width:  # a map has as many cells
+        if sum(len(words) + len(GAP) for words in texts) + 16 > self.size.width:  # minimum width of the map
             windows = [view.window]
         edges = []
         for window in windows:
@@ -82,27 +82,27 @@ class TimeRow(Widget):
             text.append(GAP)
         return text, edges
 
-    def _map(self) -> tuple[int, int]:
-        """Return the first cell of the map, and its cells."""
-        before = self._switch()[0].cell_len
-        return before, max(0, self.size.width - before - self._after().cell_len)
+    def _map_cells(self) -> tuple[int, int]:
+        """Return the first cell of the map, and its width."""
+        before = self._lengths()[0].cell_len
+        return before, max(0, self.size.width - before - self._readout().cell_len)
 
-    def _after(self) -> Text:
+    def _readout(self) -> Text:
         """Return the time of the readout and the notes on the charts."""
         shown, tones = self.shown, tone_styles(self.app)
         text = Text(no_wrap=True, end="")
         if shown.view.cursor is not None:
-            text.append(f"{GAP}{shown.sign} {place_label(shown.view.cursor, shown.axis)}", tones["accent"])
+            text.append(f"{GAP}{shown.sign} {position_label(shown.view.cursor, shown.axis)}", tones["accent"])
         words = " · ".join((*shown.words, *drawing_words(shown.view)))
         return text.append(f"{GAP}{words}") if words else text
 
     def render(self) -> Text:
-        self._painted = self._drawn()
+        self._painted = self._row_text()
         return self._painted
 
-    def _drawn(self) -> Text:
-        shown, tones, (_, cells) = self.shown, tone_styles(self.app), self._map()
-        line = self._switch()[0]
+    def _row_text(self) -> Text:
+        shown, tones, (_, cells) = self.shown, tone_styles(self.app), self._map_cells()
+        line = self._lengths()[0]
         start, end = shown.view.window.bounds(shown.first, shown.last)
         first, last = self._cell(start, cells), self._cell(end, cells)
         inside = ("─", "muted") if shown.view.window.span is None else ("━", "bar")
@@ -114,7 +114,7 @@ class TimeRow(Widget):
             row[self._cell(shown.view.cursor, cells)] = ("┃", "accent")
         for sign, tone in row:
             line.append(sign, tones[tone])
-        return line.append_text(self._after())
+        return line.append_text(self._readout())
 
     def _cell(self, at: float, cells: int) -> int:
         shown = self.shown
@@ -123,10 +123,10 @@ class TimeRow(Widget):
 
     def on_click(self, event: events.Click) -> None:
         x = event.x - self.styles.padding.left
-        for start, end, window in self._switch()[1]:
+        for start, end, window in self._lengths()[1]:
             if start <= x < end:
                 self.post_message(self.Chosen(window))
-        before, cells = self._map()
+        before, cells = self._map_cells()
         shown = self.shown
         if before <= x < before + cells:
             at = shown.first + (x - before) / max(1, cells - 1) * (shown.last - shown.first)

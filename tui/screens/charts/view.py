@@ -11,11 +11,11 @@ from itertools import accumulate
 
 from tui.analysis.series import Series
 from tui.text.units import duration
-from tui.widgets.charts.ticks import Window, XAxis, place_label
+from tui.widgets.charts.ticks import Window, XAxis, position_label
 
 TIME_LENGTHS = (86400.0, 6 * 3600.0, 3600.0, 900.0, 300.0)
 STEP_LENGTHS = (10_000.0, 1000.0, 100.0)
-"""Lengths of the range shown, in seconds or in steps, that keys step through after the whole run."""
+"""Lengths of the visible range, in seconds or steps, that keys step through after the whole run."""
 
 X_AXES: tuple[XAxis, ...] = ("relative", "clock", "elapsed", "step")
 
@@ -57,7 +57,7 @@ def next_length(
 ) -> Window:
     """Return the next shorter range (1) or a longer one (-1), around the cursor if there is one.
 
-    After the last one the first one follows if it ``cycles``, else none.
+    If ``cycles``, the first length follows after the last.
     """
     lengths, span = lengths_of(reach[1] - reach[0], axis), view.window.span
     if by > 0:
@@ -72,7 +72,7 @@ def next_length(
 
 
 def with_cursor_moved(view: ChartView, by: float, cells: int, reach: tuple[float, float]) -> ChartView:
-    """Return the view with the cursor moved by that many cells of charts ``cells`` wide, and in sight."""
+    """Return the view with the cursor moved by ``by`` cells and visible; charts are ``cells`` wide."""
     start, end = view.window.bounds(*reach)
     cell = (end - start) / max(1, cells)
     if view.cursor is None or not start <= view.cursor <= end:
@@ -87,7 +87,7 @@ def range_words(window: Window, axis: XAxis) -> str:
     if window.span is None:
         return "run"
     length = f"{window.span:,.0f} steps" if axis == "step" else _length(window.span)
-    return length if window.end is None else f"{length} to {place_label(window.end, axis)}"
+    return length if window.end is None else f"{length} to {position_label(window.end, axis)}"
 
 
 def drawing_words(view: ChartView) -> list[str]:

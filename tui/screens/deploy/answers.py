@@ -25,11 +25,11 @@ from tui.screens.base import key_on
 from tui.screens.dialogs import ChoiceList
 
 TITLE_CELLS = 12
-"""Width of the longest title of a question, "Checkpoints" and "Environment", with a cell to spare."""
+"""Width of the longest question titles, "Checkpoints" and "Environment", plus one cell."""
 
 
 class CheckboxList(ChoiceList):
-    """A multiple-choice list. Space or a click marks, Enter continues; marks are signs, not colors."""
+    """A multiple-choice list: space or a click marks an option, enter continues."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "mark", "mark"),
@@ -57,7 +57,7 @@ class CheckboxList(ChoiceList):
         return self.marked
 
     def revise(self, options: Sequence[Option], proposed: Collection[str]) -> bool:
-        """Update the text of the same options; return False if the options differ, and ask again.
+        """Update the texts of the options; return False if the options differ, so that the caller asks again.
 
         Marks that the user has changed are kept; others follow the proposal.
         """
@@ -103,17 +103,17 @@ class QuestionPane(Vertical):
         self._field: CheckboxList | ChoiceList | Input | TextArea
         """The widget that holds the answer."""
         if question.kind == "choices":
-            self._field = CheckboxList(question.options, _names(question.proposal))
+            self._field = CheckboxList(question.options, _string_values(question.proposal))
         elif question.kind == "pairs":
             self._field = TextArea(question.default_text, id="pairs", show_line_numbers=False, compact=True)
         elif question.kind in ("text", "number"):
             self._field = Input(question.default_text, id="text", compact=True)
         else:
-            self._field = _list_of(question)
+            self._field = _choice_list(question)
 
     def compose(self) -> ComposeResult:
         if isinstance(self._field, Input) and self.question.options:
-            yield _list_of(self.question)
+            yield _choice_list(self.question)
             yield Static("Choose above or type one:", classes="hint")
         yield self._field
         if isinstance(self._field, TextArea):
@@ -122,7 +122,7 @@ class QuestionPane(Vertical):
 
     @property
     def is_changed(self) -> bool:
-        """True if the user has typed or marked something that is not answered yet."""
+        """True if the user has typed or marked something that is not submitted yet."""
         match self._field:
             case CheckboxList():
                 return self._field.is_changed
@@ -133,21 +133,21 @@ class QuestionPane(Vertical):
         return False
 
     def revise(self, question: Question) -> bool:
-        """Show newer facts for the same question; return False if it must be asked again."""
+        """Update the options of the same question; return False if it must be asked again."""
         before, self.question = self.question, question
         if question.id != before.id:
             return False
         if (question.default, question.options) == (before.default, before.options):
             return True
         if isinstance(self._field, CheckboxList):
-            return self._field.revise(question.options, _names(question.proposal))
+            return self._field.revise(question.options, _string_values(question.proposal))
         return isinstance(self._field, ChoiceList) and _replace_prompts(self._field, _rows(question))
 
     def on_mount(self) -> None:
         self._field.focus()
 
     def on_show(self) -> None:
-        # The field loses the focus when it learns that it was hidden, which may be after it is shown again.
+        # A field loses the focus when it handles ``Hide``, perhaps after it is shown again.
         self._field.call_later(self._field.focus)
 
     def action_options(self) -> None:
@@ -157,7 +157,7 @@ class QuestionPane(Vertical):
 
     @on(CheckboxList.Complete)
     @on(Input.Submitted)
-    def give(self) -> None:
+    def post_answer(self) -> None:
         """Post the answer; do nothing until the question is mounted."""
         if not self._field.is_mounted:
             return
@@ -183,8 +183,8 @@ class QuestionPane(Vertical):
             self._post(event.option.id)
 
 
-def _list_of(question: Question) -> ChoiceList:
-    """Return the list of options; of the review, the answers and then the actions."""
+def _choice_list(question: Question) -> ChoiceList:
+    """Return the list of options; in the review, the answers come first, then the actions."""
     rows = _rows(question)
     answers = sum(option.value.startswith(CHANGE) for option in question.options)
     choices = ChoiceList(*rows[:answers], *([None] if answers else []), *rows[answers:])
@@ -210,7 +210,7 @@ def _rows(question: Question) -> list[ListOption]:
 
 
 def _replace_prompts(page: OptionList, options: Sequence[ListOption]) -> bool:
-    """Update the texts, leaving the cursor where it is; return False if the possible options differ."""
+    """Update the texts, keeping the cursor; return False if other options exist or are enabled."""
     if [(each.id, each.disabled) for each in page.options] != [(each.id, each.disabled) for each in options]:
         return False
     for index, option in enumerate(options):
@@ -235,10 +235,10 @@ def column_widths(options: Sequence[Option]) -> list[int]:
 
 
 def option_text(option: Option, widths: Sequence[int]) -> Text:
-    """Return label and facts; the whole reason if disabled, as the cursor cannot move there to read on."""
+    """Return label and facts, or why it is disabled: in full, because it cannot be selected to read more."""
     text = Text(option.label)
     if option.disabled_reason:
-        # They fit beside the list of questions at 80 columns.
+        # Lines of 44 cells fit beside the list of questions at 80 columns.
         lines = textwrap.wrap(option.disabled_reason, 44, break_on_hyphens=False)
         text.append("".join(f"\n    {line}" for line in lines), "italic")
     elif option.hint:
@@ -255,5 +255,5 @@ def _aligned(fact: str, cells: int) -> str:
     return fact.rjust(cells) if fact[:1] == "$" or fact[:1].isdigit() else set_cell_size(fact, cells)
 
 
-def _names(value: Answer) -> tuple[str, ...]:
+def _string_values(value: Answer) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, tuple) else ()

@@ -93,7 +93,7 @@ class DeploymentPane(Vertical):
             head.append(f"{sanitize(result.name or 'deployment')}  ", tones["strong"])
             self._append_status(head, snapshot.update)
             start = startup_text(snapshot.startups)
-            later = snapshot.show_again  # no screen leads back here
+            later = snapshot.show_again  # a command, because no page leads back here
             for line in (f"last start {start}" if start else "", result.link, later and f"later: {later}"):
                 if line:
                     head.append(f"\n{sanitize(line)}", tones["muted"])
@@ -117,7 +117,7 @@ class DeploymentPane(Vertical):
         self.query_one("#follow-text").display = bool(text)
 
     def _append_status(self, head: Text, update: DeploymentUpdate | None) -> None:
-        """Append the states of a start and mark the current one; append any other state by its name."""
+        """Append the stages of a deployment and mark the current one; append any other status by its name."""
         tones = tone_styles(self.app)
         status = (update and update.status) or DEPLOYMENT_STAGES[0]
         if update is not None and update.deployment.is_production:
@@ -137,11 +137,11 @@ class DeploymentPane(Vertical):
 
 WAITING = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
 FILE_NAMES = {"python": "config.py", "json": "config.json", "command": "command.sh"}
-"""What files with these forms of the config are called, by which their syntax is known."""
+"""File names of the forms of the config, which select the syntax highlighting."""
 QUESTION = "question"
 """Key in the style metadata of an event: the id of the question in the list it happened on."""
-TALL = 32
-"""Rows from which the review shows the config below the answers without being asked."""
+TALL_LINES = 32
+"""Minimum height at which the review shows the config below the answers by default."""
 
 
 class DeployScreen(Recolored, AppScreen):
@@ -154,14 +154,14 @@ class DeployScreen(Recolored, AppScreen):
 
     snapshot: var[DeploySnapshot] = var(DeploySnapshot(), init=False)
     config_form: var[str] = var("", init=False)
-    """The form of the config that was asked for: a key of ``Review.forms``; empty: none was."""
+    """The form of the config that the user chose: a key of ``Review.forms``; empty for none."""
 
     def __init__(self, feed_with: MakeFeed, remote_name: str) -> None:
         super().__init__(feed_with)
         self._remote_name = remote_name
         self._pane: QuestionPane | None = None
         self._refusal = ""
-        """Why the answer was refused; shown until the next one, even if facts arrive."""
+        """Why the last answer was refused; shown until the next answer, whatever else is updated."""
 
     def compose_body(self) -> ComposeResult:
         with Horizontal(id="asking"):
@@ -203,7 +203,7 @@ class DeployScreen(Recolored, AppScreen):
             self._show_question(form)
             self._show_problem(form)
         if is_shown_again and self._pane is not None:
-            # Textual sends no event for what is shown again if anything has scrolled meanwhile.
+            # Textual sends no ``Show`` if anything has scrolled meanwhile.
             self.call_after_refresh(self._pane.on_show)
         self.query_one(DeploymentPane).show(snapshot)
 
@@ -227,14 +227,17 @@ class DeployScreen(Recolored, AppScreen):
         self.query_one("#steps", WrappedText).update(self._question_list(form))
         self.query_one("#question", WrappedText).update(question.text)
         remark = self.query_one("#remark", WrappedText)
-        remark.display = bool(question.remark) and question.kind != "pairs"  # there, it is the field's hint
+        # for pairs, the hint of the field shows it
+        remark.display = bool(question.remark) and question.kind != "pairs"
         remark.update(question.remark)
         self.set_class(question.id == REVIEW, "-review")
-        self.unhint(next=question.kind != "pairs", previous=not form.can_go_back)  # enter is next
+        self.unhint(
+            next=question.kind != "pairs", previous=not form.can_go_back
+        )  # elsewhere, enter continues
         self.labels = {"back": "review"} if self._was_reviewed else {}
         if self._pane is None or not self._pane.revise(question):
-            # No worker waits for this: canceling it would cancel the tasks of the removed widgets, and with
-            # them the app's, which waits for them, too.
+            # Not awaited in a worker: its cancellation would cancel the tasks of the removed widgets, and so
+            # the app's, which awaits them, too.
             self._pane, self._refusal = QuestionPane(question), ""
             box = self.query_one("#answer", Vertical)
             box.remove_children()
@@ -278,21 +281,21 @@ class DeployScreen(Recolored, AppScreen):
             if problem
             else Text(f"✓ {sanitize(note)}", tones["good"])
         )
-        self.query_one("#desk").anchor(line.display)  # in sight on a low terminal, too, however it is resized
+        self.query_one("#desk").anchor(line.display)  # keeps the problem visible on low terminals
 
     @property
     def _shown_form(self) -> str:
-        """The form of the config below the answers, which need the room on a low terminal unless asked."""
-        return self.config_form or ("python" if self.size.height >= TALL else "")
+        """The form of the config below the answers; on a low terminal, only one that the user chose."""
+        return self.config_form or ("python" if self.size.height >= TALL_LINES else "")
 
     def _show_review(self, form: DeployForm) -> None:
         review = None if form.problems else form.review
-        made = review.forms[self._shown_form] if review and self._shown_form else ""
+        config_text = review.forms[self._shown_form] if review and self._shown_form else ""
         panel = self.query_one("#made-pane", TextPanel)
-        panel.display = bool(made)
-        self.set_class(bool(made), "-config")
+        panel.display = bool(config_text)
+        self.set_class(bool(config_text), "-config")
         name = FILE_NAMES.get(self._shown_form, "config.yaml")
-        panel.set_lines(text_lines(made, name, tone_styles(self.app)), keep_place=True)
+        panel.set_lines(text_lines(config_text, name, tone_styles(self.app)), keep_place=True)
         findings = self.query_one("#findings", WrappedText)
         shown = review.findings if review and form.current == REVIEW else ()
         findings.display = bool(shown)
@@ -310,11 +313,11 @@ class DeployScreen(Recolored, AppScreen):
     def _answered(self, message: QuestionPane.Answered) -> None:
         form = self.snapshot.form
         if self.snapshot.stage != "asking" or form.current != message.question_id:
-            return  # a second enter, typed before the first one was taken
+            return  # a second enter, typed before the first one was processed
         if problem := form.question.problem(message.answer):
             self._refuse(form, problem)
         elif form.current == REVIEW:
-            self._act(str(message.answer), form)
+            self._run_review_action(str(message.answer), form)
         else:
             run_in_background(self, partial(self._feed.answer, message.question_id, message.answer), "wizard")
 
@@ -324,7 +327,7 @@ class DeployScreen(Recolored, AppScreen):
         if self._refusal and form.question.problem(event.value) != self._refusal:
             self._refuse(form, "")
 
-    def _act(self, action: str, form: DeployForm) -> None:
+    def _run_review_action(self, action: str, form: DeployForm) -> None:
         review = form.review
         if action.startswith(CHANGE):
             self._feed.show(replace(self._feed.form, at=action.removeprefix(CHANGE)))
@@ -376,14 +379,14 @@ class DeployScreen(Recolored, AppScreen):
             question = ConfirmScreen(change.question, verb.consequence, name.capitalize())
             self.confirm(question, lambda: self._change_deployment(verb))
 
-    # It ends the worker that follows the deployment: the feed follows it again after the change.
+    # Exclusive: cancels the worker that follows the deployment, which the feed follows again afterwards.
     @work(name="deployment", group="deploy", exclusive=True, exit_on_error=False)
     async def _change_deployment(self, verb: DeploymentVerb) -> None:
         await self._feed.change_deployment(verb)
 
     def action_next(self) -> None:
         for pane in self.query(QuestionPane):
-            pane.give()
+            pane.post_answer()
 
     def action_previous(self) -> None:
         form = self._feed.form
@@ -393,9 +396,9 @@ class DeployScreen(Recolored, AppScreen):
         elif self.snapshot.stage == "asking":
             self._feed.show(form.back())
         elif self.snapshot.stage == "tried":
-            self._to_review()
+            self._show_review_step()
 
-    def _to_review(self) -> None:
+    def _show_review_step(self) -> None:
         self._feed.show(replace(self._feed.form, at=None))
 
     def action_copy(self) -> None:
@@ -414,16 +417,16 @@ class DeployScreen(Recolored, AppScreen):
     def action_back(self) -> None:
         """Go back to the review from a dry run, or from a question opened there; otherwise leave."""
         if self.snapshot.stage == "tried":
-            self._to_review()
+            self._show_review_step()
         elif not self._was_reviewed:
             self._leave()
         elif any(pane.is_changed for pane in self.query(QuestionPane)):
             question = ConfirmScreen(
                 "Discard the change?", "The answer stays as it was in the review.", "Discard", "Keep editing"
             )
-            self.confirm(question, self._to_review)
+            self.confirm(question, self._show_review_step)
         else:
-            self._to_review()
+            self._show_review_step()
 
     @property
     def _was_reviewed(self) -> bool:
@@ -433,13 +436,13 @@ class DeployScreen(Recolored, AppScreen):
 
     @property
     def unsaved(self) -> str:
-        """The answers, until a deployment has started, which continues on the server."""
+        """Warns of lost answers, until a deployment has started: that continues on the server."""
         is_open = self.snapshot.stage != "following" and self.snapshot.form.confirmed
         return "Your answers will be lost." if is_open else ""
 
     def _leave(self) -> None:
         if self.snapshot.pending:
-            return  # leaving would cut off the request
+            return  # leaving would cancel a running request
         if not self.unsaved:
             self.leave()
             return
@@ -457,7 +460,7 @@ class DeployPage(Page):
     checkpoints: tuple[str, ...] = ()
     """Names of the checkpoints; if empty, the best one is proposed."""
     run: RunSnapshot | None = None
-    """What is known of the job's run."""
+    """The newest snapshot of the job's run, if any."""
 
     def open(self, services: PageServices) -> DeployScreen:
         return DeployScreen(

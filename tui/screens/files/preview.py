@@ -1,4 +1,4 @@
-"""The preview pane of the files screen, and how a file's content becomes lines: facts first."""
+"""The preview pane of the files screen: key facts of a file, then its text, highlighted."""
 
 from __future__ import annotations
 
@@ -118,10 +118,10 @@ def adapter_lines(text: str) -> list[Line]:
     if not isinstance(config, Mapping):
         return []
     facts = [(label, config[name]) for name, label in ADAPTER_FACTS if config.get(name) is not None]
-    return [*(_fact(label, _words(value)) for label, value in facts), ""] if facts else []
+    return [*(_fact(label, _value_text(value)) for label, value in facts), ""] if facts else []
 
 
-def _words(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(str(item) for item in value[:100])
     return str(value)
@@ -184,7 +184,7 @@ class PreviewPane(Recolored, Vertical):
         self._show([[(name + "/", "strong")]], [*lines, "", hint])
 
     def recolor(self) -> None:
-        """Show the file again in the colors of another theme."""
+        """Render the file again with the colors of the new theme."""
         file = self._shown
         self._previews.clear()
         self._stop()
@@ -208,7 +208,7 @@ class PreviewPane(Recolored, Vertical):
         self.workers.cancel_group(self, "preview")
 
     async def _read(self, file: CheckpointFile) -> None:
-        await asyncio.sleep(0.15)  # passing over files costs nothing
+        await asyncio.sleep(0.15)  # a file that the cursor only passes is not read
         again, download = key_on(self, "screen.refresh"), key_on(self, "files.download")
         preview = await self._read_preview(file)
         lines = await asyncio.to_thread(

@@ -68,7 +68,7 @@ class FilesScreen(TreeScreen):
         return self.snapshot.files or ()
 
     def _files_of(self, nodes: Iterable[int]) -> tuple[CheckpointFile, ...]:
-        """Return the files at nodes of the tree, which lags behind the list of files."""
+        """Return the files at nodes of the tree, which may be older than the list of files."""
         files, tree = self._files, self.tree_view.file_tree
         indexes = sorted({tree.entry_of[node] for node in nodes}) if tree is not None else []
         return tuple(files[index] for index in indexes if 0 <= index < len(files))
@@ -85,12 +85,12 @@ class FilesScreen(TreeScreen):
                 else None
             )
         self.show_stale(snapshot.error if snapshot.files is not None else "")
-        message = self._instead(snapshot)
+        message = self._empty_message(snapshot)
         self.show_text("#instead", message)
         self.set_class(bool(message), "-instead")
         self._show_header()
 
-    def _instead(self, snapshot: FilesSnapshot) -> str:
+    def _empty_message(self, snapshot: FilesSnapshot) -> str:
         if self._files:
             return ""
         if snapshot.is_loading:
@@ -156,7 +156,7 @@ class FilesScreen(TreeScreen):
         self.add_class("-whole")
         self.set_focus(self._preview.query_one("#preview-lines"))
 
-    def _wanted_files(self) -> tuple[CheckpointFile, ...]:
+    def _files_to_download(self) -> tuple[CheckpointFile, ...]:
         """Return the files that are marked, in marked directories, or under the cursor if none is marked."""
         tree, node = self.tree_view.file_tree, self.tree_view.cursor_row
         if tree is None:
@@ -177,7 +177,7 @@ class FilesScreen(TreeScreen):
             self.tree_view.toggle_mark()
 
     def action_download(self) -> None:
-        files = self._wanted_files()
+        files = self._files_to_download()
         if not files:
             self.notify("Nothing to download here.")
             return

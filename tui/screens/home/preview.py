@@ -1,4 +1,4 @@
-"""The job under the cursor below the list: its loss, what is wrong with it, and the end of its log."""
+"""The preview below Home's list: loss, findings and last log lines of the job under the cursor."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tui.text.times import HOUR_AND_MINUTE, near_time
 from tui.text.units import money, number
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
-from tui.widgets.text_panel import TextPanel, break_line, hanging_cells
+from tui.widgets.text_panel import TextPanel, break_line, hanging_indent
 
 MARK_TONES: dict[Severity, Tone] = {"critical": "bad", "warning": "caution", "info": "good"}
 
 
 class JobPreviewPane(Horizontal):
-    """Shows a row of the list; nothing is read for it."""
+    """Shows what the row of a job holds; sends no requests."""
 
     _names = ("", "")
     """The job and its project in the border."""
@@ -43,10 +43,11 @@ class JobPreviewPane(Horizontal):
                 yield panel
 
     def show(self, row: JobRow, at: datetime, keys: Sequence[Span]) -> None:
-        """Show the row as of ``at``; ``keys`` are those that help now."""
-        if (row.name, row.project) != self._names:  # a title paints all of the pane, even if it is the same
+        """Show the row as of ``at``; ``keys`` are the shortcuts that fit the job's state."""
+        # setting a title repaints the whole pane, even if it is equal
+        if (row.name, row.project) != self._names:
             self._names = row.name, row.project
-            # A plain text would be read as markup.
+            # A str would be parsed as markup.
             self.border_title = Content(row.name)
             self.border_subtitle = Content(row.project)
         progress = row.preview.progress
@@ -75,13 +76,13 @@ class JobPreviewPane(Horizontal):
         self.call_after_refresh(self._show_log)
 
     def _show_log(self) -> None:
-        """Show the newest lines of the log that fit as a whole."""
+        """Show the newest log lines that fit without being cut."""
         cells, rows = self._log.scrollable_content_region.size
-        if not cells or not self._log.is_attached:  # not laid out yet, or closed before that
+        if not cells or not self._log.is_attached:  # before the layout, or after the pane was closed
             return
         lines: list[Sequence[Span]] = []
         for line in reversed(self._last_lines):
-            rows -= len(break_line(line, cells, hanging_cells(line, cells)))
+            rows -= len(break_line(line, cells, hanging_indent(line, cells)))
             if rows < 0 and lines:
                 break
             lines.insert(0, [(line, "muted")])
@@ -90,12 +91,12 @@ class JobPreviewPane(Horizontal):
 
 
 def _part(row: JobRow) -> str:
-    """Return which part of the run a curve has, if not all: logs are read from their end."""
+    """Return a note if the curve covers only the end of the run: logs are read from their end."""
     return "" if row.preview.log_read else ", still reading" if row.running else ", end of run"
 
 
 def _problems(row: JobRow, at: datetime) -> list[Sequence[Span]]:
-    """Return what is wrong, since when, and what that has cost; without a finding, the row's own words."""
+    """Return the findings, since when, and their cost; without any, the row's note, progress or status."""
     lines: list[Sequence[Span]] = []
     for finding in row.findings:
         sign = (f"{SIGNS[finding.severity]} ", TONES[finding.severity])

@@ -62,7 +62,7 @@ MAX_BOOKMARKS = 200
 
 
 class JobsPane(Vertical):
-    """Holds the list and the preview; reports its size, which also a line that appears below changes."""
+    """Holds the list and the preview; reports resizes, also those by lines that appear around it."""
 
     class Resized(Message):
         pass
@@ -96,7 +96,7 @@ class HomeScreen(AppScreen):
         self._remote_label = remote_label
         self._query = Query()
         self._is_outdated = False
-        """True if the newest snapshot came while another screen covered this one."""
+        """True if the newest snapshot arrived while another screen covered this one."""
         self._preview: JobPreviewPane | None = None
         self._attention_index = -1
         self._columns = job_columns(lambda: self.snapshot, small_curve)
@@ -119,15 +119,15 @@ class HomeScreen(AppScreen):
         return row.job if row is not None else None
 
     def on_mount(self) -> None:
-        self._recall()
+        self._restore_layout()
         self._show_header()
-        self._show_emptiness()
-        # Connecting imports more, so the picture comes first: Textual shows none before the app is ready.
-        self.app.call_later(self.call_after_refresh, self._complete)
+        self._show_placeholder()
+        # Connecting imports more modules: paint first, which Textual does only once the app is ready.
+        self.app.call_later(self.call_after_refresh, self._start_reading)
         self.set_timer(2.0, partial(run_in_background, self, import_screen, "import"))
 
-    async def _complete(self) -> None:
-        """Read the jobs, and meanwhile add the pane that only shows one of them."""
+    async def _start_reading(self) -> None:
+        """Start reading the jobs, and meanwhile mount the preview."""
         self.run_feed("fleet feed")
         from tui.screens.home.preview import JobPreviewPane  # with charts
 
@@ -136,7 +136,7 @@ class HomeScreen(AppScreen):
         self._preview = preview
         self._show_preview()
 
-    def _recall(self) -> None:
+    def _restore_layout(self) -> None:
         kept = self._memory.state.home
         if kept.sort in sortable(self._columns):
             self.sort = (kept.sort, kept.descending)
@@ -210,13 +210,13 @@ class HomeScreen(AppScreen):
     def watch_connection(self, before: Connection, connection: Connection) -> None:
         """Update the placeholder: while no jobs are shown, it explains the connection problem."""
         if self.is_mounted and (before.link is not connection.link or before.stale != connection.stale):
-            self._show_emptiness()
+            self._show_placeholder()
 
     def watch_query_text(self, text: str) -> None:
         self._remember()
         self._show_jobs()
 
-    def _read_query(self) -> None:
+    def _parse_query(self) -> None:
         rows = self.snapshot.jobs if self.snapshot is not None else None
         self._query = parse(self.query_text, {row.status.name for row in rows} if rows is not None else None)
         left_out = self.snapshot.left_out if self.snapshot is not None else ""
@@ -232,15 +232,15 @@ class HomeScreen(AppScreen):
 
     def toggle_bookmark(self, job_id: str) -> bool:
         """Toggle the bookmark of a job; return True if it is bookmarked now."""
-        others = tuple(one for one in self.bookmarks if one != job_id)
-        had_one = len(others) < len(self.bookmarks)
-        self.bookmarks = others if had_one else (*others, job_id)[-MAX_BOOKMARKS:]
-        return not had_one
+        others = tuple(other for other in self.bookmarks if other != job_id)
+        was_bookmarked = len(others) < len(self.bookmarks)
+        self.bookmarks = others if was_bookmarked else (*others, job_id)[-MAX_BOOKMARKS:]
+        return not was_bookmarked
 
     def _show_jobs(self) -> None:
-        if not self.is_mounted:  # a message to the Home before this one, such as a bookmark, came late
+        if not self.is_mounted:  # a late message, such as a bookmark, meant for the previous Home screen
             return
-        self._read_query()
+        self._parse_query()
         snapshot = self.snapshot
         if snapshot is not None:
             project_id = self._projects.cursor_key or ALL_PROJECTS
@@ -256,7 +256,7 @@ class HomeScreen(AppScreen):
                 jobs = [replace(row, stopping=self.stopping.get(row.id, "")) for row in jobs]
             kept = filtered(jobs, project_id=project_id, query=self._query)
             by_need = self.sort == FIRST_SORT
-            # The snapshot is in this order.
+            # Rows of a snapshot are in this order already.
             rows = tuple(
                 kept if by_need and not self.snoozed else sorted_rows(self._columns, kept, self.sort)
             )
@@ -264,12 +264,12 @@ class HomeScreen(AppScreen):
                 marked = frozenset(self.marked)
                 rows = tuple(replace(row, marked=True) if row.id in marked else row for row in rows)
             self._jobs.stays_on_top = by_need
-            # the groups say this order, which no title of a column does
+            # the headings of the groups show this order; it belongs to no column
             self._jobs.sort_mark = None if by_need else self.sort
             self._jobs.headings_of = group_headings if by_need else lambda _rows: ()
             self._jobs.set_rows(rows)
         self._show_header()
-        self._show_emptiness()
+        self._show_placeholder()
 
     def _show_header(self) -> None:
         chosen = self._projects.cursor_row
@@ -302,7 +302,7 @@ class HomeScreen(AppScreen):
         self._show_preview()
 
     def _show_preview(self) -> None:
-        """Show more about the job under the cursor on tall screens, and where the list leaves room."""
+        """Show the preview on tall screens, and where the list leaves room for it."""
         row, pane = self._jobs.cursor_row, self._preview
         if pane is None:
             return
@@ -329,7 +329,7 @@ class HomeScreen(AppScreen):
     def _fit_preview(self) -> None:
         self.call_after_refresh(self._show_preview)
 
-    def _show_emptiness(self) -> None:
+    def _show_placeholder(self) -> None:
         """Distinguish loading, unreachable, no jobs, and no matching jobs."""
         snapshot, shown = self.snapshot, bool(self._jobs.rows)
         connection = self.connection
@@ -423,7 +423,7 @@ class HomeScreen(AppScreen):
         if (job := self.require_job()) is None:
             return
         if job.id in self.marked:
-            self.marked = tuple(one for one in self.marked if one != job.id)
+            self.marked = tuple(job_id for job_id in self.marked if job_id != job.id)
         else:
             self.marked = (*self.marked, job.id)
 
@@ -493,7 +493,8 @@ class HomeScreen(AppScreen):
         row = next((row for row in fleet.jobs if row.id == job.id), None) if fleet is not None else None
         if fleet is None or row is None:
             return None
-        from tui.analysis.run.snapshot import RunSnapshot  # with metrics, of which the first picture has none
+        # imports metrics, which Home's first picture does not need
+        from tui.analysis.run.snapshot import RunSnapshot
 
         price = price_of(job, fleet.prices)
         return RunSnapshot(
@@ -507,14 +508,14 @@ class HomeScreen(AppScreen):
     def action_copy_status(self) -> None:
         ids = [job.id for job in self._selected_jobs()]
         known = {row.id: row for row in self.snapshot.jobs} if self.snapshot is not None else {}
-        lines = [status_line(known[one]) for one in ids if one in known]
+        lines = [status_line(known[job_id]) for job_id in ids if job_id in known]
         if lines or self.require_job():
             self.post_message(messages.CopyRequested("\n".join(lines), "status", lines=True))
 
     # View
 
     def action_next_alarmed(self) -> None:
-        """Go to the worst job that needs attention; from one to the next, and from the last back."""
+        """Go to the worst job that needs attention, or from such a job to the next one, wrapping around."""
         alarmed = [row.id for row in worst_first(self._jobs.rows)]
         if alarmed in ([], [self._jobs.cursor_key]):
             self.notify(f"No {'other ' if alarmed else ''}job needs attention.")
@@ -543,7 +544,7 @@ class HomeScreen(AppScreen):
 
     def action_toggle_projects(self) -> None:
         self.toggle_class("-projects-flipped")
-        if self._projects.has_focus:  # a hidden list would keep the keys
+        if self._projects.has_focus:  # else the hidden list would still receive keys
             self.set_focus(self._jobs)
         self._remember()
 

@@ -35,7 +35,7 @@ COLUMNS = chosen(CHECKPOINTS, "name marks step reward loss evaluation written ki
 
 
 def facts_by_key(run: RunSnapshot) -> dict[str, CheckpointFacts]:
-    """Judge the checkpoints; map names to facts, adding a number to repeated names."""
+    """Map the names of the checkpoints to their facts, adding a number to repeated names."""
     rows: dict[str, CheckpointFacts] = {}
     for fact in facts_of_run(run):
         key, again = fact.name, 1
@@ -47,26 +47,26 @@ def facts_by_key(run: RunSnapshot) -> dict[str, CheckpointFacts]:
 
 
 LOADING = "Loading checkpoints…"
-MANY = 500
+MANY_CHECKPOINTS = 500
 
 
 class CheckpointPane(Vertical):
-    """A summary line, the table, and the curve that they lie on; marks and sort order survive updates."""
+    """A summary line, the table, and the loss curve; marks and sort order survive updates."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._table = RowTable(COLUMNS, lambda row: row.key, sized=True, id="checkpoint-table")
         self._run: RunSnapshot | None = None
         self._facts: dict[str, CheckpointFacts] = {}
-        """By key, in the order of rows whose values are equal."""
+        """By key, in natural order, which rows with equal sort values keep."""
         self._marked: list[str] = []
         self._sort: Sort = ("written", True)
         self._curve: ChartData | None = None
-        """The curve as of the rows' values, however the cursor moves."""
+        """The chart below the table, cached until the rows change: the cursor moves more often."""
         self._filled_at: datetime | None = None
-        self._made_of: tuple[object, ...] = ()
-        self._left_on: str | None = None
-        """Key of the row that has the cursor as long as the user does not move it."""
+        self._facts_inputs: tuple[object, ...] = ()
+        self._initial_key: str | None = None
+        """Key of the row on which the pane put the cursor; another row means that the user moved it."""
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="checkpoint-summary")
@@ -85,34 +85,36 @@ class CheckpointPane(Vertical):
         empty = self.query_one("#no-checkpoints", WrappedText)
         empty.display = not run.checkpoints
         if not run.checkpoints:
-            empty.update(_none(run))
+            empty.update(_no_checkpoints_text(run))
         progress = run.progress
         losses = (progress.loss_by_step, progress.eval_loss_series) if progress is not None else ((), ())
         unread = unread_steps(progress, whole=run.log_read) if progress is not None else ()
-        made_of = (run.checkpoints, *losses, unread, run.kept_losses, run.faults, run.log_read)
-        # for updating ages, and for judging many checkpoints again while the log is being read
+        facts_inputs = (run.checkpoints, *losses, unread, run.kept_losses, run.faults, run.log_read)
+        # limits the updates of ages, and of many checkpoints' facts while the log is being read
         is_due = self._filled_at is None or run.at - self._filled_at >= timedelta(seconds=5)
         is_new = before is None or before.checkpoints != run.checkpoints
-        if made_of != self._made_of and len(run.checkpoints or ()) < MANY:
-            self._made_of = made_of
-            self._take_facts(facts_by_key(run))
-        elif made_of != self._made_of and (is_new or is_due):
-            self._made_of, self._filled_at = made_of, run.at
-            run_in_background(self, partial(self._judge, run, made_of), "checkpoints", group="judge")
+        if facts_inputs != self._facts_inputs and len(run.checkpoints or ()) < MANY_CHECKPOINTS:
+            self._facts_inputs = facts_inputs
+            self._set_facts(facts_by_key(run))
+        elif facts_inputs != self._facts_inputs and (is_new or is_due):
+            self._facts_inputs, self._filled_at = facts_inputs, run.at
+            run_in_background(
+                self, partial(self._compute_facts, run, facts_inputs), "checkpoints", group="judge"
+            )
         elif is_due:
             self._curve = None
             self._fill()
         self._show_curve()
 
-    async def _judge(self, run: RunSnapshot, made_of: tuple[object, ...]) -> None:
-        """Judge many checkpoints again in a thread: a key would wait for it."""
+    async def _compute_facts(self, run: RunSnapshot, facts_inputs: tuple[object, ...]) -> None:
+        """Compute the facts of many checkpoints in a thread, so that keys do not wait for it."""
         facts = await asyncio.to_thread(facts_by_key, run)
-        if self._made_of is made_of:  # else newer ones are shown
-            self._take_facts(facts)
+        if self._facts_inputs is facts_inputs:  # else newer facts are being computed or shown
+            self._set_facts(facts)
             self._show_curve()
 
-    def _take_facts(self, facts: dict[str, CheckpointFacts]) -> None:
-        is_ordered = self._facts.keys() == facts.keys()  # to order thousands again would take long
+    def _set_facts(self, facts: dict[str, CheckpointFacts]) -> None:
+        is_ordered = self._facts.keys() == facts.keys()  # sorting thousands again would be slow
         order = self._facts if is_ordered else sorted(facts, key=natural_key)
         self._facts = {key: facts[key] for key in order}
         self._marked = [key for key in self._marked if key in facts]
@@ -121,7 +123,7 @@ class CheckpointPane(Vertical):
 
     @on(RowTable.Highlighted)
     def _show_curve(self) -> None:
-        """Show the loss or reward by step below the table, read at the checkpoint under the cursor."""
+        """Show the loss or reward by step below the table, with a cursor at the selected checkpoint."""
         run, fact, chart = self._run, self.chosen, self.query_one(LineChart)
         room = max(self.size.height - len(self._facts) - 2, self.size.height * 0.4)
         progress = run.progress if run is not None and run.checkpoints is not None else None
@@ -129,7 +131,7 @@ class CheckpointPane(Vertical):
         has_curve = has_line and room >= 7
         self._table.styles.height = len(self._facts) + 1 if has_curve else None
         if has_curve and not self.has_class("-with-curve"):
-            self.call_after_refresh(self._show_curve)  # the chart has no place yet
+            self.call_after_refresh(self._show_curve)  # again once the chart has been laid out
         self.set_class(has_curve, "-with-curve")
         if run is not None and has_curve and chart.is_on_screen:
             if self._curve is None:
@@ -144,18 +146,18 @@ class CheckpointPane(Vertical):
         if run is None:
             return
         self._filled_at = run.at
-        unmoved = table.cursor_key == self._left_on
+        unmoved = table.cursor_key == self._initial_key
         table.sort_mark = self._sort
         marked = frozenset(self._marked)
         unsorted = [CheckpointRow(key, fact, run.at, key in marked) for key, fact in self._facts.items()]
         rows = sorted_rows(COLUMNS, unsorted, self._sort)
         table.set_rows(rows)
-        # Put the cursor on the best checkpoint, else on the newest, not on the first one written, but move it
-        # only while the tab is hidden.
+        # Until the user moves the cursor, put it on the best checkpoint, else the newest, but only while the
+        # tab is hidden.
         if unmoved and rows and not self.is_on_screen:
             table.move_to(next((row.key for row in rows if row.facts.is_best), rows[0].key))
         if unmoved:
-            self._left_on = table.cursor_key
+            self._initial_key = table.cursor_key
         self._show_summary(run)
 
     def _show_summary(self, run: RunSnapshot) -> None:
@@ -185,7 +187,7 @@ class CheckpointPane(Vertical):
 
     @property
     def _job(self) -> TrainingJob:
-        assert self._run is not None  # or there would be no checkpoint
+        assert self._run is not None  # without a run, there is no checkpoint to act on
         return self._run.job
 
     @on(RowTable.HeadingPressed)
@@ -215,15 +217,15 @@ class CheckpointPane(Vertical):
         self._table.action_cursor_by(1)
 
     def clear_marks(self) -> bool:
-        had = bool(self._marked)
+        had_marks = bool(self._marked)
         self._marked.clear()
-        if had:
+        if had_marks:
             self._fill()
-        return had
+        return had_marks
 
     @property
     def _chosen_checkpoint(self) -> CheckpointFacts | None:
-        """The checkpoint under the cursor; if there is none, notify the user."""
+        """The checkpoint under the cursor; None after notifying the user that there is none."""
         chosen = self.chosen
         if chosen is None:
             self.notify("No checkpoints yet.")
@@ -236,9 +238,9 @@ class CheckpointPane(Vertical):
 
     @property
     def names_to_deploy(self) -> tuple[str, ...]:
-        """The names of the marked checkpoints, else of the one the cursor was moved to, else none."""
+        """Names of the marked checkpoints, else of the one that the user moved the cursor to, if any."""
         chosen = self.chosen
-        has_moved = chosen is not None and self._table.cursor_key != self._left_on
+        has_moved = chosen is not None and self._table.cursor_key != self._initial_key
         selected = self.marked or ((chosen,) if chosen is not None and has_moved else ())
         return tuple(dict.fromkeys(fact.name for fact in selected))
 
@@ -273,7 +275,7 @@ class CheckpointPane(Vertical):
             return
         from tui.screens.differences import CompareCheckpointsPage
 
-        left, right = sorted(marked, key=lambda one: (one.step is None, one.step or 0))
+        left, right = sorted(marked, key=lambda fact: (fact.step is None, fact.step or 0))
         self.post_message(OpenPage(CompareCheckpointsPage(self._job, left, right)))
 
     def action_copy_load_config(self) -> None:
@@ -284,7 +286,7 @@ class CheckpointPane(Vertical):
             )
 
 
-def _none(run: RunSnapshot) -> str:
+def _no_checkpoints_text(run: RunSnapshot) -> str:
     """Return the text for a run without checkpoints, mentioning one that only the log reports."""
     if run.checkpoints is None:
         return LOADING if run.checkpoints_recorded else "The checkpoints were not recorded."

@@ -1,4 +1,4 @@
-"""The header of the job screen: identity and cost, health, how far the run is, and its newest values."""
+"""The header of the job screen: identity and cost, health, progress, and the newest metrics."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ Fact = list[Span]
 Form = Literal["dated", "long", "short", "clause", "brief"]
 _FORMS: tuple[Form, ...] = ("dated", "long", "short", "clause", "brief")
 _WHOLE = frozenset({"dated", "long"})
-"""The forms with the whole text."""
+"""The forms that show a finding's full text."""
 _CLAUSE = re.compile("[:,;] ")
 SAVED, EARLIER, FAULTY = ("◆", "good"), ("◆", "muted"), ("✗", "bad")
-"""The signs of checkpoints: the newest, which is what a run that ends now leaves, and those before it."""
+"""Signs of checkpoints: the newest, earlier ones, and those saved after the loss diverged."""
 
 
 class RunHeader(Vertical):
-    """Shows a ``RunSnapshot`` in four lines, or more if a reason needs them; in three on a low screen."""
+    """Shows a ``RunSnapshot`` in four lines, three on a low screen; long error messages take more."""
 
     DEFAULT_CSS = """
     RunHeader { height: auto; background: $surface; padding: 0 1; }
@@ -63,8 +63,8 @@ class RunHeader(Vertical):
     stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
 
     def compose(self) -> ComposeResult:
-        # Name, status and hardware are always visible; and the worst finding, the number of further ones,
-        # the cost and the last checkpoint.
+        # Priority facts: name, status and hardware; then the worst finding, the number of others, the loss
+        # in dollars and the last checkpoint.
         yield StatusLine(id="identity", separator="  ", priority_count=3)
         yield StatusLine(id="health", priority_count=4)
         yield StatusLine(id="bar")
@@ -93,9 +93,10 @@ class RunHeader(Vertical):
 
 
 def run_bar(run: RunSnapshot, width: int) -> Fact:
-    """Return a thin bar over the whole width, with a sign for each checkpoint, and when the run ends.
+    """Return a progress bar over the whole width, with a sign for each checkpoint, and the ETA after it.
 
-    The bar is red if the run is ruined, and gray once it has ended. Without a total there is none.
+    It is red if the run failed or has a critical finding, and gray once it has ended. Without a total, it is
+    empty.
     """
     if run.progress is None or run.progress.fraction is None:
         return []
@@ -103,9 +104,9 @@ def run_bar(run: RunSnapshot, width: int) -> Fact:
     for separator, fact in zip((" ", " · "), pace(run), strict=False):
         after += [(separator, "muted"), *fact]
     if width - _cells(after) < 20:
-        after = [span for span in after if not span[0].startswith(" (")]  # the range of the ETA
+        after = [span for span in after if not span[0].startswith(" (")]  # drop the range of the ETA
     cells = max(20, width - _cells(after))
-    is_ruined = run.status.tone == "bad" or any(one.severity == "critical" for one in run.findings)
+    is_ruined = run.status.tone == "bad" or any(finding.severity == "critical" for finding in run.findings)
     tone = "bad" if is_ruined else "muted" if run.job.is_finished else "bar"
     done, rest = thin_bar(run.progress.fraction, cells)
     bar = [*((sign, tone) for sign in done), *((sign, "faint") for sign in rest)]
@@ -144,7 +145,7 @@ def identity(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
 
 
 def pace(run: RunSnapshot) -> list[Fact]:
-    """Return the step, and when the last one is expected."""
+    """Return the step, the total, and the ETA."""
     progress = run.progress
     if progress is None or progress.step is None:
         return []
@@ -154,12 +155,12 @@ def pace(run: RunSnapshot) -> list[Fact]:
         facts[0] += [(f"/{total} ", "muted"), (done, "strong")]
     left_s = seconds_left(progress, run.server_now)
     if left_s is not None and left_s >= 1 and not run.job.is_finished:
-        facts.append([("no ETA", "muted")] if is_stuck(run) else _eta(run, left_s))
+        facts.append([("no ETA", "muted")] if is_stuck(run) else _eta_fact(run, left_s))
     return facts
 
 
 def progress(run: RunSnapshot) -> list[Fact]:
-    """Return the newest values that the trainer reports; of a waiting run, what it waits for."""
+    """Return the newest values in the log; for a waiting run, what it waits for."""
     if run.job.current_status in WAITING_STATUSES:
         _, words = waiting_text(run.job, run.node_count, run.queue, run.at)
         hint = f" · {sanitize(run.job.error_message)}" if run.job.error_message else ""
@@ -192,42 +193,46 @@ def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset())
     findings come last and are marked as such.
     """
     waits = run.job.current_status in WAITING_STATUSES
-    checkpoint = [] if waits and not run.checkpoints else _checkpoint(run, width)
-    silent = [finding for finding in run.findings if (run.job.id, finding.key) in snoozed]
-    ordered = [*(finding for finding in run.findings if finding not in silent), *silent]
-    if waits:  # the progress line shows for what
+    checkpoint = [] if waits and not run.checkpoints else _checkpoint_fact(run, width)
+    snoozed_findings = [finding for finding in run.findings if (run.job.id, finding.key) in snoozed]
+    ordered = [*(finding for finding in run.findings if finding not in snoozed_findings), *snoozed_findings]
+    if waits:  # the progress line shows what it waits for
         return [[("Nodes, charts and logs appear here once the job is running.", "muted")], checkpoint]
     if run.job.is_finished and run.job.error_message:
         sign = "✗ " if run.status.tone == "bad" else ""
         return [[(sign, "bad"), (sanitize(run.job.error_message), "plain")], checkpoint]
     running = run.status.tone == "running"
     progresses = running and run.progress is not None and run.progress.step is not None
-    well = [_verdict(run)] if progresses and all(one.severity == "info" for one in ordered) else []
+    healthy = (
+        [_verdict_fact(run)] if progresses and all(finding.severity == "info" for finding in ordered) else []
+    )
     if not ordered:
-        return [*well, checkpoint]
+        return [*healthy, checkpoint]
     now = run.server_now
     lost: Fact = [(f"≈${run.lost_usd:,.0f} lost", "strong")] if run.lost_usd >= 1 else []
     last = [fact for fact in (lost, checkpoint) if fact]
     room = width - _line_cells(last) + len(SEPARATOR)
-    quote_cells = width - _line_cells([*well, *last])
+    quote_cells = width - _line_cells([*healthy, *last])
     facts: list[Fact] = []
     for form in _FORMS:
-        facts = well + [
-            _silent(finding, now, form) if finding in silent else _finding(finding, now, form, quote_cells)
+        facts = healthy + [
+            _snoozed_fact(finding, now, form)
+            if finding in snoozed_findings
+            else _finding_fact(finding, now, form, quote_cells)
             for finding in ordered
         ]
         if _line_cells(facts) <= room:
             return [*facts, *last]
-        if form not in _WHOLE and _line_cells(_counted(facts, len(well) + 1)) <= room:
+        if form not in _WHOLE and _line_cells(_counted(facts, len(healthy) + 1)) <= room:
             break
     fitting = next(
-        (many for many in range(len(facts), 1, -1) if _line_cells(_counted(facts, many)) <= room), 1
+        (listed for listed in range(len(facts), 1, -1) if _line_cells(_counted(facts, listed)) <= room), 1
     )
     return [*_counted(facts, fitting), *last]
 
 
-def _counted(facts: list[Fact], many: int) -> list[Fact]:
-    return [*facts[:many], [(f"+{len(facts) - many} more", "warn")]] if many < len(facts) else facts
+def _counted(facts: list[Fact], listed: int) -> list[Fact]:
+    return [*facts[:listed], [(f"+{len(facts) - listed} more", "warn")]] if listed < len(facts) else facts
 
 
 def _line_cells(facts: list[Fact]) -> int:
@@ -235,18 +240,18 @@ def _line_cells(facts: list[Fact]) -> int:
     return sum(_cells(fact) + len(SEPARATOR) for fact in facts)
 
 
-def _verdict(run: RunSnapshot) -> Fact:
+def _verdict_fact(run: RunSnapshot) -> Fact:
     judged = verdict(run)
     return [("✓ healthy", "good")] if judged.state == "healthy" else [(judged.words, "muted")]
 
 
-def _finding(finding: HealthFinding, now: datetime, form: Form, room: int = 0) -> Fact:
+def _finding_fact(finding: HealthFinding, now: datetime, form: Form, room: int = 0) -> Fact:
     sign, tone = SIGNS[finding.severity], TONES[finding.severity]
     text = finding.text if form in _WHOLE else brief(finding, now) if form == "brief" else finding.short
     if form == "clause" and not finding.kind.quotes_log:
         text = _CLAUSE.split(text.removeprefix(f"{finding.node}: "), maxsplit=1)[0]
     if form == "brief" and finding.kind.quotes_log and room >= 24:
-        # where there is room, part of the error's text is worth more than a count
+        # if there is room, the beginning of the error is more useful than a count
         text = shortened(finding.short, room - cell_len(f"{sign} "))
     text = sanitize(text)
     if finding.node is not None:
@@ -255,18 +260,18 @@ def _finding(finding: HealthFinding, now: datetime, form: Form, room: int = 0) -
         if name not in text and cut not in text:
             text = f"{cut}: {text}"
     since: Fact = []
-    # users ask next how long it has lasted
+    # show how long it has lasted
     if finding.since is not None and now > finding.since and not finding.kind.states_duration:
         if form != "brief" and "{since}" in finding.kind.brief:
-            what = _CLAUSE.split(text, maxsplit=1)[0]
-            text = f"{what} for {duration((now - finding.since).total_seconds())}{text[len(what) :]}"
+            clause = _CLAUSE.split(text, maxsplit=1)[0]
+            text = f"{clause} for {duration((now - finding.since).total_seconds())}{text[len(clause) :]}"
         elif form == "dated":
             since = [(f" (since {near_time(finding.since, now, '%H:%M')})", "muted")]
     return [(f"{sign} ", tone), (text, tone), *since]
 
 
-def _silent(finding: HealthFinding, now: datetime, form: Form) -> Fact:
-    words = _finding(finding, now, form)[1:]
+def _snoozed_fact(finding: HealthFinding, now: datetime, form: Form) -> Fact:
+    words = _finding_fact(finding, now, form)[1:]
     return [("z snoozed: ", "muted"), *((text, "muted") for text, _ in words)]
 
 
@@ -274,7 +279,7 @@ def _cells(fact: Fact) -> int:
     return sum(cell_len(text) for text, _ in fact)
 
 
-def _eta(run: RunSnapshot, left_s: float) -> Fact:
+def _eta_fact(run: RunSnapshot, left_s: float) -> Fact:
     fact: Fact = [("ETA ", "muted"), (duration(left_s), "strong")]
     between = seconds_left_range(run.progress, run.server_now) if run.progress is not None else None
     if between is not None and between[1] - between[0] > 0.1 * left_s:
@@ -283,7 +288,7 @@ def _eta(run: RunSnapshot, left_s: float) -> Fact:
 
 
 def cost(run: RunSnapshot) -> Fact:
-    """Return the GPU-hours, and what they cost: the bill, and an estimate of the rest."""
+    """Return the GPU-hours and their cost: the billed part plus an estimate of the rest."""
     gpu_hours, usd = run.cost.gpu_hours, run.cost.spent_usd
     facts: Fact = []
     if gpu_hours is not None:
@@ -293,7 +298,7 @@ def cost(run: RunSnapshot) -> Fact:
     return facts
 
 
-def _checkpoint(run: RunSnapshot, width: int) -> Fact:
+def _checkpoint_fact(run: RunSnapshot, width: int) -> Fact:
     last = last_checkpoint(run)
     if last is not None:
         remark = f" ({last.remark})" if last.where == "log" else ""
@@ -301,8 +306,8 @@ def _checkpoint(run: RunSnapshot, width: int) -> Fact:
         name = name_within(sanitize(last.name), max(20, room))
         fault = (run.faults or {}).get((last.name, last.at))
         broken: Fact = [(f" {fault.mark}", "bad")] if fault is not None else []
-        sign = SAVED if fault is None else FAULTY  # of the bars below, which this explains
-        signs = [] if run.findings and fault is None else [sign, (" ", "plain")]  # findings need the room
+        sign = SAVED if fault is None else FAULTY  # the same sign as on the progress bar
+        signs = [] if run.findings and fault is None else [sign, (" ", "plain")]  # leave the room to findings
         ago = f"{age((run.at - last.at).total_seconds())} ago" if last.at else ""
         return [*signs, (name, "plain"), (f" {ago}{remark}", "muted"), *broken]
     if run.checkpoints is None:
@@ -311,7 +316,7 @@ def _checkpoint(run: RunSnapshot, width: int) -> Fact:
 
 
 def status_markdown(run: RunSnapshot) -> str:
-    """Return what the header shows as Markdown, to paste into a chat or an issue."""
+    """Return the header's facts as Markdown, to paste into a chat or an issue."""
     job, status = run.job, run.status
     elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
     facts = (f"{status.word}{elapsed}", hardware(job), _plain(cost(run)), job.project_name)

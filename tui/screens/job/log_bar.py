@@ -38,8 +38,8 @@ def filter_spans(options: LogOptions) -> list[list[Span]]:
         facts.append([(f"≥ {options.min_level}", "accent")])
     if options.hidden:
         names = sorted(filter(None, options.hidden))
-        what = clip(sanitize(names[0]), 120) if len(names) == 1 else counted(len(names), "node")
-        facts.append([(f"{what} hidden", "accent")])
+        hidden_text = clip(sanitize(names[0]), 120) if len(names) == 1 else counted(len(names), "node")
+        facts.append([(f"{hidden_text} hidden", "accent")])
     return facts
 
 
@@ -51,7 +51,7 @@ def pattern_text(pattern: LogPattern) -> str:
 
 
 class FirstErrorLine(StatusLine):
-    """The first error, hidden if there is none; a click goes to its line, as its key does."""
+    """The first error, hidden if there is none; a click, or its key, goes to its line."""
 
     DEFAULT_CSS = """
     FirstErrorLine { display: none; max-height: 20vh; padding: 0 1; }
@@ -62,21 +62,21 @@ class FirstErrorLine(StatusLine):
     class Chosen(Message):
         """The user wants to go to the first error."""
 
-    _named: tuple[LineKey | None, str | None] = None, None
-    """The first error, and its message once that is known."""
+    _error_and_message: tuple[LineKey | None, str | None] = None, None
+    """Key of the first error, and its message once the log contains it."""
 
     def show(self, store: LogStore, time_mode: str, key: str) -> None:
-        """Show the first error of these lines, if any, and the key that goes to it."""
+        """Show the first error of the store, if any, and the key that goes to it."""
         error = store.first_error
         entry = None if error is None else store.entry(error)
         self.set_class(isinstance(entry, LogLine), "-known")
         if error is None or not isinstance(entry, LogLine):
-            self._named = None, None
+            self._error_and_message = None, None
             return
-        text = self._named[1] if self._named[0] == error else None
-        self._named = error, text or exception_of(store, error, entry)
+        text = self._error_and_message[1] if self._error_and_message[0] == error else None
+        self._error_and_message = error, text or exception_of(store, error, entry)
         _, newest_ns = store.span_ns or (0, entry.timestamp_ns)
-        line = line_spans(entry, self._named[1] or entry.message, newest_ns, time_mode)
+        line = line_spans(entry, self._error_and_message[1] or entry.message, newest_ns, time_mode)
         self.set_facts([[("✗ first error ", "bad"), (f"{key} ", "key"), *line]])
 
     def on_click(self) -> None:
@@ -84,7 +84,7 @@ class FirstErrorLine(StatusLine):
 
 
 def exception_of(store: LogStore, key: LineKey, heading: LogLine) -> str | None:
-    """Return the error message of a line; for a traceback, its exception, or None until that has arrived."""
+    """Return the error message of a line; for a traceback, its exception, None if that is not there yet."""
     message, reader = heading.message.strip(), TracebackReader()
     first = reader.read(heading.message)
     is_heading = "Traceback (most recent call last)" in message
@@ -92,7 +92,7 @@ def exception_of(store: LogStore, key: LineKey, heading: LogLine) -> str | None:
         return message.rsplit("\n", 1)[-1]
     if first is None or not is_heading:
         return message
-    # lines of several ranks interleave
+    # the lines of several ranks interleave, so the exception may be far below the heading
     for entry in islice(store.entries_after(key), 400):
         if not isinstance(entry, LogLine) or entry.replica != heading.replica:
             continue
@@ -124,7 +124,7 @@ class NodeChosen(Message):
 
 @dataclass(slots=True)
 class LogState:
-    """State of a log besides its lines, and of the search in it; ``caught_up``: its newest part was read."""
+    """State of a log besides its lines, and of the search; ``caught_up``: the newest lines are read."""
 
     caught_up: bool = False
     ended: bool = False
@@ -147,8 +147,8 @@ class LogBar(StatusLine):
     """
 
     def show(self, options: LogOptions, columns: Sequence[str], view: LogView, state: LogState) -> None:
-        """Show the state of a log, of which `view` shows a part, perhaps one of several `columns`."""
-        facts = [_node_label(options, columns), _follows(options, view, state)]
+        """Show the state of the log in `view`; `columns` are the nodes that are side by side, if any."""
+        facts = [_node_label(options, columns), _follow_state(options, view, state)]
         if state.pattern is not None:
             facts.append(match_spans(state.pattern, state.match))
         facts += filter_spans(options)
@@ -158,13 +158,13 @@ class LogBar(StatusLine):
         priority_count = len(facts)
         if view.store.dropped:
             facts.append([(f"{counted(view.store.dropped, 'older line')} not kept", "muted")])
-        facts += _switched(options)
+        facts += _display_options(options)
         if state.caught_up and state.read_part not in (None, 1):
             facts.append([(f"reading older lines {percent(state.read_part)}", "muted")])
         if not is_filtered and (lines or state.read_part == 1):
             facts.append([(counted(lines, "line"), "muted")])
-        if view.only_day:
-            facts.append([(view.only_day, "plain")])
+        if view.date_unless_today:
+            facts.append([(view.date_unless_today, "plain")])
         self.set_facts(facts, priority_count)
 
 
@@ -176,7 +176,7 @@ def _node_label(options: LogOptions, columns: Sequence[str]) -> list[Span]:
     return [("Log ", "title"), (label, "plain")]
 
 
-def _follows(options: LogOptions, view: LogView, state: LogState) -> list[Span]:
+def _follow_state(options: LogOptions, view: LogView, state: LogState) -> list[Span]:
     following, unseen = view.viewport.follow, view.model.unseen
     if state.ended and (following or not unseen):
         return [("complete" if state.is_complete else "job ended", "muted")]
@@ -207,7 +207,7 @@ def match_spans(pattern: LogPattern, match: MatchChanged | None) -> list[Span]:
     return spans
 
 
-def _switched(options: LogOptions) -> list[list[Span]]:
+def _display_options(options: LogOptions) -> list[list[Span]]:
     facts: list[list[Span]] = []
     if options.time in TIME_LABELS:
         facts.append([(TIME_LABELS[options.time], "accent")])

@@ -71,16 +71,16 @@ class LogColumns(Horizontal):
     def current(self) -> LogView:
         return next((view for view in self.views if view.has_focus), self.main)
 
-    def room(self) -> int:
+    def max_columns(self) -> int:
         return min(4, self.size.width // COLUMN_CELLS)
 
     def set_options(self, options: LogOptions) -> None:
-        """Show the log in this way; columns side by side show only their own node's lines."""
+        """Apply filters and display options; columns side by side show only their own node's lines."""
         self.options = options
         for position, view in enumerate(self.views):
-            view.options = self._of_column(position)
+            view.options = self._column_options(position)
 
-    def _of_column(self, position: int) -> LogOptions:
+    def _column_options(self, position: int) -> LogOptions:
         if position >= len(self.nodes):
             return self.options
         return replace(self.options, nodes=frozenset({self.nodes[position]}))
@@ -92,11 +92,11 @@ class LogColumns(Horizontal):
                 view.set_origin(time_ns)
 
     async def show_nodes(self, names: Sequence[str]) -> None:
-        """Show these nodes, as many as fit, side by side or in one log; a chosen node comes first."""
+        """Show the nodes side by side, as many as fit, or all in one log; a chosen node comes first."""
         shown = [name for name in names if name not in self.options.hidden] if self.is_split else []
         node = only_node(self.options)
         first = shown.index(node) if node in shown else 0
-        nodes = (*shown[first:], *shown[:first])[: max(1, self.room())]
+        nodes = (*shown[first:], *shown[:first])[: max(1, self.max_columns())]
         self.nodes = nodes if len(nodes) > 1 else ()
         columns = list(self.query(LogColumn))
         number = max(1, len(self.nodes))
@@ -105,7 +105,7 @@ class LogColumns(Horizontal):
                 self.screen.set_focus(self.main)
             await column.remove()
         for position in range(len(columns), number):
-            view = LogView(store=self.main.store, options=self._of_column(position), now_s=self._now_s)
+            view = LogView(store=self.main.store, options=self._column_options(position), now_s=self._now_s)
             await self.mount(LogColumn(view))
             view.viewport.follow = self.main.viewport.follow
             if self.origin_ns is not None:
@@ -113,19 +113,19 @@ class LogColumns(Horizontal):
         for position, column in enumerate(self.query(LogColumn)):
             column.set_title(self.nodes[position] if self.nodes else None)
         self.set_options(self.options)
-        self.call_after_refresh(self.line_up)
+        self.call_after_refresh(self.align_columns)
 
     @on(Moved)
     def _moved(self, message: Moved) -> None:
         if message.view is self.current:
-            self.line_up()
+            self.align_columns()
 
-    def line_up(self) -> None:
-        """Show in all columns the time of the focused one."""
-        lead = self.current
+    def align_columns(self) -> None:
+        """Scroll all other columns to the time of the focused one."""
+        focused = self.current
         for view in self.views:
-            if view is not lead:
-                view.viewport.line_up(lead.viewport)
+            if view is not focused:
+                view.viewport.align_with(focused.viewport)
 
     def focus_next(self, by: int) -> None:
         views = self.views

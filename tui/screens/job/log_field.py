@@ -38,7 +38,7 @@ class FieldSwitches:
     """Options for interpreting the typed text."""
 
     regex: bool | None = None
-    """None: only a text that no line has is tried as a regular expression."""
+    """None: the text is a regular expression only if it looks like one and no line contains it literally."""
     case: bool | None = None
     invert: bool = False
     everything: bool = False
@@ -46,12 +46,12 @@ class FieldSwitches:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A field of `FieldSwitches` on the screen: the words of its values, in the order of its key."""
+    """How a field of `FieldSwitches` is shown: the texts of its values, in the order its key cycles."""
 
     key: str
     label: str
     purposes: tuple[FieldPurpose, ...]
-    words: Mapping[Any, str]
+    value_texts: Mapping[Any, str]
 
 
 ON_OFF = {False: "off", True: "on"}
@@ -66,7 +66,7 @@ SWITCHES = {
 
 
 class LogField(Vertical):
-    """Input field, shown while the user types; it posts the text and shows errors."""
+    """The input field, visible while the user types; posts the text and shows errors in it."""
 
     DEFAULT_CSS = """
     LogField {
@@ -101,7 +101,7 @@ class LogField(Vertical):
         purpose: FieldPurpose
 
     @dataclass
-    class Given(Message):
+    class Submitted(Message):
         """The user has submitted the text."""
 
         purpose: FieldPurpose
@@ -146,14 +146,14 @@ class LogField(Vertical):
         *,
         selected: bool = False,
     ) -> None:
-        """Let the user type; typing replaces a ``selected`` text."""
+        """Open the field; typing replaces ``text`` if it is ``selected``."""
         self.purpose, self._recalled = purpose, 0
         prompt, placeholder = PROMPTS[purpose]
         self.query_one("#log-prompt", Static).update(prompt)
         field = self.query_one(Input)
         field.placeholder = placeholder
         with self.prevent(Input.Changed):
-            self._type(text)
+            self._set_text(text)
         if selected:
             field.action_select_all()
         self.problem = ""
@@ -170,7 +170,7 @@ class LogField(Vertical):
         """Give a switch its next value."""
         switch = SWITCHES[name]
         if self.purpose in switch.purposes:
-            values = list(switch.words)
+            values = list(switch.value_texts)
             following = values[(values.index(getattr(self.switches, name)) + 1) % len(values)]
             changes: dict[str, Any] = {name: following}
             self.switches = replace(self.switches, **changes)
@@ -178,22 +178,22 @@ class LogField(Vertical):
     def action_recall(self, by: int) -> None:
         history = self._history.get(self.purpose, [])
         self._recalled = max(0, min(len(history), self._recalled + by))
-        self._type(history[-self._recalled] if self._recalled else "")
+        self._set_text(history[-self._recalled] if self._recalled else "")
 
     def action_complete(self) -> None:
         history = self._history.get(self.purpose, [])
-        like_this = [text for text in history if text.startswith(self.text) and text != self.text]
-        if like_this:
-            self._type(like_this[-1])
+        completions = [text for text in history if text.startswith(self.text) and text != self.text]
+        if completions:
+            self._set_text(completions[-1])
 
-    def _type(self, text: str) -> None:
+    def _set_text(self, text: str) -> None:
         field = self.query_one(Input)
         field.value = text
         field.cursor_position = len(text)
 
     @on(Input.Changed, "#log-input")
     def watch_switches(self) -> None:
-        """Show the options or what is wrong with the text, and report that its meaning has changed."""
+        """Show the options, or the error in the text; post ``Typed``, as the meaning of the text changed."""
         pattern = self.pattern if self.purpose in ("find", "filter") else None
         self.problem = pattern.problem if pattern is not None else ""
         self.watch_problem()
@@ -207,17 +207,17 @@ class LogField(Vertical):
             if event.value in history:
                 history.remove(event.value)
             history.append(event.value)
-        self.post_message(self.Given(self.purpose, event.value))
+        self.post_message(self.Submitted(self.purpose, event.value))
 
     @property
-    def _offered(self) -> list[str]:
+    def _offered_switches(self) -> list[str]:
         return [name for name, switch in SWITCHES.items() if self.purpose in switch.purposes]
 
     @on(events.Click, "#log-switches")
     def _clicked(self, event: events.Click) -> None:
         position = event.style.meta.get(FACT)
-        if position is not None and position < len(self._offered):
-            self.action_switch(self._offered[position])
+        if position is not None and position < len(self._offered_switches):
+            self.action_switch(self._offered_switches[position])
 
     def watch_problem(self) -> None:
         line = self.query_one("#log-switches", StatusLine)
@@ -226,10 +226,10 @@ class LogField(Vertical):
         elif self.purpose == "time":
             line.set_facts([[(EXAMPLES, "muted")]], 1)
         else:
-            facts = [_switch(SWITCHES[name], getattr(self.switches, name)) for name in self._offered]
+            facts = [_switch(SWITCHES[name], getattr(self.switches, name)) for name in self._offered_switches]
             line.set_facts(facts, len(facts))
 
 
 def _switch(switch: Switch, value: object) -> list[Span]:
-    tone = "plain" if value == next(iter(switch.words)) else "accent"
-    return [(f"{switch.key} ", "key"), (switch.label, "muted"), (switch.words[value], tone)]
+    tone = "plain" if value == next(iter(switch.value_texts)) else "accent"
+    return [(f"{switch.key} ", "key"), (switch.label, "muted"), (switch.value_texts[value], tone)]

@@ -1,4 +1,4 @@
-"""The log tab: the bar, the first error and the lines, with everything that can be done with them."""
+"""The log pane: the bar, the first error and the lines, with all actions on them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tui.screens.messages import CopyRequested, FilesSaved
 from tui.settings.model import Loaded
 from tui.settings.remembered import JobState
 from tui.system.external_programs import LONGEST_COPY_BYTES, Program, program_of, show_in_program
-from tui.system.saved_files import landing, own_path, proposed_path, save_entries
+from tui.system.saved_files import delivery_path, own_path, proposed_path, save_entries
 from tui.tables.column import Span
 from tui.text.log_entries import message_text
 from tui.text.names import natural_key
@@ -54,17 +54,17 @@ from tui.widgets.log_view.gutter import TIME_MODES
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.search import MatchChanged, has_match
 from tui.widgets.log_view.view import GapRetryRequested, LogView, StatusChanged
-from tui.widgets.opening import OpenedWhole
+from tui.widgets.opening import MountsWithChildren
 from tui.widgets.text_panel import WrappedText
 
 SWITCHES = ("wrap", "collapse_progress", "fold_tracebacks")
-"""The options of a log that are remembered, besides the way it shows times."""
+"""The log options that are remembered, in addition to the time mode."""
 
 
 def log_options(settings: Loaded, kept: JobState) -> LogOptions:
-    """Return the options with which a log opens: as they were left, except for explicit settings.
+    """Return the initial options of a log: the remembered ones, unless a setting is given explicitly.
 
-    A minimum level is not restored: lines missing silently would be misleading.
+    The minimum level is not remembered: a log must not open with lines missing unnoticed.
     """
     options = settings.configuration.logs
     log = LogOptions(
@@ -75,13 +75,13 @@ def log_options(settings: Loaded, kept: JobState) -> LogOptions:
         fold_tracebacks=options.fold_tracebacks,
         max_lines=options.max_lines_in_memory,
     )
-    left: dict[str, Any] = {name: getattr(kept, name) for name in SWITCHES}
-    left["time"] = kept.time if kept.time in TIME_MODES else None
+    remembered: dict[str, Any] = {name: getattr(kept, name) for name in SWITCHES}
+    remembered["time"] = kept.time if kept.time in TIME_MODES else None
     return replace(
         log,
         **{
             name: value
-            for name, value in left.items()
+            for name, value in remembered.items()
             if value is not None and not settings.is_given(f"logs.{name}")
         },
     )
@@ -90,7 +90,7 @@ def log_options(settings: Loaded, kept: JobState) -> LogOptions:
 LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
 
 
-class LogPane(OpenedWhole, Vertical):
+class LogPane(MountsWithChildren, Vertical):
     """The log of all nodes in one time order, or nodes side by side."""
 
     DEFAULT_CSS = """
@@ -102,14 +102,14 @@ class LogPane(OpenedWhole, Vertical):
     """
 
     @dataclass
-    class TimeWanted(Message):
-        """The user wants to go to a time, which may be outside the range shown."""
+    class TimeRequested(Message):
+        """Request to go to a time, perhaps outside the visible range."""
 
         time_ns: int
 
     @dataclass
-    class LengthWanted(Message):
-        """The user wants the next shorter time range (1), or a longer one (-1)."""
+    class LengthRequested(Message):
+        """Request for the next shorter time range (1), or a longer one (-1)."""
 
         by: int
 
@@ -131,9 +131,9 @@ class LogPane(OpenedWhole, Vertical):
         self._path = proposed_path(job.name or job.id, suffix=".log", otherwise="job")
         self._replaceable: Path | None = None
         """Existing file that the user was warned about; saving to it again replaces it."""
-        self._before_field = options
+        self._options_before_field = options
         self._state = LogState()
-        self._held: list[LogPart] | None = None
+        self._delayed_parts: list[LogPart] | None = None
 
     def compose(self) -> ComposeResult:
         yield LogBar(id="log-bar")
@@ -171,8 +171,8 @@ class LogPane(OpenedWhole, Vertical):
         self.nodes = tuple(sorted({*self.nodes, *names}, key=natural_key))
 
     def take(self, part: LogPart) -> None:
-        if self._held is not None:
-            self._held.append(part)
+        if self._delayed_parts is not None:
+            self._delayed_parts.append(part)
             return
         state, store = self._state, self.columns.main.store
         if part.restarted:
@@ -204,13 +204,13 @@ class LogPane(OpenedWhole, Vertical):
             self.notify(f"Gap filled: {lines}.")
 
     @contextmanager
-    def _hold(self) -> Iterator[None]:
-        """Hold back new parts within the block, so that a pass over all lines sees a stable log."""
-        self._held = []
+    def _parts_delayed(self) -> Iterator[None]:
+        """Delay new parts while the block runs, so that iterating over all lines sees a stable log."""
+        self._delayed_parts = []
         try:
             yield
         finally:
-            waiting, self._held = self._held, None
+            waiting, self._delayed_parts = self._delayed_parts, None
             for part in waiting:
                 self.take(part)
 
@@ -222,16 +222,16 @@ class LogPane(OpenedWhole, Vertical):
             self.show_log_status()
 
     def leave(self) -> bool:
-        """Undo one step: field, selection, search, filter, columns; return False if there was none.
+        """Close or clear one of: field, selection, search, filter, columns; return False if none was active.
 
-        The chosen node and the time range stay, because the screen owns them.
+        The chosen node and the time range stay: the screen resets them.
         """
         options, purpose = self.options, self.field.purpose
         if self.field.is_open:
             self._close_field()
-            self._forget_typed()
+            self._cancel_typed()
             if purpose == "filter":
-                self.choose(self._before_field)
+                self.choose(self._options_before_field)
             elif purpose == "find":
                 self._find(None)
             return True
@@ -261,7 +261,7 @@ class LogPane(OpenedWhole, Vertical):
         self.choose(replace(self.options, since_ns=since_ns, until_ns=until_ns))
 
     def action_next_length(self, by: int) -> None:
-        self.post_message(self.LengthWanted(by))
+        self.post_message(self.LengthRequested(by))
 
     def action_toggle_option(self, option: str) -> None:
         change: dict[str, Any] = {option: not getattr(self.options, option)}
@@ -274,7 +274,7 @@ class LogPane(OpenedWhole, Vertical):
     # Nodes
 
     def show_node(self, node: str | None) -> None:
-        """Show only one node, or all; side by side, the columns start from that node."""
+        """Show only one node, or all; side by side, the columns start with that node."""
         nodes = None if node is None else frozenset({node})
         self._choose_nodes(replace(self.options, nodes=nodes, hidden=self.options.hidden - {node}))
 
@@ -303,7 +303,7 @@ class LogPane(OpenedWhole, Vertical):
         columns = self.columns
         if not columns.is_split and len(self.nodes) < 2:
             self.notify("This log has only one node.")
-        elif not columns.is_split and columns.room() < 2:
+        elif not columns.is_split and columns.max_columns() < 2:
             self.notify(f"Side by side needs {2 * COLUMN_CELLS} columns; this log has {columns.size.width}.")
         else:
             columns.is_split = not columns.is_split
@@ -319,7 +319,7 @@ class LogPane(OpenedWhole, Vertical):
             self.call_after_refresh(self._arrange)
 
     def _arrange(self) -> None:
-        self._begin(self._rebuild_columns, "log columns")
+        self._start_work(self._rebuild_columns, "log columns")
 
     async def _rebuild_columns(self) -> None:
         await self.columns.show_nodes(self.nodes)
@@ -332,7 +332,7 @@ class LogPane(OpenedWhole, Vertical):
         self.field.open("find", pattern.text if pattern else "", selected=True)
 
     def action_filter_log(self) -> None:
-        self._before_field = self.options
+        self._options_before_field = self.options
         self.field.open_filter(self.options)
 
     def action_go_to_time(self) -> None:
@@ -349,19 +349,19 @@ class LogPane(OpenedWhole, Vertical):
     @on(LogField.Typed)
     def _typed(self, message: LogField.Typed) -> None:
         if message.purpose == "filter" and not self.field.problem:
-            self._read_pattern(self._filter)
+            self._resolve_pattern(self._filter)
         elif message.purpose == "find" and not self.field.problem:
-            self._read_pattern(partial(self._find, moves=False))
+            self._resolve_pattern(partial(self._find, moves=False))
 
     def _filter(self, pattern: LogPattern | None) -> None:
         invert = pattern is not None and self.field.switches.invert
         self.choose(replace(self.options, pattern=pattern, invert=invert))
 
-    @on(LogField.Given)
-    def _given(self, message: LogField.Given) -> None:
+    @on(LogField.Submitted)
+    def _submitted(self, message: LogField.Submitted) -> None:
         field = self.field
         if message.purpose == "save":
-            self._begin(partial(self._save, message.text), "save log")
+            self._start_work(partial(self._save, message.text), "save log")
         elif field.problem:
             return
         elif message.purpose == "time":
@@ -369,12 +369,12 @@ class LogPane(OpenedWhole, Vertical):
         else:
             self._close_field()
             if message.purpose == "find" and field.pattern:
-                self._read_pattern(self._find)
+                self._resolve_pattern(self._find)
 
-    def _read_pattern(self, use: Callable[[LogPattern | None], object]) -> None:
-        """Use the typed pattern: as an expression if it looks like one, unless a line has it as a text."""
+    def _resolve_pattern(self, use: Callable[[LogPattern | None], object]) -> None:
+        """Call ``use`` with the typed pattern, as an expression if no line has it as literal text."""
         pattern, store = self.field.pattern, self.view.store
-        self._forget_typed()
+        self._cancel_typed()
         if pattern is None or self.field.switches.regex is False or pattern.as_expression is None:
             use(pattern)
             return
@@ -382,9 +382,9 @@ class LogPane(OpenedWhole, Vertical):
         async def work() -> None:
             use(pattern if await has_match(store, pattern) else pattern.as_expression)
 
-        self._begin(work, f"typed {self.field.purpose}")
+        self._start_work(work, f"typed {self.field.purpose}")
 
-    def _forget_typed(self) -> None:
+    def _cancel_typed(self) -> None:
         self.workers.cancel_group(self, f"typed {self.field.purpose}")
 
     # Searching
@@ -404,10 +404,7 @@ class LogPane(OpenedWhole, Vertical):
 
     @on(FirstErrorLine.Chosen)
     def action_first_error(self) -> None:
-        """Go to the first error of all nodes.
-
-        Views without that line go to its time, to show what their nodes did then.
-        """
+        """Go to the first error of all nodes; views without that line go to its time."""
         first = self.view.store.first_error
         if first is None:
             is_complete = self._state.is_complete
@@ -418,10 +415,10 @@ class LogPane(OpenedWhole, Vertical):
                 self.notify("No errors." if is_complete else "No errors so far.")
             return
         self.show_time(first.time_ns)
-        with_it = next((view for view in self.columns.views if view.viewport.go_to(first)), None)
-        if with_it is not None and self.view.has_focus:
-            self.screen.set_focus(with_it)
-        elif with_it is None and self.view.store.not_kept_at(first.time_ns) is None:
+        view_with_error = next((view for view in self.columns.views if view.viewport.go_to(first)), None)
+        if view_with_error is not None and self.view.has_focus:
+            self.screen.set_focus(view_with_error)
+        elif view_with_error is None and self.view.store.not_kept_at(first.time_ns) is None:
             key = key_on(self, "screen.back")
             self.notify(f"The first error is filtered out; {key} shows more.")
 
@@ -447,7 +444,7 @@ class LogPane(OpenedWhole, Vertical):
             self.field.problem = str(error)
             return
         self._close_field()
-        self.post_message(self.TimeWanted(time_ns))
+        self.post_message(self.TimeRequested(time_ns))
 
     @property
     def chosen_ns(self) -> int | None:
@@ -465,7 +462,7 @@ class LogPane(OpenedWhole, Vertical):
         return [(when, "muted"), (text, "plain")]
 
     def show_time(self, time_ns: int) -> None:
-        """Go to a time; lines of it that are not kept are read again."""
+        """Go to a time; if its lines were dropped from memory, request them again."""
         mark = self.view.store.not_kept_at(time_ns)
         for view in self.columns.views:
             if len(view.model):
@@ -473,7 +470,7 @@ class LogPane(OpenedWhole, Vertical):
         if mark is not None:
             self.post_message(GapRetryRequested(mark, time_ns))
 
-    # Taking lines elsewhere
+    # Copying, saving and opening lines
 
     @property
     def _timezone(self) -> tzinfo | None:
@@ -493,10 +490,10 @@ class LogPane(OpenedWhole, Vertical):
 
     async def _save(self, typed: str) -> None:
         """Save the lines shown, or all lines."""
-        path = landing(self.app, own_path(typed))
+        path = delivery_path(self.app, own_path(typed))
         can_replace = path == self._replaceable
         try:
-            with self._hold():
+            with self._parts_delayed():
                 entries = self.view.model.entries(filtered=not self.field.switches.everything)
                 lines = await save_entries(entries, path, timezone=self._timezone, replace=can_replace)
         except FileExistsError:
@@ -513,18 +510,18 @@ class LogPane(OpenedWhole, Vertical):
             self.post_message(FilesSaved((path,)))
 
     def action_open_outside(self, program: Program) -> None:
-        self._begin(partial(self._show_outside, program), "log outside")
+        self._start_work(partial(self._show_outside, program), "log outside")
 
     async def _show_outside(self, program: Program) -> None:
         view, command = self.view, program_of(program, os.environ)
         if command is None:
             self.notify(f"No {program} found; set ${program.upper()}.", severity="warning")
             return
-        if view.model.passing_count > 50_000:  # which takes a moment
+        if view.model.passing_count > 50_000:  # writing so many lines takes a moment
             lines = counted(view.model.passing_count, "line")
             self.notify(f"Preparing {lines} for {sanitize(command[0])}…")
         try:
-            with self._hold():
+            with self._parts_delayed():
                 await show_in_program(
                     command,
                     view.model.entries(filtered=True),
@@ -539,7 +536,7 @@ class LogPane(OpenedWhole, Vertical):
         except (OSError, subprocess.SubprocessError) as error:
             self.notify(f"Can't start {sanitize(command[0])}: {error}", severity="error")
 
-    def _begin(self, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
+    def _start_work(self, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
         run_in_background(self, work, group, exclusive=True)
 
     # Status
@@ -548,7 +545,7 @@ class LogPane(OpenedWhole, Vertical):
     def show_log_status(self) -> None:
         store, placeholder = self.columns.main.store, self.query_one("#no-log", WrappedText)
         empty = placeholder.display = len(store) == 0
-        self.columns.set_class(empty, "-empty")  # hiding it would lose the focus
+        self.columns.set_class(empty, "-empty")  # hiding the columns would lose the focus
         if empty:
             none = "The job ended without logging anything." if self._state.ended else "No log lines yet."
             placeholder.update(none if self._state.read_part == 1 else "Reading the log…")

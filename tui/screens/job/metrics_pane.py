@@ -1,4 +1,4 @@
-"""The charts and the nodes of a run, with everything that can be done with them by keyboard and mouse."""
+"""The charts and the nodes of a run, with all actions on them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tui.widgets.gpu_matrix import GpuMatrix
 
 
 class MetricsPane(ChartControls, Horizontal):
-    """The nodes beside the charts, on the tabs Live and Metrics; ``read_span`` requests samples."""
+    """Nodes and charts on the tabs Live and Metrics; ``read_span`` requests the samples of a time range."""
 
     snapshot: var[RunSnapshot | None] = var(None, init=False)
     view: var[ChartView] = var(ChartView(), init=False)
@@ -52,12 +52,12 @@ class MetricsPane(ChartControls, Horizontal):
 
     @dataclass
     class Pinned(Message):
-        """The user pinned a chart, or took a pin away; these are pinned now."""
+        """The user pinned or unpinned a chart; ``pins`` are the pinned charts now."""
 
         pins: tuple[str, ...]
 
     class NodesLeft(Message):
-        """The user is done with picking a node."""
+        """The user has finished picking a node, so another widget should get the focus."""
 
     def __init__(
         self,
@@ -75,10 +75,10 @@ class MetricsPane(ChartControls, Horizontal):
         self._tab = ""
         self._lines_above = 0
         self._charts_drawn_at: datetime | None = None
-        self._below_nodes: ChartData | None = None
-        self._settle_timer: Timer | None = None
+        self._chart_below_nodes: ChartData | None = None
+        self._pause_timer: Timer | None = None
         self._follows_log = True
-        self._settled = self.view.window
+        self._log_window = self.view.window
 
     def compose(self) -> ComposeResult:
         yield self._nodes_pane
@@ -99,12 +99,12 @@ class MetricsPane(ChartControls, Horizontal):
             self._show_nodes()
         drawn_at = self._charts_drawn_at
         is_live = before is not None and before.log_read and run.log_read
-        # once the log is read, a column of the usual range lasts longer than five seconds
+        # once the log is read: a chart column of the usual range covers more than five seconds
         if not is_live or drawn_at is None or not timedelta() < run.at - drawn_at < timedelta(seconds=5):
             self._show_charts(at_s=run.at.timestamp())
 
     def show_tab(self, tab: str) -> None:
-        """Adapt to the job screen's tab: on Metrics, every metric of the trainer has a chart."""
+        """Switch to a tab of the job screen; on Metrics, every metric of the trainer has a chart."""
         self._tab = tab
         self._show_nodes()
         self.view = replace(self.view, every_metric=tab == "metrics")
@@ -112,7 +112,7 @@ class MetricsPane(ChartControls, Horizontal):
 
     @property
     def _has_column(self) -> bool:
-        """True if the nodes are beside the charts, where one of these may be below them."""
+        """True if the nodes are in a column beside the charts, where a chart may be shown below them."""
         if self._tab == "live":
             return True
         is_grid = self.grid.arrangement == "grid" and not self.grid.text
@@ -124,7 +124,7 @@ class MetricsPane(ChartControls, Horizontal):
         return metrics.nodes if metrics is not None else ()
 
     def _place_nodes(self) -> None:
-        """On Metrics, put a few nodes above the charts, a line each, rather than beside them or alone."""
+        """On Metrics, put the nodes above the charts if they are few, else beside the charts or alone."""
         large = self.nodes_large
         rows = len(self._machines)
         if large and self.view.node is not None:
@@ -139,17 +139,17 @@ class MetricsPane(ChartControls, Horizontal):
         if self._lines_above != lines:
             self._lines_above = lines
             self._nodes_pane.styles.height = lines or None
-            self.call_after_refresh(self._nodes_pane.on_resize)  # Textual may not report the new size
+            self.call_after_refresh(self._nodes_pane.on_resize)  # Textual may send no ``Resize``
 
     def on_resize(self) -> None:
         self._place_nodes()
-        self.call_after_refresh(self._nodes_pane.on_resize)  # nor the first one
+        self.call_after_refresh(self._nodes_pane.on_resize)  # nor one for the first size
 
     def show_node(self, node: str | None) -> None:
         self.view = replace(self.view, node=node, selected=None)
 
     def shown_samples(self) -> tuple[ChartData, ...]:
-        below_nodes = (visible_part(self._below_nodes),) if self._below_nodes is not None else ()
+        below_nodes = (visible_part(self._chart_below_nodes),) if self._chart_below_nodes is not None else ()
         return (*self.grid.current_data(), *below_nodes)
 
     def _show_nodes(self) -> None:
@@ -169,8 +169,10 @@ class MetricsPane(ChartControls, Horizontal):
             self._charts_drawn_at = self.snapshot.at
             charts = run_charts(self.snapshot, self.view)
             others = [chart for chart in charts if chart.id != self.grid.front]
-            self._below_nodes = self._nodes_pane.show_chart(others if self._has_column else ())
-            self.grid.set_charts([chart for chart in charts if chart is not self._below_nodes], at_s=at_s)
+            self._chart_below_nodes = self._nodes_pane.show_chart(others if self._has_column else ())
+            self.grid.set_charts(
+                [chart for chart in charts if chart is not self._chart_below_nodes], at_s=at_s
+            )
 
     @on(NodesPane.Fitted)
     def _charts_laid_out(self) -> None:
@@ -195,7 +197,7 @@ class MetricsPane(ChartControls, Horizontal):
 
     @property
     def picks_node(self) -> bool:
-        """True while the nodes have the focus beside the charts."""
+        """True while the nodes beside the charts have the focus."""
         return self._nodes_pane.matrix.has_focus and not (self._tab == "metrics" and self.nodes_large)
 
     def take_focus(self) -> None:
@@ -243,7 +245,7 @@ class MetricsPane(ChartControls, Horizontal):
         return None if self.snapshot is None else reach(self.snapshot)
 
     def time_shown(self) -> TimeShown:
-        """Return the time axis of the charts and the log."""
+        """Return the content of the time row, which charts and log share."""
         run, view = self.snapshot, self.view
         if run is None:
             return TimeShown(view)
@@ -252,11 +254,11 @@ class MetricsPane(ChartControls, Horizontal):
 
     @property
     def log_range(self) -> tuple[float | None, float | None]:
-        """The log's time range (epoch seconds): that of the charts once it has stopped moving.
+        """The log's time range (epoch seconds): that of the charts, updated when zooming or panning pauses.
 
-        A start that follows moves in steps of a 20th of the range.
+        While it follows, its start moves in steps of a 20th of the range.
         """
-        window = self._settled
+        window = self._log_window
         if self.snapshot is None or window.span is None:
             return None, None
         start, end = time_range(self.snapshot, replace(self.view, window=window))
@@ -266,9 +268,9 @@ class MetricsPane(ChartControls, Horizontal):
         return start // step * step, None
 
     def _read_window(self) -> None:
-        """Request the samples of the visible time range: how far back, and for how long if not up to now."""
+        """Request the samples of the visible time range: its start relative to now, and its length."""
         window, reach = self.view.window, self.reach()
-        self._settled = window
+        self._log_window = window
         if window.follows or reach is None:
             self._read_span(None if window.span is None else timedelta(seconds=window.span), None)
         else:
@@ -285,12 +287,12 @@ class MetricsPane(ChartControls, Horizontal):
         if window == self.view.window:
             return
         self.view = replace(self.view, window=window)
-        if self._settle_timer is not None:
-            self._settle_timer.stop()
+        if self._pause_timer is not None:
+            self._pause_timer.stop()
         if at_once:
             self._read_window()
         else:
-            self._settle_timer = self.set_timer(0.3, self._read_window)
+            self._pause_timer = self.set_timer(0.3, self._read_window)
 
     def cycle_length(self, by: int) -> None:
         reach = self.reach()
@@ -314,7 +316,7 @@ class MetricsPane(ChartControls, Horizontal):
     # Cursor
 
     def follow_log(self, at_s: float | None) -> None:
-        """Move the readout to the time of the log's cursor (epoch seconds); None while the log follows."""
+        """Move the readout to the time of the log's cursor (epoch seconds); None removes it."""
         self._follows_log = True
         self.view = replace(self.view, cursor=at_s)
 
@@ -323,8 +325,8 @@ class MetricsPane(ChartControls, Horizontal):
         self.view = replace(self.view, cursor=at_s)
         self.post_message(self.TimeRead(at_s))
 
-    def place_on(self, chart: LineChart, x: float) -> float:
-        """Return the time at `x` of a chart's axis, converting from steps if needed."""
+    def to_range_unit(self, chart: LineChart, x: float) -> float:
+        """Return the time at `x` on a chart's axis, which may be in steps."""
         return step_clock(self.snapshot).time(x) if chart.spec.x_axis == "step" else x
 
     # Charts and series
@@ -347,8 +349,8 @@ class MetricsPane(ChartControls, Horizontal):
             self.notify("Pinned: it comes first, and Live shows it." if is_pinned else "No longer pinned.")
 
     def action_x_axis(self) -> None:
-        after = X_AXES.index(self.view.x_axis) + 1
-        self.view = replace(self.view, x_axis=X_AXES[after % len(X_AXES)])
+        following = X_AXES.index(self.view.x_axis) + 1
+        self.view = replace(self.view, x_axis=X_AXES[following % len(X_AXES)])
 
     def _lay_out_charts(self, layout: Layout) -> None:
         self.grid.arrangement = layout
@@ -356,31 +358,31 @@ class MetricsPane(ChartControls, Horizontal):
         self.nodes_large = False
 
     def action_chart_layout(self) -> None:
-        after = LAYOUTS.index(self.grid.arrangement) + 1
-        self._lay_out_charts(LAYOUTS[after % len(LAYOUTS)])
+        following = LAYOUTS.index(self.grid.arrangement) + 1
+        self._lay_out_charts(LAYOUTS[following % len(LAYOUTS)])
 
     def action_zoom_chart(self) -> None:
         self._lay_out_charts("grid" if self.grid.arrangement == "one" else "one")
 
-    def _names(self) -> tuple[str, ...]:
+    def _series_names(self) -> tuple[str, ...]:
         chart = self.grid.front_chart
         return chart.names if chart is not None else ()
 
     def action_select_series(self, by: int) -> None:
-        names = self._names()
+        names = self._series_names()
         if names:
             selected = self.view.selected
             before = names.index(selected) if selected in names else -1 if by > 0 else 0
             self.view = replace(self.view, selected=names[(before + by) % len(names)])
 
     def action_toggle_series(self) -> None:
-        names = self._names()
+        names = self._series_names()
         chosen = self.view.selected if self.view.selected in names else (names[0] if names else None)
         if chosen is not None:
             self.view = replace(self.view, selected=chosen, hidden=self.view.hidden ^ {chosen})
 
     def action_only_series(self) -> None:
-        names = self._names()
+        names = self._series_names()
         if self.view.selected in names:
             others = frozenset(names) - {self.view.selected}
             hidden = self.view.hidden - set(names)
@@ -396,7 +398,7 @@ class MetricsPane(ChartControls, Horizontal):
         self.nodes_large = not self.nodes_large
 
     def action_toggle_in_matrix(self, option: str) -> None:
-        if option == "over_time":  # drawn only where the nodes have the width
+        if option == "over_time":  # history needs the full width
             self.nodes_large = True
         self._reveal_nodes()
         change: dict[str, Any] = {option: not getattr(self.matrix, option)}

@@ -33,7 +33,7 @@ class NodesPane(Vertical):
     """The list of nodes, and a chart below if it fits."""
 
     class Fitted(Message):
-        """The room for a chart may have changed."""
+        """The space for a chart below the nodes may have changed."""
 
     def compose(self) -> ComposeResult:
         yield GpuMatrix(id="matrix")
@@ -64,7 +64,7 @@ class NodesPane(Vertical):
         self.call_after_refresh(self._fit)
 
     def _fit(self) -> None:
-        if not self._pruning:  # closed before the layout; the parts are gone
+        if not self._pruning:  # closed before the layout: its children are gone
             self.matrix.fit()
             self.post_message(self.Fitted())
 
@@ -74,28 +74,29 @@ def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
     memory = options.memory
     nodes = run.metrics.nodes if run.metrics else ()
     size = _gpu_memory_bytes(run) if memory else 1.0
-    only = next((one for one in nodes if one.name == options.node), None)
+    only = next((node for node in nodes if node.name == options.node), None)
     if only is not None:
         rows = _gpu_rows(only, memory, size)
     else:
         notes = notes_by_node(run)
-        rows = [_node_row(one, notes.get(one.name, ""), memory, size) for one in nodes]
+        rows = [_node_row(node, notes.get(node.name, ""), memory, size) for node in nodes]
     if options.worst_first:
-        # unknown values before the least use, or the most memory
+        # nodes with findings first, then those without values, then the lowest use or the most memory
         sign = -1 if memory else 1
         rows.sort(key=lambda row: (not row.sign, row.mean is not None, sign * (row.mean or 0.0)))
     return rows
 
 
 def matrix_frame(run: RunSnapshot, time_range: tuple[float, float], options: MatrixOptions) -> Frame:
-    """Return the matrix's settings apart from its rows; ``time_range`` is the visible one."""
+    """Return the display settings of the matrix; ``time_range`` is the visible one."""
     memory = options.memory
-    when = "" if options.over_time else ", last" if run.job.is_finished else " now"  # unlike the chart below
-    of = f"{when}, {sanitize(options.node)}" if options.node else when
+    # the chart below shows history
+    when = "" if options.over_time else ", last" if run.job.is_finished else " now"
+    suffix = f"{when}, {sanitize(options.node)}" if options.node else when
     has_gpus = run.metrics is not None and any(node.gpus for node in run.metrics.nodes)
-    what = ("GPU memory" if memory else "GPU use") if has_gpus else "nodes"
+    quantity = ("GPU memory" if memory else "GPU use") if has_gpus else "nodes"
     return Frame(
-        title=f"{what}{of}",
+        title=f"{quantity}{suffix}",
         over_time=options.over_time,
         start=time_range[0],
         end=time_range[1],
@@ -108,7 +109,7 @@ def matrix_frame(run: RunSnapshot, time_range: tuple[float, float], options: Mat
 
 
 def notes_by_node(run: RunSnapshot) -> dict[str, str]:
-    """Return the note of each node with a finding: the sign and the word of the worst."""
+    """Return the note of each node with findings: the sign and word of its worst finding."""
     notes: dict[str, str] = {}
     for finding in run.findings:  # the worst first
         if finding.node is not None:
@@ -132,10 +133,10 @@ def _gpu_rows(node: NodeSnapshot, memory: bool, size: float) -> list[MatrixRow]:
     now = _shares(node.gpu_memory_now if memory else node.gpu_utilization_now, size)
     over_time = node.gpu_memory if memory else node.gpu_utilization
     other = node.gpu_utilization_now if memory else node.gpu_memory_now
-    in_words = percent if memory else bytes_iec
+    formatted = percent if memory else bytes_iec
     return [
-        MatrixRow(f"gpu {gpu}", "", (share,), share, history, (in_words(beside),))
-        for gpu, share, history, beside in zip(node.gpus, now, over_time, other, strict=True)
+        MatrixRow(f"gpu {gpu}", "", (share,), share, history, (formatted(other_value),))
+        for gpu, share, history, other_value in zip(node.gpus, now, over_time, other, strict=True)
     ]
 
 

@@ -145,7 +145,8 @@ class JobScreen(AppScreen):
         self._kept_layout = self._memory.state.job
         self.job, self.shown_job_id = job, job.id
         self.set_reactive(JobScreen.tab, tab or first_tab(self._memory.state.job, job))
-        self.add_class(f"-tab-{self.tab}", update=False)  # later, all widgets would be styled again
+        # set now, because a later change restyles all widgets
+        self.add_class(f"-tab-{self.tab}", update=False)
         self._recorded = recorded
         self._feed_with = feed_with
         self.metrics = MetricsPane(
@@ -157,15 +158,15 @@ class JobScreen(AppScreen):
         self.log_pane = LogPane(job, log or LogOptions(), now_s=self._now_s, id="log")
         self.checkpoints = CheckpointPane(id="checkpoints")
         self._newest: RunSnapshot | None = None
-        """The newest snapshot, which is not shown while another screen covers this one."""
-        self._link_timer: Timer | None = None
-        self._linked_ns: int | None = None
+        """The newest snapshot; not shown while another screen covers this one."""
+        self._sync_timer: Timer | None = None
+        self._synced_ns: int | None = None
         self._feed = self._new_feed(None)
 
-    def _new_feed(self, span_s: float | None, **more: Any) -> RunFeed:
+    def _new_feed(self, span_s: float | None, **options: Any) -> RunFeed:
         if self._recorded is not None:
-            more["recorded_progress"] = self._recorded.progress
-            more["metrics"] = self._recorded.metrics
+            options["recorded_progress"] = self._recorded.progress
+            options["metrics"] = self._recorded.metrics
         return self._feed_with(
             self.job,
             publish=self.publish,
@@ -174,7 +175,7 @@ class JobScreen(AppScreen):
                 self.notify, "This job no longer exists. Showing last known data.", severity="warning"
             ),
             span=None if span_s is None else timedelta(seconds=span_s),
-            **more,
+            **options,
         )
 
     def compose(self) -> ComposeResult:
@@ -184,7 +185,7 @@ class JobScreen(AppScreen):
         yield TimeRow(id="time")
         yield self.metrics.data_bind(JobScreen.snapshot)
         yield StatusLine(id="moment")
-        yield Details(id="details").data_bind(JobScreen.snapshot)  # above the log, where there is room
+        yield Details(id="details").data_bind(JobScreen.snapshot)  # in the space above the log
         yield self.log_pane
         yield self.checkpoints
         if self._recorded is not None:
@@ -235,8 +236,8 @@ class JobScreen(AppScreen):
             yield PaletteItem("metric", sanitize(name), number(latest(series)), choose)
         for checkpoint in (run.checkpoints or ()) if run is not None else ():
             size = bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes else ""
-            of = f"of {sanitize(self.job.name or self.job.id)}"
-            facts = (of, sanitize(checkpoint.checkpoint_type or ""), size)
+            job_text = f"of {sanitize(self.job.name or self.job.id)}"
+            facts = (job_text, sanitize(checkpoint.checkpoint_type or ""), size)
             about = " · ".join(fact for fact in facts if fact)
             choose = partial(self.checkpoints.open_files, checkpoint)
             yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, choose)
@@ -255,13 +256,13 @@ class JobScreen(AppScreen):
             time=log.time,
             **{name: getattr(log, name) for name in SWITCHES},
         )
-        if layout != self._kept_layout:  # not what is remembered: another job may be open above this one
+        if layout != self._kept_layout:  # compared with this screen's own: another job may be open above
             self._kept_layout = layout
             self._memory.put(job=layout)
 
     @on(TimeBar.Sought)
-    def _read_again(self) -> None:
-        """Show another moment of a recording; what is shown stays until its data arrives."""
+    def _read_moment(self) -> None:
+        """Read another moment of a recording; the screen shows the old one until its data arrives."""
         if self._recorded is not None:
             self.workers.cancel_group(self, "feed")
             self.job = self._recorded.job
@@ -286,7 +287,7 @@ class JobScreen(AppScreen):
         self.refresh_bindings()
         self._show_hints()
         self.metrics.show_tab(tab)
-        self._link()
+        self._sync_readout()
         self.focus_tab(tab)
         if self.snapshot is not None:
             self.checkpoints.show_run(self.snapshot)
@@ -326,7 +327,7 @@ class JobScreen(AppScreen):
     # Time axis
 
     def _show_time(self) -> None:
-        """Show the time range on the axis and in the log; on Metrics, the log line at the readout."""
+        """Update the time row and the log's range; on Metrics, also the log line at the readout."""
         self.query_one(TimeRow).shown = self.metrics.time_shown()
         log = self.log_pane
         log.show_range(*self.metrics.log_range)
@@ -339,12 +340,12 @@ class JobScreen(AppScreen):
     def _range_chosen(self, message: TimeRow.Chosen) -> None:
         self.metrics.show_window(message.window)
 
-    @on(LogPane.LengthWanted)
-    def _length_wanted(self, message: LogPane.LengthWanted) -> None:
+    @on(LogPane.LengthRequested)
+    def _length_requested(self, message: LogPane.LengthRequested) -> None:
         self.metrics.cycle_length(message.by)
 
-    @on(LogPane.TimeWanted)
-    def _go_to_time(self, message: LogPane.TimeWanted) -> None:
+    @on(LogPane.TimeRequested)
+    def _go_to_time(self, message: LogPane.TimeRequested) -> None:
         self.metrics.include(message.time_ns / NS_PER_S)
         self.log_pane.show_time(message.time_ns)
 
@@ -361,15 +362,15 @@ class JobScreen(AppScreen):
 
     @on(Moved)
     def _log_moved(self) -> None:
-        if self._link_timer is None:
-            self._link_timer = self.set_timer(0.1, self._link)
+        if self._sync_timer is None:
+            self._sync_timer = self.set_timer(0.1, self._sync_readout)
 
-    def _link(self) -> None:
-        """Move the readout to the time of the log's line, unless the charts moved the log there."""
-        self._link_timer = None
+    def _sync_readout(self) -> None:
+        """Move the readout to the time of the log's cursor, unless a move of the readout put it there."""
+        self._sync_timer = None
         chosen_ns = self.log_pane.chosen_ns
-        if chosen_ns != self._linked_ns:
-            self._linked_ns = chosen_ns
+        if chosen_ns != self._synced_ns:
+            self._synced_ns = chosen_ns
             self.metrics.follow_log(None if chosen_ns is None else chosen_ns / NS_PER_S)
 
     def action_show_tab(self, tab: str) -> None:
@@ -386,7 +387,7 @@ class JobScreen(AppScreen):
     def _show_log_at(self, message: MetricsPane.TimeRead) -> None:
         log = self.log_pane
         log.show_time(int(message.at_s * NS_PER_S))
-        self._linked_ns = log.chosen_ns
+        self._synced_ns = log.chosen_ns
 
     @on(MetricsPane.Pinned)
     def _pinned(self, message: MetricsPane.Pinned) -> None:
@@ -420,10 +421,10 @@ class JobScreen(AppScreen):
 
     def action_export(self) -> None:
         charts = self.metrics.shown_samples()
-        shown = [(one.spec.title, one.unit, one.spec.x_axis, one.series) for one in charts]
+        shown = [(chart.spec.title, chart.unit, chart.spec.x_axis, chart.series) for chart in charts]
         clock = step_clock(self.snapshot)
         table = table_of_series("metrics", shown, clock.time, clock.reached)
-        names = (self.job.name or self.job.id, *(one.id.replace("/", "-") for one in charts[:1]))
+        names = (self.job.name or self.job.id, *(chart.id.replace("/", "-") for chart in charts[:1]))
         self.post_message(messages.ExportRequested("the charts shown", [table], names))
 
     def action_deploy(self) -> None:
@@ -459,7 +460,7 @@ class JobScreen(AppScreen):
 
     def _show_log_from(self, begin: datetime) -> None:
         self.action_show_tab("logs")
-        self._go_to_time(LogPane.TimeWanted(int(begin.timestamp() * NS_PER_S)))
+        self._go_to_time(LogPane.TimeRequested(int(begin.timestamp() * NS_PER_S)))
 
     def action_resume(self) -> None:
         if self.snapshot is None:
@@ -474,9 +475,9 @@ class JobScreen(AppScreen):
         return self.snapshot is not None and bool(explained_findings(self.snapshot))
 
     def action_snooze(self) -> None:
-        found = self.snapshot.findings if self.snapshot is not None else ()
-        if found:
-            self.post_message(messages.SnoozeRequested(self.job, found))
+        findings = self.snapshot.findings if self.snapshot is not None else ()
+        if findings:
+            self.post_message(messages.SnoozeRequested(self.job, findings))
         else:
             self.notify(NO_PROBLEMS)
 
@@ -492,7 +493,7 @@ class JobScreen(AppScreen):
             self.post_message(messages.CopyRequested(text, "status", lines=True))
 
     def action_back(self) -> None:
-        """Undo the innermost state (filter, cursor, marks, selected node), else close the screen."""
+        """Clear the innermost state (filter, cursor, marks, selected node), else close the screen."""
         if self.log_pane.leave():
             return
         if self.tab == "live" and self.metrics.picks_node:

@@ -1,4 +1,4 @@
-"""The time bar of a recording: the run's length, the moment that is shown, and marks to go to."""
+"""The time bar of a recording: a track of the run with the shown moment and marks to jump to."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 SPEEDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 READ_AFTER_S = 0.15
-"""Time without another seek until a held key or a drag reads its last moment; the first is read at once."""
+"""Pause after which the last of several quick seeks is read, as in a drag; the first is read at once."""
 MARKS: dict[MomentKind, tuple[str, str]] = {
     "checkpoint": ("◆", "good"),
     "finding": ("▲", "warn"),
     "error": ("×", "bad"),
 }
-"""The sign and tone of each kind of moment; in one cell, the last of them is shown."""
+"""Sign and tone of each kind of moment; in a shared cell, the last kind here is shown."""
 
 
 class TimeBar(Widget):
-    """A row; a click or a drag goes to that moment."""
+    """The time bar; a click or a drag goes to that moment."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "TimeBar { height: 1; background: $surface; }"
 
     class Sought(Message):
-        """Another moment was chosen: what the screen shows must be read again."""
+        """The user chose another moment; the screen must read its data."""
 
     def __init__(self, run: RecordedRun, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -53,8 +53,8 @@ class TimeBar(Widget):
         self._read_timer: Timer | None = None
         # the longest step of which the run has at least 50
         steps = (timedelta(seconds=seconds) for seconds in (3600, 600, 60))
-        least = timedelta(seconds=10)
-        self._step = next((step for step in steps if step * 50 <= run.end - run.begin), least)
+        min_step = timedelta(seconds=10)
+        self._step = next((step for step in steps if step * 50 <= run.end - run.begin), min_step)
 
     def on_mount(self) -> None:
         self.set_interval(0.5, self._repaint)
@@ -82,19 +82,21 @@ class TimeBar(Widget):
 
     def action_step(self, step: int) -> None:
         self._run.seek(self._run.at + step * self._step)
-        self._sought()
+        self._show_and_read()
 
-    def _sought(self) -> None:
+    def _show_and_read(self) -> None:
         self.refresh()
         if self._read_timer is None:
             self.post_message(self.Sought())
         else:
             self._read_timer.stop()
-        self._read_timer = self.set_timer(READ_AFTER_S, partial(self._rest, self._read_timer is not None))
+        self._read_timer = self.set_timer(
+            READ_AFTER_S, partial(self._end_of_seeking, self._read_timer is not None)
+        )
 
-    def _rest(self, is_unread: bool) -> None:
+    def _end_of_seeking(self, has_unread_seek: bool) -> None:
         self._read_timer = None
-        if is_unread:
+        if has_unread_seek:
             self.post_message(self.Sought())
 
     def action_go_to_mark(self, by: int) -> None:
@@ -102,7 +104,7 @@ class TimeBar(Widget):
         others = [moment for moment in self._moments if (moment.at > at if by > 0 else moment.at < at)]
         if others:
             self._run.seek(others[0 if by > 0 else -1].at)
-            self._sought()
+            self._show_and_read()
         else:
             self.notify("No later mark." if by > 0 else "No earlier mark.")
 
@@ -115,7 +117,7 @@ class TimeBar(Widget):
         else:
             if run.at >= run.end:
                 run.seek(run.begin)
-                self._sought()
+                self._show_and_read()
             run.clock.play()
         self._label_key()
         self.refresh()
@@ -148,7 +150,7 @@ class TimeBar(Widget):
         start, cells = self._track
         part = min(max((x - start) / max(1, cells - 1), 0.0), 1.0)
         self._run.seek(self._run.begin + part * (self._run.end - self._run.begin))
-        self._sought()
+        self._show_and_read()
 
     # Painting
 

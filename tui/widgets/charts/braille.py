@@ -22,7 +22,7 @@ Span = tuple[int, float, float, float, float, bool]
 """Dot column; lowest, highest, first and last value in it; True if a line joins it to the previous span."""
 
 Cells = dict[int, str]
-"""Characters by place, counted in cells from the top left, row by row."""
+"""Characters by cell index, counted row by row from the top left."""
 
 _LEFT = (0x40, 0x04, 0x02, 0x01)  # the bits of a character for its left dots, bottom to top
 _RIGHT = (0x80, 0x20, 0x10, 0x08)
@@ -53,7 +53,7 @@ class Grid:
         per_second = columns / span_s
         return cls(floor(end * per_second) - columns + 1, columns, per_second)
 
-    def place(self, column: int) -> float:
+    def time_at(self, column: int) -> float:
         return (self.first + column) / self.per_second
 
     def column(self, time_s: float) -> int:
@@ -128,11 +128,11 @@ def dot_columns(
         opening_row = low_row if opening == low else high_row if opening == high else row_of(opening)
         closing_row = low_row if closing == low else high_row if closing == high else row_of(closing)
         if alone and not joined:
-            _spot(bits, before_column, before_row, columns, last_row)
+            _draw_spot(bits, before_column, before_row, columns, last_row)
         alone = not joined
         if joined and column > before_column + 1:
-            _join(bits, before_column, before_row, column, opening_row, columns)
-        # Most columns follow another: lengthening these here draws a chart a fifth faster.
+            _draw_join(bits, before_column, before_row, column, opening_row, columns)
+        # Most columns are adjacent: joining those here, without _draw_join, makes a chart a fifth faster.
         elif joined and opening_row > before_row + 1:
             low_row = min(low_row, before_row + 1)
         elif joined and opening_row < before_row - 1:
@@ -141,11 +141,11 @@ def dot_columns(
             bits[column] = bits.get(column, 0) | ((1 << (high_row - low_row + 1)) - 1) << low_row
         before_column, before_row = column, closing_row
     if alone:
-        _spot(bits, before_column, before_row, columns, last_row)
+        _draw_spot(bits, before_column, before_row, columns, last_row)
     return bits
 
 
-def _spot(bits: dict[int, int], column: int, row: int, columns: int, last_row: int) -> None:
+def _draw_spot(bits: dict[int, int], column: int, row: int, columns: int, last_row: int) -> None:
     """Set two by two dots. A spot before column 0 is drawn at the left edge."""
     if -1 <= column < columns and last_row:
         left = max(0, min(column, columns - 2))
@@ -154,10 +154,10 @@ def _spot(bits: dict[int, int], column: int, row: int, columns: int, last_row: i
             bits[dot_column] = bits.get(dot_column, 0) | both
 
 
-def _join(
+def _draw_join(
     bits: dict[int, int], from_column: int, from_row: int, to_column: int, to_row: int, columns: int
 ) -> None:
-    """Draw the columns after one up to another; each begins beside the end of the one before."""
+    """Draw a straight line between two columns; the dots of adjacent columns touch."""
     slope = (to_row - from_row) / (to_column - from_column)
     start = max(from_column + 1, 0)
     before = round(from_row + slope * (start - 1 - from_column))
@@ -169,7 +169,7 @@ def _join(
 
 
 def cells(bits: dict[int, int], width: int, rows: int) -> Cells:
-    cells_drawn: Cells = {}
+    characters: Cells = {}
     bottom = (rows - 1) * width
     get = bits.get
     for cell_column in sorted({column >> 1 for column in bits}):
@@ -182,21 +182,23 @@ def cells(bits: dict[int, int], width: int, rows: int) -> Cells:
             shift = row << 2
             code = (left >> shift & 15) << 4 | (right >> shift & 15)
             if code:
-                cells_drawn[bottom - row * width + cell_column] = CHARACTERS[code]
-    return cells_drawn
+                characters[bottom - row * width + cell_column] = CHARACTERS[code]
+    return characters
 
 
 @lru_cache(maxsize=256)
 def small_curve(values: tuple[float | None, ...], width: int) -> str:
     """Return the values as a line of braille dots in one row of ``width`` cells, scaled to their range."""
-    # The first eighth may leave the range: losses fall steeply at first.
-    settled = values[len(values) // 8 :] or values
-    known = [value for value in settled if value is not None and isfinite(value)]
+    # Ignore the first eighth for the range: a loss falls steeply at first and would flatten the rest.
+    ranged_values = values[len(values) // 8 :] or values
+    finite_values = [value for value in ranged_values if value is not None and isfinite(value)]
     points = [(float(place), value) for place, value in enumerate(values) if value is not None]
     series = Series("", tuple(place for place, _ in points), tuple(value for _, value in points))
     columns = width * DOTS_PER_CELL_X
     spans = reduce_to_spans(series, Grid(0, columns, columns / max(1, len(values))))
-    bits = dot_columns(spans, columns, DOTS_PER_CELL_Y, min(known, default=0.0), max(known, default=0.0))
+    bits = dot_columns(
+        spans, columns, DOTS_PER_CELL_Y, min(finite_values, default=0.0), max(finite_values, default=0.0)
+    )
     row = [" "] * width
     for column, character in cells(bits, width, 1).items():
         row[column] = character

@@ -22,7 +22,7 @@ from tui.widgets.charts.parts import CROWD, series_of
 from tui.widgets.charts.picture import Picture, picture
 from tui.widgets.charts.raster import AREA, BAND
 from tui.widgets.charts.spec import ChartSpec
-from tui.widgets.components import ComponentsOfTheme
+from tui.widgets.components import CachedComponentStyles
 from tui.widgets.tones import SERIES, SERIES_COLORS
 
 
@@ -41,7 +41,7 @@ class Zoomed(ChartMessage):
 
 @dataclass
 class Panned(ChartMessage):
-    """Request to move the time range; positive moves right."""
+    """Request to move the time range by ``by`` units of the x axis; positive moves right."""
 
     by: float
 
@@ -73,7 +73,7 @@ _ROLES = (
 )
 
 
-class LineChart(ComponentsOfTheme, Widget):
+class LineChart(CachedComponentStyles, Widget):
     """A chart of one or more series over a time range.
 
     Axes need 20 × 4 cells; smaller charts show only the line above, with the values. Series are drawn on
@@ -125,7 +125,7 @@ class LineChart(ComponentsOfTheme, Widget):
         self._dragged = False
 
     def show(self, series: Sequence[Series], spec: ChartSpec) -> None:
-        """Show the series, the last on top, as described by `spec`; letters depend on the terminal."""
+        """Show the series, the last on top. The terminal decides about `spec.letters` and `spec.shaded`."""
         if self._hovered is not None and not spec.start <= self._hovered <= spec.end:
             self._hovered = None
         shown = tuple(series)
@@ -139,14 +139,14 @@ class LineChart(ComponentsOfTheme, Widget):
         self._redraw(whole=True)
 
     def _redraw(self, *, whole: bool = False) -> None:
-        """Repaint only the changed lines, or all; defer to the next paint while not visible."""
+        """Repaint only the changed lines, or all; while not visible, draw at the next paint."""
         before, self._drawn = self._drawn, None
         if whole or before is None or not (self.is_attached and self.is_on_screen):
             self.refresh()
             return
         lines = self._picture().lines
         changed = [y for y, (old, new) in enumerate(zip(before.lines, lines, strict=False)) if old != new]
-        if changed:  # without a region, everything would be painted
+        if changed:  # refresh() without a region would repaint everything
             self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
 
     def _picture(self) -> Picture:
@@ -172,13 +172,13 @@ class LineChart(ComponentsOfTheme, Widget):
         if not 0 <= cell < drawn.cells:
             return None
         grid = Grid.over(self.spec.start, self.spec.end, drawn.cells * DOTS_PER_CELL_X)
-        return grid.place(cell * DOTS_PER_CELL_X + 1)
+        return grid.time_at(cell * DOTS_PER_CELL_X + 1)
 
     @on(events.MouseScrollUp)
     @on(events.MouseScrollDown)
     @on(events.MouseScrollLeft)
     @on(events.MouseScrollRight)
-    def _turn_wheel(self, event: events.MouseEvent) -> None:
+    def _zoom_or_pan(self, event: events.MouseEvent) -> None:
         event.stop()
         event.prevent_default()
         if not self.raster_cells:
@@ -216,7 +216,7 @@ class LineChart(ComponentsOfTheme, Widget):
             self.post_message(Hovered(self, x))
 
     def hover(self, x: float | None) -> None:
-        """Read the values at `x`, unless there is a cursor."""
+        """Show the values at `x`, unless the spec has a cursor; None hides them."""
         if x != self._hovered:
             self._hovered = x
             if self.spec.cursor is None:
@@ -227,16 +227,16 @@ class LineChart(ComponentsOfTheme, Widget):
         pressed, self._pressed_at = self._pressed_at, None
         if pressed is None or self._dragged:
             return
-        name = self._named_at(event.x, event.y)
+        name = self._series_name_at(event.x, event.y)
         if name is not None:
             self.post_message(SeriesClicked(self, name))
         elif event.y and (x := self._x_at(event.x)) is not None:
             self.post_message(Pointed(self, x))
 
-    def _named_at(self, column: int, line: int) -> str | None:
+    def _series_name_at(self, column: int, line: int) -> str | None:
         drawn = self._picture()
-        beside = drawn.left + drawn.cells
-        if len(self._series) < 2 or not drawn.cells or (line and column < beside):
+        raster_end = drawn.left + drawn.cells
+        if len(self._series) < 2 or not drawn.cells or (line and column < raster_end):
             return None
         edge = 0
         for text, role in drawn.lines[line] if line < len(drawn.lines) else ():
@@ -254,7 +254,7 @@ class LineChart(ComponentsOfTheme, Widget):
             role = int(role)
         if isinstance(role, str) and role.startswith(AREA):
             _, line, below, over = role.split(":", 3)
-            # Below a line is a fifth of its color in the chart's first row, a twentieth in its last.
+            # The tint of the area fades from a fifth of the line's color at the top to a twentieth below.
             strength = (0.2 - 0.15 * depth) * int(below) / DOTS_PER_CELL_Y
             return self._style(over) + Style(bgcolor=self._mixed(self._style(line), strength).rich_color)
         if isinstance(role, str) and role.startswith(BAND):
@@ -265,7 +265,7 @@ class LineChart(ComponentsOfTheme, Widget):
         if isinstance(role, str) and role.startswith(CROWD):
             role = "faint"
         if role == "median" and not (self.spec.emphasis or self.spec.selected):
-            role = 0  # a line that is alone looks like all of those
+            role = 0  # without highlighted series, the median looks like the line of a single one
         if isinstance(role, int) and role >= 0 and self._series[role].name in self.spec.emphasis:
             role = "emphasis"
         if isinstance(role, int):

@@ -20,7 +20,7 @@ from tui.widgets.charts.legend import header, legend_table
 from tui.widgets.charts.parts import entries
 from tui.widgets.charts.raster import Canvas, draw_raster
 from tui.widgets.charts.spec import ChartSpec, Line, Mark, Run
-from tui.widgets.charts.ticks import log_ticks, place_label, time_ticks, value_ticks
+from tui.widgets.charts.ticks import log_ticks, position_label, time_ticks, value_ticks
 
 _TONES = ("good", "caution", "bad")
 
@@ -49,8 +49,8 @@ def _value_formats(values: Sequence[float], spec: ChartSpec) -> Iterable[Label]:
 def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
     """Return the x axis: a rule, with the labels of its ticks and the marks of events on it.
 
-    No label covers a mark, but the time at the cursor may. Checkpoints that would leave less than half of
-    the labels are left out, all of them: a few of many would look like all.
+    No label covers a mark, except the time at the cursor. If the checkpoints would hide more than half of
+    the labels, none of them is shown: a few could be mistaken for all.
     """
     cells = width - margin
     grid = braille.Grid.over(spec.start, spec.end, cells * braille.DOTS_PER_CELL_X)
@@ -59,24 +59,24 @@ def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
     ticks = time_ticks(
         spec.start, spec.end, cells, axis=spec.x_axis, end_label=spec.end_label, origin=spec.origin
     )
-    read, first = "", 0
+    cursor_label, first = "", 0
     if spec.cursor is not None and spec.start <= spec.cursor <= spec.end:
-        read = place_label(spec.cursor, spec.x_axis, origin=spec.origin)
-        first = _begin(spec.cursor, read, spec, width, margin)
-    covered = {*range(first, first + len(read))}
+        cursor_label = position_label(spec.cursor, spec.x_axis, origin=spec.origin)
+        first = _label_begin(spec.cursor, cursor_label, spec, width, margin)
+    covered = {*range(first, first + len(cursor_label))}
     marks = {margin + column: mark for column, mark in _marks_by_cell(spec.marks, grid, cells).items()}
-    centered = [(_begin(moment, text, spec, width, margin), text) for moment, text in ticks]
-    if 2 * len(_uncovered(centered, marks.keys(), width, margin)) < len(ticks):
+    centered = [(_label_begin(moment, text, spec, width, margin), text) for moment, text in ticks]
+    if 2 * len(_labels_that_fit(centered, marks.keys(), width, margin)) < len(ticks):
         marks = {column: mark for column, mark in marks.items() if mark.tone != "good"}
     for column, mark in marks.items():
         canvas.write(0, column, mark.sign, f"mark-{mark.tone}")
-    for begin, text in _uncovered(centered, covered | marks.keys(), width, margin):
+    for begin, text in _labels_that_fit(centered, covered | marks.keys(), width, margin):
         canvas.write(0, begin - 1, f" {text} "[: width - begin + 1], "axis")
-    canvas.write(0, first, read, "cursor")
+    canvas.write(0, first, cursor_label, "cursor")
     return canvas.lines()[0]
 
 
-def _uncovered(
+def _labels_that_fit(
     labels: Sequence[tuple[int, str]], taken: Set[int], width: int, margin: int
 ) -> list[tuple[int, str]]:
     limit, fitting = width, []
@@ -88,8 +88,8 @@ def _uncovered(
     return fitting
 
 
-def _begin(at: float, text: str, spec: ChartSpec, width: int, margin: int) -> int:
-    """Return the first cell of a label on the x axis, centered on its place where there is room."""
+def _label_begin(at: float, text: str, spec: ChartSpec, width: int, margin: int) -> int:
+    """Return the first cell of a label on the x axis, centered on its position where there is room."""
     column = margin + round((at - spec.start) / (spec.end - spec.start) * (width - margin - 1))
     return max(0, min(max(margin + 1, column - len(text) // 2), width - len(text)))
 
@@ -121,7 +121,7 @@ class Picture:
 def picture(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> Picture:
     """Return the chart as `height` lines of `width` cells each, and the position of its raster.
 
-    With less than 20 × 4 cells it is only the line above it, with the values.
+    With less than 20 × 4 cells, only the header is drawn, with the values.
     """
     if width <= 0 or height <= 0:
         return Picture([])
@@ -131,10 +131,10 @@ def picture(series: Sequence[Series], spec: ChartSpec, width: int, height: int) 
     if ticks is None or not has_room:
         shown = entries(series, spec) if any(curve.values for curve in series) else ()
         title = header(spec.title, shown, width, spec.unit or number, spec, remark=(spec.note, "note"))
-        words = _why_empty(series, spec) if ticks is None else ""
-        return Picture([title, *_message(words, width, height - 1)])
+        message = _empty_reason(series, spec) if ticks is None else ""
+        return Picture([title, *_centered_message(message, width, height - 1)])
     labels = value_labels(ticks, spec, rows, width // 3)
-    # The least width lets charts above each other begin in one column.
+    # A minimum width aligns charts that are stacked on top of each other.
     margin = max(8, *(cell_len(text) for text in labels.values())) + 1
     unit = (spec.unit or number) if spec.cursor is None else spec.exact
     legend = entries(series, spec)
@@ -169,7 +169,7 @@ def _ticks(series: Sequence[Series], spec: ChartSpec, rows: int) -> tuple[float,
     return value_ticks(low, high, most, fixed_low=spec.y_min, fixed_high=spec.y_max, base=spec.tick_base)
 
 
-def _why_empty(series: Sequence[Series], spec: ChartSpec) -> str:
+def _empty_reason(series: Sequence[Series], spec: ChartSpec) -> str:
     if series and all(curve.name in spec.hidden for curve in series):
         return "all series hidden"
     if any(spec.start <= time_s <= spec.end for curve in series for time_s in curve.times[-1:]):
@@ -186,7 +186,7 @@ def _remark(spec: ChartSpec, cells: int) -> Run:
     return spec.note, "note"
 
 
-def _message(text: str, width: int, height: int) -> list[Line]:
+def _centered_message(text: str, width: int, height: int) -> list[Line]:
     blank: Line = [(" " * width, "blank")]
     lines = [list(blank) for _ in range(height)]
     if height:

@@ -1,4 +1,4 @@
-"""Draw the lines of a chart into its raster: the usual level of each, over a band of its samples.
+"""Draw the lines of a chart: each smoothed by a moving median, over a band of its samples.
 
 The band keeps the lowest and the highest sample of every dot column, so no spike is lost. Its interior is
 dotted to tell it from a line on terminals without color.
@@ -20,10 +20,10 @@ from tui.widgets.charts.parts import letter, parts
 from tui.widgets.charts.spec import ChartSpec, Line, Role, value_at
 
 AREA, BAND = "area", "band"
-"""What the roles of cells below a line, and of the dots of a band, begin with.
+"""First parts of the roles of cells below a line, and of the dots of a band.
 
-The index of the series follows; none if the band is of many. Of an area it is the role of the line; how many
-of the dot rows of the cell are below the line, and the role of what is drawn over the area come after it.
+A band of one series is "band:INDEX", that of many is "band". An area is "area:LINE:ROWS:OVER": the role of
+the line, the number of dot rows of the cell below it, and the role of what is drawn over the area.
 """
 
 _EVERY_OTHER = int("5" * 256, 16)  # more bits than any chart has dot rows
@@ -34,18 +34,18 @@ Dots = dict[int, int]
 
 
 def dotted(bits: Dots, grid: Grid) -> Dots:
-    """Leave every other dot out, but not the ends of a column."""
+    """Keep every other dot, and the ends of each column."""
     return {
         column: dots & _EVERY_OTHER << (column + grid.first) % 2 | 1 << dots.bit_length() - 1 | (dots & -dots)
         for column, dots in bits.items()
     }
 
 
-def middle_spans(spans: Sequence[Span], bottom: float, top: float) -> list[Span]:
-    """Return the usual level of a line: the median of the middles of seven columns or fewer.
+def smoothed_spans(spans: Sequence[Span], bottom: float, top: float) -> list[Span]:
+    """Return a smoothed line: at each column, the median of the middles of up to seven columns.
 
-    Towards the ends there are fewer such columns, as many on both sides, so that a rise of the last minutes
-    is not left out; the line ends with the newest sample.
+    Toward the ends the window shrinks but stays centered, so that a rise of the last minutes is not
+    smoothed away; the line ends with the newest sample.
     """
     middles = [(max(low, bottom) + min(high, top)) / 2 for _, low, high, _, _, _ in spans]
     middles[-1:] = [newest for *_, newest, _ in spans[-1:]]
@@ -67,14 +67,14 @@ class Canvas:
         self.characters = [" "] * width * rows
         self.roles: list[Role] = ["blank" for _ in range(width * rows)]
         self._levels = [0] * width
-        """How many dot rows of each column are below a line, from the bottom."""
-        self._line: Role = 0
+        """Height of the shaded area in each column, in dot rows."""
+        self._shaded_line: Role = 0
 
     def shade(self, line: Role, bits: Dots, band: Dots) -> None:
-        """Shade what is below the middle of a line: the cell that it crosses as much as it is below it.
+        """Shade the area below a line; a cell that the line crosses is shaded by the share below it.
 
-        A flat line is not shaded: a filled rectangle is the largest thing on the screen, and shows nothing.
-        Nor is noise, a line that moves less than the samples in its ``band`` differ: it is read with that.
+        A flat line is not shaded: a filled rectangle would dominate the screen and show nothing. Neither is
+        noise, a line that varies less than its ``band`` is high.
         """
         levels = [0] * self.width
         for column in range(self.width):
@@ -83,21 +83,22 @@ class Canvas:
                 ends = sum((line & -line).bit_length() + line.bit_length() for line in both)
                 levels[column] = ends // (2 * len(both)) - 1
         covered = sorted(filter(None, levels)) or [0]
-        # A line is flat if the area below it almost fills a rectangle that only its tenth part exceeds.
+        # A line is flat if the area below it almost fills a rectangle as high as its 90th percentile.
         rectangle = covered[len(covered) * 9 // 10] * len(covered)
         heights = [dots.bit_length() - (dots & -dots).bit_length() for dots in band.values()]
         if sum(covered) < 0.92 * rectangle and covered[-1] - covered[0] >= median(heights or [0]):
-            self._line, self._levels = line, levels
+            self._shaded_line, self._levels = line, levels
 
     def draw(self, role: Role, bits: Dots) -> None:
-        """Draw dots over what is there: two colors cannot share a cell."""
+        """Draw dots, replacing the cells that they are in: a cell has only one color."""
         for place, character in braille.cells(bits, self.width, self.rows).items():
             self.characters[place], self.roles[place] = character, role
 
     def draw_lines(self, lines: Mapping[Role, Dots], *, take_turns: bool) -> dict[Role, braille.Cells]:
-        """Draw lines over what is there: each over those before, or in cells that they share in turns.
+        """Draw each line over the ones before it; return the cells of each.
 
-        Of two lines that coincide, both are seen then; one so short that it never has a turn is on top.
+        With ``take_turns``, lines alternate in the cells that they share, so that lines that coincide are
+        all visible; a line too short to get a turn is drawn on top.
         """
         cells = {role: braille.cells(bits, self.width, self.rows) for role, bits in lines.items()}
         on_top: dict[int, Role] = {}
@@ -107,7 +108,7 @@ class Canvas:
                 sharing.setdefault(place, [on_top[place]]).append(role)
             on_top |= dict.fromkeys(drawn, role)
         for place, sharers in sharing.items():
-            # turns are two cells long, so that the colors are told apart
+            # turns are two cells long, so that the colors can be distinguished
             on_top[place] = sharers[place % self.width // 2 % len(sharers)]
         for role, drawn in cells.items() if take_turns else ():
             if role not in on_top.values():
@@ -117,10 +118,10 @@ class Canvas:
         return cells
 
     def write(self, row: int, column: int, text: str, role: Role) -> None:
-        places = self.places(row, column, len(text))
-        self.characters[places], self.roles[places] = text, [role] * len(text)
+        cell_range = self.cell_range(row, column, len(text))
+        self.characters[cell_range], self.roles[cell_range] = text, [role] * len(text)
 
-    def places(self, row: int, column: int, cells: int) -> slice:
+    def cell_range(self, row: int, column: int, cells: int) -> slice:
         return slice(row * self.width + column, row * self.width + column + cells)
 
     def lines(self) -> list[Line]:
@@ -128,9 +129,9 @@ class Canvas:
         for column, level in enumerate(self._levels):
             for row in range(-(-level // most)):
                 place = column + (self.rows - 1 - row) * self.width
-                roles[place] = f"{AREA}:{self._line}:{min(level - row * most, most)}:{roles[place]}"
+                roles[place] = f"{AREA}:{self._shaded_line}:{min(level - row * most, most)}:{roles[place]}"
         rest = iter(self.characters)
-        rows = (roles[self.places(row, 0, self.width)] for row in range(self.rows))
+        rows = (roles[self.cell_range(row, 0, self.width)] for row in range(self.rows))
         return [[("".join(islice(rest, len([*run]))), role) for role, run in groupby(row)] for row in rows]
 
 
@@ -155,22 +156,22 @@ def draw_raster(
     crowd = [spans_of(index, spec.smoothing) for index in drawn.crowd]
     if spec.band and crowd:
         band, middle = _band_and_median(crowd)
-        bands[BAND], lines["median"] = dots_of(band), middle_spans(middle, *ends)
+        bands[BAND], lines["median"] = dots_of(band), smoothed_spans(middle, *ends)
     else:
         for spans in crowd:
             for column, dots in dots_of(spans).items():
                 gray[column] = gray.get(column, 0) | dots
-    # The bands of more lines would cover each other.
-    few = not spec.smoothing and len(drawn.lines) + (len(lines) or len(crowd)) <= 3
+    # The bands of more than three lines would cover each other.
+    has_bands = not spec.smoothing and len(drawn.lines) + (len(lines) or len(crowd)) <= 3
     for index in sorted(drawn.lines, key=lambda index: series[index].name == spec.selected):
         lines[index] = spans_of(index, spec.smoothing)
         if spec.smoothing and spec.raw:
             bands[f"{BAND}:{index}"] = dots_of(spans_of(index, 0.0))
-        elif spec.leads and index:  # evaluations are points, between which the line they belong to is seen
+        elif spec.leads and index:  # evaluations are points, to keep the line they belong to visible
             lines[index] = [(*span[:-1], False) for span in lines[index]]
-        elif few:
+        elif has_bands:
             bands[f"{BAND}:{index}"] = dots_of(lines[index])
-            lines[index] = middle_spans(lines[index], *ends)
+            lines[index] = smoothed_spans(lines[index], *ends)
 
     canvas = Canvas(width, rows)
     canvas.draw("faint", gray)
@@ -196,18 +197,18 @@ def draw_raster(
         for value, index, line_cells in read:
             name = f"{letter(index)} " if lettered else ""
             sides = [side for side, end in ((-1, read[0]), (1, read[-1])) if end[1] == index]
-            if _label(canvas, cursor, line_cells, f"{name}{spec.exact(value)}", index, sides):
+            if _write_value(canvas, cursor, line_cells, f"{name}{spec.exact(value)}", index, sides):
                 labeled.add(index)
     if lettered:
-        _mark([line for line in named if line[0] not in labeled], canvas)
+        _write_letters([line for line in named if line[0] not in labeled], canvas)
     return canvas.lines()
 
 
 def _band_and_median(series: Sequence[Sequence[Span]]) -> tuple[list[Span], list[Span]]:
     """Return the extremes of all series per dot column, and the median of their middles.
 
-    A column without a sample of a series takes part in the band only through the others; columns without
-    any are joined unless all series have a gap there.
+    A column's values come from the series with samples in it; it is joined to the column before unless all
+    of these have a gap there.
     """
     columns: defaultdict[int, list[Span]] = defaultdict(list)
     for span in chain.from_iterable(series):
@@ -223,17 +224,17 @@ def _band_and_median(series: Sequence[Sequence[Span]]) -> tuple[list[Span], list
     return band, middle
 
 
-def _mark(drawn: Sequence[tuple[int, braille.Cells]], canvas: Canvas) -> None:
+def _write_letters(drawn: Sequence[tuple[int, braille.Cells]], canvas: Canvas) -> None:
     """Put each series' letter where its line is seen near the right edge, in alternate columns."""
     for number, (index, drawn_cells) in enumerate(drawn):
         target = canvas.width - 1 - 2 * number
-        places = (divmod(place, canvas.width) for place in drawn_cells if canvas.roles[place] == index)
-        best = min(places, key=lambda place: (abs(place[1] - target), place[0]), default=None)
+        cell_range = (divmod(place, canvas.width) for place in drawn_cells if canvas.roles[place] == index)
+        best = min(cell_range, key=lambda place: (abs(place[1] - target), place[0]), default=None)
         if best is not None:
             canvas.write(*best, letter(index), index)
 
 
-def _label(
+def _write_value(
     canvas: Canvas,
     cursor: int,
     line_cells: braille.Cells,
@@ -241,10 +242,10 @@ def _label(
     role: Role,
     sides: Sequence[int],
 ) -> bool:
-    """Write a value beside the cursor, next to where its line crosses it: where it covers least of lines.
+    """Write a line's value beside the cursor, where it hides the fewest cells of lines; return True if done.
 
-    ``sides`` are where it may be, -1 for above: the values are in the order of their lines. It is left out if
-    it would cover another value; the legend has both. Return True if it is written.
+    Its row is that where the line crosses the cursor, or above (-1 in ``sides``) or below it (1): values keep
+    the order of their lines. It is left out if it would cover another value; the legend shows both.
     """
     crossing = next((place // canvas.width for place in line_cells if place % canvas.width == cursor), None)
     fits_right = cursor + 1 + len(text) <= canvas.width
@@ -252,7 +253,7 @@ def _label(
         return False
     begin = cursor + 1 if fits_right else cursor - len(text)
     rows = [crossing + side for side in sides if 0 <= crossing + side < canvas.rows]
-    cells = {row: canvas.places(row, begin, len(text)) for row in (*rows, crossing)}
+    cells = {row: canvas.cell_range(row, begin, len(text)) for row in (*rows, crossing)}
 
     def covered(row: int) -> int:
         return sum(not str(role).startswith(("blank", BAND)) for role in canvas.roles[cells[row]])

@@ -25,7 +25,7 @@ class Readout:
     change: float | None = None
 
 
-def read(series: Series, start: float, end: float, cursor: float | None) -> Readout:
+def read_series(series: Series, start: float, end: float, cursor: float | None) -> Readout:
     low, high = extent((series,), start, end) or (None, None)
     return Readout(latest(series, end) if cursor is None else value_at(series, cursor), low, high)
 
@@ -52,10 +52,11 @@ def value_at(series: Series, x: float) -> float | None:
 Role = str | int
 """Role of a piece of a chart: a name such as "title" or "axis", or the index of a series.
 
-A hidden series has the role ``-1 - index`` in the legend, the second of those drawn in gray "crowd-1".
+In the legend, a hidden series has the role ``-1 - index``; a gray one has ``"crowd-INDEX"``.
 """
 
 Run = tuple[str, Role]
+"""A text and its role."""
 
 Line = list[Run]
 
@@ -79,22 +80,24 @@ class Mark:
 class ChartSpec:
     """Settings for drawing a chart.
 
-    ``start`` and ``end`` are in the x axis' unit (epoch seconds, or steps), like ``marks`` and ``cursor``,
-    where values are read (None: the newest). Ends of the value axis that are None depend on the data.
+    ``start``, ``end``, ``marks`` and ``cursor`` are in the x axis' unit: epoch seconds, or steps. The legend
+    shows the values at the cursor, or the newest without one. ``y_min`` and ``y_max`` default to the range
+    of the data.
 
     Attributes:
-        least_range: Minimum height of the value axis, as a share of the values; keeps noise small.
+        least_range: Minimum span of the value axis relative to the largest magnitude; keeps noise small.
+        unit: Formats a value with its unit; None for plain numbers.
         tick_base: 2 places ticks at powers of two, for bytes.
         origin: Start of an "elapsed" axis (epoch seconds).
         log: True for a logarithmic value axis; values up to zero are left out.
         smoothing: Weight (0 ≤ w < 1) of the exponential mean drawn over the faint samples; 0 disables it.
         raw: False to leave out the faint samples below smoothed lines, which would cover other lines.
         band: True to draw series without emphasis as a band from lowest to highest, with their median.
-        emphasis: Names of the series that findings are about; they have the color of a warning.
+        emphasis: Names of the series that findings are about, drawn in the warning color.
         baseline: Name of the series that the others are compared with at the cursor.
         first_color: Color index of the first series, for a chart of a subset of many series.
         leads: True if the lines after the first belong to it, such as the evaluations of a loss.
-        shaded: True to shade what is below a line that is alone or leads.
+        shaded: True to shade the area below a single or leading line.
     """
 
     title: str = ""
@@ -126,5 +129,5 @@ class ChartSpec:
     shaded: bool = False
 
     def exact(self, value: float) -> str:
-        """Return a value as it is read at the cursor: a plain number, such as a loss, with five digits."""
+        """Format a value for the cursor: a plain number, such as a loss, gets five digits."""
         return number(value, 5) if self.unit in (None, number) else self.unit(value)

@@ -11,7 +11,7 @@ from typing import Literal
 from tui.text.labels import labeled
 
 MIN_WINDOW_SPAN = 10.0
-"""Minimum length in seconds or steps."""
+"""Minimum length of the visible range, in seconds or steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Window:
         return self if end - start >= last - first else _placed(end - start, end + by, first, last)
 
     def around(self, x: float, first: float, last: float) -> Window:
-        """Return the range with ``x`` in its middle, as far as there is data."""
+        """Return the range moved so that ``x`` is in its middle, within the data."""
         start, end = self.bounds(first, last)
         return self.panned(x - (start + end) / 2, first, last)
 
@@ -99,7 +99,7 @@ _TIME_STEPS_S = (
 
 _FLAT = 1e-9  # data whose relative spread is below this counts as one value
 _TINY = 1e-200  # below this magnitude, tick arithmetic breaks down
-_ROUNDING = 1e-6
+_ROUNDING = 1e-6  # numbers this close to a whole one count as whole
 
 
 def nice_step(span: float, most: int, *, base: Literal[2, 10] = 10) -> float:
@@ -168,7 +168,7 @@ def _between(bottom: float, top: float, most: int, base: Literal[2, 10]) -> tupl
 def _around(
     bottom: float, top: float, fixed_low: float | None, fixed_high: float | None
 ) -> tuple[float, float]:
-    """Return axis ends around data of one value. A fixed end stays, and the axis does not cross zero."""
+    """Return axis ends around a constant value. A fixed end stays, and the axis does not cross zero."""
     margin = abs(bottom) * 0.5 if abs(bottom) > _TINY else 1.0
     if fixed_low is None:
         bottom = 0.0 if 0.0 <= bottom < margin else bottom - margin
@@ -216,7 +216,7 @@ def time_ticks(
     return (*ticks, (end, end_label)) if axis == "relative" else ticks
 
 
-def place_label(x: float, axis: XAxis, *, origin: float = 0.0) -> str:
+def position_label(x: float, axis: XAxis, *, origin: float = 0.0) -> str:
     if axis == "step":
         return f"step {round(x):,}"
     if axis == "elapsed":
@@ -231,13 +231,13 @@ def log_ticks(low: float, high: float, most: int, *, fixed_high: float | None = 
     ``low`` and ``high`` are logarithms too. The ends are 1, 2 or 5 times a power of ten just beyond the
     data. Ticks between them are such values, or only powers of ten; between 2 and `most` in all.
     """
-    if high - low < 1.0 and fixed_high is None:  # within one decade there are too few such values
+    if high - low < 1.0 and fixed_high is None:  # within one decade, 1-2-5 ticks are too few: use linear ones
         plain = value_ticks(10.0**low, 10.0**high, most)
         if plain[0] > 0:
             return tuple(map(log10, plain))
     top = high if fixed_high is None else max(fixed_high, low)
     around = [
-        (floor(low) + index // 3) + _HALVES[index % 3] for index in range(3 * (ceil(top) - floor(low) + 2))
+        (floor(low) + index // 3) + _LOG_1_2_5[index % 3] for index in range(3 * (ceil(top) - floor(low) + 2))
     ]
     bottom = max(tick for tick in around if tick <= low + 1e-9)
     if fixed_high is None:
@@ -247,17 +247,17 @@ def log_ticks(low: float, high: float, most: int, *, fixed_high: float | None = 
     inner = [tick for tick in around if bottom + 1e-9 < tick < top - 1e-9]
     if len(inner) > most - 2:
         decades = [tick for tick in inner if abs(tick - round(tick)) < 1e-9]
-        every = max(1, ceil(len(decades) / max(1, most - 2)))
-        inner = decades[::every] if most > 2 else []
+        stride = max(1, ceil(len(decades) / max(1, most - 2)))
+        inner = decades[::stride] if most > 2 else []
     return (bottom, *inner, top)
 
 
-_HALVES = (0.0, log10(2.0), log10(5.0))
+_LOG_1_2_5 = (0.0, log10(2.0), log10(5.0))
 
 
 def _step_ticks(start: float, end: float, most: int) -> tuple[tuple[float, str], ...]:
     step = nice_step(max(end - start, 1.0), most + 1)
-    whole_step = max(1, round(step if step.is_integer() else 2 * step))  # 5 for 2.5
+    whole_step = max(1, round(step if step.is_integer() else 2 * step))  # steps are whole: 5 instead of 2.5
     ticks = range(whole_step * ceil(start / whole_step - 1e-9), floor(end + 1e-9) + 1, whole_step)
     return tuple((float(tick), f"{tick:,}") for tick in ticks)
 

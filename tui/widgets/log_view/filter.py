@@ -15,10 +15,10 @@ from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.line import SEPARATOR, AttributeTable, Block
 from tui.widgets.log_view.options import LogOptions
 
-_WHOLE_TEXT = ("\\A", "\\z", "(?")
-"""Constructs that may mean something different in a block than in a single message."""
-_MANY = 32
-"""After this many matches close together, searching the rest line by line is faster."""
+_BLOCK_SENSITIVE = ("\\A", "\\z", "(?")
+"""Constructs that may match something else in the text of a block than in a single message."""
+_DENSE_MATCHES = 32
+"""After this many matches in close lines, it is faster to check the other lines one by one."""
 
 
 class PatternScanner:
@@ -30,22 +30,22 @@ class PatternScanner:
 
     def __init__(self, pattern: LogPattern) -> None:
         self._matches = pattern.matcher()
-        self._whole = _whole_block(pattern)
+        self._find_in_block = _block_finder(pattern)
         self._is_literal = not pattern.regex and pattern.minds_case
 
     def hits(self, block: Block) -> list[int]:
         """Return the indices, ascending, of the lines that match."""
-        # Escape sequences may split a match; RE2 and Python may read other text than ASCII differently.
-        if self._whole is None or block.has_escapes or not (block.is_ascii or self._is_literal):
+        # Escape sequences may split a match; RE2 and Python may interpret non-ASCII text differently.
+        if self._find_in_block is None or block.has_escapes or not (block.is_ascii or self._is_literal):
             return self._line_by_line(block, 0)
-        data, indexes, find = block.data, [], self._whole
+        data, indexes, find = block.data, [], self._find_in_block
         position = find(data, 0)
         while 0 <= position < len(data):
             index = block.index_at(position)
             begin, end = block.begin_of(index), block.begin_of(index + 1)
             if self._is_literal or self._matches(data[begin : end - 1].decode("utf-8", "surrogatepass")):
                 indexes.append(index)
-                if len(indexes) == _MANY and index - indexes[0] < 2 * _MANY:
+                if len(indexes) == _DENSE_MATCHES and index - indexes[0] < 2 * _DENSE_MATCHES:
                     return indexes + self._line_by_line(block, index + 1)
             position = find(data, end)
         return indexes
@@ -55,14 +55,14 @@ class PatternScanner:
         return [index for index, text in enumerate(block.texts(low, len(block)), low) if matches(text)]
 
 
-def _whole_block(pattern: LogPattern) -> Callable[[bytes, int], int] | None:
+def _block_finder(pattern: LogPattern) -> Callable[[bytes, int], int] | None:
     """Return a function that finds the next match in a block; None if lines must be checked one by one."""
     if SEPARATOR in pattern.text or pattern.problem:
         return None
-    if pattern.regex and any(part in pattern.text for part in _WHOLE_TEXT):
+    if pattern.regex and any(part in pattern.text for part in _BLOCK_SENSITIVE):
         return None
     if pattern.minds_case and not pattern.regex and not pattern.text[:1].isalnum():
-        # RE2 jumps from one first character to the next, and a line has many quotes and spaces.
+        # RE2 stops at each first character of the literal, and lines have many quotes and spaces.
         literal = pattern.text.encode("utf-8", "surrogatepass")
         return lambda data, start: data.find(literal, start)
     options = re2.Options()
@@ -73,10 +73,10 @@ def _whole_block(pattern: LogPattern) -> Callable[[bytes, int], int] | None:
         search = re2.compile(f"(?m:{text})".encode(), options).search
     except (re2.error, UnicodeError):
         return None
-    return partial(_start_of, search)
+    return partial(_match_position, search)
 
 
-def _start_of(search: Callable[[bytes, int], re.Match[bytes] | None], data: bytes, start: int) -> int:
+def _match_position(search: Callable[[bytes, int], re.Match[bytes] | None], data: bytes, start: int) -> int:
     match = search(data, start)
     return -1 if match is None else match.start()
 
@@ -90,7 +90,7 @@ class LogFilter:
         self._scanner = PatternScanner(options.pattern) if options.pattern else None
 
     def passing(self, block: Block) -> Sequence[int]:
-        """Return the lines that pass; gaps pass all rules but the time range."""
+        """Return the indices of the lines that pass; a gap marker passes all rules but the time range."""
         candidates = self._candidates(block)
         if self._scanner is None or not candidates:
             return candidates
@@ -101,7 +101,7 @@ class LogFilter:
         return [at for at in candidates if (at in hits) is not invert or codes[at] in gap_codes]
 
     def _candidates(self, block: Block) -> Sequence[int]:
-        """Return the lines that pass all rules but the pattern."""
+        """Return the indices of the lines that pass all rules but the pattern."""
         since_ns, until_ns = self._options.since_ns, self._options.until_ns
         low = 0 if since_ns is None else bisect_left(block.stamps, since_ns)
         high = len(block) if until_ns is None else bisect_left(block.stamps, until_ns)

@@ -43,83 +43,84 @@ FoldLine = tuple[int, int, str | None, str]
 
 
 FoldKey = tuple[FoldKind, str | None, str]
-"""Kind, node and what tells a fold from others of its kind."""
+"""Kind, node, and the key of a fold among those: a traceback's lane, a progress bar's or repeat's text."""
 
 
 class FoldDetector:
     """Folds related lines as they are read in order; keeps the state of unfinished folds."""
 
     def __init__(self, options: LogOptions, folds: list[Fold]) -> None:
-        self._fold_tracebacks, self._fold_progress, self._fold_repeats = options.folds
+        self._folds_tracebacks, self._folds_progress, self._folds_repeats = options.folds
         self._folds = folds
         self._tracebacks: dict[str | None, TracebackReader] = {}
-        self._open: defaultdict[FoldKind, dict[FoldKey, tuple[Fold | int, float]]] = defaultdict(dict)
-        """Each with a number to compare with; a single line, known by its serial, is not a fold yet.
+        self._unfinished: defaultdict[FoldKind, dict[FoldKey, tuple[Fold | int, float]]] = defaultdict(dict)
+        """Folds that may still grow, by kind and key; a single line, not a fold yet, is its serial.
 
-        Each kind is remembered apart: any long line may begin a repeat, and many would evict a progress bar.
+        The number is what the next line is compared with: a bar's last state, the time of the first repeat.
+        Each kind has a limit of its own, because most long lines may begin a repeat and would evict a bar.
         """
 
     def read(self, lines: Sequence[FoldLine], *, may_move: bool) -> None:
-        """Fold the next lines; with ``may_move``, progress bars move to their newest state."""
+        """Fold the next lines; with ``may_move``, progress bars move to the position of their newest line."""
         texts = [text for _, _, _, text in lines]
-        keys = banner_keys(texts) if self._fold_repeats else texts
+        keys = banner_keys(texts) if self._folds_repeats else texts
         for (serial, time_ns, replica, text), key in zip(lines, keys, strict=True):
-            if self._fold_tracebacks and self._in_traceback(serial, replica, text):
+            if self._folds_tracebacks and self._fold_traceback_line(serial, replica, text):
                 continue
-            bar = progress_bar(text) if self._fold_progress else None
+            bar = progress_bar(text) if self._folds_progress else None
             if bar is not None:
-                self._in_bar(serial, ("progress", replica, bar.key), bar.done, may_move)
-            elif self._fold_repeats and key:
-                self._note_repeat(serial, time_ns, ("repeat", None, key))
+                self._fold_progress_line(serial, ("progress", replica, bar.key), bar.done, may_move)
+            elif self._folds_repeats and key:
+                self._fold_repeated_line(serial, time_ns, ("repeat", None, key))
 
-    def _in_traceback(self, serial: int, replica: str | None, text: str) -> bool:
+    def _fold_traceback_line(self, serial: int, replica: str | None, text: str) -> bool:
         reader = self._tracebacks.get(replica)
         if reader is None:
             reader = self._tracebacks[replica] = TracebackReader()
-        piece = reader.read(text)
-        if piece is None:
+        traceback_line = reader.read(text)
+        if traceback_line is None:
             return False
-        key: FoldKey = ("traceback", replica, piece.lane)
-        if piece.part is TracebackPart.BEGIN or key not in self._open["traceback"]:
-            self._begin(key, serial, 0)
+        key: FoldKey = ("traceback", replica, traceback_line.lane)
+        if traceback_line.part is TracebackPart.BEGIN or key not in self._unfinished["traceback"]:
+            self._begin_fold(key, serial, 0)
             return True
-        fold = self._grow(key, serial, 0)
-        if piece.part is TracebackPart.END:
+        fold = self._extend_fold(key, serial, 0)
+        if traceback_line.part is TracebackPart.END:
             fold.shown = serial
         return True
 
-    def _in_bar(self, serial: int, key: FoldKey, done: float, may_move: bool) -> None:
-        bar = self._open["progress"].get(key)
-        # A bar that falls below half of its last state has restarted; ranks may differ by less.
+    def _fold_progress_line(self, serial: int, key: FoldKey, done: float, may_move: bool) -> None:
+        bar = self._unfinished["progress"].get(key)
+        # A bar that falls below half of its last state has restarted; ranks differ by less than that.
         if bar is None or done < 0.5 * bar[1]:
-            self._begin(key, serial, done)
+            self._begin_fold(key, serial, done)
             return
-        fold = self._grow(key, serial, done)
+        fold = self._extend_fold(key, serial, done)
         fold.shown = serial
         if may_move and not fold.is_open:
             fold.anchor = serial
 
-    def _note_repeat(self, serial: int, time_ns: int, key: FoldKey) -> None:
-        banner = self._open["repeat"].get(key)
-        if banner is None or time_ns - banner[1] > REPEAT_WINDOW_NS:
-            self._begin(key, serial, time_ns)
+    def _fold_repeated_line(self, serial: int, time_ns: int, key: FoldKey) -> None:
+        repeat = self._unfinished["repeat"].get(key)
+        if repeat is None or time_ns - repeat[1] > REPEAT_WINDOW_NS:
+            self._begin_fold(key, serial, time_ns)
         else:
-            self._grow(key, serial, banner[1])
+            self._extend_fold(key, serial, repeat[1])
 
-    def _begin(self, key: FoldKey, serial: int, number: float) -> None:
-        remembered = self._open[key[0]]
-        remembered.pop(key, None)  # reinsert as the newest entry
-        if len(remembered) >= 512:
-            del remembered[next(iter(remembered))]  # so that memory stays bounded
-        remembered[key] = serial, number
+    def _begin_fold(self, key: FoldKey, serial: int, number: float) -> None:
+        unfinished = self._unfinished[key[0]]
+        unfinished.pop(key, None)  # reinsert as the newest entry
+        if len(unfinished) >= 512:
+            del unfinished[next(iter(unfinished))]  # so that memory stays bounded
+        unfinished[key] = serial, number
 
-    def _grow(self, key: FoldKey, serial: int, number: float) -> Fold:
-        """Add a line to a fold, or make one of two single lines."""
-        remembered = self._open[key[0]]
-        known, _ = remembered[key]
-        if isinstance(known, int):
-            known = Fold(key[0], known, known, array("i", [known]))
-            self._folds.append(known)
-        known.lines.append(serial)
-        remembered[key] = known, number
-        return known
+    def _extend_fold(self, key: FoldKey, serial: int, number: float) -> Fold:
+        """Add a line to an unfinished fold; the second line of a key creates it."""
+        unfinished = self._unfinished[key[0]]
+        fold, _ = unfinished[key]
+        if isinstance(fold, int):
+            fold = Fold(key[0], fold, fold, array("i", [fold]))
+            self._folds.append(fold)
+        fold.lines.append(serial)
+        unfinished[key] = fold, number
+        return fold

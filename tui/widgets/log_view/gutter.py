@@ -39,7 +39,7 @@ class NodeLabels:
 
     A replica whose name ends in a number, as in node-3, is labeled "n" and that number, which also picks
     its color. Any other is labeled by the beginning of its name, which picks its color. If a label is
-    taken, it is a longer part of the name, with the place of the replica among all if that is taken, too.
+    taken, a longer part of the name is used, with a number if that is taken, too.
     """
 
     def __init__(self) -> None:
@@ -52,11 +52,11 @@ class NodeLabels:
             return "", 0
         label = self._labels.get(replica)
         if label is None:
-            label = self._labels[replica] = self._name(replica)
+            label = self._labels[replica] = self._assign_label(replica)
             self.width = max(self.width, cell_width(label[0]))
         return label
 
-    def _name(self, replica: str) -> tuple[str, int]:
+    def _assign_label(self, replica: str) -> tuple[str, int]:
         match = re.search(r"(?:^|[^0-9A-Za-z]|node|rank)([0-9]{1,4})$", replica)
         if match:
             color = int(match[1]) % SERIES_COLORS
@@ -86,10 +86,10 @@ class TimeColumn:
         return TIME_CELLS[self.mode] + (DAY_CELLS if self.shows_days and self.mode in CLOCKS else 0)
 
     def show_days(self, first_ns: int, last_ns: int) -> None:
-        """Show the day of each line if the first line to be shown is not of the newest one's day."""
-        self.shows_days = self._day(first_ns) != self._day(last_ns)
+        """Show the date of each line if the first visible line and the newest one have different dates."""
+        self.shows_days = self._date(first_ns) != self._date(last_ns)
 
-    def _day(self, time_ns: int) -> str:
+    def _date(self, time_ns: int) -> str:
         return self._format(time_ns, "%m-%d ", "--".ljust(DAY_CELLS))
 
     def _format(self, time_ns: int, pattern: str, unknown: str) -> str:
@@ -97,22 +97,22 @@ class TimeColumn:
         moment = moment_at(time_ns, UTC if self.mode == "utc" else self._timezone)
         return f"{moment:{pattern}}" if moment else unknown
 
-    def only_day(self, time_ns: int) -> str:
+    def date_unless_today(self, time_ns: int) -> str:
         """Return the date of a time; an empty string for today."""
         times_ns = time_ns, int(self._now_s() * NS_PER_S)
-        day, today = (self._format(each_ns, "%Y-%m-%d", "") for each_ns in times_ns)
+        day, today = (self._format(some_ns, "%Y-%m-%d", "") for some_ns in times_ns)
         return "" if day == today else day
 
     def text(self, time_ns: int) -> str:
-        return self._plain(time_ns).rjust(self.cells)
+        return self._unpadded(time_ns).rjust(self.cells)
 
     def clock(self, time_ns: int) -> str:
         """Return the time of day; dashes if the time is out of range."""
         return self._format(time_ns, f"{TIME_OF_DAY}{'Z' * (self.mode == 'utc')}", "--:--:--")
 
-    def _plain(self, time_ns: int) -> str:
+    def _unpadded(self, time_ns: int) -> str:
         if self.mode in CLOCKS:
-            return (self._day(time_ns) if self.shows_days else "") + self.clock(time_ns)
+            return (self._date(time_ns) if self.shows_days else "") + self.clock(time_ns)
         if self.mode == "relative":
             return age(self._now_s() - time_ns / NS_PER_S)[: TIME_CELLS["relative"]]
         if self.mode == "elapsed":

@@ -64,7 +64,7 @@ class AttributeTable:
         ]
 
     def code(self, key: tuple[str | None, str | None, bool, str] | LogGap) -> int:
-        """Return the code of these attributes; a plain tuple is faster to make for each line."""
+        """Return the code of these attributes; it takes a plain tuple, which is faster to create per line."""
         code = self._codes.get(key)
         if code is None:
             attributes = key if isinstance(key, LogGap) else LineAttributes(*key)
@@ -159,7 +159,7 @@ class Block:
     # Changes
 
     def extend(self, entries: Sequence[LogEntry], codes: Sequence[int], first_serial: int) -> None:
-        """Append entries of these codes, numbered from `first_serial` on, that sort after all others."""
+        """Append entries that sort after all others, with their codes and serials from `first_serial` on."""
         serials = range(first_serial, first_serial + len(entries))
         self.code_set.update(codes)
         self.request_ids |= {
@@ -187,25 +187,25 @@ class Block:
         """Insert the lines of another block."""
         self.code_set |= other.code_set
         self.request_ids |= other.request_ids
-        self._set(sorted([*self._lines(0, len(self)), *other._lines(0, len(other))]))
+        self._replace_lines(sorted([*self._lines(0, len(self)), *other._lines(0, len(other))]))
 
     def remove(self, index: int) -> None:
         lines = self._lines(0, len(self))
         del lines[index]
-        self._set(lines)
+        self._replace_lines(lines)
 
     def part(self, low: int, high: int) -> Block:
-        """Return a new block of the lines from `low` up to `high`, exclusive, if there are as many."""
+        """Return a new block of the lines from `low` up to `high`, exclusive, or up to the end."""
         block = Block()
         block.code_set, block.request_ids = set(self.code_set), self.request_ids
-        block._set(self._lines(low, min(high, len(self))))
+        block._replace_lines(self._lines(low, min(high, len(self))))
         return block
 
     def _lines(self, low: int, high: int) -> list[tuple[int, int, int, str]]:
         columns = self.stamps[low:high], self.serials[low:high], self.codes[low:high]
         return list(zip(*columns, self.texts(low, high), strict=True))
 
-    def _set(self, lines: Sequence[tuple[int, int, int, str]]) -> None:
+    def _replace_lines(self, lines: Sequence[tuple[int, int, int, str]]) -> None:
         self._clear()
         self.version += 1
         if lines:

@@ -20,7 +20,7 @@ _BEFORE_ALL = LineKey(-(1 << 63), 0)
 class ScrollPosition:
     """A screen line: index of a row, and the line within it.
 
-    So scrolling costs what is on the screen, and no table of all heights is kept.
+    With it, scrolling only lays out visible rows, and no table of all row heights is needed.
     """
 
     row: int = 0
@@ -28,7 +28,7 @@ class ScrollPosition:
 
 
 class LogModel:
-    """The rows of a view of a store, and the positions that must not move under the user.
+    """The rows of a view of a store, and positions such as the cursor, which stay on their lines.
 
     Positions are keys of lines, so that filters, folds and lines added anywhere don't affect them.
     """
@@ -45,7 +45,7 @@ class LogModel:
         self.match: LineKey | None = None  # of a search
         self._changed = changed
         self._following = True
-        self._seen = _BEFORE_ALL
+        self._last_seen = _BEFORE_ALL
         self._top, self._top_line = _BEFORE_ALL, 0
         self.mark: LineKey | None = None  # start of the selection
         self._pretty: set[LineKey] = set()
@@ -57,11 +57,11 @@ class LogModel:
         self.cursor, self.mark = self._remaining(self.cursor), self._remaining(self.mark)
         self.match = self._remaining(self.match)
         if not len(self.store):
-            self._seen = _BEFORE_ALL
+            self._last_seen = _BEFORE_ALL
         self._changed()
 
     def _remaining(self, key: LineKey | None) -> LineKey | None:
-        """Return the line, or the one that took the place of a gap or of a dropped line."""
+        """Return the key, or that of the next line if its line was dropped or its gap was filled."""
         at, index = (0, 0) if key is None else self.store.position(key)
         return None if key is None or at == len(self.store.blocks) else self.store.blocks[at].key(index)
 
@@ -87,14 +87,16 @@ class LogModel:
     @following.setter
     def following(self, following: bool) -> None:
         self._following = following
-        self._seen = self.store.blocks[-1].last if self.store.blocks else _BEFORE_ALL
+        self._last_seen = self.store.blocks[-1].last if self.store.blocks else _BEFORE_ALL
 
     @property
     def unseen(self) -> int:
         """Number of rows added at the end since following stopped."""
         if self._following:
             return 0
-        return len(self) - self.rows.count_before(LineKey(self._seen.time_ns, self._seen.serial + 1))
+        return len(self) - self.rows.count_before(
+            LineKey(self._last_seen.time_ns, self._last_seen.serial + 1)
+        )
 
     @property
     def passing_count(self) -> int:
@@ -121,7 +123,7 @@ class LogModel:
             match=self.match is not None and self.rows.row_of(self.match) == row,
         )
 
-    # Places
+    # Positions
 
     @property
     def top(self) -> ScrollPosition:
@@ -130,12 +132,15 @@ class LogModel:
         row = min(self.rows.row_of(self._top), len(self) - 1)
         return ScrollPosition(row, self._top_line if self.rows.key(row) == self._top else 0)
 
-    def go(self, place: ScrollPosition) -> None:
-        if place.row < len(self):
-            self._top, self._top_line = self.rows.key(place.row), place.line
+    def set_top(self, position: ScrollPosition) -> None:
+        if position.row < len(self):
+            self._top, self._top_line = self.rows.key(position.row), position.line
 
     def point_at(self, time_ns: int) -> None:
-        """Begin at the first line at or after a time, whose row need not be built yet, else at the last."""
+        """Put the cursor and the top at the first line at or after a time, else at the last one.
+
+        The line may be in a block whose rows are not built yet.
+        """
         key = self._remaining(LineKey(time_ns, self.store.first_serial))
         if key is None and self.store.blocks:
             key = self.store.blocks[-1].last
@@ -159,7 +164,7 @@ class LogModel:
         self.cursor = self.rows.key(max(0, min(row, len(self) - 1)))
 
     @property
-    def own_row(self) -> int | None:
+    def current_row(self) -> int | None:
         """The row that keys act on: the cursor row, or the last one while following."""
         row = self.cursor_row
         return len(self) - 1 if row is None and len(self) else row
@@ -167,12 +172,12 @@ class LogModel:
     @property
     def cursor_entry(self) -> LogEntry | None:
         """The cursor line; the newest line while following; None if the log is empty."""
-        row = self.own_row
+        row = self.current_row
         return None if row is None else self.store.entry(self.row_key(row).shown)
 
     def selected_rows(self) -> tuple[int, int]:
         """Return the first and one past the last selected row; the cursor row if nothing is selected."""
-        row = self.own_row
+        row = self.current_row
         if row is None:
             return 0, 0
         other = row if self.mark is None else min(self.rows.row_of(self.mark), len(self) - 1)
@@ -220,6 +225,7 @@ class LogModel:
     # Opening rows
 
     def toggle_fold(self, row: int) -> bool:
+        """Open or close a row's fold, or the object in its message; return False if it has neither."""
         part, index = self.rows.part(row)
         fold, shown = part.fold_around(index), self.row_key(row).shown
         if fold is not None:

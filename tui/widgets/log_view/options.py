@@ -1,4 +1,4 @@
-"""Filters and display options of a log view: one immutable record, passed as a whole."""
+"""Filters and display options of a log view, as one immutable record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LogOptions:
         min_level: Lowest level to show; lines without a level count as ``INFO``.
         since_ns: Show only lines logged at or after this time, epoch nanoseconds.
         until_ns: Show only lines logged before this time.
-        max_lines: Number of lines to keep; the oldest beyond leave.
+        max_lines: Maximum number of lines in memory; the oldest are dropped beyond it.
     """
 
     time: TimeMode = "clock"

@@ -54,19 +54,19 @@ def message_rows(message: str, wrap_cells: int | None, *, pretty: bool = False) 
     Progress bars that overwrite themselves (carriage returns) show their last state. With ``pretty``, an
     object in the message is expanded over several rows.
     """
-    spread = pretty_rows(message) if pretty else None
-    if spread is not None:
-        rows = [TextRow(row) for row in spread]
+    object_rows = pretty_rows(message) if pretty else None
+    if object_rows is not None:
+        rows = [TextRow(row) for row in object_rows]
     else:
-        cut = _cut(message)
-        parts = cut.rstrip("\r\n").split("\n") if "\n" in cut else [cut]
+        truncated = _truncated(message)
+        parts = truncated.rstrip("\r\n").split("\n") if "\n" in truncated else [truncated]
         rows = [TextRow(*styled_spans(last_carriage_segment(part))) for part in parts]
     if wrap_cells is None:
         return tuple(rows)
     return tuple(piece for row in rows for piece in _wrapped(row, wrap_cells))
 
 
-def _cut(message: str) -> str:
+def _truncated(message: str) -> str:
     if len(message) <= SHOWN_CHARACTERS:
         return message
     # A progress bar's last state is at the end; any other text is read from the beginning.
@@ -108,7 +108,7 @@ def styled_spans(text: str) -> tuple[str, list[Span]]:
     spans: list[Span] = []
     decoder, style = AnsiDecoder(), Style.null()
     length = done = 0
-    # A malicious line could change its style with each character.
+    # Limited, because a malicious line could change its style with each character.
     for match in [*islice(_SGR.finditer(text), 512), None]:
         piece = sanitize_whole(text[done : match.start() if match else None])
         if piece and style:
@@ -119,7 +119,7 @@ def styled_spans(text: str) -> tuple[str, list[Span]]:
             done = match.end()
             decoder.decode_line(f"\x1b[{_without_colons(match[1])}m")
             style = _visible(decoder.style)
-    # If the pieces differ from the whole (tabs, combining marks across a border), safety comes first.
+    # Sanitized pieces may differ from the sanitized whole (tabs, combining marks at a border): show it plain.
     return clean, spans if "".join(pieces) == clean else []
 
 
@@ -139,7 +139,7 @@ def _visible(style: Style) -> Style:
     return Style(color=color, bgcolor=background, **attributes)
 
 
-_PARTS = re.compile(
+_HIGHLIGHT = re.compile(
     r"(?P<bar>[█▉▊▋▌▍▎▏░▒▓━╺╸]+|\#{3,})"
     r"|(?P<path>(?:[a-z0-9]{1,10}:/|(?<![\w.]))/[\w.@+~-]+(?:/[\w.@+~-]+)+)"
     r"|(?P<name>'[\w./ -]{1,60}':|\"[\w./ -]{1,60}\":|\b[A-Za-z_][\w./-]{0,60}=(?=[\w\"'.(\[{-])|\bINFO\b)"
@@ -153,7 +153,7 @@ Part = tuple[int, int, str]
 @lru_cache(maxsize=2048)
 def highlights(text: str) -> tuple[Part, ...]:
     """Return the parts to style, in order, without overlaps."""
-    return tuple((*match.span(), match.lastgroup or "") for match in _PARTS.finditer(text))
+    return tuple((*match.span(), match.lastgroup or "") for match in _HIGHLIGHT.finditer(text))
 
 
 class RowKey(NamedTuple):
@@ -265,12 +265,12 @@ class LogRenderer:
         rows = self.rows(row_key)
         row = rows[number] if number < len(rows) else TextRow("")
         # In wrapped text the note goes on the last row, not in the middle of the text.
-        is_noted = number == (len(rows) - 1 if self.geometry.wrap else 0)
+        has_note = number == (len(rows) - 1 if self.geometry.wrap else 0)
         room = max(0, width - gutter)
-        note = self._note(row_key, room - len(row.text) - 1) if is_noted else ""
+        note = self._fold_note(row_key, room - len(row.text) - 1) if has_note else ""
         # The note of a fold is never cut off: reserve its space first.
         note = f" {clip(note, max(0, room - 1))}" if note else ""
-        segments += self._text(row, max(0, room - cell_len(note)), text_style, flags)
+        segments += self._text_strip(row, max(0, room - cell_len(note)), text_style, flags)
         segments.append(Segment(note, self._style("fold")))
         if gutter > width:
             segments = list(Strip(segments).adjust_cell_length(width, muted))
@@ -311,7 +311,7 @@ class LogRenderer:
         )
         return [Segment(text, behind if style is None else style + behind) for text, style, _ in segments]
 
-    def _text(self, row: TextRow, room: int, style: Style, flags: RowFlags) -> Strip:
+    def _text_strip(self, row: TextRow, room: int, style: Style, flags: RowFlags) -> Strip:
         geometry = self.geometry
         pan = 0 if geometry.wrap else geometry.pan
         # Leave out what is never visible: a long line costs no more than a short one.
@@ -331,15 +331,15 @@ class LogRenderer:
             return Strip([*strip.crop(pan, pan + room - 1), Segment("…", self._style("fold"))])
         return strip.crop(pan).adjust_cell_length(room, style)
 
-    def _note(self, row_key: RowKey, room: int) -> str:
-        """Return the fold's note. For a progress bar, shorten it to leave room for the end of the bar."""
+    def _fold_note(self, row_key: RowKey, room: int) -> str:
+        """Return the note after a closed fold; that of a progress bar is shortened to show the bar's end."""
         fold = row_key.fold
         if fold is None or fold.is_open:
             return ""
         if fold.kind == "repeat":
             return f"×{len(fold):,}"
         if fold.kind == "progress":
-            # A bar held in place has the time of its position, while its text may be from a later line.
+            # A bar that was not moved has the time of its position; its text may be of a later line.
             anchored, now = self.times.clock(row_key.key.time_ns), self.times.clock(row_key.shown.time_ns)
             states = counted(len(fold), "state")
             later = f"({states}, now {now})"
@@ -350,11 +350,11 @@ class LogRenderer:
     def _gap(self, gap: LogGap, flags: RowFlags) -> list[Segment]:
         width = self.geometry.width
         span = f"{self.times.clock(gap.start_ns)}–{self.times.clock(gap.end_ns)}"
-        lasted = duration(max(0, gap.end_ns - gap.start_ns) / NS_PER_S)
-        what = f"gap {span} ({lasted}): {sanitize(gap.reason)}"
+        length = duration(max(0, gap.end_ns - gap.start_ns) / NS_PER_S)
+        text = f"gap {span} ({length}): {sanitize(gap.reason)}"
         if isinstance(gap, NotKept):
-            what = f"{span} ({lasted}) not kept: open to read"
-        text = clip(f"── {what} ", max(0, width - 1))
+            text = f"{span} ({length}) not kept: open to read"
+        text = clip(f"── {text} ", max(0, width - 1))
         style = self._style("gap")
         segments = [self._mark(flags), Segment(text + "─" * (width - 1 - cell_len(text)), style)]
         return self._highlighted(segments, flags)

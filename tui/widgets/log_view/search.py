@@ -28,11 +28,11 @@ from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.viewport import Viewport
 
 SLICE_S = 0.008
-"""Maximum time of filtering, folding or searching between two turns of the event loop."""
+"""Maximum time of filtering, folding or searching before other tasks of the event loop run."""
 
 
 class TimeBudget:
-    """A time budget: callable that returns True while time is left; ``renew`` yields to other tasks."""
+    """A callable that returns True while time is left; ``renew`` runs other tasks and starts again."""
 
     def __init__(self) -> None:
         self._deadline_s = time.monotonic() + SLICE_S
@@ -67,7 +67,7 @@ class LogSearch:
             part.hits = None
 
     def _hits(self, part: BlockRows) -> array[int]:
-        """Return the indices of the matches in a block, searching it only if it has changed."""
+        """Return the indices of the matches in a block; search it only if that is not known yet."""
         if part.hits is None:
             block, gaps = part.block, self._rows.store.attribute_table.gap_codes
             indexes = self._scanner.hits(block) if len(part.passing) else []
@@ -94,14 +94,14 @@ class LogSearch:
         return sum(len(part.hits) for part in self._rows.parts if part.hits is not None)
 
     def count_before(self, key: LineKey | None) -> int:
-        """Return the number of matches before a line; of all for None."""
+        """Return the number of matches before a line; None counts all."""
         parts = self._rows.parts
         at, index = (len(parts), 0) if key is None else self._rows.store.position(key)
         inside = bisect_left(self._hits(parts[at]), index) if at < len(parts) else 0
         return sum(len(self._hits(part)) for part in parts[:at]) + inside
 
     def match(self, number: int) -> LineKey | None:
-        """Return a match, counted from 0 around the ends of the log; None if there are none."""
+        """Return the match with this number, wrapping around the ends of the log; None without matches."""
         number %= max(1, self.total)
         for part in self._rows.parts:
             hits = self._hits(part)
@@ -111,12 +111,12 @@ class LogSearch:
         return None
 
 
-_WORKERS = "search"
+_WORKER_GROUP = "search"
 
 
 @dataclass
 class MatchChanged(Message):
-    """All matches have been counted, perhaps again, or another one is the current one.
+    """The matches have been counted (again), or another match is the current one.
 
     Attributes:
         entry: The current match; None if there is none.
@@ -147,27 +147,27 @@ class LogFinder:
         self._model.match = None
         if not pattern:
             self.search = None
-            self._widget.workers.cancel_group(self._widget, _WORKERS)
+            self._widget.workers.cancel_group(self._widget, _WORKER_GROUP)
             return
         if self.search is None or self.search.pattern != pattern:
             self.search = LogSearch(self._model.rows, pattern)
         if moves:
             # While following, the newest match is the nearest one.
-            self.next(backwards=backwards or self._model.following, include_own=True)
+            self.next(backwards=backwards or self._model.following, include_current=True)
         else:
             self._count()
 
-    def next(self, *, backwards: bool = False, include_own: bool = False) -> None:
-        self._count(partial(self._move, backwards=backwards, include_own=include_own))
+    def next(self, *, backwards: bool = False, include_current: bool = False) -> None:
+        self._count(partial(self._move, backwards=backwards, include_current=include_current))
 
     def update(self) -> None:
-        """Count again after the lines or the filter changed, unless the search still goes on."""
+        """Count again after the lines or the filter changed, unless a count is still running."""
         search = self.search
         is_idle = self._worker is not None and self._worker.is_finished
         if search is not None and is_idle and (not search.is_final or search.total != self._reported_total):
             self._count()
 
-    def _count(self, then: Callable[[LogSearch], None] = lambda _search: None) -> None:
+    def _count(self, on_counted: Callable[[LogSearch], None] = lambda _search: None) -> None:
         search = self.search
         if search is None:
             return
@@ -176,17 +176,19 @@ class LogFinder:
             time_left = TimeBudget()
             while not search.count(time_left):
                 await time_left.renew()
-            then(search)
+            on_counted(search)
             self._report(search)
 
-        self._worker = run_in_background(self._widget, work, "search the log", group=_WORKERS, exclusive=True)
+        self._worker = run_in_background(
+            self._widget, work, "search the log", group=_WORKER_GROUP, exclusive=True
+        )
 
-    def _move(self, search: LogSearch, *, backwards: bool, include_own: bool) -> None:
+    def _move(self, search: LogSearch, *, backwards: bool, include_current: bool) -> None:
         model, start = self._model, self._model.cursor
         if model.match is not None and start is not None:
             # The match may be inside a fold, such as a progress bar: continue from it, not from the row.
             start = model.match if model.rows.row_of(model.match) == model.cursor_row else start
-        if start is not None and include_own is backwards:
+        if start is not None and include_current is backwards:
             start = LineKey(start.time_ns, start.serial + 1)
         number = search.count_before(start) - (1 if backwards else 0)
         self._wrapped = not 0 <= number < search.total

@@ -1,7 +1,7 @@
 """Storage for log lines shared by log views: all lines in time order, cheap to extend anywhere.
 
-Lines are stored in blocks, and identified by keys that never change. Views only learn that something has
-changed; each block has a version, from which they see what to filter and fold again.
+Lines are stored in blocks, and identified by keys that never change. Views are only notified that something
+changed; from the version of each block they know which to filter and fold again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tui.widgets.log_view.line import BLOCK_LINES, Attributes, AttributeTable, B
 from tui.widgets.log_view.options import DEFAULT_MAX_LINES
 
 LINE_BYTES = 256
-"""Bytes of text that a line may have on average. It makes the default limit 256 MB, whatever a job prints."""
-_PARTS = 16  # a small limit gets small blocks, so that it can be met; beyond it, as many lines leave at once
+"""Bytes of text stored per line of the limit, at most: 256 MB by default, whatever a job prints."""
+_LIMIT_PARTS = 16  # blocks hold at most this part of the limit, and beyond the limit this part is dropped
 
 
 class LogStoreObserver(Protocol):
@@ -28,7 +28,7 @@ class LogStoreObserver(Protocol):
 
     @property
     def following(self) -> bool:
-        """True if only the newest lines are read here."""
+        """True if the view stays at the newest lines."""
 
     def lines_changed(self) -> None:
         """Lines were added, inserted, removed or dropped."""
@@ -37,14 +37,14 @@ class LogStoreObserver(Protocol):
 class LogStore:
     """Log entries in blocks; beyond ``max_lines``, a ``NotKept`` takes the place of the oldest.
 
-    While a view does not follow, twice as many are kept: what is being read does not leave so soon.
+    While a view does not follow, twice as many are kept, so that lines being read are not dropped.
     Several views may share a store. Entries are rebuilt on access.
 
     Attributes:
         attribute_table: Meaning of the codes of the lines.
         blocks: The blocks in time order, none of them empty. Read-only.
-        dropped: Number of lines that are not kept.
-        not_kept: Where they were.
+        dropped: Number of lines that were dropped.
+        not_kept: The markers in place of dropped lines, in time order.
         bookmarks: Keys of the bookmarked lines, ascending.
         first_serial: The lowest serial so far; lines below it are new.
         next_serial: One past the highest serial so far.
@@ -59,8 +59,8 @@ class LogStore:
         self.dropped = 0
         self.not_kept: list[NotKept] = []
         self.bookmarks: list[LineKey] = []
-        self.block_lines = max(16, min(BLOCK_LINES, max_lines // _PARTS))
-        self._lost_error: tuple[LineKey, LogEntry] | None = None
+        self.block_lines = max(16, min(BLOCK_LINES, max_lines // _LIMIT_PARTS))
+        self._dropped_error: tuple[LineKey, LogEntry] | None = None
         self.next_serial = self.first_serial = 0
         self._observers: WeakSet[LogStoreObserver] = WeakSet()
 
@@ -79,7 +79,7 @@ class LogStore:
         return (self.blocks[0].stamps[0], self.blocks[-1].stamps[-1]) if self.blocks else None
 
     def position(self, key: LineKey) -> tuple[int, int]:
-        """Return the block and index of the first line at or after a key; past the blocks if none."""
+        """Return the numbers of the block and line at or after a key; ``len(blocks)`` if there is none."""
         at = bisect_left(self.blocks, key, key=lambda block: block.last)
         return at, self.blocks[at].index(key) if at < len(self.blocks) else 0
 
@@ -91,8 +91,8 @@ class LogStore:
         return self.blocks[at], index
 
     def entry(self, key: LineKey) -> LogEntry:
-        if self._lost_error is not None and key == self._lost_error[0]:
-            return self._lost_error[1]
+        if self._dropped_error is not None and key == self._dropped_error[0]:
+            return self._dropped_error[1]
         block, index = self.locate(key)
         return self._entry(block, index, block.text(index))
 
@@ -126,20 +126,22 @@ class LogStore:
 
     @property
     def first_error(self) -> LineKey | None:
-        """The first error line, which remains known if it is not kept."""
-        stored, lost = self.error_after(None), self._lost_error
+        """The first error line, even if it has been dropped."""
+        stored, dropped_error = self.error_after(None), self._dropped_error
         return (
-            stored if lost is None or (stored is not None and stored.time_ns <= lost[0].time_ns) else lost[0]
+            stored
+            if dropped_error is None or (stored is not None and stored.time_ns <= dropped_error[0].time_ns)
+            else dropped_error[0]
         )
 
     def error_after(self, key: LineKey | None, *, backwards: bool = False) -> LineKey | None:
-        """Return the first error line after a line, or the last one before it; of all lines if None."""
+        """Return the first error line after a line, or the last one before it; without a line, of all."""
         errors, blocks = self.attribute_table.error_codes, self.blocks
         at = (len(blocks) if backwards else 0) if key is None else self.position(key)[0]
         for block in blocks[at::-1] if backwards else blocks[at:]:
             if not block.code_set.isdisjoint(errors):
-                places = range(len(block))
-                for index in reversed(places) if backwards else places:
+                indexes = range(len(block))
+                for index in reversed(indexes) if backwards else indexes:
                     if block.codes[index] in errors:
                         error = block.key(index)
                         if key is None or (error < key if backwards else error > key):
@@ -175,14 +177,14 @@ class LogStore:
     def replace_gap(self, gap: LogGap, entries: Sequence[LogEntry]) -> bool:
         """Replace a gap marker with entries; return True if the marker was found.
 
-        Lines of a ``NotKept`` that are here all the same, because they came late, are not added again.
+        Lines of a ``NotKept`` that are stored already, because they arrived late, are not added twice.
         """
         code = self.attribute_table.code(gap)
         for number, block in enumerate(self.blocks):
             if code in block.code_set and code in block.codes:
                 self._remove(number, block.codes.index(code))
                 if isinstance(gap, NotKept):
-                    entries = self._read_again(gap, entries)
+                    entries = self._restored(gap, entries)
                 self.append(entries)
                 return True
         return False
@@ -191,7 +193,7 @@ class LogStore:
         self.blocks.clear()
         self.bookmarks.clear()
         self.not_kept.clear()
-        self._lost_error = None
+        self._dropped_error = None
         self.dropped = 0
         self._notify()
 
@@ -242,8 +244,8 @@ class LogStore:
         if not len(block):
             del self.blocks[number]
 
-    def _read_again(self, mark: NotKept, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
-        """Note what the mark stood for: lines, and marks of what is still missing; return what is new."""
+    def _restored(self, mark: NotKept, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
+        """Update ``dropped`` and ``not_kept`` for lines that were read again; return those that are new."""
         inside = takewhile(
             lambda entry: stamp_ns(entry) < mark.end_ns,
             self.entries_after(LineKey(mark.start_ns, self.first_serial - 1)),
@@ -256,11 +258,11 @@ class LogStore:
         return new
 
     def _make_room(self) -> None:
-        """Let the oldest lines leave if there are too many, and what is older than lines that left."""
+        """Drop the oldest lines if there are too many, and late lines older than those dropped before."""
         follows = all(observer.following for observer in self._observers)
         limit = self.max_lines if follows else 2 * self.max_lines
         lines, size = len(self), sum(len(block.data) for block in self.blocks)
-        at, keep = 0, limit - limit // _PARTS
+        at, keep = 0, limit - limit // _LIMIT_PARTS
         if lines > limit or size > limit * LINE_BYTES:
             while at < len(self.blocks) - 1 and (lines > keep or size > keep * LINE_BYTES):
                 lines, size = lines - len(self.blocks[at]), size - len(self.blocks[at].data)
@@ -270,7 +272,7 @@ class LogStore:
         self._drop_before(max([begin_ns, *marks]))
 
     def _drop_before(self, time_ns: int) -> None:
-        """Replace the lines before a time by a mark; gaps that end later stay."""
+        """Replace the lines before a time by a ``NotKept`` marker; gaps that end later stay."""
         at, index = self.position(LineKey(time_ns, self.first_serial))
         codes = [code for block in self.blocks[:at] for code in block.codes]
         codes += [code for block in self.blocks[at : at + 1] for code in block.codes[:index]]
@@ -281,7 +283,7 @@ class LogStore:
             return
         error = self.first_error
         if error is not None and error.time_ns < time_ns:
-            self._lost_error = error, self.entry(error)
+            self._dropped_error = error, self.entry(error)
         start_ns, at_once = (
             millisecond_of(self.blocks[0].stamps[0]),
             min(20_000, self.max_lines // 2),  # about twenty requests, or two seconds

@@ -27,7 +27,7 @@ from textual.widget import Widget
 from api_client.models.logs import LogGap
 from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.components import ComponentsOfTheme
+from tui.widgets.components import CachedComponentStyles
 from tui.widgets.log_view.gutter import CLOCKS, TimeColumn
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.model import LogModel, ScrollPosition
@@ -39,9 +39,9 @@ from tui.widgets.log_view.viewport import Viewport
 from tui.widgets.tones import SERIES
 
 PAINT_DELAY_S = 0.05
-"""Delay of the paint after lines of a burst arrived, so that it costs few paints."""
+"""Delay before lines of a burst are painted, so that a burst takes few paints."""
 QUIET_S = 0.25
-"""Lines that arrive this long after the last paint are no burst."""
+"""Lines that arrive at least this long after the last paint are painted without delay."""
 WHEEL_LINES = 3
 
 _STYLES = (
@@ -64,13 +64,13 @@ class Moved(Message):
 
 @dataclass
 class GapRetryRequested(Message):
-    """The user asked to fetch the lines missing at a gap marker; of a ``NotKept``, perhaps from a time on."""
+    """The user asked to fetch the lines missing at a gap marker; for a ``NotKept``, from a time if given."""
 
     gap: LogGap
     from_ns: int | None = None
 
 
-class LogView(ComponentsOfTheme, Widget, can_focus=True):
+class LogView(CachedComponentStyles, Widget, can_focus=True):
     """Shows log lines and gap markers in time order.
 
     Follows the end until the user scrolls up. From then on the visible text stays in place and a badge counts
@@ -144,9 +144,9 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
         now_s: Callable[[], float] = time.time,
         id: str | None = None,
     ) -> None:
-        """Create a view of a store, perhaps shared with other views, that follows.
+        """Create a view of a store, which other views may share; it follows the newest lines.
 
-        Times of day are in `timezone`, or in the system's; `now_s` is the clock for ages.
+        Times of day are in `timezone`, by default the system's; `now_s` is the clock for ages.
         """
         super().__init__(id=id)
         options = options or LogOptions()
@@ -165,10 +165,14 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
         self._reported_place: tuple[bool, LineKey | None, ScrollPosition | None] = (True, None, None)
 
     @property
-    def only_day(self) -> str:
-        """The date of lines that are shown without one; empty for today."""
+    def date_unless_today(self) -> str:
+        """The date of the newest line, if lines show times of day without dates; empty for today."""
         span_ns = self.store.span_ns
-        return self._times.only_day(span_ns[1]) if span_ns is not None and self.options.time in CLOCKS else ""
+        return (
+            self._times.date_unless_today(span_ns[1])
+            if span_ns is not None and self.options.time in CLOCKS
+            else ""
+        )
 
     def clear(self) -> None:
         """Remove all entries and the start of elapsed time; options and search stay."""
@@ -188,19 +192,19 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
 
     @options.setter
     def options(self, options: LogOptions) -> None:
-        """Show the log in another way. The newest lines appear first; the cursor stays on its line."""
+        """Change filters and display. The newest lines appear first; the cursor stays on its line."""
         before = self.model.options
-        has_other_rows = (options.filters, options.folds) != (before.filters, before.folds)
-        if has_other_rows:
+        rows_change = (options.filters, options.folds) != (before.filters, before.folds)
+        if rows_change:
             self.viewport.keep_line()
         self.model.options = options
-        if has_other_rows:
+        if rows_change:
             self._build()
         if options.wrap != before.wrap:
             self._pan = 0
-            self.model.go(ScrollPosition(self.model.top.row))
+            self.model.set_top(ScrollPosition(self.model.top.row))
         self._times.mode = options.time
-        self._fit()
+        self._update_geometry()
         self._paint()
 
     # Arriving lines
@@ -223,7 +227,7 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
             self._build()
 
     def _build(self) -> None:
-        """Filter and fold for one slice; continue after the next turn of the event loop if there is more."""
+        """Filter and fold for one time slice; schedule the rest, so that other tasks run in between."""
         if not self.is_attached or self._is_building:
             return
         if not self.model.rows.build(TimeBudget()):
@@ -241,7 +245,7 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
     # Painting
 
     def _paint_soon(self) -> None:
-        """Paint at once after a pause, with whatever else new lines change; a burst is painted later."""
+        """Paint at once if the last paint is a while ago; collect the changes of a burst in a later one."""
         self.viewport.invalidate()
         if self._paint_timer is not None or not self.is_attached:
             return
@@ -275,7 +279,7 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
     def _style(self, name: str) -> Style:
         return self.get_component_rich_style(f"log-view--{name}")
 
-    def _fit(self) -> None:
+    def _update_geometry(self) -> None:
         if self.is_attached:
             width, self.viewport.height = self.size
             pattern = self.finder.search.pattern if self.finder.search is not None else None
@@ -286,7 +290,7 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
             self.viewport.invalidate()
 
     def on_resize(self) -> None:
-        self._fit()
+        self._update_geometry()
         self.refresh()  # a paint between the resize and this event used the old page
 
     def render_lines(self, crop: Region) -> list[Strip]:
@@ -301,7 +305,7 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
             flags = model.row_flags(row)
             segments = renderer.line(model.row_key(row), page[y].line, flags)
         else:
-            segments = renderer.empty("" if page or y != self.viewport.height // 2 else self._why_empty())
+            segments = renderer.empty("" if page or y != self.viewport.height // 2 else self._empty_text())
         if model.unseen and y == self.viewport.height - 1:
             segments = renderer.with_badge(segments, self._badge())
         shown_rows = (page[0].row, page[-1].row) if page else (0, -1)
@@ -311,7 +315,7 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
     def _badge(self) -> str:
         return f" ↓ {self.model.unseen:,} new "
 
-    def _why_empty(self) -> str:
+    def _empty_text(self) -> str:
         if not self.model.rows.is_complete:
             return "Filtering…"
         if not len(self.store):
@@ -370,7 +374,7 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
     def action_pan(self, steps: int) -> None:
         if not self.options.wrap:
             self._pan = self.viewport.panned(self._pan, steps)
-            self._fit()
+            self._update_geometry()
             self._paint()
 
     def find(self, pattern: LogPattern | None, *, backwards: bool = False, moves: bool = True) -> None:
@@ -380,7 +384,7 @@ class LogView(ComponentsOfTheme, Widget, can_focus=True):
         again as matches are counted.
         """
         self.finder.find(pattern, backwards=backwards, moves=moves)
-        self._fit()
+        self._update_geometry()
         self._paint()
 
     # Mouse

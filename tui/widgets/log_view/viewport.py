@@ -19,7 +19,7 @@ class Viewport:
         self._renderer = renderer
         self._moved = moved
         self._page: list[ScrollPosition] | None = None
-        self._kept_line: int | None = None
+        self._cursor_line: int | None = None
 
     def _lines_of(self, row: int) -> int:
         return len(self._renderer.rows(self._model.row_key(row)))
@@ -38,7 +38,7 @@ class Viewport:
                 top = self._bottom()
                 page = self._page_from(top)
             if model.rows.is_complete:  # until then the cursor line may just not be built yet
-                model.go(top)
+                model.set_top(top)
             if self._renderer.register_nodes(self._replicas(page)):
                 # A longer label shifts every line's text and changes where it wraps.
                 return self.page()
@@ -46,7 +46,7 @@ class Viewport:
         return self._page
 
     def _show_days(self) -> None:
-        """Decide about days by rows only: how many lines these take depends on it."""
+        """Show dates if the visible rows need them: counted in rows, as dates change the rows' heights."""
         model = self._model
         first = max(0, len(model) - max(1, self.height))
         first = first if model.following else min(first, model.top.row)
@@ -85,7 +85,7 @@ class Viewport:
 
     def move_cursor(self, rows: int, *, extend: bool = False) -> None:
         """Move the cursor. Moving up stops following; moving down from the last line follows again."""
-        model, row = self._model, self._model.own_row
+        model, row = self._model, self._model.current_row
         if row is None:
             return
         if self.follow:
@@ -94,9 +94,9 @@ class Viewport:
                 if extend:
                     self.put_cursor(row + rows, extend=True)
             return
-        within = 0 if extend else self._tall_row_step(row, rows)
-        if within:
-            self.scroll(within)
+        lines = 0 if extend else self._tall_row_step(row, rows)
+        if lines:
+            self.scroll(lines)
         elif rows > 0 and row == len(model) - 1 and not extend:
             self.follow = True
         else:
@@ -122,7 +122,7 @@ class Viewport:
         if ScrollPosition(row) <= top:
             return ScrollPosition(row)
         end = ScrollPosition(row, self._lines_of(row) - 1)
-        lowest = min(self._step(end, 1 - self.height), ScrollPosition(row))
+        lowest = min(self._position_after(end, 1 - self.height), ScrollPosition(row))
         return max(lowest, top)
 
     def seek(self, key: LineKey) -> None:
@@ -138,7 +138,7 @@ class Viewport:
         self.follow = False
         self._model.set_cursor(row)
         if not was_shown:
-            self._show_from(self._step(ScrollPosition(row), -(self.height // 3)))
+            self._show_from(self._position_after(ScrollPosition(row), -(self.height // 3)))
         self._moved()
 
     def go_to(self, key: LineKey | None) -> bool:
@@ -169,7 +169,7 @@ class Viewport:
         return self.go_to(next(beyond, keys[0]))
 
     def toggle_bookmark(self) -> None:
-        row = self._model.own_row
+        row = self._model.current_row
         if row is not None:
             self._model.store.toggle_bookmark(self._model.rows.key(row))
             self._moved()
@@ -180,8 +180,8 @@ class Viewport:
         self._model.point_at(time_ns)
         self._moved()
 
-    def line_up(self, other: Viewport) -> None:
-        """Show the time of the other view's cursor in the same line of the screen; follow if it does."""
+    def align_with(self, other: Viewport) -> None:
+        """Show the time of the other view's cursor on the same screen line; follow if the other view does."""
         model, key = self._model, other._model.cursor
         if other.follow or key is None or not len(model):
             self.follow = other.follow
@@ -190,10 +190,10 @@ class Viewport:
         row = min(model.rows.index_at(key.time_ns), len(model) - 1)
         self.follow = False
         model.set_cursor(row)
-        self._show_from(self._step(ScrollPosition(row), -y))
+        self._show_from(self._position_after(ScrollPosition(row), -y))
 
     def jump(self, seconds: float) -> None:
-        row, rows = self._model.own_row, self._model.rows
+        row, rows = self._model.current_row, self._model.rows
         if row is None:
             return
         target = rows.index_at(rows.key(row).time_ns + int(seconds * NS_PER_S))
@@ -220,7 +220,7 @@ class Viewport:
         self.select_line(max(0, min(y, self.height - 1)), extend=True)
 
     def toggle_fold(self) -> bool:
-        model, row = self._model, self._model.own_row
+        model, row = self._model, self._model.current_row
         key = None if row is None else model.rows.key(row)
         if row is None or key is None or not model.toggle_fold(row):
             return False
@@ -232,7 +232,7 @@ class Viewport:
 
     def _bottom(self) -> ScrollPosition:
         """Return the top of the last full page."""
-        return self._step(ScrollPosition(len(self._model)), -self.height)
+        return self._position_after(ScrollPosition(len(self._model)), -self.height)
 
     def _page_from(self, top: ScrollPosition) -> list[ScrollPosition]:
         """Return the screen lines from `top` down; fewer than a screen if the rows end."""
@@ -244,8 +244,8 @@ class Viewport:
             row, line = row + 1, 0
         return page
 
-    def _step(self, start: ScrollPosition, lines: int) -> ScrollPosition:
-        """Return the place so many screen lines further down (up if negative), limited to existing rows."""
+    def _position_after(self, start: ScrollPosition, lines: int) -> ScrollPosition:
+        """Return the position ``lines`` screen lines further down (up if negative), within existing rows."""
         count = len(self._model)
         if not count:
             return ScrollPosition()
@@ -261,7 +261,7 @@ class Viewport:
     def _show_from(self, top: ScrollPosition) -> None:
         """Show the rows from `top` on, but never beyond the last full page."""
         self.follow = False
-        self._model.go(min(top, self._bottom()))
+        self._model.set_top(min(top, self._bottom()))
         self._moved()
 
     def _keep_cursor_in_sight(self) -> None:
@@ -277,7 +277,7 @@ class Viewport:
         """Scroll by a number of lines. Scrolling up stops following; reaching the end follows again."""
         self.page()
         before = self._model.top
-        top = self._step(before, lines)
+        top = self._position_after(before, lines)
         bottom = self._bottom()
         if lines > 0 and bottom <= top:
             self.follow = True
@@ -295,25 +295,25 @@ class Viewport:
             self._keep_cursor_in_sight()
 
     def panned(self, pan: int, steps: int) -> int:
-        """Return the cells to cut off after panning, at most to the end of the longest visible line."""
+        """Return the number of cells to cut off at the left after panning, limited by the longest line."""
         model, renderer = self._model, self._renderer
         step = max(1, renderer.text_cells // 4)
         texts = [renderer.rows(model.row_key(position.row))[position.line].text for position in self.page()]
-        furthest = max(pan, max(map(len, texts), default=0) - step)
-        return max(0, min(pan + steps * step, furthest))
+        max_pan = max(pan, max(map(len, texts), default=0) - step)
+        return max(0, min(pan + steps * step, max_pan))
 
     # Changing rows
 
     def keep_line(self) -> None:
-        """Remember the screen line of the cursor before the rows change."""
+        """Remember the screen line of the cursor before the rows change, for ``restore_line``."""
         row = self._model.cursor_row
-        if self._kept_line is None and row is not None:
+        if self._cursor_line is None and row is not None:
             position = ScrollPosition(row)
-            self._kept_line = next((y for y, shown in enumerate(self.page()) if shown == position), None)
+            self._cursor_line = next((y for y, shown in enumerate(self.page()) if shown == position), None)
 
     def restore_line(self) -> None:
-        line, row = self._kept_line, self._model.cursor_row
-        self._kept_line = None
+        line, row = self._cursor_line, self._model.cursor_row
+        self._cursor_line = None
         if line is not None and row is not None:
-            self._model.go(self._step(ScrollPosition(row), -line))
+            self._model.set_top(self._position_after(ScrollPosition(row), -line))
             self._page = None

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from fleet_worlds import EPOCH, World
 
+from api_client.clock import epoch_ns
 from api_client.emulator.backend import LogQuery
-from api_client.models import JobStatus, QueueContext, TrainingJob
+from api_client.models import JobStatus, QueueContext
 from api_client.models.logs import LogLine
-from tui.analysis.health.judge import health
+from support.watched_run import WatchedRun
 from tui.analysis.health.registry import KINDS
-from tui.analysis.node_metrics import MetricsFold
-from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding
-from tui.analysis.run.snapshot import RunSnapshot
 
 EVIDENCE_S = 30
 """A sickness that is there when the world begins is named within that time."""
@@ -47,39 +44,28 @@ HEALTHY = (
 )
 
 
-@dataclass
-class Watcher:
-    """Follows one job of a world as the job screen's feed does: new lines, new samples, the checkpoints."""
+class Watcher(WatchedRun):
+    """Follows one job of a world: new lines, new samples, the checkpoints."""
 
-    world: World
-    job_id: str
-    progress: ProgressFold = field(default_factory=ProgressFold)
-    metrics: MetricsFold = field(default_factory=lambda: MetricsFold(max_points=90))
-    read_until: datetime | None = None
-    found: tuple[HealthFinding, ...] = ()
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__(world.named(name))
+        self.world = world
+        self.read_until = world.now - timedelta(hours=3)
 
-    def look(self, job: TrainingJob) -> tuple[HealthFinding, ...]:
-        fleet, now = self.world.fleet, self.world.now
-        since = self.read_until or now - timedelta(hours=3)
-        window = LogQuery(round(since.timestamp() * 1e9), self.world.now_ns, "asc", limit=10**6)
-        self.progress.add(
+    def poll(self) -> tuple[HealthFinding, ...]:
+        fleet, now, since = self.world.fleet, self.world.now, self.read_until
+        self.job, self.read_until = fleet.job(self.job.id), now
+        window = LogQuery(epoch_ns(since), self.world.now_ns, "asc", limit=10**6)
+        lines = [
             LogLine(int(line["timestamp"]), line["message"], line["replica"], line["level"])
-            for line in fleet.logs(job.id, window)
-        )
+            for line in fleet.logs(self.job.id, window)
+        ]
         first_s = max(now.timestamp() - VITALS_S, since.timestamp() - 120)
-        self.metrics.fold(fleet.metrics(job.id, start_s=first_s, end_s=now.timestamp(), step_s=60))
-        self.read_until = now
-        waits = job.current_status != JobStatus.RUNNING
-        queue = QueueContext(target_job_id=job.id, events=fleet.events(job.id)) if waits else None
-        run = RunSnapshot(job, now, now, queue=queue, history_known=True, log_read=True)
-        progress, saved = self.progress.snapshot(), tuple(fleet.checkpoints(job.id))
-        run = replace(run, progress=progress, health_metrics=self.metrics.snapshot, checkpoints=saved)
-        self.found = health(run, previous=self.found)
-        return self.found
-
-    @property
-    def job(self) -> TrainingJob:
-        return self.world.fleet.job(self.job_id)
+        metrics = fleet.metrics(self.job.id, start_s=first_s, end_s=now.timestamp(), step_s=60)
+        waits = self.job.current_status != JobStatus.RUNNING
+        queue = QueueContext(target_job_id=self.job.id, events=fleet.events(self.job.id)) if waits else None
+        saved = tuple(fleet.checkpoints(self.job.id))
+        return self.look(now, lines, metrics, queue=queue, checkpoints=saved)
 
 
 @pytest.mark.parametrize("name", SICK)
@@ -87,8 +73,7 @@ class Watcher:
 @pytest.mark.proves("docs/emulator.md", "The demo world")
 def test_a_sick_run_is_named_as_what_it_is(still_world: World, name: str) -> None:
     still_world.now = EPOCH + timedelta(seconds=EVIDENCE_S)
-    watcher = Watcher(still_world, still_world.named(name).id)
-    found = watcher.look(watcher.job)
+    found = Watcher(still_world, name).poll()
     kind, node = SICK[name]
     named = [finding for finding in found if finding.kind == kind]
     assert [finding.node for finding in named] == [node], found
@@ -100,14 +85,14 @@ def test_a_sick_run_is_named_as_what_it_is(still_world: World, name: str) -> Non
 @pytest.mark.parametrize("name", HEALTHY)
 @pytest.mark.proves("docs/health.md", "Health and cost")
 def test_a_healthy_run_is_silent_for_a_day(still_world: World, name: str) -> None:
-    watcher = Watcher(still_world, still_world.named(name).id)
+    still_world.now = EPOCH + timedelta(seconds=EVIDENCE_S)
+    watcher = Watcher(still_world, name)
     looks = 0
     for second in POLLS_S:
         still_world.now = EPOCH + timedelta(seconds=second)
-        job = watcher.job
-        if job.is_finished:
+        found = [finding for finding in watcher.poll() if finding.kind != KINDS["queued"]]
+        if watcher.job.is_finished:
             break
-        found = [finding for finding in watcher.look(job) if finding.kind != KINDS["queued"]]
         assert found == [], f"after {second} s"
-        looks += job.current_status == JobStatus.RUNNING
+        looks += watcher.job.current_status == JobStatus.RUNNING
     assert looks > 1

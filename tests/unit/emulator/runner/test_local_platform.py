@@ -55,7 +55,7 @@ async def test_a_team_shares_one_cache_and_another_team_does_not(world: LocalWor
     for project, seen in ((PROJECT, ["ours", "mine"]), (OTHER, ["ours"]), (FOREIGN, [])):
         await world.run(f"in-{project.id}", job_spec(show, **cached), project)
         assert world.messages(f"in-{project.id}") == seen
-    await world.backend.forget_project(PROJECT.id)
+    await world.backend.delete_cache(PROJECT.id)
     assert world.backend.cache_files(PROJECT.id) is None
 
 

@@ -69,8 +69,8 @@ def _never_came(run: Watched, logged: Sequence[Saved]) -> Findings:
 def _late(run: Watched, limits: Limits, saved: Sequence[Saved]) -> Findings:
     """Report a checkpoint overdue by the newest intervals, in time and, if known, in steps.
 
-    A run that is slower, pauses or loads makes fewer steps, and so has less to save. One whose intervals have
-    grown may let the next one grow as much.
+    A run that is slower, pauses or loads makes fewer steps, and so has less to save. If intervals vary from
+    one to the next, the next one may be as much longer.
     """
     times = [at for at, _ in saved[-8:]]
     if len(times) == 2 and run.training_since is not None and run.training_since < times[0]:
@@ -79,16 +79,17 @@ def _late(run: Watched, limits: Limits, saved: Sequence[Saved]) -> Findings:
     if len(intervals) < 2:
         return
     factor = run.eased(limits.checkpoint_factor, 1.0, held=run.is_held())
-    steps = [run.steps_between(*interval) for interval in pairwise(times)]
-    growth = max((after / before for before, after in pairwise(steps) if before), default=1.0)
     begin_s = max(times[-1], run.attempt_since)
     since_s = run.now_s - begin_s
     allowed_s = max(factor * max(intervals), max(intervals) + 5 * MINUTE_S)
-    allowed_steps = factor * max(growth, 1.0) * max(steps)
-    steps_since = run.steps_between(begin_s)
-    # If only the newest steps are known, they are those of another training; until the log is read, none are.
-    knows_steps = any(steps) or (run.run.log_read and not steps_since)
-    if since_s > allowed_s and steps_since >= allowed_steps and knows_steps:
+    work, work_since = [run.steps_between(*pair) for pair in pairwise(times)], run.steps_between(begin_s)
+    if not any(work):
+        # If only the newest steps are known, they are of another training; until the log is read, none are.
+        if work_since or not run.run.log_read:
+            return
+        work, work_since = intervals, since_s
+    varies_by = max((max(pair) / min(pair) for pair in pairwise(work) if min(pair)), default=1.0)
+    if since_s > allowed_s and work_since >= factor * varies_by * max(work):
         usual_s = median(intervals)
         losses = run.progress.eval_loss_series
         before, after = values_between(losses, end=times[-1]), values_between(losses, times[-1])
@@ -105,12 +106,11 @@ CHECK = Check(
     Limits,
     find,
     needs="no checkpoint for `checkpoint_factor` times the longest of the newest intervals, in time and in"
-    " steps, or longer still if these have grown from one to the next; or two saves that the log announces"
+    " steps, or longer if these vary; or two saves that the log announces"
     " and that are not stored; or, an hour after the first step, none at three times the interval of the"
     " settings.",
-    excused="a run that is slower, paused or stalled, or whose loss is broken, and saves whose intervals vary"
-    " or grow. To a remark (info): no evaluation since the last one was better, as if only the best is"
-    " saved.",
+    excused="a run that is slower, paused or stalled, or whose loss is broken. To a remark (info):"
+    " no evaluation since then was better, as if only the best is saved.",
     ends="with the next checkpoint",
     costs="nothing until the run fails, then the work since the last checkpoint",
     covered_by=frozenset({"stalled", "loss-not-finite", "loss-exploding"}),
@@ -123,6 +123,11 @@ CHECK = Check(
             stops_s=3700,
             saved_s=(1200, 2400, 3600),
             others=tuple((at, f"step {at // 50 - 75}/9000 loss=2.0") for at in range(3800, 7200, 50)),
+        ),
+        Example(
+            "saves of trials, which end at any time",
+            line="trial pruned",
+            saved_s=(1200, 1800, 3300, 3900, 4100),
         ),
         Example("saves that continue", saved_s=(1200, 2400, 3600, 4800, 6000)),
     ),

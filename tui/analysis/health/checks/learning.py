@@ -16,7 +16,7 @@ from tui.analysis.health.check import (
 )
 from tui.analysis.health.watched import REWARD
 from tui.analysis.health.windows import flipped, holds_since, level_between, noise_of, since_start
-from tui.analysis.health.worse import grown_gradients, worsened
+from tui.analysis.health.worse import NEWEST, Worse, grown_gradients, worsened
 from tui.analysis.series import Series, values_between
 from tui.text.units import number
 
@@ -160,10 +160,16 @@ def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
         # Harder tasks cost a part of what was learned, and gradients stay what they were.
         if worse is None or not (worse.has_lost_all or run.is_held()):
             continue
-        if cause := grown_gradients(run, worse.since) or _diverging_loss(run):
+        if cause := grown_gradients(run, worse.since) or _diverging_loss(run) or _no_longer_changes(worse):
             short = f"{name} fell to {number(-worse.now)}, was {number(-worse.best)}"
             yield run.finding("warning", f"{short}, while {cause}", short=short, since_s=worse.since)
             return
+
+
+def _no_longer_changes(worse: Worse) -> str:
+    """Return in words that a reward has stopped changing, as one does whose server is gone; else empty."""
+    newest = worse.after[-3 * NEWEST :]
+    return "it no longer changes" if len(newest) == 3 * NEWEST and len(set(newest)) == 1 else ""
 
 
 def _diverging_loss(run: Watched) -> str:
@@ -175,9 +181,11 @@ def _diverging_loss(run: Watched) -> str:
     return next((f"{name} diverges" for name in grown), "")
 
 
-def _falling(rest: Callable[[int], str], to: float = 0.03) -> tuple[tuple[float, str], ...]:
+def _falling(
+    rest: Callable[[int], str], to: Callable[[int], float] = lambda step: 0.03 + step % 3 / 1000
+) -> tuple[tuple[float, str], ...]:
     """Return the lines of an example whose reward grows, falls at step 90, and stays there."""
-    rewards = {step: 0.2 + step / 225 if step < 90 else to for step in range(1, 120)}
+    rewards = {step: 0.2 + step / 225 if step < 90 else to(step) for step in range(1, 120)}
     return tuple(
         (60.0 * step, f"step {step}/9000 reward={reward:.3f} {rest(step)}")
         for step, reward in rewards.items()
@@ -192,8 +200,8 @@ COLLAPSED = Check(
     "warning",
     NoLimits,
     collapsed_reward,
-    needs="a reward, score or return that had grown and is down to what the run began with, since its"
-    " gradients became three times as large as usual, or a loss diverged.",
+    needs="a reward, score or return that had grown and is down to what the run began with: since its"
+    " gradients tripled, or a loss diverged, or it stays at one value 15 times.",
     excused="a reward that is coming back, or falls while gradients and loss stay, as with harder tasks.",
     ends="when the reward or the gradients are back",
     costs="all that is computed from then on, unless the reward recovers",
@@ -201,26 +209,32 @@ COLLAPSED = Check(
     examples=(
         Example(
             "a policy that collapses",
-            "reward fell to 0.0300, was 0.564",
+            "reward fell to 0.0310, was 0.564",
             stops_s=0,
             others=_falling(lambda step: f"grad_norm={0.4 if step < 90 else 9.0}"),
         ),
         Example(
             "a policy whose loss diverges",
-            "reward fell to 0.0300, was 0.564",
+            "reward fell to 0.0310, was 0.564",
             stops_s=0,
             others=_falling(lambda step: f"loss={0.012 + 0.2 * max(0, step - 89):.4f}"),
         ),
         Example(
             "a policy whose critic diverges",
-            "reward fell to 0.0300, was 0.564",
+            "reward fell to 0.0310, was 0.564",
             stops_s=0,
             others=_falling(lambda step: f"loss=0.01 value_loss={0.05 if step < 90 else 900:.2f}"),
         ),
         Example(
+            "a reward whose server is gone",
+            "reward fell to 0, was 0.564",
+            stops_s=0,
+            others=_falling(lambda _step: "grad_norm=0.4", to=lambda _step: 0.0),
+        ),
+        Example(
             "harder tasks",
             stops_s=0,
-            others=_falling(lambda _step: "grad_norm=0.4", to=0.1),
+            others=_falling(lambda _step: "grad_norm=0.4", to=lambda step: 0.1 + step % 7 / 100),
         ),
     ),
 )

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
 from api_client.models import JobStatus
 from tui.analysis.health.check import (
@@ -20,6 +21,7 @@ from tui.analysis.health.check import (
     limit,
 )
 from tui.analysis.health.windows import first_time
+from tui.analysis.series import Series
 from tui.text.units import counted, duration
 
 
@@ -90,15 +92,17 @@ def _is_new_training(run: Watched, at: float) -> bool:
 
 def _machines_left(run: Watched, start: float, end: float) -> bool:
     """Return True if all nodes had no samples for minutes: they were rebooted or exchanged."""
-    gaps = [
-        [
-            (earlier, later)
-            for earlier, later in pairwise(node.mean_utilization.times)
-            if later - earlier > 3 * MINUTE_S and later > start and earlier < end
-        ]
-        for node in run.metrics.nodes
-    ]
-    return bool(gaps) and all(gaps)
+    nodes = run.metrics.nodes
+    return bool(nodes) and all(_has_left(node.mean_utilization, start, end) for node in nodes)
+
+
+def _has_left(use: Series, start: float, end: float) -> bool:
+    times = [time for time, value in zip(use.times, use.values, strict=True) if value == value]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    first, last = (bisect_left(times, edge) for edge in (start, end))
+    # Of more than an hour ago, fewer samples may be known.
+    usual_s = median(gaps[max(0, first - 20) : first] or [MINUTE_S])
+    return max(gaps[max(0, first - 1) : last], default=0.0) > 3 * max(MINUTE_S, usual_s)
 
 
 def _errors(run: Watched) -> list[float]:
@@ -145,6 +149,17 @@ CHECK = Check(
                 *((at, f"step {at // 10}/9000 loss=2.0") for at in range(10, 5000, 10)),
                 (5010, "RuntimeError: CUDA error"),
                 *((at, f"step {at // 10 - 540}/9000 loss=2.0") for at in range(5410, 7200, 10)),
+            ),
+        ),
+        Example(
+            "a restart from the first step, after minutes without the node",
+            "restarted 29m ago, which lost 1h 23m of steps",
+            stops_s=0,
+            gpu=(lambda at: None if 5000 < at < 5260 else 0.95,),
+            others=tuple(
+                (at, f"step {at // 10 - back}/9000 loss=2.0")
+                for begin, end, back in ((10, 5000, 0), (5410, 7200, 540))
+                for at in range(begin, end, 10)
             ),
         ),
         Example(

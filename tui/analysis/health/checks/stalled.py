@@ -75,8 +75,11 @@ def find(run: Watched, limits: Limits) -> Findings:
     # A run that logs on is given half as long again.
     after_s = max(base_s * _patience(run, stood_since), 1.5 * limits.stall_after_s)
     allowed_s = max(after_s, 20 * usual_s, run.survived_pause_s, LONGER * (progress.step_pause_s or 0.0))
-    # As long as the log shows progress of an evaluation, the run is busy with that.
-    busy_at = max(stood_since, progress.run_phase.newest if progress.run_phase is not None else 0.0)
+    # As long as the log shows progress of an evaluation, the run is busy with that, within reason.
+    phase, busy_at = progress.run_phase, stood_since
+    known_s = max(ASIDE_S, 4 * (progress.step_pause_s or 0.0))
+    if phase is not None and (phase.first or run.now_s - phase.since < known_s):
+        busy_at = max(busy_at, phase.newest)
     if usual_s and is_running and run.now_s - max(busy_at, run.attempt_since) > allowed_s:
         lasts = duration(run.now_s - stood_since)
         text = f"no step for {lasts}{usually}, but still logging{details}"
@@ -142,8 +145,9 @@ CHECK = Check(
     excused="pauses that the run has survived before, and a quarter more; for half an hour, work that it has"
     " not done before: start-up, loading, what comes after the last step, and, unless an error came first, a"
     " first evaluation or save that the log announces or that begins at a round step, or whatever else"
-    " follows words that it has never logged and that are no warning; a count of other work that moves; and,"
-    " for twice the time, GPUs that work less than before, or go up and down like before.",
+    " follows words that it has never logged and that are no warning; a count of other work that moves, if"
+    " known for half an hour or four times the longest pause; and, for twice the time, GPUs that work less"
+    " than before, or go up and down like before.",
     ends="with the next step or log line",
     costs="all GPUs of the run",
     examples=(
@@ -162,6 +166,17 @@ CHECK = Check(
                 (3002, "***** Running Evaluation *****"),
                 (5402, "***** Running Evaluation *****"),
                 (5405, "Gathering the predictions of all ranks"),
+            ),
+        ),
+        Example(
+            "an evaluation whose count moves for far longer than the one before",
+            "no step for",
+            minutes=135,
+            stops_s=5401,
+            others=(
+                (3002, "***** Running Evaluation *****"),
+                (5402, "***** Running Evaluation *****"),
+                *((at, f"Evaluating: {at // 60 - 90}/9600") for at in range(5460, 8100, 60)),
             ),
         ),
         Example("a line each 25 minutes", step_s=1500.0, stops_s=6500),

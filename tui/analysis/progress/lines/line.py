@@ -76,21 +76,22 @@ def fraction(text: str) -> tuple[str, str] | None:
     return first.strip(" it"), second.strip(" it")
 
 
-_TEXT_KEYS = ("message", "msg", "log")
+_TEXT_IN_JSON = re.compile(r'": ?"[^" ]* ')
 
 
 def enveloped(line: str) -> str | None:
     """Return the line that a log agent made a JSON record of; None for other lines.
 
-    A record whose own numbers measure a training is the line itself: of a structured log, its message is a
-    label.
+    It is the text with the most letters. One of several lines is no record of a line, but of a conversation.
+    A record whose own numbers measure a training is the line itself: its message is a label.
     """
-    if not any(f'"{key}"' in line for key in _TEXT_KEYS):
+    if _TEXT_IN_JSON.search(line) is None:
         return None
     try:
-        record = json.loads(line)
+        record = json.loads(line.strip("[], "))
     except (ValueError, RecursionError):
         return None
-    text = next((record[key] for key in _TEXT_KEYS if isinstance(record.get(key), str)), None)
+    texts = [value for value in record.values() if isinstance(value, str) and " " in value]
     has_values = any(isinstance(value, int | float) and meaning(key) for key, value in record.items())
-    return None if has_values else text
+    text = max(texts, key=lambda text: sum(map(str.isalpha, text)), default="").rstrip()
+    return None if has_values or "\n" in text else text or None

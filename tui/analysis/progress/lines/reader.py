@@ -85,15 +85,12 @@ class Reader:
         """Return what is believed now: of this line, and of lines before it that were held."""
         if self._patterns and (own := self._read_own(message)) is not None:
             return [Told(at_ns, replica, own)]
-        if message.startswith('{"') and (text := enveloped(message)) is not None:
+        if message.startswith(('{"', ',{"', '[{"')) and (text := enveloped(message)) is not None:
             message, shape = text, None
         if "\n" not in message and "\r" not in message and len(message) <= MAX_CHARACTERS:
             return self._read_text(shape or self.shape(message), message, replica, at_ns)
-        message = newest_states(message)
-        found: list[Told] = []
-        for line in message.split("\n")[-200:]:
-            found += self._read_states(line, replica, at_ns)
-        return found
+        lines = newest_states(message).split("\n")[-200:]
+        return [told for line in lines for told in self._read_states(line, replica, at_ns)]
 
     def _read_own(self, message: str) -> ParsedMetrics | None:
         text = strip_ansi(last_carriage_segment(message))

@@ -18,7 +18,7 @@ class ParsedMetrics(NamedTuple):
     within its epoch instead, these are ``epoch_step`` and ``epoch_steps`` (steps in an epoch), with
     ``whole_epochs`` completed before. ``from_bar`` marks a progress bar, which may count something else
     (an evaluation). ``checkpoint`` is the name of a saved checkpoint, empty if the line gives none.
-    ``loss_name`` is the loss's name as printed; ``metrics`` are the line's other values, by their names.
+    ``loss_name`` and ``step_name`` are names as printed; ``metrics`` are the line's other values, by theirs.
     """
 
     step: int | None = None
@@ -39,6 +39,7 @@ class ParsedMetrics(NamedTuple):
     from_bar: bool = False
     rank: int | None = None
     loss_name: str = "loss"
+    step_name: str = "step"
     metrics: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -52,7 +53,11 @@ class ParsedMetrics(NamedTuple):
     def is_save(self) -> bool:
         """True if the line reports nothing but a save, with or without its step."""
         return self.checkpoint is not None and self == ParsedMetrics(
-            checkpoint=self.checkpoint, step=self.step, rank=self.rank, metrics=self.metrics
+            checkpoint=self.checkpoint,
+            step=self.step,
+            step_name=self.step_name,
+            rank=self.rank,
+            metrics=self.metrics,
         )
 
     @property

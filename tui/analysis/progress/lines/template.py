@@ -135,14 +135,14 @@ class Template:
         found: dict[str, Any] = {}
         for slot in self.slots:
             _take(found, slot, values[slot.index])
-            if slot.field == "loss":
-                found["loss_name"] = slot.name
+            if slot.field in ("loss", "step"):
+                found[f"{slot.field}_name"] = slot.name
         counter = self.counter
         if counter is not None:
             _take_count(found, values[counter.index], counter)
         others = ((name, to_float(values[index])) for index, name in self.metrics)
         metrics = tuple((name, number) for name, number in others if number is not None)
-        if not metrics and not found.keys() - {"rank"}:
+        if not metrics and not found.keys() - {"rank", "step_name"}:
             return None
         return ParsedMetrics(**found, from_bar=counter is not None and counter.is_bar, metrics=metrics)
 
@@ -184,7 +184,6 @@ def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
         if abs(found["step"] - done) <= 1:
             found["total_steps"] = int(total)
         return
-    found.pop("step", None)
     epoch, epochs = found.get("epoch"), found.get("total_epochs")
     if counter.is_bar and total == epochs:
         return  # it counts epochs
@@ -300,8 +299,8 @@ def _slots(line: _Line) -> tuple[Slot, ...]:
 def _metrics(line: _Line, slots: Sequence[Slot]) -> Metrics:
     """Return the other numbers that have a name, but none of what a logger puts before a line."""
     taken = {line.counter} | {slot.index for slot in slots}
-    objects = [index for index, text in enumerate(line.texts) if "{" in text]
     names: dict[str, int] = {}
+    objects = [index for index, text in enumerate(line.texts) if "{" in text]
     first = min([*line.known(), *objects[:1]], default=0)
     while first > 0 and _continues(line.texts[first]):
         first -= 1
@@ -376,7 +375,7 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
         or (is_known_object and not is_of_runs and bool(fields & LOSSES))
     )
     is_heading = not (is_clear or measures or is_prose) and (with_total or LEADS.issuperset(words_of(ending)))
-    if is_heading:
+    if is_heading and not (with_total and len(counts) > 1):
         others = [one for index, one in enumerate(numbers) if index >= first and index != line.counter]
         is_heading = all(map(_heads, others))
     is_of_batches = not measures and all("batch" in one.name.lower() for one in counts)  # as of any work

@@ -33,9 +33,9 @@ EVALUATION = _words(
 )
 TRAINING = _words("train training trainer trained trn learn")
 LEADS = _words(
-    "at @ on of in for after to from by completed complete begin beginning start starting finished end done"
-    " step epoch iteration batch saving saved checkpoint loss evaluated learning summary result results"
-    " metrics"
+    "at @ on of in for after to from by completed complete begin beginning start started starting finished"
+    " end done new step epoch iteration batch saving saved checkpoint loss evaluated learning summary result"
+    " results metrics"
 )
 LEADS |= TRAINING | EVALUATION
 """Words before the name of a count that leave its meaning: ``completed step``, ``step of epoch``."""
