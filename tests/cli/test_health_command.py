@@ -82,6 +82,21 @@ def test_a_line_of_all_jobs_and_of_one(cli: RunCli, baseten: FakeBaseten) -> Non
     assert "67% loss 2" in (line := cli("status due").out) and "left" not in line, "it should have ended"
 
 
+@pytest.mark.parametrize(("job_id", "problem"), [("hangs", "stalled"), ("nan", "loss is NaN")])
+@pytest.mark.parametrize("option", ["", " --health"])
+def test_a_run_that_is_stuck_has_its_problem_and_no_eta(
+    cli: RunCli, baseten: FakeBaseten, job_id: str, problem: str, option: str
+) -> None:
+    baseten.jobs = []
+    live_run(baseten, "hangs", silent_s=1800)
+    live_run(baseten, "nan", BROKEN)
+    line, record = cli(f"status {job_id}{option}").out, cli(f"status {job_id} -o json").json
+    assert line.startswith(f"✗ {job_id} {problem} ") and " · 4% loss " in line and "left" not in line
+    assert (record["eta_seconds"], record["findings"][0]["severity"]) == (None, "critical")
+    assert cli(f"progress {job_id} -o json").json["eta_s"] is None
+    assert "ETA" not in cli(f"progress {job_id}").out
+
+
 HOSTILE_NAME = "#{pane_pid} ##{pane_pid} #[fg=red] #(id)"
 
 

@@ -33,6 +33,7 @@ from tui.analysis.run.finding import (
     SnoozedFindings,
     by_severity,
     costliest,
+    is_stuck,
     lost_usd,
 )
 from tui.analysis.series import EMPTY, latest
@@ -216,8 +217,7 @@ class JobRow:
     def eta_s(self) -> float | None:
         """Seconds left, at least one; None if it is not known, or the run makes no progress."""
         left_s = self.progress.eta_s if self.running and self.progress is not None else None
-        stuck = any(finding.kind.halts or finding.kind.loss for finding in self.findings)
-        return None if left_s is None or left_s < 1 or stuck else left_s
+        return None if left_s is None or left_s < 1 or is_stuck(self.findings) else left_s
 
     @property
     def created_at(self) -> datetime:

@@ -138,6 +138,11 @@ class HealthFinding:
         return f"{self.kind}:{self.node}" if self.node else str(self.kind)
 
 
+def is_stuck(findings: Iterable[HealthFinding]) -> bool:
+    """Return True if an ETA makes no sense: the run has stalled or its loss is not finite."""
+    return any(finding.kind.halts or finding.kind.loss == "not finite" for finding in findings)
+
+
 def costliest(findings: Iterable[HealthFinding]) -> HealthFinding | None:
     """Return the finding that wastes the largest share of the run; a remark wastes nothing."""
     problems = (finding for finding in findings if finding.severity != "info")

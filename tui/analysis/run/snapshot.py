@@ -15,7 +15,7 @@ from tui.analysis.cost import Bill, Cost, RunningTime, cost_of, is_all_billed, r
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, SavedKey
-from tui.analysis.run.finding import HealthFinding, costliest, lost_usd
+from tui.analysis.run.finding import HealthFinding, costliest, is_stuck, lost_usd
 from tui.analysis.status import StatusView, status_view
 from tui.text.units import HOUR_S, MINUTE_S
 
@@ -212,13 +212,15 @@ class RunSnapshot:
             self.running_time,
             node_count=self.node_count,
             price_per_minute=self.price_per_minute,
-            left_s=self._left_s(),
+            left_s=self.left_s,
             billed=self.bill.of(self.job) if self.bill is not None else None,
             all_billed=is_all_billed(self.job, self.at),
         )
 
-    def _left_s(self) -> tuple[float, float, float] | None:
-        if self.progress is None or self.job.is_finished:
+    @property
+    def left_s(self) -> tuple[float, float, float] | None:
+        """The low, likely and high time left; None if it is not known, or the run has ended or is stuck."""
+        if self.progress is None or self.job.is_finished or is_stuck(self.findings):
             return None
         likely = seconds_left(self.progress, self.server_now)
         if likely is None:

@@ -79,11 +79,6 @@ def verdict(run: RunSnapshot) -> Verdict:
     return Verdict("healthy", "healthy")
 
 
-def is_stuck(run: RunSnapshot) -> bool:
-    """Return True if an ETA makes no sense: the run has stalled or its loss is not finite."""
-    return any(finding.kind.halts or finding.kind.loss == "not finite" for finding in run.findings)
-
-
 def side_activity(run: RunSnapshot) -> str:
     """Return an evaluation or a save that interrupts the steps, once it has taken a while; empty if none."""
     progress = run.progress

@@ -21,9 +21,9 @@ from tui.analysis.export import json_number
 from tui.analysis.health.registry import CHECKS
 from tui.analysis.progress.metrics import curves_of, grouped, headline_metrics
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend, over_steps
-from tui.analysis.run.finding import SEVERITIES, lost_usd, stop_advice
-from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
-from tui.analysis.run.verdict import is_stuck, side_activity, verdict
+from tui.analysis.run.finding import SEVERITIES, is_stuck, lost_usd, stop_advice
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.verdict import side_activity, verdict
 from tui.analysis.run.waiting import waiting_text
 from tui.analysis.summary.rendering import NOTICE, Document, fitted
 from tui.analysis.why.explanation import Clue, Explanation
@@ -329,12 +329,8 @@ def _quoted(clue: Clue) -> str:
 def _progress(run: RunSnapshot) -> Document:
     """Return the progress of the run; with speed and time left only while it advances."""
     progress, now = run.progress or ProgressSnapshot(), run.server_now
-    left = seconds_left(progress, now)
-    eta = None
-    if left is not None and not run.job.is_finished and not is_stuck(run) and not progress.is_done:
-        low, high = seconds_left_range(progress, now) or (left, left)
-        eta = _range(low, left, high)
-    has_no_rate = run.job.is_finished or is_stuck(run)
+    eta = _range(*run.left_s) if run.left_s is not None and not progress.is_done else None
+    has_no_rate = run.job.is_finished or is_stuck(run.findings)
     last_ns = None if run.job.is_finished else progress.last_step_at_ns
     return filled(
         step=figure(progress.step),
@@ -400,7 +396,7 @@ def _spending(run: RunSnapshot) -> Document:
         billed_usd=figure(cost.billed.usd) if cost.billed is not None else None,
         gpu_hours=figure(cost.gpu_hours),
         usd_per_hour=figure(run.usd_per_hour) if is_running else None,
-        usd_at_end=None if is_stuck(run) else at_end,
+        usd_at_end=at_end,
         unsaved_s=figure(unsaved.seconds) if unsaved is not None else None,
         unsaved_usd=figure(unsaved.usd) if unsaved is not None else None,
         next_checkpoint_due_s=figure(unsaved.next_due_s) if unsaved is not None else None,

@@ -160,7 +160,7 @@ def _record(reading: LoadedRun) -> dict[str, Any]:
         "log_gaps": reading.gap_count,
         "unread": sorted(reading.unread),
         "findings": [
-            _finding_record(finding)
+            finding_record(finding)
             | {
                 "text": finding.text,
                 "short": finding.short,
@@ -171,7 +171,7 @@ def _record(reading: LoadedRun) -> dict[str, Any]:
     }
 
 
-def _finding_record(finding: HealthFinding) -> dict[str, Any]:
+def finding_record(finding: HealthFinding) -> dict[str, Any]:
     return {
         "kind": str(finding.kind),
         "severity": finding.severity,
@@ -226,7 +226,7 @@ def print_timeline(output: Output, settings: RunSettings) -> None:
 
 
 def _period_record(period: FindingPeriod) -> dict[str, Any]:
-    return _finding_record(period.finding) | {
+    return finding_record(period.finding) | {
         "first_seen": iso_time(period.first_seen),
         "last_seen": iso_time(period.last_seen),
         "message": period.finding.text,

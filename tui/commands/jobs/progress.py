@@ -22,6 +22,7 @@ from api_client.models.logs import NS_PER_S, LogLine
 from api_client.recordings.reading import Recording, is_recording
 from tui.analysis.checkpoints.facts import LastCheckpoint, last_checkpoint
 from tui.analysis.export import csv_lines, json_number
+from tui.analysis.health.judge import judged
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.progress.lines.reading import ParsedMetrics, merged
@@ -30,7 +31,7 @@ from tui.analysis.progress.points import MAX_POINTS
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
 from tui.analysis.progress.stream import Stream
 from tui.analysis.run.resumed import joined, predecessor
-from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import latest
 from tui.analysis.status import status_view
 from tui.commands.jobs.curves import chosen_curves, points_of, print_curves
@@ -70,9 +71,7 @@ from tui.text.units import age, count, counted, duration, number, percent, rate
 def _document(reading: LoadedRun) -> dict[str, Any]:
     """Return everything known from the log, under stable names."""
     run, progress = reading.run, reading.run.progress or ProgressSnapshot()
-    left, between = seconds_left(progress, run.server_now), seconds_left_range(progress, run.server_now)
-    if run.job.is_finished:
-        left = between = None
+    low, left, high = run.left_s or (None, None, None)
     checkpoint = last_checkpoint(run)
     return {
         "job_id": run.job.id,
@@ -93,8 +92,8 @@ def _document(reading: LoadedRun) -> dict[str, Any]:
         "steps_per_s": json_number(progress.rate_steps_per_s),
         "steps_per_s_overall": json_number(progress.rate_overall),
         "eta_s": json_number(left),
-        "eta_low_s": json_number(between[0]) if between else None,
-        "eta_high_s": json_number(between[1]) if between else None,
+        "eta_low_s": json_number(low),
+        "eta_high_s": json_number(high),
         "last_step_at": _stamp(progress.last_step_at_ns),
         "last_line_at": _stamp(progress.last_line_at_ns),
         "last_checkpoint": checkpoint.name if checkpoint else None,
@@ -127,7 +126,7 @@ def _facts(reading: LoadedRun) -> list[tuple[str, Cell]]:
         ("status", f"{view.sign} {view.word}", view.tone),
         ("step", _of(progress.step, progress.total_steps, count, progress.fraction), "strong"),
         ("epoch", _of(progress.epoch, progress.total_epochs, number), None),
-        ("ETA", _eta(run, progress), None),
+        ("ETA", _eta(run), None),
         ("speed", _speed(progress), None),
         ("loss", f"{_known(progress.loss, number)} {loss_trend(progress)}".strip(), "strong"),
         ("eval loss", _known(progress.eval_loss, number), None),
@@ -158,12 +157,11 @@ def _of(
     return _known(value, text, f" of {text(total)}{share}" if total else "")
 
 
-def _eta(run: RunSnapshot, progress: ProgressSnapshot) -> str:
-    left = seconds_left(progress, run.server_now)
-    if left is None or left < 1 or run.job.is_finished:
+def _eta(run: RunSnapshot) -> str:
+    low, left, high = run.left_s or (0.0, 0.0, 0.0)
+    if left < 1:
         return ""
-    between = seconds_left_range(progress, run.server_now)
-    return duration(left) + (f" ({duration(between[0])}–{duration(between[1])})" if between else "")
+    return duration(left) + (f" ({duration(low)}–{duration(high)})" if low < high else "")
 
 
 def _speed(progress: ProgressSnapshot) -> str:
@@ -255,6 +253,7 @@ def progress(
         reading = await read_with_line(
             client, job, output, since=resolve_since(since, client.clock.now()), stream=stream
         )
+        reading = replace(reading, run=judged(reading.run, run_settings().rules))  # a stuck run has no ETA
         progress = reading.run.progress or ProgressSnapshot()
         streams = [view.key for view in progress.streams]
         if stream is not None and streams and stream not in streams:

@@ -6,15 +6,16 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import aclosing
-from datetime import UTC, datetime
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from api_client import LogLine, TrainingClient
+from api_client import TrainingClient
 from api_client.models import JobStatus, TrainingJob
-from tui.analysis.run.finding import attention, by_severity
+from tui.analysis.export import json_number
+from tui.analysis.run.finding import attention, by_severity, is_stuck
 from tui.analysis.status import status_view
 from tui.commands.support.options import active_jobs, examples, format_option, job_named
 from tui.commands.support.output import JSON, TEXT, CommandFailed, ExitCode, Output
@@ -28,7 +29,7 @@ REFRESH_S = 300.0
 """Reading the logs of a big fleet takes seconds of CPU time, and tmux asks every 15 s."""
 
 if TYPE_CHECKING:
-    from tui.analysis.progress.snapshot import ProgressSnapshot
+    from tui.analysis.run.snapshot import RunSnapshot
 
 
 @examples(
@@ -60,17 +61,20 @@ async def status(
 ) -> None:
     """Print one line: how many jobs need attention, run and wait, or the status and progress of one job.
 
-    The progress is that of the newest page of the log. Which jobs need attention is what the dashboard,
-    "bt-tui top" or --health has found in the last quarter of an hour; problems of one job are listed by
-    "bt-tui health".
+    Of one job, the progress and the worst problem are those of the newest page of the log, and of all of it
+    with --health or if the run may have stalled; "bt-tui health" lists all problems. Which of all jobs need
+    attention is what the dashboard, "bt-tui top" or --health has found in the last quarter of an hour.
     """
     try:
         async with asyncio.timeout(timeout or 2.0):
-            if job_id is not None:
-                record, text = await _of_job(client, await job_named(client, job_id))
-            else:
+            if job_id is None:
                 jobs = await active_jobs(client)
                 record, text = _of_jobs(jobs)
+            else:
+                job = await job_named(client, job_id)
+        if job_id is not None:
+            limit_s = timeout or (30.0 if checks else 2.0)
+            record, text = await _of_job(client, job, limit_s, whole=checks)
     except TimeoutError:
         raise CommandFailed(f"no answer within {timeout or 2.0:g} s", ExitCode.UNREACHABLE) from None
     if job_id is None:
@@ -129,39 +133,63 @@ def _of_jobs(jobs: list[TrainingJob]) -> tuple[dict[str, Any], str]:
     return {"active": counts.total(), "statuses": dict(counts)}, text or "no active jobs"
 
 
-async def _of_job(client: TrainingClient, job: TrainingJob) -> tuple[dict[str, Any], str]:
+async def _of_job(
+    client: TrainingClient, job: TrainingJob, timeout_s: float, *, whole: bool
+) -> tuple[dict[str, Any], str]:
     view = status_view(job.current_status)
     name = f"{view.sign} {sanitize(job.name or job.id)}"
     record: dict[str, Any] = {"job_id": job.id, "name": job.name, "current_status": job.current_status}
     if job.current_status != JobStatus.RUNNING:
         return record, f"{name} {view.word}"
-    from tui.analysis.run.snapshot import seconds_left  # a third of the start of the line for all jobs
+    from tui.analysis.fleet.snapshot import (  # a third of the start of the line for all jobs
+        JobPreview,
+        job_row,
+    )
+    from tui.analysis.progress.snapshot import ProgressSnapshot
+    from tui.commands.jobs.health import finding_record
 
-    progress = await _newest_progress(client, job)
-    left_s = seconds_left(progress, datetime.now(UTC))
+    run, left_s = await _checked(client, job, timeout_s, whole=whole)
+    progress = run.progress or ProgressSnapshot()
     record |= {
         "step": progress.step,
         "total_steps": progress.total_steps,
-        "loss": progress.loss,
+        "loss": json_number(progress.loss),
         "eta_seconds": left_s,
+        "findings": [finding_record(finding) | {"short": finding.short} for finding in run.findings],
     }
+    row = job_row(job, JobPreview(progress, findings=run.findings), run.server_now)
     step = f"step {count(progress.step)}" if progress.fraction is None else percent(progress.fraction)
     parts = [
+        f"{row.note} ·" if row.alarmed else "",
         step if progress.step is not None else "",
         f"loss {number(progress.loss)}" if progress.loss is not None else "",
         f"{duration(left_s)} left" if left_s is not None and left_s >= 1 else "",
     ]
-    return record, f"{name} {' '.join(filter(None, parts)) or view.word}"
+    return record, f"{row.sign} {row.name} {' '.join(filter(None, parts)) or view.word}"
 
 
-async def _newest_progress(client: TrainingClient, job: TrainingJob) -> ProgressSnapshot:
-    from tui.analysis.progress.fold import ProgressFold
+async def _checked(
+    client: TrainingClient, job: TrainingJob, timeout_s: float, *, whole: bool
+) -> tuple[RunSnapshot, float | None]:
+    """Return a run as Home reads it first, by its whole log if it may be stuck, and the seconds left.
 
-    fold = ProgressFold(patterns=run_settings().patterns)
-    start = job.earliest_time(datetime.now(UTC))
-    history = client.logs.history(job.project_id, job.id, start=start, newest_first=True)
-    async with aclosing(history) as batches:
-        async for batch in batches:
-            fold.add([entry for entry in batch.entries if isinstance(entry, LogLine)])
-            break
-    return fold.snapshot()
+    Raises TimeoutError if not even the newest page of the log is read in time.
+    """
+    from tui.analysis.health.judge import judged
+    from tui.readers.watcher import RunWatcher
+
+    watcher = RunWatcher(client, job, run_settings(), max_points=2000)
+
+    def as_if_read() -> RunSnapshot:
+        return judged(replace(watcher.snapshot, log_read=True), watcher.settings.rules)
+
+    async with asyncio.timeout(timeout_s):
+        await watcher.poll(watcher.log.read_newest)
+        await watcher.check()
+    if whole or is_stuck(as_if_read().findings):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await watcher.poll(watcher.log.read_sample)
+                await watcher.check()
+    left_s = as_if_read().left_s  # of a run that may be stuck, none
+    return watcher.snapshot, left_s[1] if left_s is not None else None

@@ -28,9 +28,10 @@ from tui.analysis.run.finding import (
     TONES,
     HealthFinding,
     SnoozedFindings,
+    is_stuck,
 )
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
-from tui.analysis.run.verdict import is_stuck, side_activity, verdict
+from tui.analysis.run.verdict import side_activity, verdict
 from tui.analysis.run.waiting import waiting_text
 from tui.tables.column import Span
 from tui.text.markdown import code
@@ -155,7 +156,7 @@ def pace(run: RunSnapshot) -> list[Fact]:
         facts[0] += [(f"/{total} ", "muted"), (done, "strong")]
     left_s = seconds_left(progress, run.server_now)
     if left_s is not None and left_s >= 1 and not run.job.is_finished:
-        facts.append([("no ETA", "muted")] if is_stuck(run) else _eta_fact(run, left_s))
+        facts.append([("no ETA", "muted")] if is_stuck(run.findings) else _eta_fact(run, left_s))
     return facts
 
 
