@@ -17,6 +17,7 @@ from api_client.remotes.remote import (
     ENVIRONMENT_REMOTE as ENVIRONMENT_REMOTE,
     AuthScheme as AuthScheme,
     Environment as Environment,
+    KeyMissing as KeyMissing,
     OAuthLogin as OAuthLogin,
     OAuthTokens as OAuthTokens,
     Remote as Remote,

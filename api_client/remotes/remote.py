@@ -132,6 +132,10 @@ ENVIRONMENT_REMOTE = "<environment>"  # name of the remote defined by environmen
 DEFAULT_APP_URL = "https://app.baseten.co"
 
 
+class KeyMissing(ConfigurationError):
+    """There is an address, or a name, but no key for it."""
+
+
 class RemoteNotConfigured(ConfigurationError):
     """No key in the environment and no remote in the credentials file: nothing has been configured yet."""
 
@@ -306,9 +310,9 @@ class Environment:
         return (str(parse_base_url(url, source=API_URL_VARIABLE)), API_URL_VARIABLE) if url else None
 
     def reject_foreign_addresses(self, where: str, url: str) -> None:
-        """Raise ConfigurationError if address variables would send the key of ``where`` to another host."""
+        """Raise KeyMissing if address variables would send the key of ``where`` to another host."""
         if self.address_variables and not self.value(API_KEY_VARIABLE):
-            raise ConfigurationError(
+            raise KeyMissing(
                 f"{' and '.join(self.address_variables)} is set without {API_KEY_VARIABLE}, but the key of "
                 f"{where} is for {url or DEFAULT_APP_URL}: set {API_KEY_VARIABLE} too, or unset the address"
             )

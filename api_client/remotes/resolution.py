@@ -27,6 +27,7 @@ from api_client.remotes.remote import (
     ENVIRONMENT_REMOTE,
     PROFILE_VARIABLE,
     Environment,
+    KeyMissing,
     OAuthLogin,
     OAuthTokens,
     Remote,
@@ -60,7 +61,7 @@ def remote_of_section(name: str, section: Section, path: Path, environment: Envi
     except _NoOwnKey as missing:
         shared, api, login = environment.secret(API_KEY_VARIABLE), environment.rest_base(), None
         if shared is None:
-            raise ConfigurationError(
+            raise KeyMissing(
                 f"{where} has {missing}, and {API_KEY_VARIABLE} is not set: set a key with: "
                 f"{command_line('login', '--remote', name)}"
             ) from None
@@ -166,7 +167,7 @@ class Sources:
             if self.environment.holds_a_remote:
                 return ENVIRONMENT, ENVIRONMENT_REMOTE
             if name is not None:
-                raise ConfigurationError(f"no remote '{name}': {API_KEY_VARIABLE} is not set")
+                raise KeyMissing(f"no remote '{name}': {API_KEY_VARIABLE} is not set")
         if name is not None:
             return self._find_named(name)
         if profile := self.environment.value(PROFILE_VARIABLE):
@@ -179,7 +180,7 @@ class Sources:
         for only in self.sections:
             return TRUSSRC, only
         if self.environment.address_variables:
-            raise ConfigurationError(
+            raise KeyMissing(
                 f"{' and '.join(self.environment.address_variables)} set without a key: set "
                 f"{API_KEY_VARIABLE}"
             )

@@ -85,6 +85,16 @@ def test_without_a_remote_or_with_a_wrong_key_the_way_is_named(cli: RunCli, base
     assert "wrong-key-77" not in wrong.err
 
 
+def test_address_without_a_key_is_a_missing_key(cli: RunCli) -> None:
+    environ = {"BASETEN_MANAGEMENT_API_URL_OVERRIDE": "http://127.0.0.1:9"}
+    assert "BASETEN_API_KEY" in cli("jobs", environ=environ, code=6).err
+
+
+@pytest.mark.parametrize("command", ["health", "logs", "progress", "progress --each-line"])
+def test_file_that_is_not_there_is_not_found(cli: RunCli, command: str) -> None:
+    assert "nosuch.btrun: No such file" in cli(f"{command} --file nosuch.btrun", code=7).err
+
+
 def test_our_own_faults_are_a_sentence(cli: RunCli, baseten: FakeBaseten, monkeypatch: Any) -> None:
     """The details are one variable away."""
 

@@ -206,7 +206,7 @@ def test_stop_names_the_job_and_says_what_it_did(cli: RunCli, baseten: FakeBaset
     baseten.jobs = [job("job1", "RUNNING"), job("job2", "COMPLETED")]
     baseten.on("POST", "/v1/.*/job1/stop", Answer({"training_job": job("job1", "STOPPED")}))
     result = cli("stop job1 --job-id job2")
-    assert result.out == "job1\njob2\n"
+    assert result.out == "job1\n"
     assert "job job2 has already ended" in result.err
     assert baseten.changed_paths == ["/v1/training_projects/proj1/jobs/job1/stop"]
     baseten.on("POST", "/v1/.*/job1/stop", Answer({"message": "bad gateway"}, status=502))

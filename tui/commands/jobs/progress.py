@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from api_client.client import TrainingClient
+from api_client.errors import ConfigurationError
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogLine
 from api_client.recordings.reading import Recording, is_recording
@@ -50,7 +51,6 @@ from tui.commands.support.output import (
     JSON,
     NDJSON,
     TABLE,
-    CommandFailed,
     ExitCode,
     Output,
     known_names,
@@ -317,12 +317,12 @@ def print_document(output: Output, document: Record, facts: Sequence[tuple[str, 
 
 
 def lines_of_file(path: Path) -> list[LogLine]:
-    """Read a file of log lines, plain or as ``logs -o ndjson`` prints them. Raises CommandFailed."""
+    """Read a file of log lines, plain or as ``logs -o ndjson`` prints them. Raises ConfigurationError."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return [_log_line(number, line.rstrip("\n")) for number, line in enumerate(file)]
     except OSError as error:
-        raise CommandFailed(f"can't read {path}: {error.strerror}", ExitCode.USAGE) from error
+        raise ConfigurationError(f"can't read {path}: {error.strerror}") from error
 
 
 def _log_line(line_number: int, text: str) -> LogLine:

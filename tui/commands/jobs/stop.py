@@ -106,17 +106,16 @@ async def stop(
         confirm(f"stop {_names(jobs)}?", assume_yes=assume_yes)
     if after_checkpoint:
         jobs = [await _after_checkpoint(client, output, jobs)]
-    ended = [job for job in jobs if job.is_finished]
-    for job in ended:
-        output.remark(f"job {job.id} has already ended")
+    for job in jobs:
+        if job.is_finished:
+            output.remark(f"job {job.id} has already ended")
     changes = {
         f"job {_name(job)}": partial(client.jobs.stop, job.project_id, job.id)
         for job in jobs
         if not job.is_finished
     }
-    answers, code = await _carry_out(output, "stopped", changes)
-    stopped = {job.id: job for job in (*ended, *answers)}
-    _print_ids(output, [stopped[job.id] for job in jobs if job.id in stopped])
+    stopped, code = await _carry_out(output, "stopped", changes)
+    _print_ids(output, stopped)
     return code
 
 

@@ -69,7 +69,7 @@ class ExitCode(IntEnum):
         return member
 
     OK = 0, "success; the followed job completed"
-    UNEXPECTED = 1, "other error"
+    UNEXPECTED = 1, "other error, such as a request that the server refuses"
     USAGE = 2, "invalid usage or settings; preflight errors; refused by --readonly"
     JOB_FAILED = 3, "the followed job failed (or ended with an unknown status)"
     JOB_STOPPED = 4, "the followed job was stopped or preempted, or expired"
@@ -166,11 +166,14 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
     causes = (error, error.__cause__)
     is_full_disk = any(isinstance(cause, OSError) and cause.errno in FULL_DISK for cause in causes)
     if isinstance(error, ConfigurationError) and not is_full_disk:
-        from api_client.remotes import RemoteNotConfigured  # loaded by whatever raised the error
+        from api_client.remotes import KeyMissing, RemoteNotConfigured  # loaded by whatever raised the error
 
         if isinstance(error, RemoteNotConfigured):
             return NO_REMOTE_HELP.rstrip(), ExitCode.AUTH
-        return str(error), ExitCode.USAGE
+        if isinstance(error, KeyMissing):
+            return str(error), ExitCode.AUTH
+        is_missing = isinstance(error.__cause__, FileNotFoundError)
+        return str(error), ExitCode.NOT_FOUND if is_missing else ExitCode.USAGE
     if isinstance(error, ApiClientError):
         code = next((code for class_, code in _CODES.items() if isinstance(error, class_)), None)
         is_unreachable = any(isinstance(cause, RequestError) and cause.retryable for cause in causes)
