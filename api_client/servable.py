@@ -341,12 +341,12 @@ def check_rank(value: object, adapter_ranks: Sequence[object]) -> str:
     largest = _largest(adapter_ranks)
     if largest is not None and largest > LORA_RANKS[-1]:
         return _too_large(largest)
-    if type(value) is not int or value not in LORA_RANKS:
-        return f"{_shown(value)} is not a LoRA rank; use {', '.join(map(str, LORA_RANKS))}"
-    if largest is not None and value < largest:
-        holding = ", ".join(str(rank) for rank in LORA_RANKS if rank >= largest)
-        return f"{value} is below the adapter's rank {largest}; use {holding}"
-    return ""
+    valid = [rank for rank in LORA_RANKS if rank >= (largest or 0)]
+    if type(value) is int and value in valid:
+        return ""
+    is_rank = type(value) is int and value in LORA_RANKS
+    problem = f"is below the adapter's rank {largest}" if is_rank else "is not a LoRA rank"
+    return f"{_shown(value)} {problem}; use {', '.join(map(str, valid))}"
 
 
 def _largest(values: Iterable[object]) -> int | None:

@@ -18,7 +18,7 @@ from support.terminal import AtTerminal
 NAMED = "deploy --job-id job1 --checkpoint checkpoint-100 --model-name tuned"
 ENOUGH = f"{NAMED} --gpu H100:2"
 ALL = f"{ENOUGH} --base-model {LLAMA} --lora-rank 32 --hf-secret hf_access_token"
-RANKS = "8, 16, 32, 64, 128, 256, 320, 512"
+RANKS = "use 16, 32, 64, 128, 256, 320, 512"
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_from_a_filtered_job_to_the_model_with_a_wrong_rank_and_a_step_back(
         someone.answers(
             ("Which base model?", ENTER),
             ("Which LoRA rank? 32", WIPE + b"24\r"),
-            ("8, 16, 32, 64, 128, 256, 320, 512", WIPE + b"64\r"),
+            ("use 32, 64, 128, 256, 320, 512", WIPE + b"64\r"),
             ("What's the model's name?", BACK),
             ("Which LoRA rank? 64", ENTER),
             ("What's the model's name?", WIPE + b"tuned\r"),
@@ -229,9 +229,9 @@ def test_warnings_a_refusal_and_enter_alone_deploy_nothing_and_what_is_saved_can
     with at_terminal(*faulty.split(), "--env", "A=its", output_apart=True) as someone:
         someone.sees("after the loss became NaN (", LAST_QUESTION)
         someone.types(ENTER)
-        someone.answers(("despite the warnings above?", ENTER))
+        someone.answers(("despite the warning above?", ENTER))
         assert baseten.requests == []
-        someone.answers((LAST_QUESTION, ENTER), ("despite the warnings above?", b"y"))
+        someone.answers((LAST_QUESTION, ENTER), ("despite the warning above?", b"y"))
         someone.sees("no such checkpoint", LAST_QUESTION)
         someone.types(ESCAPE)
         someone.answers(("Leave without deploying?", b"n"))
@@ -243,7 +243,18 @@ def test_warnings_a_refusal_and_enter_alone_deploy_nothing_and_what_is_saved_can
         assert (someone.end(), someone.output, len(baseten.requests)) == (0, b"", 1)
     baseten.trouble = ""
     again = cli("deploy --config saved.py --dry-run -o json")
-    assert again.json["config"]["runtime"]["environment_variables"] == {"A": "its"}
+    variables = again.json["config"]["runtime"]["environment_variables"]
+    assert (variables["A"], variables["HF_TOKEN"]["name"]) == ("its", "hf_access_token")
+
+
+def test_rank_that_no_adapter_fits_is_refused_first_and_replaced_by_one_that_does(
+    at_terminal: Start, baseten: DeployingServer
+) -> None:
+    with at_terminal("deploy", "--job-id", "job1", "--lora-rank", "8") as someone:
+        someone.sees("--lora-rank: 8 is below the adapter's rank 16; use 16, 32", "Which checkpoints?")
+        someone.types(ENTER)
+        someone.answers(("Which base model?", ENTER))
+        someone.sees("Which LoRA rank? 16")
 
 
 def test_full_checkpoint_is_saved_as_an_engine_config_with_the_command_that_deploys_it(

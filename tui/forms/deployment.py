@@ -370,14 +370,14 @@ def conflict(options: DeployAnswers, config: DeployCheckpointsConfig | None) -> 
 def with_defaults(form: DeployForm) -> tuple[DeployForm, tuple[str, ...]]:
     """Take the answers that are not given from the checkpoints, without asking.
 
-    Returns the form, and remarks on the derived values. A token, variables and secrets are used only if
-    given.
+    Returns the form, and remarks on the derived values. Variables and secrets are used only if given.
     """
     remarks = []
     if "base_model" not in form.given and form.base_model:
         remarks.append(f"base model {form.base_model}, from the checkpoint")
     if "lora_rank" not in form.given and form.is_lora and form.lora_rank is not None:
         remarks.append(f"LoRA rank {form.lora_rank}: {form.rank_advice.explanation}")
-    answers = replace(form.answers, hf_secret=form.answers.hf_secret or NO_SECRET)
+    if "hf_secret" not in form.given and form.hf_secret:
+        remarks.append(f"Hugging Face token from the secret {form.hf_secret}; --hf-secret '' uses none")
     ids = frozenset(question.id for question in form.asked)
-    return replace(form, answers=answers, given=form.given | ids), tuple(remarks)
+    return replace(form, given=form.given | ids), tuple(remarks)

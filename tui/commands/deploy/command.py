@@ -220,6 +220,10 @@ async def _deploy(
         _check_checkpoints(form)
         _require_answers(form, cli_options)
     form = await deployer.with_health(form)
+    if can_ask() and form.missing:
+        for question in form.asked:
+            if question.id in form.given and question.objection:
+                output.remark(f"{question.flag}: {question.objection}")
     if not form.missing:
         form, remarks = with_defaults(form)
         for text in remarks:

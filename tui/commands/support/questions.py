@@ -9,6 +9,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -42,6 +43,8 @@ async def ask(question: Question, place: tuple[int, int], say: Say) -> Answer | 
     remarks = [] if is_pairs else question.remark.splitlines()
     for line in filter(None, (*remarks, question.objection)):
         say(line)
+    if question.objection:
+        question = replace(question, answer=None)
     if question.options and question.kind in ("text", "number", "pairs"):
         values = ", ".join(possible_values(question.options))
         say(f"secrets: {values}" if is_pairs else f"One of {values}.")
