@@ -189,7 +189,7 @@ def test_from_a_filtered_job_to_the_model_with_a_wrong_rank_and_a_step_back(
     baseten.checkpoints = [listed_checkpoint("checkpoint-100", r=24)]
     baseten.jobs = [job(), *(job(f"other{number}") for number in range(30))]
     with at_terminal("deploy", "-o", "json", output_apart=True) as someone:
-        someone.sees("[1/", "type to filter")
+        someone.sees("[1] ", "type to filter")
         someone.types(b"job1")
         someone.answers(("/ job1", ENTER))
         someone.sees("Which job's checkpoints? job1", "Which checkpoints?")

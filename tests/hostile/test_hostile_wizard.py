@@ -81,7 +81,7 @@ def asked(question: Question, keys: str) -> None:
 
     async def ask_it() -> None:
         with typed(keys):
-            answer = await ask(question, (1, 9), lambda _line: None)
+            answer = await ask(question, 1, lambda _line: None)
         assert isinstance(answer, FormMove) or not question.problem(answer)
 
     try:

@@ -43,7 +43,7 @@ from tui.commands.support.output import (
 from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, render_facts
-from tui.commands.support.terminal import can_ask
+from tui.commands.support.terminal import can_ask, wrapped
 from tui.forms.deployment import (
     ALL_QUESTIONS,
     CHANGE,
@@ -284,7 +284,7 @@ class Deployer:
             return form.back()
         from tui.commands.support.questions import FormMove, ask  # slow, for questions alone
 
-        answer = await ask(question, form.place, _remark)
+        answer = await ask(question, form.place[0], _remark)
         if answer is FormMove.LEAVE:
             return self._left() if await _is_wanted("Leave without deploying?") else form
         if isinstance(answer, FormMove):
@@ -445,8 +445,8 @@ class Deployer:
 
 
 def _remark(text: str) -> None:
-    """Print a dimmed line between questions."""
-    click.secho(f"  {sanitize(text)}", err=True, dim=not os.environ.get("NO_COLOR"))
+    """Print dimmed lines between questions."""
+    click.secho(wrapped(text, indent="  "), err=True, dim=not os.environ.get("NO_COLOR"))
 
 
 def _answer_facts(review: Review) -> list[tuple[str, Cell]]:

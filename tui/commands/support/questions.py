@@ -19,8 +19,9 @@ from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import create_output
 
+from tui.commands.support.terminal import terminal_cells, wrapped
 from tui.forms.question import Answer, Option, Question, pairs_of, possible_values, read_pairs
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import cell_width, clip, sanitize
 
 T = TypeVar("T")
 
@@ -33,13 +34,13 @@ class FormMove(Enum):
 Say = Callable[[str], None]
 
 
-async def ask(question: Question, place: tuple[int, int], say: Say) -> Answer | FormMove:
+async def ask(question: Question, number: int, say: Say) -> Answer | FormMove:
     """Ask until the answer is valid: a filtered list also offers disabled options.
 
     Problems are printed between questions, since questionary would cut them to one line.
     """
     is_pairs = question.kind == "pairs"
-    title = f"[{place[0]}/{place[1]}] {question.text}{f' {question.remark} …' if is_pairs else ''}"
+    title = f"[{number}] {question.text}{f' {question.remark} …' if is_pairs else ''}"
     remarks = [] if is_pairs else question.remark.splitlines()
     for line in filter(None, (*remarks, question.objection)):
         say(line)
@@ -80,7 +81,7 @@ def _pairs(text: str) -> Answer:
 
 
 async def ask_yes_no(question: str) -> bool:
-    return await _run(questionary.confirm(sanitize(question), default=False, output=_stderr()), bool) is True
+    return await _run(questionary.confirm(wrapped(question), default=False, output=_stderr()), bool) is True
 
 
 async def ask_text(question: str, default: str) -> str:
@@ -155,6 +156,9 @@ def _choice(option: Option, index: int, *, checked: bool = False, blocked: bool 
     title = option.label + warning + (f"  {option.hint}" if option.hint else "")
     if reason and not blocked:
         title, reason = f"- {title} ({reason})", ""
+    room = terminal_cells() - 6  # without questionary's pointer and box
+    title = clip(title, room - min(cell_width(reason) + 3, room // 2) if reason else room)
+    reason = clip(reason, room - cell_width(title) - 3)  # in brackets
     return questionary.Choice(
         title=title,
         value=index,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,6 +23,23 @@ def can_ask() -> bool:
     if context is not None and context.meta.get(NON_INTERACTIVE):
         return False
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def terminal_cells() -> int:
+    return max(30, shutil.get_terminal_size().columns)
+
+
+def wrapped(text: str, *, indent: str = "") -> str:
+    """Break lines at words, where a terminal breaks them at its edge."""
+    return textwrap.fill(
+        sanitize(text),
+        terminal_cells() - 1,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        drop_whitespace=False,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 @contextmanager
