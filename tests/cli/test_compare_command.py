@@ -196,6 +196,8 @@ def test_job_without_code_is_compared_by_its_hardware(diff: Diff, store: FakeObj
 def test_equal_jobs_differ_in_nothing(diff: Diff, store: FakeObjectStore) -> None:
     result = diff("before", "before")
     assert result.err == "bt-tui: no differences in hardware or code\n"
+    markdown = diff("before", "before", "-o", "markdown").out
+    assert markdown.endswith("\n\nno differences in hardware or code\n") and "```" not in markdown
 
 
 def test_archive_that_is_damaged_or_too_large_is_not_compared(

@@ -250,7 +250,9 @@ def test_unknown_argument_is_refused_with_the_known_ones(talk: Talk, ask: Ask, b
     misspelled = ask("search_log", job_id="over", level="error")
     assert f"unknown: level; known arguments: {known}" in misspelled
     assert "unknown: project; known arguments: none" in ask("find_problems", project="p")
-    assert ask("search_log", job_id="over", min_level="error") == []
+    assert ask("search_log", job_id="over", min_level="ERROR") == []
+    refused = ask("metric_series", job_id="over", name="loss", points=-3)
+    assert "points" in refused and "greater than or equal to 2" in refused and "http" not in refused
     offered = talk(tools_of).values()
     assert all(tool.input_schema["additionalProperties"] is False for tool in offered)
 

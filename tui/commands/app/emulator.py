@@ -120,17 +120,17 @@ running_data_option = click.option(
     "data_dir",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Only the emulator of this folder (default: those in your user data folder).",
+    help="The emulator of this folder (default: those in your user data folder).",
 )
 
 
 @examples("bt-tui emulator status", "bt-tui emulator status -o json | jq -r '.[].url'")
-@emulator.command(short_help="Show the running emulators.")
+@emulator.command(short_help="Show the emulators that run in your data folder.")
 @running_data_option
 @format_option(TABLE, JSON)
 @click.pass_obj
 def status(settings: CommandSettings, data_dir: Path | None) -> ExitCode:
-    """Show which emulators run on this machine; the exit code is 7 if there are none."""
+    """Show which emulators run in your user data folder, or in DIR; the exit code is 7 if none does."""
     output = settings.output
     addresses = [address for folder in _folders(data_dir) if (address := running_address(folder)) is not None]
     output.answer([asdict(address) for address in addresses], rows_of(RUNNING, addresses, output))
@@ -141,11 +141,11 @@ def status(settings: CommandSettings, data_dir: Path | None) -> ExitCode:
 
 
 @examples("bt-tui emulator stop", "bt-tui emulator stop --data ./lab")
-@emulator.command(short_help="Stop the emulators on this machine and their jobs.")
+@emulator.command(short_help="Stop the emulators in your data folder and their jobs.")
 @running_data_option
 @click.pass_obj
 def stop(settings: CommandSettings, data_dir: Path | None) -> None:
-    """Stop the emulators on this machine and the jobs running in them; their data is kept."""
+    """Stop the emulators in your user data folder, or in DIR, and their jobs; their data is kept."""
     stopped = [folder for folder in _folders(data_dir) if stop_running(folder)]
     for folder in stopped:
         settings.output.remark(f"stopped the emulator in {folder}; its data is kept")

@@ -25,7 +25,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import click
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from api_client.version import __version__
 from tui.analysis.summary.rendering import NOTICE
@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 Tool = Callable[..., Awaitable[list[str]]]
 """Returns the data of an answer, and remarks, if any."""
 Id = Annotated[str, Field(min_length=1)]
-Level = Literal["debug", "info", "warning", "error", "critical"]
+Level = Annotated[
+    Literal["debug", "info", "warning", "error", "critical"],
+    BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value),
+]
 
 INSTRUCTIONS = """\
 Baseten Training through bt-tui. Begin with find_problems, then summarize_job for a job: status, findings with
@@ -100,8 +103,8 @@ class Tools:
         min_level: Level = "debug",
         node: str = "",
         since: str = "",
-        last: int = 50,
-        context: int = 0,
+        last: Annotated[int, Field(ge=1)] = 50,
+        context: Annotated[int, Field(ge=0)] = 0,
     ) -> list[str]:
         """Return the newest lines of a job's log that match, at most 200, oldest first.
 
@@ -109,9 +112,9 @@ class Tools:
         and context counts the lines to show around each match.
         """
         level = "" if min_level == "debug" else min_level
-        around = str(max(0, min(context, 20))) if pattern or level else ""
+        around = str(min(context, 20)) if pattern or level else ""
         options = _given(grep=pattern, node=node, since=since, min_level=level, context=around)
-        lines = max(1, min(last, MOST_ITEMS))
+        lines = min(last, MOST_ITEMS)
         options += ["--output=json", f"--last={lines}", "--", job_id]
         out, remarks = await self._run_captured("logs", *options)
         return [_fitting(json.loads(out), newest=True), *remarks]
@@ -120,10 +123,12 @@ class Tools:
         """List the curves that a job's trainer prints: loss, reward, accuracy, speed; with the last value."""
         return await self._run("metrics", "--list", "--output=json", "--", job_id)
 
-    async def metric_series(self, job_id: Id, name: str, points: int = 100) -> list[str]:
+    async def metric_series(
+        self, job_id: Id, name: str, points: Annotated[int, Field(ge=2)] = 100
+    ) -> list[str]:
         """Return a curve over time and steps, at most 200 points: evenly chosen ones if it has more."""
         out, _ = await self._run_captured("progress", "--output=json", f"--metric={name}", "--", job_id)
-        max_points = max(2, min(points, MOST_ITEMS))
+        max_points = min(points, MOST_ITEMS)
         return [_fitting({curve: _thinned(values, max_points) for curve, values in json.loads(out).items()})]
 
     async def compare_jobs(self, job_ids: list[Id]) -> list[str]:
@@ -268,6 +273,7 @@ def serve_agents(settings: CommandSettings, allow_changes: bool) -> None:
     """
     if find_spec("mcp") is None:
         raise CommandFailed(MISSING.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
+    os.environ["PYDANTIC_ERRORS_INCLUDE_URL"] = "0"  # an agent needs the problem only
     forbidden_by = read_only_by(settings.readonly)
     refuse(allow_changes and forbidden_by, f"--allow-changes is refused: read-only by {forbidden_by}")
     chosen_remote(settings)  # a mistake is reported before an agent waits

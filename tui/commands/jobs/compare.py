@@ -171,7 +171,8 @@ async def diff(client: TrainingClient, output: Output, job_id: str, other_id: st
     if output.format == MARKDOWN:
         lines = "\n".join(line for line, _ in differences.lines())
         fenced = lines.replace("`", "'")
-        text = f"### {code(differences.title)}\n\n```diff{fenced}\n```\n"
+        text = f"### {code(differences.title)}\n\n"
+        text += f"{differences.none_words}\n" if differences.none_words else f"```diff{fenced}\n```\n"
     document = {
         "job_a": before.id,
         "job_b": after.id,
