@@ -84,8 +84,13 @@ def test_validate_reports_settings_of_earlier_versions_as_no_error(cli: RunCli, 
 
 
 @pytest.mark.proves("docs/configuration.md", "Configuration")
-def test_edit_makes_a_private_file(cli: RunCli, file: Path, with_file: Any, tmp_path: Path) -> None:
-    """It has comments, and what was written is checked."""
+def test_edit_makes_a_private_file(
+    cli: RunCli, file: Path, with_file: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has comments, and what was written is checked; without a terminal there is no editor."""
+    redirected = cli("config edit", environ=with_file(EDITOR="true"), code=2)
+    assert "an editor needs a terminal" in redirected.err and str(file) in redirected.err
+    monkeypatch.setattr("tui.commands.account.config.need_terminal", lambda *_about: None)
     editor = tmp_path / "an editor.py"
     editor.write_text(
         "import sys, pathlib\npath = pathlib.Path(sys.argv[-1])\n"

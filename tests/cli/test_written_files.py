@@ -59,6 +59,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "here"
     path.mkdir()
     monkeypatch.chdir(path)
+    monkeypatch.setattr("tui.commands.account.config.need_terminal", lambda *_about: None)
     return path
 
 

@@ -19,6 +19,7 @@ from tui.commands.support.catalogue import COMPLETION_VARIABLE
 from tui.commands.support.options import CommandSettings, examples, format_option
 from tui.commands.support.output import JSON, TABLE, ExitCode, cannot_write
 from tui.commands.support.tables import rows_of
+from tui.commands.support.terminal import need_terminal
 from tui.settings import config_path
 from tui.settings.loading import check_file, load
 from tui.settings.model import Loaded, PatternSettings
@@ -100,6 +101,7 @@ def edit(settings: CommandSettings) -> ExitCode:
     A new file contains every setting as a comment.
     """
     chosen = config_path(os.environ)
+    need_terminal("an editor", f"the file is {chosen}")
     if not chosen.exists():
         try:
             chosen.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)

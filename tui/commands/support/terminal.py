@@ -69,13 +69,16 @@ def confirm(question: str, *, assume_yes: bool) -> None:
         click.confirm(sanitize(question), abort=True, err=True)
 
 
-def need_terminal() -> None:
+def need_terminal(
+    what: str = "the dashboard", instead: str = "bt-tui top, jobs, job and logs need none"
+) -> None:
+    """Raise CommandFailed if standard input or output is redirected."""
     streams = {"input": sys.stdin, "output": sys.stdout}
     redirected = [name for name, stream in streams.items() if not stream.isatty()]
     if redirected:
         raise CommandFailed(
-            f"the dashboard needs a terminal, but standard {' and '.join(redirected)} "
-            f"{'are' if len(redirected) > 1 else 'is'} redirected; bt-tui top, jobs, job and logs need none",
+            f"{what} needs a terminal, but standard {' and '.join(redirected)} "
+            f"{'are' if len(redirected) > 1 else 'is'} redirected; {instead}",
             ExitCode.USAGE,
         )
 
