@@ -7,7 +7,7 @@ import pytest
 
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job, line
-from support.fake_runs import finished_run
+from support.fake_runs import finished_run, live_run
 
 
 @pytest.mark.proves("docs/commands.md", "`metrics`")
@@ -83,6 +83,13 @@ def test_curve_of_a_metric_in_a_saved_log_is_printed(cli: RunCli, tmp_path: Path
     assert "omit --metric" in both.err
 
 
+def test_eta_depends_on_the_metrics_too(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = []
+    live_run(baseten, "runs")
+    assert cli("progress runs -o json").json["eta_s"] > 0
+    assert any(request.path.endswith("/runs/metrics") for request in baseten.asked)
+
+
 def test_a_stored_checkpoint_goes_before_one_of_the_log(cli: RunCli, baseten: FakeBaseten) -> None:
     finished_run(baseten, "without", losses=[])
     without = cli("progress without -o json")
@@ -116,7 +123,7 @@ def test_a_saved_log_is_read_line_by_line(cli: RunCli, baseten: FakeBaseten, tmp
     path.write_text("hello 4.5\n")
     by_own_pattern = cli(*each_line, environ={"BT_TUI_CONFIG": str(settings), **baseten.environ()})
     assert by_own_pattern.ndjson == [{"line": 0, "loss": 4.5}]
-    missing = cli("progress", "--file", str(tmp_path / "none.log"), code=2)
+    missing = cli("progress", "--file", str(tmp_path / "none.log"), code=7)
     assert missing.out == ""
     assert "can't read" in missing.err and "No such file" in missing.err
 

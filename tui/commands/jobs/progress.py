@@ -251,7 +251,12 @@ def progress(
     async def show(client: TrainingClient, output: Output) -> None:
         job = await choice.find(client)
         reading = await read_with_line(
-            client, job, output, since=resolve_since(since, client.clock.now()), stream=stream
+            client,
+            job,
+            output,
+            since=resolve_since(since, client.clock.now()),
+            with_health_metrics=True,
+            stream=stream,
         )
         reading = replace(reading, run=judged(reading.run, run_settings().rules))  # a stuck run has no ETA
         progress = reading.run.progress or ProgressSnapshot()
