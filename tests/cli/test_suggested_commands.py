@@ -70,7 +70,7 @@ def test_suggested_command_keeps_a_session_read_only(cli: RunCli, baseten: FakeB
 
 def test_remote_without_key_suggests_a_quoted_login(cli: RunCli, trussrc: Path) -> None:
     trussrc.write_text("[my lab; rm]\nremote_provider = baseten\n")
-    assert "set a key with: bt-tui login --remote 'my lab; rm'\n" in cli("jobs", environ={}, code=2).err
+    assert "set a key with: bt-tui login --remote 'my lab; rm'\n" in cli("jobs", environ={}, code=6).err
 
 
 def test_lists_suggest_what_shows_progress_and_health_of_running_jobs(
