@@ -66,10 +66,14 @@ DICT = "{'loss': '1.49', 'grad_norm': '1.9', 'epoch': '0.03'}"
         ({"msg": "step 5 done in 3 s", "step": 5, "loss": 0.2, "lr": 1e-4}, [0.2]),  # a structured log
         ({"stream_name": "stdout", "time": 391.56, "data": f"{DICT}\n"}, [1.49]),  # Kaggle
         ({"asctime": "2026-04-09 10:03:10 UTC", "MESSAGE": DICT}, [1.49]),
+        (
+            {"MESSAGE": "step 3/900 loss: 2.5", "_CMDLINE": "python train.py with a long list of options"},
+            [2.5],
+        ),
         ({"message": ["loss", 3], "labels": {"attempt": "2"}}, []),
         ({"role": "tool", "content": f"{DICT}\n{DICT}"}, []),
     ],
-    ids=["agent", "docker", "structured", "kaggle", "two texts", "no text", "conversation"],
+    ids=["agent", "docker", "structured", "kaggle", "two texts", "journald", "no text", "conversation"],
 )
 @pytest.mark.parametrize("before", ["", ",", "["])
 def test_line_is_read_inside_of_a_log_agents_record(

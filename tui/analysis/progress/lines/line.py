@@ -82,8 +82,9 @@ _TEXT_IN_JSON = re.compile(r'": ?"[^" ]* ')
 def enveloped(line: str) -> str | None:
     """Return the line that a log agent made a JSON record of; None for other lines.
 
-    It is the text with the most letters. One of several lines is no record of a line, but of a conversation.
-    A record whose own numbers measure a training is the line itself: its message is a label.
+    It is the message, or else the text with the most letters. One of several lines is no record of a line,
+    but of a conversation. A record whose own numbers measure a training is the line itself: its message is a
+    label.
     """
     if _TEXT_IN_JSON.search(line) is None:
         return None
@@ -91,7 +92,8 @@ def enveloped(line: str) -> str | None:
         record = json.loads(line.strip("[], "))
     except (ValueError, RecursionError):
         return None
-    texts = [value for value in record.values() if isinstance(value, str) and " " in value]
+    texts = {key: value for key, value in record.items() if isinstance(value, str) and " " in value}
     has_values = any(isinstance(value, int | float) and meaning(key) for key, value in record.items())
-    text = max(texts, key=lambda text: sum(map(str.isalpha, text)), default="").rstrip()
+    named = [texts[key] for key in texts if key.lower() in ("message", "msg", "log")]
+    text = max(named or texts.values(), key=lambda text: sum(map(str.isalpha, text)), default="").rstrip()
     return None if has_values or "\n" in text else text or None
