@@ -33,7 +33,7 @@ from tui.analysis.run.finding import HealthFinding
 from tui.analysis.transfers import Transfer, Transfers, TransferState
 from tui.analysis.why.explanation import Explanation
 from tui.app import BtTuiApp
-from tui.app.tips import LEAST_LINES
+from tui.app.tips import MIN_SCREEN_LINES
 from tui.feeds.files import CacheSnapshot
 from tui.feeds.why import WhyView
 from tui.forms.deployment import REVIEW
@@ -166,7 +166,7 @@ async def test_a_tip_and_a_notification() -> None:
             await resized(pilot, *size)
             app.tips.show()
             await settle(pilot)
-            has_room = size[1] >= LEAST_LINES
+            has_room = size[1] >= MIN_SCREEN_LINES
             assert (flowing(words) in flowing(text_of(app))) == has_room, size
             app.notify(saved, timeout=1000)
             await sees(pilot, "▌")

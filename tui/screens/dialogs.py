@@ -135,7 +135,7 @@ class ConfirmScreen(ChoiceScreen[bool]):
 class QuitScreen(ConfirmScreen):
     """Asks whether to quit despite unsaved answers, running downloads, or planned stops."""
 
-    def __init__(self, running: int, stops: int, unsaved: Iterable[str]) -> None:
+    def __init__(self, running: int, stops: int, unsaved: Iterable[str] = ()) -> None:
         parts = list(unsaved)
         if running:
             what = counted(running, "download is", "downloads are")

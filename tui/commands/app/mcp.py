@@ -339,6 +339,8 @@ async def serve(tools: Tools, *, allow_changes: bool) -> None:
                 return [NOTICE, *await tool(*arguments, **parameters)]
             except CommandFailed as error:
                 raise ToolError(_cut(sanitize_lines(str(error)), MOST_CHARACTERS // 10)) from None
+            except Exception as error:
+                raise ToolError(f"bt-tui failed: {type(error).__name__}") from error
 
         return run
 

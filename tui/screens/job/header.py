@@ -187,11 +187,13 @@ def progress(run: RunSnapshot) -> list[Fact]:
     return [[("no training progress in the log so far" if run.log_read else "reading the log…", "muted")]]
 
 
-def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset()) -> list[Fact]:
+def health(
+    run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset(), *, dated: bool = True
+) -> list[Fact]:
     """Return the findings, the worst first, or the reason of a failure, and the last checkpoint.
 
     If the full texts do not fit into ``width`` cells, shorter forms are used, as many as fit. Snoozed
-    findings come last and are marked as such.
+    findings come last and are marked as such. If ``dated``, findings say since when, in local time.
     """
     waits = run.job.current_status in WAITING_STATUSES
     checkpoint = [] if waits and not run.checkpoints else _checkpoint_fact(run, width)
@@ -215,7 +217,7 @@ def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset())
     room = width - _line_cells(last) + len(SEPARATOR)
     quote_cells = width - _line_cells([*healthy, *last])
     facts: list[Fact] = []
-    for form in _FORMS:
+    for form in _FORMS[not dated :]:
         facts = healthy + [
             _snoozed_fact(finding, now, form)
             if finding in snoozed_findings
@@ -323,7 +325,7 @@ def status_markdown(run: RunSnapshot) -> str:
     facts = (f"{status.word}{elapsed}", hardware(job), _plain(cost(run)), job.project_name)
     lines = [f"{status.sign} **{code(job.name or job.id)}** {code(' · '.join(filter(None, facts)))}"]
     waits = job.current_status in WAITING_STATUSES
-    shown = (pace(run), progress(run), [] if waits else health(run, 10_000))
+    shown = (pace(run), progress(run), [] if waits else health(run, 10_000, dated=False))
     texts = [" · ".join(filter(None, map(_plain, line))) for line in shown]
     lines += [f"- {code(text)}" for text in texts if text]
     lines.append(f"- {code(job.id)}, as of {run.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
