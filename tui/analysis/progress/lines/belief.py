@@ -19,6 +19,7 @@ from api_client.models.logs import NS_PER_S
 from tui.analysis.bounded import Bounded
 from tui.analysis.progress.lines.reading import ParsedMetrics, Told
 from tui.analysis.progress.lines.template import MEASURES, Form
+from tui.analysis.progress.lines.vocabulary import ENVIRONMENT_STEPS, meaning
 
 
 class _Held(NamedTuple):
@@ -139,6 +140,14 @@ class Replica:
     is_confirmed: bool = False
     """A heading has had a total, or has risen."""
     held: list[Told] = field(default_factory=list)
+    counts_steps: bool = False
+    """A heading has counted what the trainer does, rather than the steps of environments."""
+
+    def counts_otherwise(self, step_name: str) -> bool:
+        """Return True for a count of the environments' steps where blocks count the trainer's, too."""
+        is_of_environments = meaning(step_name) == ENVIRONMENT_STEPS
+        self.counts_steps |= not is_of_environments
+        return is_of_environments and self.counts_steps
 
 
 class Belief:
@@ -163,6 +172,12 @@ class Belief:
     def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
         block = self._replicas[told.replica]
+        if (
+            form.is_heading
+            and told.reading.step is not None
+            and block.counts_otherwise(told.reading.step_name)
+        ):
+            return []
         if form.is_heading or (block.lines_left and not form.has_count):
             return self._take(form, told, block)
         own = self.quotations.take(form, told)

@@ -23,6 +23,10 @@ class Meaning(NamedTuple):
     scale: float = 1.0
 
 
+ENVIRONMENT_STEPS = Meaning("step", 4)
+"""What trainers of reinforcement learning count beside their iterations, or alone."""
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
@@ -76,6 +80,7 @@ _COUNTS = {
         (Meaning("step", 1), "step|steps|current steps|current step|update|updates"),
         (Meaning("step", 2), "iteration|iter|iters|it|itr|iterations|step num"),
         (Meaning("step", 3), "batch|batch idx|minibatch"),
+        (ENVIRONMENT_STEPS, "total timesteps|timesteps"),
         (Meaning("epoch", 0), "epoch|epch"),
         (Meaning("epoch", 1), "epochs"),
         (Meaning("epoch", 2), "ep"),
