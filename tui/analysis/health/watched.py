@@ -37,7 +37,7 @@ _ROUND_STEPS = (50, 100, 250, 500, 1000, 2500, 5000, 10_000)
 _REINFORCEMENT = re.compile(r"(?i)reward|advantage|rollout|\bkl\b|approx_kl|episod|\bpolicy\b")
 
 
-REWARD = re.compile(r"(?i)^(?!.*(?:std|var))(?:.*[^a-z])?(?:reward|score|return)s?(?![a-z])")
+REWARD = re.compile(r"(?i)^(?!.*(?:std|var))(?:.*[^a-z])?(?:rew|reward|score|return)s?(?![a-z])")
 """Names of rewards, but not of their spread."""
 _TOKENS = re.compile(r"(?i)(?:^|[/_])tokens(?:_seen|_consumed|_total)?$")
 """Names of token counts: ``num_tokens``, ``total_tokens``, ``tokens_seen``."""
