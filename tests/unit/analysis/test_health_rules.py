@@ -427,6 +427,16 @@ def test_one_gpu_may_be_enough_for_what_follows_the_last_step() -> None:
     assert kinds(nodes({**WELL, "gpu_utilization": ends}, progress=unfinished)) == ["gpu-idle"]
 
 
+def test_gpu_of_a_rank_that_prepares_the_data_is_excused_while_a_bar_moves() -> None:
+    waiting = {"0": samples(HOUR, 0.0), "1": samples(HOUR, 1.0)}
+    bars = [
+        (at, f"Tokenizing: {at // 36:.0f}%|##| {at // 36:.0f}/100 [00:10<00:10,  1.0it/s]") for at in HOUR
+    ]
+    found = nodes({**WELL, "gpu_utilization": waiting}, progress=told(bars))
+    stuck = nodes({**WELL, "gpu_utilization": waiting}, progress=told(bars[:30]))
+    assert (kinds(found), kinds(stuck)) == ([], ["gpu-idle"])
+
+
 @pytest.mark.parametrize(("loss", "severity"), [(1.1, "warning"), (1.9, "info")])
 def test_overdue_save_is_a_remark_if_no_evaluation_is_better(loss: float, severity: str) -> None:
     overdue = [found.severity for found in best_only(loss) if str(found.kind) == "checkpoint-overdue"]
