@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
+from tui.analysis.progress.lines.vocabulary import words_of
 from tui.analysis.series import Series
 from tui.text.names import natural_key
 
@@ -36,7 +36,6 @@ def curves_of(progress: ProgressSnapshot) -> list[Curve]:
     return [curve for curve in curves if len(curve.series)]
 
 
-_WORD = re.compile(r"[a-z]+")
 _ANY = frozenset({"mean", "avg", "average", "train", "rollout", "objective"})
 _HEADLINES = (
     (
@@ -54,7 +53,7 @@ def headline_metrics(metrics: Collection[str]) -> list[str]:
 
     Neither a reward's spread nor a preference's margin is a reward: their names have other words, too.
     """
-    words = {name: set(_WORD.findall(name.lower())) for name in metrics}
+    words = {name: set(words_of(name)) for name in metrics}
     headlines: list[str] = []
     for quantities, others in _HEADLINES:
         names = [name for name, parts in words.items() if parts & quantities and parts <= quantities | others]

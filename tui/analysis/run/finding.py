@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from tui.text.names import clip_middle, shortened
+from tui.text.times import iso_time
 from tui.text.units import HOUR_S
 
 SHORT_CHARACTERS = 60
@@ -169,3 +170,13 @@ def stop_advice(findings: Iterable[HealthFinding]) -> str:
     is_broken = any(finding.kind.loss for finding in useless)
     lost = "nothing since its loss broke can be used" if is_broken else "what is not saved is lost"
     return f"stop it now: {lost}"
+
+
+def finding_record(finding: HealthFinding) -> dict[str, Any]:
+    """Return the facts of a finding that every JSON output has."""
+    return {
+        "kind": str(finding.kind),
+        "severity": finding.severity,
+        "node": finding.node,
+        "since": iso_time(finding.since) if finding.since else None,
+    }

@@ -14,7 +14,7 @@ from api_client.client import TrainingClient
 from api_client.errors import RequestError
 from api_client.models import WAITING_STATUSES, JobStatus
 from tui.analysis.health.judge import judged
-from tui.analysis.run.finding import SIGNS, TONES, HealthFinding, lost_usd
+from tui.analysis.run.finding import SIGNS, TONES, finding_record, lost_usd
 from tui.analysis.run.verdict import verdict
 from tui.analysis.status import status_view
 from tui.commands.support.options import (
@@ -168,15 +168,6 @@ def _record(reading: LoadedRun) -> dict[str, Any]:
             }
             for finding in run.findings
         ],
-    }
-
-
-def finding_record(finding: HealthFinding) -> dict[str, Any]:
-    return {
-        "kind": str(finding.kind),
-        "severity": finding.severity,
-        "node": finding.node,
-        "since": iso_time(finding.since) if finding.since else None,
     }
 
 

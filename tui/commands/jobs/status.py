@@ -15,7 +15,7 @@ import click
 from api_client import TrainingClient
 from api_client.models import JobStatus, TrainingJob
 from tui.analysis.export import json_number
-from tui.analysis.run.finding import attention, by_severity, is_stuck
+from tui.analysis.run.finding import attention, by_severity, finding_record, is_stuck
 from tui.analysis.status import status_view
 from tui.commands.support.options import active_jobs, examples, format_option, job_named
 from tui.commands.support.output import JSON, TEXT, CommandFailed, ExitCode, Output
@@ -146,7 +146,6 @@ async def _of_job(
         job_row,
     )
     from tui.analysis.progress.snapshot import ProgressSnapshot
-    from tui.commands.jobs.health import finding_record
 
     run, left_s = await _checked(client, job, timeout_s, whole=whole)
     progress = run.progress or ProgressSnapshot()
