@@ -128,6 +128,7 @@ class FleetFeed:
         await self._listed.wait()
         feed.watch(self._running, self._ended, self._jobs.keys())
         self._preview_feed = feed
+        self._publish_read()
         await feed.run()
 
     @property
@@ -198,6 +199,7 @@ class FleetFeed:
                     fresh[job.id] = await client.jobs.get(job.project_id, job.id)
             self._jobs |= fresh
             self._live |= fresh
+            self._ended = previewed_jobs([*self._ended, *filter(self._has_run, fresh.values())])
         project_ids = {project.id for project in self._projects}
         if any(job.project_id not in project_ids for job in self._live.values()):
             await self._read_projects()

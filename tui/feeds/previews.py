@@ -171,7 +171,9 @@ class PreviewFeed:
         self._due_s[job.id] = clock.monotonic() + 5.0  # unless every request succeeds
         self._polled_s = clock.monotonic()
         watcher.change(job=job, seen_at=clock.now())
-        await watcher.poll(watcher.log.read_newest, checkpoints_age_s=CHECKPOINTS_AGE_S)
+        # behind another screen this is the only turn of a job, and what is not read whole is not judged
+        read_log = watcher.log.read_newest if self._is_shown.is_set() else watcher.log.read_sample
+        await watcher.poll(read_log, checkpoints_age_s=CHECKPOINTS_AGE_S)
         await watcher.check()
         run, log = watcher.snapshot, watcher.log
         self._interval_s[job.id] = min(max(5.0, run.running_time.seconds / 10), POLL_EVERY_S)
@@ -202,6 +204,7 @@ class PreviewFeed:
                 progress,
                 curve=_curve(progress, watcher.log.is_read),
                 last_lines=watcher.log.last_lines,
+                log_read=watcher.log.is_read,
                 idle_s=_idle_s(watcher.snapshot),
             )
         finally:

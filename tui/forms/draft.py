@@ -252,7 +252,7 @@ class DeployDraft:
     @property
     def proposed_hf_secret(self) -> str:
         """The usual name if such a secret exists, else a similar one, else NO_SECRET."""
-        names = self.facts.secret_names or ()
+        names = () if self.has_token else self.facts.secret_names or ()
         if USUAL_HF_SECRET in names:
             return USUAL_HF_SECRET
         return next((name for name in names if name.lower() in ("hf_token", "huggingface_token")), NO_SECRET)
@@ -260,6 +260,11 @@ class DeployDraft:
     @property
     def hf_secret(self) -> str:
         return _or_proposed(self.answers.hf_secret, self.proposed_hf_secret)
+
+    @property
+    def has_token(self) -> bool:
+        """True if the variables or other secrets have the Hugging Face token."""
+        return any(name == HF_TOKEN for name, _value in (*self.environment, *self.secrets))
 
     @property
     def environment(self) -> Pairs:
@@ -287,8 +292,8 @@ class DeployDraft:
     @property
     def gated_model(self) -> str:
         """The base model that must be downloaded with a token, unless a variable holds one; else empty."""
-        has_token = any(name == HF_TOKEN for name, _value in (*self.environment, *self.secrets))
-        return self.base_model if self.is_lora and not has_token and self.base_model.startswith(GATED) else ""
+        needs_token = self.is_lora and not self.has_token and self.base_model.startswith(GATED)
+        return self.base_model if needs_token else ""
 
 
 Value = TypeVar("Value")

@@ -95,7 +95,7 @@ class LogReader:
                     return
 
     async def read_older(self, resume: asyncio.Event | None = None) -> None:
-        """Read the lines before the first page, newest first; pauses while ``resume`` is not set."""
+        """Read the lines before the first page, newest first; stops while ``resume`` is not set."""
         if self._increments is None or self.is_read:
             return
         before = self.line_count
@@ -103,13 +103,13 @@ class LogReader:
             async for batch in batches:
                 await self._fold_entries(batch.entries, batch.read_part)
                 if batch.entries:
-                    # If the next page fails permanently, another call resumes here.
+                    # Another call resumes here.
                     self._older_until = min(self._older_until, _time_of(batch.entries[0]))
                 # Home and guards read the logs of many jobs, so the older lines of each are limited.
                 if self.line_count - before >= 50_000:
                     break
-                if resume is not None:
-                    await resume.wait()
+                if resume is not None and not resume.is_set():
+                    return
         self.is_read = True
 
     async def read_sample(self) -> None:

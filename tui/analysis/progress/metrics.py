@@ -53,7 +53,7 @@ def headline_metrics(metrics: Collection[str]) -> list[str]:
 
     Neither a reward's spread nor a preference's margin is a reward: their names have other words, too.
     """
-    words = {name: set(words_of(name)) for name in metrics}
+    words = {name: {word.rstrip("0123456789") for word in words_of(name)} - {""} for name in metrics}
     headlines: list[str] = []
     for quantities, others in _HEADLINES:
         names = [name for name, parts in words.items() if parts & quantities and parts <= quantities | others]

@@ -59,7 +59,8 @@ class Steps:
 def _with_one_named(counts: Mapping[Source | str, ThinnedPoints], losses: ThinnedPoints) -> Counts:
     """Return the counts by source, of those by name only the run's: iterations may go on beside steps.
 
-    It is the one that moves between losses, or else most often since the last of them began.
+    It is the one that moves between losses, or else most often, since the last of them began: the count of
+    a stage before stands still.
     """
     named = [points for source, points in counts.items() if isinstance(source, str)]
     bars = {source: points for source, points in counts.items() if isinstance(source, int)}
@@ -70,7 +71,9 @@ def _with_one_named(counts: Mapping[Source | str, ThinnedPoints], losses: Thinne
     def importance(points: ThinnedPoints) -> tuple[int, int, int]:
         values = points.values[bisect_left(points.times, begun) :]
         changes = sum(before != value for before, value in pairwise(values))
-        return _moves(points, losses), changes, points.added
+        since = [begun, *losses.times[bisect_left(losses.times, begun) :][-10:]]
+        moved = sum(points.before(earlier) != points.before(later) for earlier, later in pairwise(since))
+        return moved, changes, points.added
 
     return bars | {NAMED: named[0] if len(named) == 1 else max(named, key=importance)}
 

@@ -157,14 +157,17 @@ def lost_usd(finding: HealthFinding | None, usd_per_hour: float | None, now: dat
     return finding.wasted * (usd_per_hour or 0.0) * max(0.0, (now - finding.since).total_seconds()) / HOUR_S
 
 
+def _ruins(finding: HealthFinding) -> bool:
+    """Return True if nothing that the whole run does from now on is of use."""
+    wastes_all = finding.kind.wastes_all and finding.node is None
+    if finding.severity == "warning":
+        return wastes_all and finding.kind.may_never_save_again
+    return finding.severity == "critical" and (finding.kind.halts or wastes_all)
+
+
 def stop_advice(findings: Iterable[HealthFinding]) -> str:
-    """Return why a run with these findings should be stopped at once; empty if it may still be useful."""
-    useless = [
-        finding
-        for finding in findings
-        if finding.severity == "critical"
-        or (finding.severity == "warning" and finding.kind.wastes_all and finding.kind.may_never_save_again)
-    ]
+    """Return why a run with these findings is to be stopped at once; empty if it may still be of use."""
+    useless = list(filter(_ruins, findings))
     if not useless:
         return ""
     is_broken = any(finding.kind.loss for finding in useless)

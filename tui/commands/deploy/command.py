@@ -183,6 +183,8 @@ def deploy_checkpoints(
     if problem:
         raise CommandFailed(problem, ExitCode.USAGE)
     form = replace(filled_form(given, config, datetime.now(UTC)), asks=ALL_QUESTIONS)
+    if config is not None and not can_ask():
+        form = replace(form, given=form.given | {"hf_secret"})  # what a config leaves out is not wanted
     if not can_ask() and ("job_id" not in form.given or "checkpoint_names" in form.given):
         _require_answers(form, cli_options)  # otherwise later, since the job may have no checkpoints
     return run_on_remote(settings, lambda client, output: _deploy(client, output, form, cli_options))

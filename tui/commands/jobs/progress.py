@@ -17,7 +17,6 @@ from typing import Any
 import click
 
 from api_client.client import TrainingClient
-from api_client.errors import ConfigurationError
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogLine
 from api_client.recordings.reading import Recording, is_recording
@@ -51,6 +50,7 @@ from tui.commands.support.output import (
     JSON,
     NDJSON,
     TABLE,
+    CommandFailed,
     ExitCode,
     Output,
     known_names,
@@ -322,12 +322,13 @@ def print_document(output: Output, document: Record, facts: Sequence[tuple[str, 
 
 
 def lines_of_file(path: Path) -> list[LogLine]:
-    """Read a file of log lines, plain or as ``logs -o ndjson`` prints them. Raises ConfigurationError."""
+    """Read a file of log lines, plain or as ``logs -o ndjson`` prints them. Raises CommandFailed."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return [_log_line(number, line.rstrip("\n")) for number, line in enumerate(file)]
     except OSError as error:
-        raise ConfigurationError(f"can't read {path}: {error.strerror}") from error
+        code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.USAGE
+        raise CommandFailed(f"can't read {path}: {error.strerror}", code) from error
 
 
 def _log_line(line_number: int, text: str) -> LogLine:

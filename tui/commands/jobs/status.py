@@ -65,18 +65,19 @@ async def status(
     with --health or if the run may have stalled; "bt-tui health" lists all problems. Which of all jobs need
     attention is what the dashboard, "bt-tui top" or --health has found in the last quarter of an hour.
     """
+    limit_s = timeout or (30.0 if checks and job_id is not None else 2.0)
+    deadline_s = asyncio.get_running_loop().time() + limit_s
     try:
-        async with asyncio.timeout(timeout or 2.0):
+        async with asyncio.timeout_at(deadline_s):
             if job_id is None:
                 jobs = await active_jobs(client)
                 record, text = _of_jobs(jobs)
             else:
                 job = await job_named(client, job_id)
         if job_id is not None:
-            limit_s = timeout or (30.0 if checks else 2.0)
-            record, text = await _of_job(client, job, limit_s, whole=checks)
+            record, text = await _of_job(client, job, deadline_s, whole=checks)
     except TimeoutError:
-        raise CommandFailed(f"no answer within {timeout or 2.0:g} s", ExitCode.UNREACHABLE) from None
+        raise CommandFailed(f"no answer within {limit_s:g} s", ExitCode.UNREACHABLE) from None
     if job_id is None:
         running = {job.id for job in jobs if job.current_status == JobStatus.RUNNING}
         now_s = client.clock.now().timestamp()
@@ -134,7 +135,7 @@ def _of_jobs(jobs: list[TrainingJob]) -> tuple[dict[str, Any], str]:
 
 
 async def _of_job(
-    client: TrainingClient, job: TrainingJob, timeout_s: float, *, whole: bool
+    client: TrainingClient, job: TrainingJob, deadline_s: float, *, whole: bool
 ) -> tuple[dict[str, Any], str]:
     view = status_view(job.current_status)
     name = f"{view.sign} {sanitize(job.name or job.id)}"
@@ -147,7 +148,7 @@ async def _of_job(
     )
     from tui.analysis.progress.snapshot import ProgressSnapshot
 
-    run, left_s = await _checked(client, job, timeout_s, whole=whole)
+    run, left_s = await _checked(client, job, deadline_s, whole=whole)
     progress = run.progress or ProgressSnapshot()
     record |= {
         "step": progress.step,
@@ -168,11 +169,11 @@ async def _of_job(
 
 
 async def _checked(
-    client: TrainingClient, job: TrainingJob, timeout_s: float, *, whole: bool
+    client: TrainingClient, job: TrainingJob, deadline_s: float, *, whole: bool
 ) -> tuple[RunSnapshot, float | None]:
     """Return a run as Home reads it first, by its whole log if it may be stuck, and the seconds left.
 
-    Raises TimeoutError if not even the newest page of the log is read in time.
+    What is not read in time is left out. Raises TimeoutError if not even the newest page of the log is read.
     """
     from tui.analysis.health.judge import judged
     from tui.readers.watcher import RunWatcher
@@ -182,12 +183,14 @@ async def _checked(
     def as_if_read() -> RunSnapshot:
         return judged(replace(watcher.snapshot, log_read=True), watcher.settings.rules)
 
-    async with asyncio.timeout(timeout_s):
-        await watcher.poll(watcher.log.read_newest)
-        await watcher.check()
-    if whole or is_stuck(as_if_read().findings):
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
+    async with asyncio.timeout_at(deadline_s):
+        await watcher.log.read_newest()
+    watcher.update()
+    with suppress(TimeoutError):
+        async with asyncio.timeout_at(deadline_s):
+            await watcher.poll(watcher.log.read_newest)
+            await watcher.check()
+            if whole or is_stuck(as_if_read().findings):
                 await watcher.poll(watcher.log.read_sample)
                 await watcher.check()
     left_s = as_if_read().left_s  # of a run that may be stuck, none

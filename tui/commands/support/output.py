@@ -166,13 +166,14 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
     causes = (error, error.__cause__)
     is_full_disk = any(isinstance(cause, OSError) and cause.errno in FULL_DISK for cause in causes)
     if isinstance(error, ConfigurationError) and not is_full_disk:
+        from api_client.recordings.archive import RecordingError
         from api_client.remotes import KeyMissing, RemoteNotConfigured  # loaded by whatever raised the error
 
         if isinstance(error, RemoteNotConfigured):
             return NO_REMOTE_HELP.rstrip(), ExitCode.AUTH
         if isinstance(error, KeyMissing):
             return str(error), ExitCode.AUTH
-        is_missing = isinstance(error.__cause__, FileNotFoundError)
+        is_missing = isinstance(error, RecordingError) and isinstance(error.__cause__, FileNotFoundError)
         return str(error), ExitCode.NOT_FOUND if is_missing else ExitCode.USAGE
     if isinstance(error, ApiClientError):
         code = next((code for class_, code in _CODES.items() if isinstance(error, class_)), None)

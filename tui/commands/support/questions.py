@@ -44,7 +44,7 @@ async def ask(question: Question, number: int, say: Say) -> Answer | FormMove:
     remarks = [] if is_pairs else question.remark.splitlines()
     for line in filter(None, (*remarks, question.objection)):
         say(line)
-    if question.objection:
+    if question.objection and question.kind not in ("text", "pairs"):  # which can be corrected
         question = replace(question, answer=None)
     if question.options and question.kind in ("text", "number", "pairs"):
         values = ", ".join(possible_values(question.options))

@@ -88,7 +88,8 @@ def _late(run: Watched, limits: Limits, saved: Sequence[Saved]) -> Findings:
         if work_since or not run.run.log_read:
             return
         work, work_since = intervals, since_s
-    varies_by = max((max(pair) / min(pair) for pair in pairwise(work) if min(pair)), default=1.0)
+    regular = [part for part in work if 10 * part >= max(work)]  # two saves at once are no interval
+    varies_by = max((max(pair) / min(pair) for pair in pairwise(regular)), default=1.0)
     if since_s > allowed_s and work_since >= factor * varies_by * max(work):
         usual_s = median(intervals)
         losses = run.progress.eval_loss_series

@@ -73,8 +73,9 @@ def find(run: Watched, limits: Limits) -> Findings:
         # What follows the steps, or pauses them, may need some of the GPUs only.
         since = min(gpus.values(), default=at)
         pauses = run.last_step_s is not None and run.last_step_s < since + MINUTE_S
-        prepares = _prepares(run, limits) and at - since < 4.0 * limits.idle_never_s
-        is_aside = run.progress.is_done or prepares or (pauses and at - since < run.pause_allowed_s)
+        prepares = run.last_step_s is None and _prepares(run, limits)
+        allowed_s = 4.0 * limits.idle_never_s if prepares else run.pause_allowed_s
+        is_aside = run.progress.is_done or ((prepares or pauses) and at - since < allowed_s)
         if gpus and busy and not is_aside:  # a dead rank, or GPUs that are never used
             which = f"GPU {next(iter(gpus))}"
             if len(gpus) > 1:

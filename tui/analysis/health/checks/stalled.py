@@ -145,9 +145,9 @@ CHECK = Check(
     excused="pauses that the run has survived before, and a quarter more; for half an hour, work that it has"
     " not done before: start-up, loading, what comes after the last step, and, unless an error came first, a"
     " first evaluation or save that the log announces or that begins at a round step, or whatever else"
-    " follows words that it has never logged and that are no warning; a count of other work that moves, if"
-    " known for half an hour or four times the longest pause; and, for twice the time, GPUs that work less"
-    " than before, or go up and down like before.",
+    " follows words that it has never logged and that are no warning; for half an hour, or four times its"
+    " longest pause, a moving count of work that it has done before; and, for twice the time, GPUs that"
+    " work less than before, or go up and down like before.",
     ends="with the next step or log line",
     costs="all GPUs of the run",
     examples=(

@@ -229,6 +229,7 @@ class Belief:
     def _believe(self, told: Told, block: Replica) -> list[Told]:
         """Return a reading, and those that were held until a training shows itself."""
         self._trains = True
+        block.lines_left = 0
         if told.reading.loss is not None:
             self._total = told.reading.total_steps or self._total
         if not (self._saves or self._plain or block.held):
@@ -242,19 +243,21 @@ class Belief:
     def _take_heading(self, form: Form, told: Told, block: Replica) -> list[Told]:
         reading = told.reading
         earlier = self._headings[form.key]
-        _hold(earlier, told)
         has_total = reading.total_steps is not None or reading.total_epochs is not None
-        block.is_confirmed |= has_total or has_risen(earlier, form)
-        block.lines_left = BLOCK_LINES
+        block.is_confirmed |= has_total or has_risen((*earlier, told), form)
+        _hold(earlier, told)
         if reading.total_epochs is not None and reading.epoch is not None and reading.step is None:
             whole = max(0, int(reading.epoch) - 1)
             told = told._replace(reading=reading._replace(epoch=float(whole), whole_epochs=whole))
         values = [held.reading for held in block.held]
         has_values = any(map(measures_of, values)) or sum(len(each.metrics) for each in values) > 2
+        believed: list[Told] = []
         if block.is_confirmed and (self._trains or self._saves or has_values):
-            return self._believe(told, block)
-        _hold(block.held, told)
-        return []
+            believed = self._believe(told, block)
+        else:
+            _hold(block.held, told)
+        block.lines_left = BLOCK_LINES
+        return believed
 
     def _take_values(self, form: Form, told: Told, block: Replica) -> list[Told]:
         reading = told.reading
@@ -267,8 +270,9 @@ class Belief:
             if not block.is_confirmed or not (measures or self._trains):
                 _hold(block.held, told)
                 return []
+            believed = self._believe(told, block)
             block.lines_left = BLOCK_LINES
-            return self._believe(told, block)
+            return believed
         is_rate = not form.is_bare and (reading.tokens_per_s is not None or reading.samples_per_s is not None)
         is_single = measures == 1 and reading.eval_loss is None and not is_rate
         if is_single or not (measures or is_total):

@@ -76,13 +76,15 @@ def fraction(text: str) -> tuple[str, str] | None:
     return first.strip(" it"), second.strip(" it")
 
 
-_TEXT_IN_JSON = re.compile(r'": ?"[^" ]* ')
+_MESSAGE_KEYS = ("message", "msg", "log")
+_TEXT_IN_JSON = re.compile(r'(?i)"(?:message|msg|log)"|": ?"[^" ]* ')
 
 
 def enveloped(line: str) -> str | None:
     """Return the line that a log agent made a JSON record of; None for other lines.
 
-    It is the message, or else the text with the most letters. One of several lines is no record of a line,
+    It is the message, or else the only text of several words: a record with more of them is a sample that
+    the run prints. One of several lines is no record of a line,
     but of a conversation. A record whose own numbers measure a training is the line itself: its message is a
     label.
     """
@@ -92,8 +94,10 @@ def enveloped(line: str) -> str | None:
         record = json.loads(line.strip("[], "))
     except (ValueError, RecursionError):
         return None
-    texts = {key: value for key, value in record.items() if isinstance(value, str) and " " in value}
+    texts = {key: value for key, value in record.items() if isinstance(value, str)}
     has_values = any(isinstance(value, int | float) and meaning(key) for key, value in record.items())
-    named = [texts[key] for key in texts if key.lower() in ("message", "msg", "log")]
-    text = max(named or texts.values(), key=lambda text: sum(map(str.isalpha, text)), default="").rstrip()
+    messages = [text for key, text in texts.items() if key.lower() in _MESSAGE_KEYS]
+    others = [text for text in texts.values() if " " in text]
+    chosen = messages or (others if len(others) == 1 else [])
+    text = max(chosen, key=lambda text: sum(map(str.isalpha, text)), default="").rstrip()
     return None if has_values or "\n" in text else text or None
