@@ -247,6 +247,15 @@ def test_warnings_a_refusal_and_enter_alone_deploy_nothing_and_what_is_saved_can
     assert (variables["A"], variables["HF_TOKEN"]["name"]) == ("its", "hf_access_token")
 
 
+@pytest.mark.parametrize("option", ["--env HF_TOKEN=mine", "--secret HF_TOKEN=hf_access_token"])
+def test_token_that_is_given_takes_the_place_of_the_usual_secret(
+    cli: RunCli, baseten: DeployingServer, option: str
+) -> None:
+    document = cli(f"{ENOUGH} --base-model {LLAMA} --lora-rank 32 {option} --dry-run -o json").json
+    names = document["config"]["runtime"]["environment_variables"]
+    assert list(names) == ["HF_TOKEN"]
+
+
 def test_rank_that_no_adapter_fits_is_refused_first_and_replaced_by_one_that_does(
     at_terminal: Start, baseten: DeployingServer
 ) -> None:

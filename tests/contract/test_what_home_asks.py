@@ -82,6 +82,30 @@ async def test_running_jobs_are_read_behind_another_screen_for_their_alerts() ->
             await wait_for(shows(20))
 
 
+async def test_a_job_that_starts_behind_another_screen_is_read_whole_so_that_it_can_be_judged() -> None:
+    with FakeBaseten() as baseten:
+        async with followed(baseten, FastClock(begin_s=NOW_MS / 1000, pause_s=0.001)) as (feed, wait_for):
+            await wait_for(lambda snapshot: snapshot.is_read)
+            feed.watched = False
+            baseten.jobs = [job("run", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
+            await wait_for(lambda snapshot: any(row.preview.log_read for row in snapshot.jobs))
+
+
+async def test_older_lines_that_are_read_give_way_to_another_screen() -> None:
+    async with tail() as (log, baseten):
+        baseten.logs["runs"] = [
+            line(f"step={place // 3} loss=1.0", at_ms=NOW_MS - (OLD - place) // 3 * EVERY_MS)
+            for place in range(OLD)
+        ]
+        await log.read_newest()
+        is_shown = asyncio.Event()
+        await log.read_older(is_shown)
+        assert not log.is_read
+        is_shown.set()
+        await log.read_older(is_shown)
+        assert (counted(log), log.is_read) == (OLD, True)
+
+
 async def test_the_end_of_a_job_is_read_when_it_ends() -> None:
     with FakeBaseten() as baseten:
         baseten.jobs = [job("run", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
@@ -90,7 +114,8 @@ async def test_the_end_of_a_job_is_read_when_it_ends() -> None:
             await wait_for(shows(10))
             baseten.logs["run"].append(line("step=20/90 loss=1.5", at_ms=NOW_MS - 1000))
             baseten.jobs[0] |= {"current_status": "TRAINING_JOB_STOPPED", "updated_at": iso(NOW_MS / 1000)}
-            await wait_for(shows(20))
+            ended = await wait_for(shows(20))
+    assert ended.jobs[0].preview.log_read, "what was known of the whole run is kept"
 
 
 async def test_every_line_counts_once() -> None:

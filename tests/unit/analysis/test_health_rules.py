@@ -25,7 +25,7 @@ from tui.analysis.health.worse import worsened
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.finding import SHORT_CHARACTERS, HealthFinding
+from tui.analysis.run.finding import SHORT_CHARACTERS, HealthFinding, Severity, stop_advice
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
 
@@ -740,3 +740,29 @@ def test_finding_from_before_the_log_was_read_explains_later_ones() -> None:
     assert with_earlier([overdue, leak], [stalled]) == (stalled, leak)
     assert with_earlier([overdue, leak], []) == (overdue, leak)
     assert with_earlier([stalled, leak], [stalled]) == (stalled, leak)
+
+
+@pytest.mark.parametrize(
+    ("severity", "node", "advice"),
+    [("warning", None, "stop it now"), ("warning", "node-1", ""), ("critical", "node-1", "")],
+)
+def test_only_what_ruins_the_whole_run_is_a_reason_to_stop_it(
+    severity: Severity, node: str | None, advice: str
+) -> None:
+    idle = HealthFinding(KINDS["gpu-idle"], severity, "GPUs idle", node)
+    assert stop_advice([idle]).partition(":")[0] == advice
+
+
+def test_a_dead_gpu_is_named_on_and_on_while_other_counts_move() -> None:
+    use = {"0": samples(HOUR, 0.9), "1": samples(HOUR, 0.0)}
+    lines = [
+        (at + later_s, text)
+        for at in range(0, 3600, 70)
+        for later_s, text in (
+            (0, f"step={at // 70 + 1}/900 loss=1.0"),
+            *((9 * n, f"Generating rollouts: {n}/8") for n in range(1, 7)),
+        )
+    ]
+    for until in range(3540, 3600, 10):
+        progress = told([(at, text) for at, text in lines if at <= until])
+        assert kinds(nodes({**WELL, "gpu_utilization": use}, progress=progress)) == ["gpu-idle"]

@@ -1,3 +1,4 @@
+import json
 import math
 import random
 from collections.abc import Iterable
@@ -471,3 +472,40 @@ def test_steps_that_begin_anew_with_every_epoch_are_counted_on_and_no_restarts(m
     assert (told.step, told.total_steps) == (5 * 938, None), "nobody said how many epochs there will be"
     by_step = [step for step, _ in told.loss_by_step]
     assert by_step == sorted(by_step)
+
+
+def test_headings_of_many_nodes_are_believed() -> None:
+    lines = [
+        line(10 * step, text, f"node-{node}")
+        for step in range(1, 8)
+        for text in (f"Step {10 * step}", f"loss: {2 - step / 100}", "acc: 0.5")
+        for node in range(80)
+    ]
+    assert (fold(lines).step, fold(lines).loss) == (70, 1.93)
+
+
+def test_a_stage_that_counts_by_another_name_is_followed_before_its_first_loss() -> None:
+    first = [line(10 * n, f"iter {n}: loss={2 - n / 1000}") for n in range(1, 200)]
+    second = [line(2000 + 10 * n, f"step {n}/5000: reward=0.5, response_length=300") for n in range(1, 60)]
+    assert fold([*first, *second]).step == 59
+
+
+@pytest.mark.parametrize("text", ['{"step": %d, "loss": 2.0}', "step\t%d\tloss\t2.0"])
+def test_a_record_of_an_agent_may_hold_another_record_or_tabs(text: str) -> None:
+    lines = [line(10 * n, json.dumps({"log": text % n, "stream": "stdout"})) for n in range(1, 20)]
+    assert fold(lines).step == 19
+
+
+def test_samples_of_answers_count_no_steps() -> None:
+    lines = [
+        line(10 * n + later_s, text)
+        for n in range(1, 60)
+        for later_s, text in (
+            (0, f"step {10 * n}/5900 loss {2.5 - n / 100:.2f}"),
+            (
+                1,
+                json.dumps({"prompt": "What is 3 plus 7?", "completion": f"Step {n % 5}: add 3 to get {n}."}),
+            ),
+        )
+    ]
+    assert (fold(lines).step, fold(lines).restarts) == (590, ())

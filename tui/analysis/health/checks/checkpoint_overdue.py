@@ -117,6 +117,12 @@ CHECK = Check(
     covered_by=frozenset({"stalled", "loss-not-finite", "loss-exploding"}),
     examples=(
         Example("saves that end", "no checkpoint for", saved_s=(1200, 2400, 3600)),
+        Example(
+            "saves that end, of a best and a last checkpoint at once",
+            "no checkpoint for",
+            minutes=180,
+            saved_s=(1200, 1210, 2400, 2410, 3600, 3610),
+        ),
         Example("two saves that end", "no checkpoint for", saved_s=(1200, 2400)),
         Example(
             "a second training, which counts its steps",

@@ -172,12 +172,11 @@ class Belief:
     def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
         block = self._replicas[told.replica]
-        if (
-            form.is_heading
-            and told.reading.step is not None
-            and block.counts_otherwise(told.reading.step_name)
-        ):
-            return []
+        reading = told.reading
+        if form.is_heading and reading.step is not None and block.counts_otherwise(reading.step_name):
+            metrics = (*reading.metrics, (reading.step_name, float(reading.step)))
+            value = told._replace(reading=reading._replace(step=None, metrics=metrics))
+            return self._take_values(form, value, block)
         if form.is_heading or (block.lines_left and not form.has_count):
             return self._take(form, told, block)
         own = self.quotations.take(form, told)
