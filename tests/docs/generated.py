@@ -34,7 +34,7 @@ TRAINERS: tuple[tuple[str, str], ...] = (
 )
 """Trainers, each with a line as it prints it."""
 
-_INNER = ("loss_name", "step_name", "from_bar", "rank", "whole_epochs", "metrics")
+_INNER = ("loss_name", "step_name", "from_bar", "rank", "whole_epochs", "is_epoch_0", "metrics")
 """How a reading was read, rather than what it reports."""
 _EXAMPLE = re.compile(r"<!-- examples/(\w+\.py) -->\n(?:```python\n.*?```\n)?", re.DOTALL)
 _MADE = re.compile(r"<!-- (checks|trainers|groups) -->\n(?:(?:(?!<!-- ).)*<!-- end -->\n)?", re.DOTALL)

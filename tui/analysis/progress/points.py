@@ -69,6 +69,12 @@ class ThinnedPoints:
         if len(times) > self.limit and len(times) > 2 * _UNTHINNED_POINTS:
             self._thin()
 
+    def shift(self, by: float) -> None:
+        """Add to each value whose step is known."""
+        pairs = zip(self._values, self._steps, strict=True)
+        self._values = [value if step is None else value + by for value, step in pairs]
+        self._series = None
+
     def _sort(self) -> None:
         if not self._is_sorted:
             points = zip(self._times, self._values, self._steps, self._weights, strict=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from operator import attrgetter
 
-from tui.analysis.progress.lines.reading import ParsedMetrics
+from tui.analysis.progress.lines.reading import ParsedMetrics, counted_from_zero
 from tui.analysis.progress.points import ThinnedPoints, TimeRanges
 from tui.analysis.progress.steps import Source, Steps, is_ordered, steps_of
 
@@ -40,6 +40,8 @@ class Stream:
         self.active = TimeRanges()
         self._steps: Steps | None = None
         self._is_derived = False
+        self.counts_from_zero = False
+        """True once a line counted within epoch 0; until then the first epoch is taken for 1."""
 
     @property
     def losses(self) -> ThinnedPoints:
@@ -76,6 +78,10 @@ class Stream:
     def add(self, time: float, reading: ParsedMetrics) -> None:
         """Add what a line reports at a time (epoch seconds), except for its metrics."""
         self._is_derived = False
+        if reading.is_epoch_0 and not self.counts_from_zero:
+            self._count_from_zero()
+        if self.counts_from_zero:
+            reading = counted_from_zero(reading)
         step = self._count(time, reading)
         if step is not None or reading.loss is not None:
             self.active.add(time)
@@ -83,7 +89,8 @@ class Stream:
             self._losses_named(reading.loss_name).add(time, reading.loss)
         for name, value in zip(_FIELDS, _VALUES(reading), strict=True):
             if value is not None:
-                self._field(_OF_BARS.get(name, name) if reading.from_bar else name).add(time, value)
+                field = self._field(_OF_BARS.get(name, name) if reading.from_bar else name)
+                field.add(time, value, reading.whole_epochs)
 
     def newest(self, field: str) -> float | None:
         return self.fields[field].values[-1] if field in self.fields else None
@@ -139,8 +146,16 @@ class Stream:
         elif reading.epoch is not None:
             self._field("epoch without step").add(time, reading.epoch)
         if reading.whole_epochs is not None and reading.epoch_step is None:
-            self._field("whole epochs").add(time, reading.whole_epochs)
+            self._field("whole epochs").add(time, reading.whole_epochs, reading.whole_epochs)
         return step
+
+    def _count_from_zero(self) -> None:
+        """Correct what came before the lines of epoch 0: a log's older lines may be read last."""
+        self.counts_from_zero = True
+        for points in self.counts.values():
+            points.shift(self.newest("epoch_steps") or 0.0)
+        for name in {"epoch", "whole epochs"} & self.fields.keys():
+            self.fields[name].shift(1.0)
 
     def _losses_named(self, name: str) -> ThinnedPoints:
         named = self.losses_by_name

@@ -25,7 +25,7 @@ from tui.analysis.export import csv_lines, json_number
 from tui.analysis.health.judge import judged
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.reader import Reader
-from tui.analysis.progress.lines.reading import ParsedMetrics, merged
+from tui.analysis.progress.lines.reading import ParsedMetrics, counted_from_zero, merged
 from tui.analysis.progress.metrics import curves_of
 from tui.analysis.progress.points import MAX_POINTS
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
@@ -296,7 +296,7 @@ async def _with_earlier(
     return progress
 
 
-_INNER = ("from_bar", "loss_name", "step_name", "metrics")
+_INNER = ("from_bar", "is_epoch_0", "loss_name", "step_name", "metrics")
 _FIELDS = tuple(name for name in ParsedMetrics._fields if name not in _INNER)
 _SUMMARY = (
     "step",
@@ -383,11 +383,13 @@ def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
             readings[at] = merged(readings[at], reading) if at in readings else reading
             streams[replica].add(earlier_ns / NS_PER_S, reading)
     times = {index: at_ns / NS_PER_S for at_ns, index in index_at.items()}
-    return {
-        index: _record(index, readings[index])
-        for index in sorted(readings)
-        if not streams[lines[index].replica or ""].counts_other_work(times[index], readings[index])
-    }
+    records: dict[int, Record] = {}
+    for index in sorted(readings):
+        stream = streams[lines[index].replica or ""]
+        reading = counted_from_zero(readings[index]) if stream.counts_from_zero else readings[index]
+        if not stream.counts_other_work(times[index], reading):
+            records[index] = _record(index, reading)
+    return records
 
 
 def _shown_while_read(lines: Sequence[LogLine]) -> Iterator[LogLine]:

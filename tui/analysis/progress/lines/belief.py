@@ -247,7 +247,9 @@ class Belief:
         _hold(earlier, told)
         if reading.total_epochs is not None and reading.epoch is not None and reading.step is None:
             whole = max(0, int(reading.epoch) - 1)
-            told = told._replace(reading=reading._replace(epoch=float(whole), whole_epochs=whole))
+            is_first = int(reading.epoch) == 0
+            begun = reading._replace(epoch=float(whole), whole_epochs=whole, is_epoch_0=is_first)
+            told = told._replace(reading=begun)
         values = [held.reading for held in block.held]
         has_values = any(map(measures_of, values)) or sum(len(each.metrics) for each in values) > 2
         believed: list[Told] = []

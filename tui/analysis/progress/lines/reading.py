@@ -16,7 +16,7 @@ class ParsedMetrics(NamedTuple):
 
     ``step`` counts optimizer steps over the run, ``total_steps`` is where it ends. If a line counts
     within its epoch instead, these are ``epoch_step`` and ``epoch_steps`` (steps in an epoch), with
-    ``whole_epochs`` completed before. ``from_bar`` marks a progress bar, which may count something else
+    ``whole_epochs`` completed before, if the first is epoch 1: ``is_epoch_0`` shows that it is not. ``from_bar`` marks a progress bar, which may count something else
     (an evaluation). ``checkpoint`` is the name of a saved checkpoint, empty if the line gives none.
     ``loss_name`` and ``step_name`` are names as printed; ``metrics`` are the line's other values, by theirs.
     """
@@ -36,6 +36,7 @@ class ParsedMetrics(NamedTuple):
     epoch_step: int | None = None
     epoch_steps: int | None = None
     whole_epochs: int | None = None
+    is_epoch_0: bool = False
     from_bar: bool = False
     rank: int | None = None
     loss_name: str = "loss"
@@ -65,6 +66,14 @@ class ParsedMetrics(NamedTuple):
         """True if the line reports nothing but an epoch: a heading, or a line within an evaluation."""
         is_more = self.loss is not None or self.step is not None or self.epoch is None
         return not is_more and self == ParsedMetrics(epoch=self.epoch, rank=self.rank, metrics=self.metrics)
+
+
+def counted_from_zero(reading: ParsedMetrics) -> ParsedMetrics:
+    """Return a reading that assumes that the first epoch is 1 as it is if that is epoch 0."""
+    if reading.whole_epochs is None or reading.epoch is None or reading.is_epoch_0:
+        return reading
+    step = None if reading.step is None else reading.step + (reading.epoch_steps or 0)
+    return reading._replace(step=step, epoch=reading.epoch + 1, whole_epochs=reading.whole_epochs + 1)
 
 
 class Told(NamedTuple):

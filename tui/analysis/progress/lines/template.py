@@ -207,6 +207,7 @@ def over_epochs(
         "epoch": finished_epochs + done / total,
         "total_epochs": all_epochs,
         "whole_epochs": finished_epochs,
+        "is_epoch_0": not from_zero and int(epoch) == 0,
     }
 
 
@@ -306,7 +307,7 @@ def _metrics(line: _Line, slots: Sequence[Slot]) -> Metrics:
         first -= 1
     for index in range(first, len(line.numbers)):
         one = line.numbers[index]
-        is_measure = index not in taken and one.field in MEASURES | {""}
+        is_measure = index not in taken and one.field in MEASURES | {""} and not one.is_time
         if is_measure and one.name not in MEASURES and _has_own_name(one):
             prefix = "eval/" if one.is_of_evaluation and not names_evaluation(one.name) else ""
             names.setdefault(prefix + one.name, index)
@@ -429,7 +430,7 @@ def _number(texts: Sequence[str], values: Sequence[str], index: int) -> _Number:
         (unit[1] if unit is not None else own[1] if own is not None and own[1] else "").strip().lower(),
         is_fraction=both is not None and to_float(both[0]) is not None,
         is_whole=value.isdecimal(),
-        is_time=":" in value,
+        is_time=":" in value or after.strip() in ("d", "h", "m"),
         is_numeral=not (value.isalpha() and after.lstrip()[:1].isalpha()),
     )
 
@@ -504,7 +505,7 @@ def _counter(
     for index, one in enumerate(numbers):
         is_bar = (
             ">." in one.after
-            or (is_keras and index == 0 and not one.field)
+            or (is_keras and index == 0 and not (one.field or one.before.strip()))
             or _is_timed(texts, values, index)
         )
         is_endless = one.field == "step" and one.after.startswith("it [")
