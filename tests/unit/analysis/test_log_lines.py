@@ -171,6 +171,17 @@ TOGETHER = {
         [f"[Train Epoch: {n}/20] [12000/50000 images] loss=0.8, lr=0.1" for n in (2, 3)],
         [{"step": None, "epoch": 2.0, "loss": 0.8}, {"step": None, "epoch": 3.0}],
     ),
+    "the time of an epoch": (
+        [f"Epoch {n}: Loss=0.{n}, Time=31.2s" for n in (1, 2, 3)],
+        [{"epoch": n, "step_time_s": None, "metrics": (("Time", 31.2),)} for n in (1, 2, 3)],
+    ),
+    "a count after the title of the work": (
+        [f"DPO tuning iter {n}00: loss=2.{n}" for n in (1, 2)], [{"step": 100}, {"step": 200}],
+    ),
+    "seconds a step beside a count in brackets": (
+        [f"[ {n}0/900] loss 2.{n} | 1.02 s/step | eta 1d 3h 20m" for n in (1, 2)],
+        [{"step": 10, "total_steps": 900, "step_time_s": 1.02, "metrics": None}, {"step": 20}],
+    ),
     "losses after the end of each epoch": (
         [line for n in (1, 2) for line in (f"Epoch {n} finished.", f"Train: Accuracy: 0.9, loss: 0.{n}")],
         [{"epoch": 1.0}, {"loss": 0.1}, {"epoch": 2.0}, {"loss": 0.2}],

@@ -244,6 +244,27 @@ def test_counts_in_no_order_are_no_progress(text: str, highest: int) -> None:
     assert (told.step, told.loss, told.eval_loss, told.streams, told.saves) == (None, None, None, (), ())
 
 
+@pytest.mark.parametrize("is_reversed", [False, True])
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("Train: [{epoch}/300][{step}/100]  loss 2.5 (2.6)", 0),
+        ("Epoch: [{epoch}]  [ {step}/100]  eta: 0:01:02  loss: 2.5 (2.6)", 0),
+        ("Epoch [{epoch}/300] Step [{step}/100] Loss: 2.5", 1),
+    ],
+)
+def test_epochs_are_counted_from_the_first_number_that_the_log_gives_them(
+    text: str, first: int, is_reversed: bool
+) -> None:
+    lines = [
+        line(number * 20, text.format(epoch=first + number // 10, step=number % 10 * 10))
+        for number in range(25)
+    ]
+    told = fold(lines[::-1] if is_reversed else lines)
+    assert list(told.step_series.values) == list(range(0, 250, 10))
+    assert (told.step, told.epoch, told.restarts) == (240, 2.4, ())
+
+
 @pytest.mark.parametrize("counts", [[1, 2] * 9, [*range(5), 2, 3], [8, 8, 9, 8, 9] * 3])
 def test_counts_that_start_over_are_progress(counts: list[int]) -> None:
     assert fold([line(at, f"step={count} loss=1.0") for at, count in enumerate(counts)]).step is not None

@@ -16,9 +16,10 @@ class ParsedMetrics(NamedTuple):
 
     ``step`` counts optimizer steps over the run, ``total_steps`` is where it ends. If a line counts
     within its epoch instead, these are ``epoch_step`` and ``epoch_steps`` (steps in an epoch), with
-    ``whole_epochs`` completed before, if the first is epoch 1: ``is_epoch_0`` shows that it is not. ``from_bar`` marks a progress bar, which may count something else
-    (an evaluation). ``checkpoint`` is the name of a saved checkpoint, empty if the line gives none.
-    ``loss_name`` and ``step_name`` are names as printed; ``metrics`` are the line's other values, by theirs.
+    ``whole_epochs`` completed before, if the run's first epoch is 1: ``is_epoch_0`` shows that it is not.
+    ``from_bar`` marks a progress bar, which may count something else (an evaluation). ``checkpoint`` is the
+    name of a saved checkpoint, empty if the line gives none. ``loss_name`` and ``step_name`` are names as
+    printed; ``metrics`` are the line's other values, by theirs.
     """
 
     step: int | None = None

@@ -248,6 +248,9 @@ class _Line:
         """Return the indexes of the numbers that mean something."""
         return [index for index, one in enumerate(self.numbers) if one.field or index == self.counter]
 
+    def counts_steps(self) -> bool:
+        return "step" in self.fields or self.counter is not None
+
     def counts(self) -> list[_Number]:
         return [one for index, one in enumerate(self.numbers) if one.field in COUNTS or index == self.counter]
 
@@ -275,6 +278,10 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
         return Template()
     if title[-1:] in (["epoch"], ["epochs"]) and index is not None and "epoch" not in line.fields:
         numbers[index].meaning, line.counter = Meaning("epoch"), None
+    if not line.counts_steps():
+        for one in numbers:
+            if one.field == "step_time_s" and one.name.lower() == "time":
+                one.meaning = None  # of the epoch: "Epoch 3: loss=1.2, time=31.2s"
     slots = _slots(line)
     is_sentence = _LANGUAGE.search("\0".join(texts)) is not None
     is_prose = is_sentence and not is_bar and len(line.fields & MEASURES) < 3
@@ -469,7 +476,8 @@ def _name_counts(numbers: Sequence[_Number]) -> None:
                 continue
             measured = meaning(" ".join(lead[:-1])) if len(lead) > 1 else None
             is_key = one.before.endswith("=")  # of a structured log: "step_done step=10"
-            is_led = is_key or all(word.lower() in LEADS or word.isupper() for word in lead)
+            is_title = one.after.startswith(": ") and bool(counted & LOSSES)  # "DPO tuning iter 10: loss=1"
+            is_led = is_key or is_title or all(word.lower() in LEADS or word.isupper() for word in lead)
             if not is_led and (measured is None or measured.field in COUNTS):
                 continue
             one.meaning = told
@@ -505,7 +513,7 @@ def _counter(
     for index, one in enumerate(numbers):
         is_bar = (
             ">." in one.after
-            or (is_keras and index == 0 and not (one.field or one.before.strip()))
+            or (is_keras and index == 0 and not one.field and "[" not in one.before)
             or _is_timed(texts, values, index)
         )
         is_endless = one.field == "step" and one.after.startswith("it [")
