@@ -171,6 +171,34 @@ TOGETHER = {
         [f"[Train Epoch: {n}/20] [12000/50000 images] loss=0.8, lr=0.1" for n in (2, 3)],
         [{"step": None, "epoch": 2.0, "loss": 0.8}, {"step": None, "epoch": 3.0}],
     ),
+    "losses named by their data": (
+        [f"Epoch {n} | train 1.{n} | val 2.{n} | f1 0.4" for n in (1, 2, 3)],
+        [{"epoch": n, "loss": 1 + n / 10, "eval_loss": 2 + n / 10} for n in (1, 2, 3)],
+    ),
+    "shares named by their data": (
+        [f"Epoch {n} | train 0.{n} | val 0.{n} | f1 0.4" for n in (1, 2, 3)],
+        [{"epoch": n, "loss": None, "eval_loss": None} for n in (1, 2, 3)],
+    ),
+    "an epoch and its batches in brackets": (
+        [f"[{epoch}, {step}000] loss: 2.5" for epoch in (1, 2) for step in (2, 4)],
+        [{"epoch": epoch, "step": step * 1000} for epoch in (1, 2) for step in (2, 4)],
+    ),
+    "episodes and their length": (
+        [f"Episode {n}0: Reward=4{n}.0, Epsilon=0.5, Steps=20{n}, Loss=1.5" for n in (1, 2, 3)],
+        [{"epoch": n * 10, "step": None, "loss": 1.5} for n in (1, 2, 3)],
+    ),
+    "the representation of a tensor": (
+        [f"Epoch {n} Loss tensor(1.{n}, device='cuda:0', grad_fn=<MseLossBackward0>)" for n in (1, 2, 3)],
+        [{"epoch": n, "loss": 1 + n / 10, "metrics": None} for n in (1, 2, 3)],
+    ),
+    "results at the step that the training has reached": (
+        ["step 00010/900 | loss: 2.5 | dt: 41ms", "Step 00010 | Validation bpb: 0.9", "(after 10 steps) allocated: 21.5 | reserved: 41.5"],
+        [{"step": 10, "loss": 2.5}, {"step": 10}],
+    ),
+    "values of a training below a count with a rate": (
+        [line for n in (1, 2) for line in (f"Epoch {n}/12  (LR=1e-3)", f"  train: loss=1.{n} kd=0.5 ce=0.4")],
+        [{"epoch": 1}, {"loss": 1.1}, {"epoch": 2}, {"loss": 1.2}],
+    ),
     "the time of an epoch": (
         [f"Epoch {n}: Loss=0.{n}, Time=31.2s" for n in (1, 2, 3)],
         [{"epoch": n, "step_time_s": None, "metrics": (("Time", 31.2),)} for n in (1, 2, 3)],

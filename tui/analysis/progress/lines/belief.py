@@ -140,6 +140,8 @@ class Replica:
     is_confirmed: bool = False
     """A heading has had a total, or has risen."""
     held: list[Told] = field(default_factory=list)
+    newest_step: int | None = None
+    """The step of the newest line that was believed."""
     counts_steps: bool = False
     """A heading has counted what the trainer does, rather than the steps of environments."""
 
@@ -200,7 +202,9 @@ class Belief:
         if not form.has_count:
             return self._take_values(form, told, block)
         key = form.key
-        if key in self._repeated or ((self._trains or self._saves) and not form.is_bare):
+        step = told.reading.step
+        is_reached = form.has_results and step is not None and step == block.newest_step
+        if key in self._repeated or ((self._trains or self._saves) and not form.is_bare) or is_reached:
             return self._believe(told, block)
         waiting = (self._bare if form.is_bare else self._plain)[key]
         if form.has_values and has_risen((*waiting, told), form):
@@ -229,6 +233,7 @@ class Belief:
         """Return a reading, and those that were held until a training shows itself."""
         self._trains = True
         block.lines_left = 0
+        block.newest_step = told.reading.step
         if told.reading.loss is not None:
             self._total = told.reading.total_steps or self._total
         if not (self._saves or self._plain or block.held):
@@ -275,7 +280,8 @@ class Belief:
             block.lines_left = BLOCK_LINES
             return believed
         is_rate = not form.is_bare and (reading.tokens_per_s is not None or reading.samples_per_s is not None)
-        is_single = measures == 1 and reading.eval_loss is None and not is_rate
+        has_more = self._trains and reading.loss is not None and len(reading.metrics) > 1
+        is_single = measures == 1 and reading.eval_loss is None and not (is_rate or has_more)
         if is_single or not (measures or is_total):
             return []
         if measures and self._trains:

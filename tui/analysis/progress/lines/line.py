@@ -27,7 +27,11 @@ _SPLIT = re.compile(
 _QUOTED = re.compile(r"""(?<=[:=,(\[{ ])(?:"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')(?![\w:])""")
 _ASIDE = re.compile(r"(?<=\w )\((?!step|epoch|iter|batch|update)[a-z]+ \d+(?: [a-z]+)?\)")
 """A number that belongs to a name: ``lr (group 0)``, ``loss (for 1 batch)``."""
-_WRAPPED = re.compile(r"\b(?:tensor|(?:np|numpy|torch|jnp)\.\w+|Array|Decimal)\(")
+_WRAPPED = re.compile(
+    r"\b(?:tensor|(?:np|numpy|torch|jnp|tf)\.\w+|Array|Decimal)\("
+    r"|, (?:device|dtype|grad_fn|requires_grad|shape)=(?:'[^']*'|<\w+>|\(\)|[\w.]+)"
+)
+"""The type of a number, and what else its representation tells: ``tensor(1.2, device='cuda:0')``."""
 
 
 def clean(line: str) -> str:

@@ -111,6 +111,8 @@ class Form:
     with a name such as ``global_step``."""
     is_bare: bool = False
     """No number beside its count has a meaning, or they are in a sentence or code."""
+    has_results: bool = False
+    """It has values of an evaluation: ``step 500 | val bpb 0.91``."""
     is_clear: bool = False
     """The form alone shows that a training printed it."""
     is_heading: bool = False
@@ -260,7 +262,7 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     numbers = [_number(texts, values, index) for index in range(len(values))]
     _name_measures(numbers)
     _name_counts(numbers)
-    _name_loss(numbers)
+    _name_loss(numbers, values)
     index, is_bar = _counter(texts, values, numbers)
     evaluates = _evaluates(texts, numbers)
     _scope(numbers, evaluates)
@@ -402,6 +404,7 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
         or (not is_of_batches and ((len(metrics) > 0 and not is_prose) or len(counts) > 1)),
         is_bare=is_bare,
         min_rises=min_rises,
+        has_results=not is_prose and any(names_evaluation(name) for _, name in metrics),
         is_clear=is_clear,
         is_heading=is_heading,
         is_lone_bar=is_bar and not title and not fields & (LOSSES | {"epoch"}),
@@ -485,6 +488,11 @@ def _name_counts(numbers: Sequence[_Number]) -> None:
             following = numbers[index + 1] if index + 1 < len(numbers) else None
             if measured is not None and following is not None and not following.before.strip(" :=|()s"):
                 following.meaning = measured  # "validation loss at step 100: 2.1"
+    if numbers and numbers[0].name.lower() == "episode":
+        for one in numbers[1:]:
+            if one.field == "step" and _is_amount(one):
+                one.meaning = None  # the length of the episode
+        numbers[0].meaning = numbers[0].meaning or Meaning("epoch")
     for one, following in pairwise(numbers):
         if (
             one.is_whole and one.field in MEASURES and following.before == ": " and following.unit != "%"
@@ -497,12 +505,23 @@ def _name_counts(numbers: Sequence[_Number]) -> None:
             break
 
 
-def _name_loss(numbers: Sequence[_Number]) -> None:
-    """Take the only loss beside a count for the training's, whatever it is called: ``CTC loss: 1.2``."""
+def _name_loss(numbers: Sequence[_Number], values: Sequence[str]) -> None:
+    """Take the only loss beside a count for the training's, whatever it is called: ``CTC loss: 1.2``.
+
+    Without a loss, ``train 1.2 | val 1.3`` are losses, unless they may be shares or percentages.
+    """
     fields = {one.field for one in numbers}
     losses = [one for one in numbers if not one.field and names_loss(one.name)]
-    if len(losses) == 1 and fields & COUNTS and not fields & LOSSES:
+    if not fields & COUNTS or fields & LOSSES or len(losses) > 1:
+        return
+    if losses:
         losses[0].meaning = Meaning("eval_loss" if names_evaluation(losses[0].name) else "loss")
+        return
+    named = {one.name.lower(): index for index, one in enumerate(numbers) if one.unit != "%"}
+    if {"train", "val"} <= named.keys():
+        train, val = named["train"], named["val"]
+        if 1 < max(to_float(values[index]) or 0.0 for index in (train, val)) < 20:
+            numbers[train].meaning, numbers[val].meaning = Meaning("loss"), Meaning("eval_loss")
 
 
 def _counter(
@@ -547,6 +566,8 @@ def _counter(
         for index in reversed(range(begun)):
             one = numbers[index]
             if not one.name and one.is_whole and not one.before.rpartition("]")[2].strip(" [,"):
+                if index > 0 and one.before.strip() == "," and numbers[index - 1].is_whole:
+                    numbers[index - 1].meaning = Meaning("epoch")  # "[2, 4000] loss: 1.3"
                 return index, False
     return None, False
 
