@@ -199,6 +199,15 @@ TOGETHER = {
         [line for n in (1, 2) for line in (f"Epoch {n}/12  (LR=1e-3)", f"  train: loss=1.{n} kd=0.5 ce=0.4")],
         [{"epoch": 1}, {"loss": 1.1}, {"epoch": 2}, {"loss": 1.2}],
     ),
+    "counts of one letter": (
+        [f"e{n} s{n}0/900 loss=2.{n} lr=1e-3" for n in (1, 2)] + [f"E{n}/12 — tr_loss: 1.{n}, vl_loss: 2.{n}" for n in (1, 2)],
+        [*({"step": n * 10 + 900 * (n - 1), "loss": 2 + n / 10} for n in (1, 2)),
+         *({"epoch": n, "total_epochs": 12, "loss": 1 + n / 10, "eval_loss": 2 + n / 10} for n in (1, 2))],
+    ),
+    "the time since the beginning": (
+        [f"step {n}0/900 | loss 2.{n} | time {n}0.5s" for n in (1, 2)],
+        [{"step": n * 10, "step_time_s": None} for n in (1, 2)],
+    ),
     "the time of an epoch": (
         [f"Epoch {n}: Loss=0.{n}, Time=31.2s" for n in (1, 2, 3)],
         [{"epoch": n, "step_time_s": None, "metrics": (("Time", 31.2),)} for n in (1, 2, 3)],

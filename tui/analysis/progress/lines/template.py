@@ -250,9 +250,6 @@ class _Line:
         """Return the indexes of the numbers that mean something."""
         return [index for index, one in enumerate(self.numbers) if one.field or index == self.counter]
 
-    def counts_steps(self) -> bool:
-        return "step" in self.fields or self.counter is not None
-
     def counts(self) -> list[_Number]:
         return [one for index, one in enumerate(self.numbers) if one.field in COUNTS or index == self.counter]
 
@@ -280,10 +277,6 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
         return Template()
     if title[-1:] in (["epoch"], ["epochs"]) and index is not None and "epoch" not in line.fields:
         numbers[index].meaning, line.counter = Meaning("epoch"), None
-    if not line.counts_steps():
-        for one in numbers:
-            if one.field == "step_time_s" and one.name.lower() == "time":
-                one.meaning = None  # of the epoch: "Epoch 3: loss=1.2, time=31.2s"
     slots = _slots(line)
     is_sentence = _LANGUAGE.search("\0".join(texts)) is not None
     is_prose = is_sentence and not is_bar and len(line.fields & MEASURES) < 3
@@ -488,11 +481,14 @@ def _name_counts(numbers: Sequence[_Number]) -> None:
             following = numbers[index + 1] if index + 1 < len(numbers) else None
             if measured is not None and following is not None and not following.before.strip(" :=|()s"):
                 following.meaning = measured  # "validation loss at step 100: 2.1"
-    if numbers and numbers[0].name.lower() == "episode":
+    first = numbers[0].name.lower() if numbers else ""
+    if first in ("episode", "ep", "e"):
+        numbers[0].meaning = numbers[0].meaning or Meaning("epoch")
         for one in numbers[1:]:
             if one.field == "step" and _is_amount(one):
                 one.meaning = None  # the length of the episode
-        numbers[0].meaning = numbers[0].meaning or Meaning("epoch")
+            elif first == "e" and one.name.lower() == "s":
+                one.meaning = Meaning("step", 1)  # "e1 s50/1200"
     for one, following in pairwise(numbers):
         if (
             one.is_whole and one.field in MEASURES and following.before == ": " and following.unit != "%"

@@ -33,9 +33,9 @@ def _words(text: str) -> frozenset[str]:
 
 EVALUATION = _words(
     "eval evaluation evaluate evaluating val vali valid validation validate validating test testing dev"
-    " holdout heldout va cv"
+    " holdout heldout va vl cv"
 )
-TRAINING = _words("train training trainer trained trn learn")
+TRAINING = _words("train training trainer trained trn tr learn")
 LEADS = _words(
     "at @ on of in for after to from by completed complete begin beginning start started starting finished"
     " end done new step epoch iteration batch saving saved checkpoint loss evaluated learning summary result"
@@ -131,7 +131,7 @@ def _meaning(words: list[str], unit: str) -> Meaning | None:
     scale = _SCALES.get(unit, 1.0)
     if _STEP_TIME.fullmatch(name):
         return Meaning("step_time_s", 0, scale)
-    if name in ("time", "step") and unit in ("ms", "s"):
+    if (name, unit) in (("time", "ms"), ("step", "ms"), ("step", "s")):
         return Meaning("step_time_s", 5, scale)
     core = [word for word in words if word.rstrip("0123456789") not in _WHICH | EVALUATION | {""}]
     match = _NAMES.fullmatch(" ".join(core))
