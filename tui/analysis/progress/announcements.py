@@ -72,7 +72,7 @@ _EXPRESSIONS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ),
     ),
 )
-_NO_BEGINNING = re.compile(
+_NOT_A_START = re.compile(
     r"(?=[esdfctanwo])\b(?:every|skip\w*|disabled|finished|done|completed?|took|ended|after each|will be"
     r"|strategy|not|no|without|failed|error)\b|(?:evaluation|eval)_strategy|(?<!pid)(?<!ip)=\w"
 )
@@ -94,7 +94,7 @@ def announced(message: str) -> Announcement | None:
             continue
         if kind in ("evaluation", "other", "loading"):
             clause = head[max(head.rfind(mark, 0, match.start()) for mark in (", ", "; ", "! ")) + 1 :]
-            if _NO_BEGINNING.search(clause):
+            if _NOT_A_START.search(clause):
                 continue
         return Announcement(kind, int(match[1]) if expression.groups else 0)
     return None

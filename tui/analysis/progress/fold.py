@@ -21,7 +21,7 @@ from tui.analysis.logs.levels import RANKS, level_rank
 from tui.analysis.progress.announcements import MovingCounts, announced
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import Reader
-from tui.analysis.progress.lines.reading import Told
+from tui.analysis.progress.lines.reading import LineReading
 from tui.analysis.progress.metrics import headline_metrics
 from tui.analysis.progress.points import MAX_POINTS, ThinnedPoints, TimeRanges
 from tui.analysis.progress.snapshot import (
@@ -73,7 +73,7 @@ class LoggedCheckpoints:
     def __init__(self) -> None:
         self._saves: list[tuple[int, str]] = []
 
-    def keep(self, name: str, stamp_ns: int) -> None:
+    def add(self, name: str, stamp_ns: int) -> None:
         """Record a line about a checkpoint; ``name`` is empty if the line has none."""
         saves = self._saves
         index = bisect_right(saves, (stamp_ns, "\uffff"))
@@ -120,7 +120,7 @@ class ProgressFold:
         self._metric_count = 0
         self._saves = LoggedCheckpoints()
         self._moving_target = False
-        self._replicas: Bounded[str, list[int]] = Bounded(1024, _no_lines)
+        self._replicas: Bounded[str, list[int]] = Bounded(1024, _empty_line_range)
         """The first and the last timestamp, and the number of lines."""
         self._active = TimeRanges()
         self._gaps: set[tuple[int, int]] = set()
@@ -150,21 +150,21 @@ class ProgressFold:
             if shape.can_fail or entry.level not in _ORDINARY:
                 self._errors.take(stamp, message, entry.level, entry.replica)
             readings = self._reader.read(message, replica, stamp, shape)
-            own = [told.reading for told in readings if told.at_ns == stamp] if readings else ()
-            if own and not own[-1].is_epoch:
-                shape.reports = True
+            own_readings = [each.reading for each in readings if each.at_ns == stamp] if readings else ()
+            if own_readings and not own_readings[-1].is_epoch:
+                shape.has_reported = True
             else:
-                if time < shape.aside_since and not shape.can_fail:
+                if time < shape.first_other_at and not shape.can_fail:
                     # A warning announces no work.
                     text = excerpt(message)
                     rank = max(level_rank(text), level_rank(text, entry.level))
-                    shape.aside_since = time if rank < RANKS["WARNING"] else -math.inf
+                    shape.first_other_at = time if rank < RANKS["WARNING"] else -math.inf
                 self._counts.read(time, replica, message)
                 if shape.can_announce and (announcement := announced(excerpt(message))) is not None:
                     self._event(announcement.kind, time, announcement.value)
-            for told in readings:
-                self._take(told)
-                self._moving_target |= shape.has_moving_target and told.reading.loss is not None
+            for line_reading in readings:
+                self._add_reading(line_reading)
+                self._moving_target |= shape.has_moving_target and line_reading.reading.loss is not None
         if self._snapshot is None:
             self._share_space()
 
@@ -192,12 +192,12 @@ class ProgressFold:
     def _event(self, kind: str, time: float, value: float = 0.0) -> None:
         self._events.setdefault(kind, ThinnedPoints(kind, self._max_points)).add(time, value)
 
-    def _take(self, told: Told) -> None:
-        at_ns, replica, reading = told
+    def _add_reading(self, line_reading: LineReading) -> None:
+        at_ns, replica, reading = line_reading
         time = at_ns / NS_PER_S
         self.lines_read += 1
         if reading.checkpoint is not None:
-            self._saves.keep(reading.checkpoint, at_ns)
+            self._saves.add(reading.checkpoint, at_ns)
             self._event("checkpoint", time)
             if reading.is_save:
                 return  # it may be reported some steps later
@@ -231,12 +231,12 @@ class ProgressFold:
 
     def _share_space(self) -> None:
         """Limit the points of each curve: all metrics together have as many as ten full curves."""
-        shown = self._shown(self._streams)
+        shown = self._shown_key(self._streams)
         of_metrics = min(self._max_points, 10 * self._max_points // max(1, self._metric_count))
         for key, stream in self._streams.items():
             stream.limit_points(self._max_points if key == shown else self._max_points // 16, of_metrics)
 
-    def _shown(self, streams: _Streams) -> StreamKey | None:
+    def _shown_key(self, streams: _Streams) -> StreamKey | None:
         """Return the key of the chosen stream, or else of the one that reports most."""
         if len(streams) < 2:
             return next(iter(streams), None)
@@ -244,7 +244,7 @@ class ProgressFold:
             if _stream_key(key) == self._chosen:
                 return key
         most = max((stream.losses.added, stream.step_readings) for stream in streams.values())
-        keys = [key for key, one in streams.items() if (one.losses.added, one.step_readings) == most]
+        keys = [key for key, stream in streams.items() if (stream.losses.added, stream.step_readings) == most]
         return min(keys, key=lambda key: (natural_key(key[0]), key[1]))
 
     def _build(self) -> ProgressSnapshot:
@@ -272,20 +272,20 @@ class ProgressFold:
             new_words=self._reader.new_words,
         )
         is_trusted = self._has_patterns
-        streams = {key: one for key, one in self._streams.items() if is_trusted or one.is_ordered()}
-        key = self._shown(streams)
+        streams = {key: each for key, each in self._streams.items() if is_trusted or each.is_ordered()}
+        key = self._shown_key(streams)
         if key is None:
             return replace(logged, saves=() if self._streams else self._saves.named(EMPTY))
         stream = streams[key]
-        source = max(streams.values(), key=lambda one: (one.has_steps, one is stream, one.step_readings))
+        source = max(streams.values(), key=lambda each: (each.has_steps, each is stream, each.step_readings))
         steps, printed_speed = source.steps, source.printed_speed()
         marks, losses = steps.series if steps else EMPTY, stream.losses.series()
-        over = over_steps(losses, ProgressSnapshot(step_series=marks))
-        started = next(iter((marks if steps else losses).times), -math.inf)
+        losses_over_steps = over_steps(losses, ProgressSnapshot(step_series=marks))
+        first_step_at = next(iter((marks if steps else losses).times), -math.inf)
         interval_s = usual_interval(marks if steps else numbered(losses))
         last_step_at = steps.newest_at if steps else next(reversed(losses.times), None)
         left_s, low_s, high_s = eta_s(steps, printed_speed) if steps else (None, None, None)
-        measured = _measured(stream, streams)
+        measured = _values_and_curves(stream, streams)
         return replace(
             logged,
             **measured,
@@ -298,11 +298,11 @@ class ProgressFold:
             eta_low_s=low_s,
             eta_high_s=high_s,
             step_interval_s=interval_s,
-            step_pause_s=source.active.longest_pause(started),
-            line_pause_s=self._active.longest_pause(started),
+            step_pause_s=source.active.longest_pause(first_step_at),
+            line_pause_s=self._active.longest_pause(first_step_at),
             last_step_at_ns=None if last_step_at is None else round(last_step_at * NS_PER_S),
-            run_phase=self._current_phase(started, last_step_at, interval_s),
-            loss_by_step=tuple(zip(map(int, over.times), over.values, strict=True)),
+            run_phase=self._current_phase(first_step_at, last_step_at, interval_s),
+            loss_by_step=tuple(zip(map(int, losses_over_steps.times), losses_over_steps.values, strict=True)),
             counts_steps=stream.steps is None or bool(stream.steps.offsets),
             count_starts=tuple(sorted({0.0, *steps.offsets})) if steps else (0.0,),
             rate_series=rates(marks),
@@ -341,11 +341,11 @@ class ProgressFold:
         return RunPhase("other", moved_at, moved_at, first=False)
 
 
-def _no_lines() -> list[int]:
+def _empty_line_range() -> list[int]:
     return [sys.maxsize, 0, 0]
 
 
-def _measured(shown: Stream, streams: _Streams) -> dict[str, Any]:
+def _values_and_curves(shown: Stream, streams: _Streams) -> dict[str, Any]:
     """Return newest values and curves; another stream may have those that the shown one lacks."""
     fields: dict[str, ThinnedPoints] = {}
     metrics: dict[str, ThinnedPoints] = {}

@@ -78,8 +78,10 @@ class ThinnedPoints:
     def _sort(self) -> None:
         if not self._is_sorted:
             points = zip(self._times, self._values, self._steps, self._weights, strict=True)
-            in_order = sorted(points, key=itemgetter(0))
-            self._times, self._values, self._steps, self._weights = map(list, zip(*in_order, strict=True))
+            sorted_points = sorted(points, key=itemgetter(0))
+            self._times, self._values, self._steps, self._weights = map(
+                list, zip(*sorted_points, strict=True)
+            )
             self._is_sorted = True
 
     def before(self, time: float) -> int | None:
@@ -99,7 +101,7 @@ class ThinnedPoints:
         group = 4 * sum(weights[:old]) / old
         # People need to see a NaN, so it counts as high.
         heights = [math.inf if math.isnan(value) else value for value in values]
-        kept: list[int] = []
+        kept_positions: list[int] = []
         start = weight = 0
         for position in range(old):
             weight += weights[position]
@@ -110,14 +112,14 @@ class ThinnedPoints:
                 )
                 for extreme in pair:
                     weights[extreme] = weight // len(pair)
-                kept += pair
+                kept_positions += pair
                 start, weight = position + 1, 0
-        kept += range(old, len(values))
-        self._thinned += len(values) - len(kept)
-        self._times = [times[position] for position in kept]
-        self._values = [values[position] for position in kept]
-        self._steps = [steps[position] for position in kept]
-        self._weights = [weights[position] for position in kept]
+        kept_positions += range(old, len(values))
+        self._thinned += len(values) - len(kept_positions)
+        self._times = [times[position] for position in kept_positions]
+        self._values = [values[position] for position in kept_positions]
+        self._steps = [steps[position] for position in kept_positions]
+        self._weights = [weights[position] for position in kept_positions]
 
 
 class TimeRanges:

@@ -56,7 +56,7 @@ class Steps:
         return first_marks(self.series).times[-1]
 
 
-def _with_one_named(counts: Mapping[Source | str, ThinnedPoints], losses: ThinnedPoints) -> Counts:
+def _merge_named(counts: Mapping[Source | str, ThinnedPoints], losses: ThinnedPoints) -> Counts:
     """Return the counts by source, of those by name only the run's: iterations may go on beside steps.
 
     It is the one that moves between losses, or else most often, since the last of them began: the count of
@@ -66,12 +66,12 @@ def _with_one_named(counts: Mapping[Source | str, ThinnedPoints], losses: Thinne
     bars = {source: points for source, points in counts.items() if isinstance(source, int)}
     if not named:
         return bars
-    begun = max(points.times[0] for points in named)
+    began_at = max(points.times[0] for points in named)
 
     def importance(points: ThinnedPoints) -> tuple[int, int, int]:
-        values = points.values[bisect_left(points.times, begun) :]
+        values = points.values[bisect_left(points.times, began_at) :]
         changes = sum(before != value for before, value in pairwise(values))
-        since = [begun, *losses.times[bisect_left(losses.times, begun) :][-10:]]
+        since = [began_at, *losses.times[bisect_left(losses.times, began_at) :][-10:]]
         moved = sum(points.before(earlier) != points.before(later) for earlier, later in pairwise(since))
         return moved, changes, points.added
 
@@ -84,30 +84,30 @@ def steps_of(
     fields: Mapping[str, ThinnedPoints],
 ) -> Steps | None:
     """Return the steps of the run; None if nothing counts them."""
-    counts = _with_one_named(by_source, losses)
+    counts = _merge_named(by_source, losses)
     source = _training_source(counts, losses)
     if source is None:
         return None
     points = counts[source]
-    known = {name: one.values[-1] for name, one in fields.items() if one}
+    newest_values = {name: curve.values[-1] for name, curve in fields.items() if curve}
     offsets: list[float] = []
     is_within_epoch = source < 0 and points.steps[-1] is None
     if is_within_epoch:
         headings = fields.get("whole epochs", ThinnedPoints(""))
-        begun = (headings.before(time) for time in points.times)
-        offsets = [0.0 if position is None else -source * headings.values[position] for position in begun]
-    rounds = _rounds(_with_offsets(points, offsets), abs(source) or known.get("total_steps"))
-    starts_over = len(rounds) >= 2
+        positions = (headings.before(time) for time in points.times)
+        offsets = [0.0 if position is None else -source * headings.values[position] for position in positions]
+    resets = _count_resets(_with_offsets(points, offsets), abs(source) or newest_values.get("total_steps"))
+    starts_over = len(resets) >= 2
     if not any(offsets):
         pairs = enumerate(pairwise(points.steps), start=1)
         epochs = [
             n for n, (before, epoch) in pairs if before is not None and epoch is not None and before < epoch
         ]
-        offsets = _offsets(points.values, epochs) or (
-            _offsets(points.values, rounds) if starts_over else offsets
+        offsets = _offsets_at_resets(points.values, epochs) or (
+            _offsets_at_resets(points.values, resets) if starts_over else offsets
         )
     series = _with_offsets(points, offsets)
-    total = None if starts_over else _total(source, int(series.values[-1]), counts, known)
+    total = None if starts_over else _total(source, int(series.values[-1]), counts, newest_values)
     return Steps(series, offsets, total, starts_over)
 
 
@@ -126,45 +126,45 @@ def _training_source(counts: Counts, losses: ThinnedPoints) -> int | None:
     Lines that name a step only now and then (Lightning's checkpoints) leave the steps to the bar. While there
     are no losses, the first bar is the run's, and one that begins after it ended is a new stage.
     """
-    moves = {source: _moves(points, losses) for source, points in counts.items()}
+    moves = {source: _moves_between_losses(points, losses) for source, points in counts.items()}
     # An evaluation has a bar too, but few losses are printed around it.
-    beside = [source for source in counts if moves[source] * 8 > min(10, losses.added)]
-    if beside:
-        inner = max(beside, key=lambda source: (moves[source], source == NAMED, abs(source)))
-        return _around(inner, counts)
+    moving_sources = [source for source in counts if moves[source] * 8 > min(10, losses.added)]
+    if moving_sources:
+        inner = max(moving_sources, key=lambda source: (moves[source], source == NAMED, abs(source)))
+        return _enclosing_bar(inner, counts)
     if NAMED in counts or losses.added >= 3:
         return NAMED if NAMED in counts else None
     chosen: int | None = None
-    for source in sorted(counts, key=lambda one: (counts[one].times[0], -abs(one))):
+    for source in sorted(counts, key=lambda bar: (counts[bar].times[0], -abs(bar))):
         if chosen is None or counts[source].times[0] > counts[chosen].times[-1]:
             chosen = source
     return chosen
 
 
-def _moves(points: ThinnedPoints, losses: ThinnedPoints) -> int:
+def _moves_between_losses(points: ThinnedPoints, losses: ThinnedPoints) -> int:
     """Return how many of the newest losses, up to ten, follow a move of the count."""
     between = list(pairwise([-math.inf, *losses.times[-11:]]))[-10:]
     return sum(points.before(earlier) != points.before(later) for earlier, later in between)
 
 
-def _around(inner: int, counts: Counts) -> int:
+def _enclosing_bar(inner: int, counts: Counts) -> int:
     """Return the bar around one that starts over, and that counts on meanwhile, as in OpenRLHF."""
-    rounds = _rounds(counts[inner], abs(inner))
-    if len(rounds) < 2:
+    resets = _count_resets(counts[inner], abs(inner))
+    if len(resets) < 2:
         return inner
-    begun, newest = (counts[inner].times[rounds[position]] for position in (0, -2))
+    began_at, newest = (counts[inner].times[resets[position]] for position in (0, -2))
     outer = [
         source
         for source, points in counts.items()
-        if points.times[0] <= begun
+        if points.times[0] <= began_at
         and points.times[-1] >= newest
         and points.values[0] == min(points.values)
-        and not _rounds(points, abs(source))
+        and not _count_resets(points, abs(source))
     ]
     return max(outer, key=lambda source: counts[source].added, default=inner)
 
 
-def _rounds(points: ThinnedPoints | Series, total: float | None) -> list[int]:
+def _count_resets(points: ThinnedPoints | Series, total: float | None) -> list[int]:
     """Return the positions at which a nearly complete count started over, as for an epoch or a rollout."""
     if not total:
         return []
@@ -172,16 +172,16 @@ def _rounds(points: ThinnedPoints | Series, total: float | None) -> list[int]:
     return [n for n, (before, step) in pairs if step <= 0.5 * before and before >= 0.8 * total]
 
 
-def _offsets(values: Sequence[float], begins: Iterable[int]) -> list[float]:
+def _offsets_at_resets(values: Sequence[float], begins: Iterable[int]) -> list[float]:
     """Return what to add to each count, to count on where one begins at a lower value; none if none does."""
-    lower = {place for place in begins if values[place] < values[place - 1]}
-    ends = (values[place - 1] if place in lower else 0.0 for place in range(len(values)))
+    lower = {index for index in begins if values[index] < values[index - 1]}
+    ends = (values[index - 1] if index in lower else 0.0 for index in range(len(values)))
     return list(accumulate(ends)) if lower else []
 
 
-def _total(source: int, step: int, counts: Counts, known: Mapping[str, float]) -> int | None:
-    of_epochs = (-source or known.get("epoch_steps", 0.0)) * known.get("total_epochs", 0.0) or None
-    total = float(source) if source > 0 else of_epochs if source < 0 else known.get("total_steps", of_epochs)
+def _total(source: int, step: int, counts: Counts, newest: Mapping[str, float]) -> int | None:
+    of_epochs = (-source or newest.get("epoch_steps", 0.0)) * newest.get("total_epochs", 0.0) or None
+    total = float(source) if source > 0 else of_epochs if source < 0 else newest.get("total_steps", of_epochs)
     if source == NAMED and (total is None or total < step):
         # A bar counts the same steps as the lines if it is close to the newest of them.
         near = max(10.0, step * 0.05)
@@ -281,11 +281,11 @@ def eta_s(steps: Steps, printed_speed: float | None) -> tuple[float | None, floa
         return None, None, None
     left = max(0, steps.total - steps.newest)
     speeds = (speed(marks, RECENT_S) or printed_speed, lasting, slope(marks, 0, len(marks) - 1))
-    likely = [one for one in speeds if one is not None and one > 0 and math.isfinite(one)]
+    finite = [value for value in speeds if value is not None and value > 0 and math.isfinite(value)]
     first = window_start(marks, LONG_S)
     # Two standard errors: the end is within the range in about 19 of 20 steady runs.
     share = 1 + max(0.02, 2 * _relative_error(Series("", marks.times[first:], marks.values[first:])))
-    return left / lasting, left / (max(likely) * share), left / (min(likely) / share)
+    return left / lasting, left / (max(finite) * share), left / (min(finite) / share)
 
 
 def _relative_error(marks: Series) -> float:
@@ -313,18 +313,18 @@ def _falls(marks: Series) -> list[tuple[float, float]]:
     """Return the times of the steps before and after which the run resumed at an earlier one."""
     times, steps = marks.times, marks.values
     falls = [
-        place
-        for place in range(1, len(times))
+        index
+        for index in range(1, len(times))
         # Without a pause, ranks printed out of order. A single higher count is that of another line.
-        if steps[place] <= min(steps[max(0, place - 2) : place]) - 2
-        and times[place] - times[place - 1] >= 15.0
+        if steps[index] <= min(steps[max(0, index - 2) : index]) - 2
+        and times[index] - times[index - 1] >= 15.0
     ]
     usual = median(abs(later - before) for before, later in pairwise(steps)) if falls else 0.0
     # A single count that is out of line (0/900 between 850 and 900) is none: no run makes up for twice its
     # usual move by the next count.
     return [
-        (times[place - 1], times[place])
-        for place in falls
-        if steps[place - 1] - steps[place] <= 2.0 * usual
-        or (place + 1 < len(steps) and steps[place - 1] > steps[place + 1])
+        (times[index - 1], times[index])
+        for index in falls
+        if steps[index - 1] - steps[index] <= 2.0 * usual
+        or (index + 1 < len(steps) and steps[index - 1] > steps[index + 1])
     ]

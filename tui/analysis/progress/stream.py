@@ -82,7 +82,7 @@ class Stream:
             self._count_from_zero()
         if self.counts_from_zero:
             reading = counted_from_zero(reading)
-        step = self._count(time, reading)
+        step = self._add_count(time, reading)
         if step is not None or reading.loss is not None:
             self.active.add(time)
         if reading.loss is not None:
@@ -129,15 +129,15 @@ class Stream:
         half = len(times) // 2
         return (sum(times[-half:]) / half, sum(times[-2 * half : -half]) / half) if half else None
 
-    def _count(self, time: float, reading: ParsedMetrics) -> int | None:
+    def _add_count(self, time: float, reading: ParsedMetrics) -> int | None:
         """Add what a line counts; return the step, within its epoch if the line does not name that."""
         step, epoch = reading.step, None if reading.epoch is None else int(reading.epoch)
-        within = reading.epoch_steps if reading.epoch_step is not None else None
+        epoch_length = reading.epoch_steps if reading.epoch_step is not None else None
         source: Source | str = reading.step_name
         if reading.from_bar:
-            source = reading.total_steps or -(within or 0) or source
-        elif step is None and within:
-            step, epoch, source = reading.epoch_step, None, -within
+            source = reading.total_steps or -(epoch_length or 0) or source
+        elif step is None and epoch_length:
+            step, epoch, source = reading.epoch_step, None, -epoch_length
         if step is not None:
             if source not in self.counts and len(self.counts) >= 16:
                 del self.counts[min(self.counts, key=lambda other: len(self.counts[other]))]

@@ -1,6 +1,6 @@
-"""Read log lines of any trainer: texts and numbers, what they mean, and whether they are believed.
+"""Parse log lines of any trainer: split off the numbers, assign meanings, and accept those of a training.
 
-``Reader`` is the entrance. ``line`` splits a line, ``template`` decides what its numbers mean by
-``vocabulary``, ``belief`` whether a training printed it or somebody quotes it; ``tables``, ``saves`` and the
-user's own patterns are beside them.
+``Reader`` is the entry point. ``line`` splits a line, ``template`` assigns meanings to its numbers from
+``vocabulary``, and ``evidence`` decides whether a training printed it or somebody quotes it. ``tables``,
+``saves`` and ``custom`` (the user's patterns) parse other lines.
 """

@@ -27,16 +27,16 @@ _SPLIT = re.compile(
 )
 _QUOTED = re.compile(r"""(?<=[:=,(\[{ ])(?:"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')(?![\w:])""")
 _ASIDE = re.compile(r"(?<=\w )\((?!step|epoch|iter|batch|update)[a-z]+ \d+(?: [a-z]+)?\)")
-"""A number that belongs to a name: ``lr (group 0)``, ``loss (for 1 batch)``."""
+"""Parentheses that are part of a name: ``lr (group 0)``, ``loss (for 1 batch)``."""
 _WRAPPED = re.compile(
     r"\b(?:tensor|(?:np|numpy|torch|jnp|tf)\.\w+|Array|Decimal)\("
     r"|, (?:device|dtype|grad_fn|requires_grad|shape)=(?:'[^']*'|<\w+>|\(\)|[\w.]+)"
 )
-"""The type of a number, and what else its representation tells: ``tensor(1.2, device='cuda:0')``."""
+"""The type of a number and the other parts of its representation: ``tensor(1.2, device='cuda:0')``."""
 
 
 def clean(line: str) -> str:
-    """Return a line as long, without quoted prose and the names of types; it has no ANSI sequences."""
+    """Blank out quoted prose and type names, keeping the length. The line must have no ANSI sequences."""
     line = line.replace("│", "|").replace("┃", "|")
     line = _WRAPPED.sub(lambda name: " " * len(name[0]), line)
     return _QUOTED.sub(_without_prose, _ASIDE.sub(lambda aside: "~" * len(aside[0]), line))
@@ -86,12 +86,11 @@ _TEXT_IN_JSON = re.compile(r'(?i)"(?:message|msg|log)"|": ?"[^" ]* ')
 
 
 def enveloped(line: str) -> str | None:
-    """Return the line that a log agent made a JSON record of; None for other lines.
+    """Return the original line from a log agent's JSON record; None for other lines.
 
-    It is the message, or else the only text of several words: a record with more of them is a sample that
-    the run prints. One of several lines is no record of a line,
-    but of a conversation. A record whose own numbers measure a training is the line itself: its message is a
-    label.
+    It is the message field, or else the only value of several words: a record with more of them is a data
+    sample that the run prints. A multi-line text is a conversation, not a log line. If the record itself has
+    a training's metrics, it is the line, and its message is only a label.
     """
     if _TEXT_IN_JSON.search(line) is None:
         return None

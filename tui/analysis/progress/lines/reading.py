@@ -46,7 +46,7 @@ class ParsedMetrics(NamedTuple):
 
     @property
     def counted(self) -> float | None:
-        """What the line counts: steps, those of the epoch, or epochs."""
+        """The line's count: steps of the run, else steps within the epoch, else epochs."""
         if self.step is not None:
             return self.step
         return self.epoch_step if self.epoch_step is not None else self.epoch
@@ -77,8 +77,8 @@ def counted_from_zero(reading: ParsedMetrics) -> ParsedMetrics:
     return reading._replace(step=step, epoch=reading.epoch + 1, whole_epochs=reading.whole_epochs + 1)
 
 
-class Told(NamedTuple):
-    """A reading, and the time (epoch ns) and replica of its line."""
+class LineReading(NamedTuple):
+    """The reading of a line with the line's time (epoch ns) and replica."""
 
     at_ns: int
     replica: str

@@ -1,7 +1,8 @@
 """Lines that report that a checkpoint was or is being saved, and its name.
 
-Such a line has a verb of saving in its own words, and what is saved: a model in words, or a path with the
-name of a checkpoint or of a file of weights. Another thing, or another time, rules it out.
+Such a line has a verb of saving outside of its paths, and the object of the verb: a word for a model, or a
+path of a checkpoint or of a file of weights. It is not a save if the verb is negated or in the future, or if
+something else is saved, such as a plot.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _PATH = re.compile(
     r"(?<![\w.@=+/\\-])(?:(?:[a-z0-9]{1,12}:/)?[\w.@=+-]*+(?:[/\\]++[\w.@=+-]++)++|\w[\w=-]*+(?:\.[\w=-]++)++)",
     re.IGNORECASE,
 )
-_NAMED = re.compile(
+_CHECKPOINT_NAME = re.compile(
     r"(?<![a-z])(?:checkpoint|ckpt|global_step|step|iter|epoch)[-_=]?\d[\w=-]*|(?<=checkpoints/)\d+",
     re.IGNORECASE,
 )
@@ -69,13 +70,13 @@ def read(text: str) -> ParsedMetrics | None:
     """
     lowered = text.lower()
     paths = _PATH.findall(text)
-    own = _PATH.sub(lambda path: f"/{PurePosixPath(path[0]).suffix}", lowered)
-    verb = _VERB.search(own)
-    is_model = _MODEL.search(own) or _NAMED.search(text)
+    text_without_paths = _PATH.sub(lambda path: f"/{PurePosixPath(path[0]).suffix}", lowered)
+    verb = _VERB.search(text_without_paths)
+    is_model = _MODEL.search(text_without_paths) or _CHECKPOINT_NAME.search(text)
     saves = verb is not None and is_model and (verb[0] != "save " or any("/" in path for path in paths))
     if not saves and not any(text in lowered for text in _FORMATS):
         return None
-    if _OTHER_TIME.search(own) or _OTHER_THING.search(own):
+    if _OTHER_TIME.search(text_without_paths) or _OTHER_THING.search(text_without_paths):
         return None
     step = _STEP.search(lowered)
     number = None if step is None else _number(step)
@@ -87,16 +88,18 @@ def _number(step: re.Match[str]) -> int:
 
 
 def _name(text: str, paths: list[str]) -> str:
-    components = [part for path in paths for part in re.split(r"[/\\]", path) if _NAMED.search(part)]
+    components = [
+        part for path in paths for part in re.split(r"[/\\]", path) if _CHECKPOINT_NAME.search(part)
+    ]
     if components:
         stem = components[0].rpartition(".")[0]
-        return stem if _NAMED.fullmatch(stem) else components[0].rstrip(".")
-    if named := _NAMED.search(text):
-        return named[0]
-    counted = _STEP.search(text.lower())
-    if counted is not None and counted["name"] in ("step", "iteration"):
+        return stem if _CHECKPOINT_NAME.fullmatch(stem) else components[0].rstrip(".")
+    if name_match := _CHECKPOINT_NAME.search(text):
+        return name_match[0]
+    step_match = _STEP.search(text.lower())
+    if step_match is not None and step_match["name"] in ("step", "iteration"):
         # Megatron-LM names the directory of iteration 4000 iter_0004000.
-        is_step = counted["name"] == "step"
-        return f"step-{_number(counted)}" if is_step else f"iter_{_number(counted):07d}"
+        is_step = step_match["name"] == "step"
+        return f"step-{_number(step_match)}" if is_step else f"iter_{_number(step_match):07d}"
     folders = [path for path in paths if "/" in path and not path[:4].isdecimal()]  # no date
     return max(folders, key=len, default="").rstrip("/.").rpartition("/")[2]

@@ -1,7 +1,7 @@
 """Extract the numbers of lines that differ from an earlier one only in digits, without splitting them again.
 
-Deleting all digits takes a fraction of a microsecond, so what is known of a line is stored by its text
-without them. Digits that could change how a line splits, or what its numbers are called, must be the same.
+Deleting all digits takes a fraction of a microsecond, so shapes are cached by the text of a line
+without its digits. Digits that could change the split or the names of a line must be the same.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from tui.analysis.progress.lines.tables import cells, table_below
 from tui.analysis.progress.lines.template import Template
 
 MAX_LAYOUTS = 16
-"""Layouts of a shape: lines with digits in a name (``layer3``) have one for each name."""
+"""Maximum layouts per shape: lines with digits in a name (``layer3``) need one layout for each name."""
 
-_RUN = re.compile("[0-9]+")
+_DIGIT_RUN = re.compile("[0-9]+")
 _DECIMAL = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?: ?[kKMGB])?"
 _ANY_LENGTH = re.compile(rf"[-+]?{_DECIMAL}|{_DECIMAL} ?(?:/|of) *{_DECIMAL}")
-"""Numbers that are split from their texts alike, however many digits they have; dates and times are not."""
+"""Numbers that may have any number of digits in a layout's pattern; dates and times may not."""
 
 _JOINED = re.compile(r"\d[-/.,_:]|[-/.,_:]\d")
-"""Before or after a number: it may be a part of a date or of a number with other digits."""
+"""Characters next to a number that may make it part of a date, or of another number."""
 _TIME = re.compile(r"[T ]\d\d:")
-"""After a number: with other digits, it may be a date."""
+"""A time after a number, which may then be the end of a date."""
 
 
 class Layout:
@@ -54,20 +54,20 @@ class Layout:
 
     def learn(self, line: str, text: str) -> None:
         """Prepare to match lines with the same text between their numbers."""
-        pattern = [_RUN.sub(_same_length, re.escape(line[: self.head]))]
+        pattern = [_DIGIT_RUN.sub(_same_length, re.escape(line[: self.head]))]
         end = 0
         for match in numbers(text):
             first, last = match.span()
             is_joined = _JOINED.fullmatch(text[first - 2 : first]) or _JOINED.fullmatch(text[last : last + 2])
             is_free = _ANY_LENGTH.fullmatch(match[0]) and not is_joined and not _TIME.match(text, last)
-            number = _RUN.sub("[0-9]+" if is_free else _same_length, re.escape(match[0]))
+            number = _DIGIT_RUN.sub("[0-9]+" if is_free else _same_length, re.escape(match[0]))
             pattern += (re.escape(line[self.head + end : self.head + first]), f"({number})")
             end = last
         self._pattern = re.compile("".join((*pattern, re.escape(line[self.head + end :]))))
 
 
-def _same_length(run: re.Match[str]) -> str:
-    return f"[0-9]{{{len(run[0])}}}"
+def _same_length(digits: re.Match[str]) -> str:
+    return f"[0-9]{{{len(digits[0])}}}"
 
 
 @dataclass(slots=True)
@@ -80,13 +80,13 @@ class Shape:
     can_fail: bool
     has_moving_target: bool
     may_be_pair: bool
-    """It ends with a name and a number, which counts in a block of values."""
-    is_said: bool
-    """It is said in a conversation: no program says "I", or asks."""
+    """True if the line ends with a name and a number, which is a metric within a block of values."""
+    is_conversational: bool
+    """True if a person or a model wrote it: programs do not write "I" or ask questions."""
     layouts: list[Layout] = field(default_factory=list)
-    is_known: bool = False
-    """True from the second line on: an expression for a text that appears once would be wasted."""
-    reports: bool = False
-    """True once a line of it has reported progress."""
-    aside_since: float = math.inf
-    """Time (epoch s) of its first line that reported neither progress nor an error."""
+    was_seen: bool = False
+    """True after the first line. Layouts are learned from the second: most shapes occur only once."""
+    has_reported: bool = False
+    """True once a line of this shape has reported progress."""
+    first_other_at: float = math.inf
+    """Time (epoch s) of its first line without progress or an error; -inf if that was a warning."""

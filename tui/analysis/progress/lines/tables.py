@@ -24,35 +24,35 @@ def cells(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """How the rows below a line of names are read."""
+    """A table: how to read the rows below its header."""
 
     template: Template
     width: int
     """Number of cells of a row."""
     separators: int
 
-    def read(self, text: str, beside: ParsedMetrics | None = None) -> ParsedMetrics | None:
-        """Return what a row reports; None for a line that is none. A bar beside it counts in its epoch."""
+    def read(self, text: str, bar: ParsedMetrics | None = None) -> ParsedMetrics | None:
+        """Parse a row; None for any other line. A bar in the same line counts within the row's epoch."""
         numbers = [match[0] if (match := _NUMBER.match(cell)) else "" for cell in cells(text)]
         counts = next(slot for slot in self.template.slots if slot.field in COUNTS)
         is_row = len(numbers) >= self.width and numbers[counts.index]
         row = self.template.read(numbers) if is_row else None
-        if row is None or beside is None or row.epoch is None or not (beside.step and beside.total_steps):
+        if row is None or bar is None or row.epoch is None or not (bar.step and bar.total_steps):
             return row
-        over = over_epochs(beside.step, beside.total_steps, row.epoch, row.total_epochs)
-        return row._replace(**over, step_time_s=beside.step_time_s, from_bar=beside.from_bar)
+        over = over_epochs(bar.step, bar.total_steps, row.epoch, row.total_epochs)
+        return row._replace(**over, step_time_s=bar.step_time_s, from_bar=bar.from_bar)
 
 
 def table_below(text: str) -> Table | None:
-    """Return the table that a line of names begins; None for another line."""
+    """Return the table whose header is this line; None for any other line."""
     names = cells(text)
     slots: dict[str, Slot] = {}
     metrics: dict[str, int] = {}
     for index, name in enumerate(names):
-        told = meaning("step" if name == "#" else name)
-        if told is not None and told.field not in slots:
-            slots[told.field] = Slot(index, told.field, name, told.scale)
-        elif name and told is None:
+        name_meaning = meaning("step" if name == "#" else name)
+        if name_meaning is not None and name_meaning.field not in slots:
+            slots[name_meaning.field] = Slot(index, name_meaning.field, name, name_meaning.scale)
+        elif name and name_meaning is None:
             metrics.setdefault(name, index)
     has_loss = any("loss" in words_of(name) for name in metrics)
     if not (slots.keys() & COUNTS and (has_loss or slots.keys() & MEASURES)):

@@ -12,8 +12,8 @@ from typing import Any
 from tui.analysis.progress.lines.line import fraction, to_float
 from tui.analysis.progress.lines.reading import MAX_STEP, WHOLE, ParsedMetrics
 from tui.analysis.progress.lines.vocabulary import (
+    COUNT_PREFIXES,
     EVALUATION,
-    LEADS,
     TRAINING,
     Meaning,
     meaning,
@@ -51,7 +51,7 @@ _LANGUAGE = re.compile(
     r"|  # |^(?:[>#] |\"|- \[)|`|\*\*\w",  # comments and quotations
     re.IGNORECASE,
 )
-"""Words and signs of prose and code, which no trainer prints beside its numbers."""
+"""Words and signs of prose and code, which trainers do not print next to their numbers."""
 _BAR_TITLE = TRAINING | frozenset(
     [
         "step",
@@ -74,7 +74,7 @@ _BAR_TITLE = TRAINING | frozenset(
 
 
 Metrics = tuple[tuple[int, str], ...]
-"""The index and the name of each number that has no meaning of its own."""
+"""The index and the name of each named number without a field in ``ParsedMetrics``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,14 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """The number that counts steps, of a total or along a bar."""
+    """The number that counts steps: one with a total (``12/100``), or that of a progress bar."""
 
     index: int
     is_bar: bool = False
     is_within: bool = False
-    """It counts within the epoch that the line, or one above, names."""
+    """True if it counts within an epoch, which this line or an earlier one names."""
     is_lightning: bool = False
-    """The epoch is counted from zero, and its total is the index of the last one."""
+    """True for Lightning, which counts epochs from zero; its total is the index of the last epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +105,22 @@ class Form:
 
     has_count: bool = False
     has_values: bool = False
-    """It reports more than a count: another one, or a number with a name: ``reward: 0.4``."""
+    """True if it has another count, a measure, or a named number (``reward: 0.4``) besides the count."""
     min_rises: int = 2
-    """How often its count must rise evenly: once if it is written as prose never writes one, of a total or
-    with a name such as ``global_step``."""
+    """Even rises of the count required as evidence: one suffices if the count has a total or a name such as
+    ``global_step``, which prose does not contain."""
     is_bare: bool = False
-    """No number beside its count has a meaning, or they are in a sentence or code."""
+    """True if no number besides the count has a meaning, or if the line is a sentence or code."""
     has_results: bool = False
-    """It has values of an evaluation: ``step 500 | val bpb 0.91``."""
+    """True if it has results of an evaluation: ``step 500 | val bpb 0.91``."""
     is_clear: bool = False
-    """The form alone shows that a training printed it."""
+    """True if this single line is enough evidence that a training printed it."""
     is_heading: bool = False
-    """It only counts, as above a block of values."""
+    """True if it has only a count, like the heading of a block of values."""
     is_lone_bar: bool = False
-    """It is a bar without a title or a loss, which may count anything."""
+    """True for a progress bar without a title or a loss, which may count any work."""
     key: tuple[str, ...] = ()
-    """The names of counts and losses, which lines of one kind have in common."""
+    """The name of the first meaningful number and the texts after it, which lines of one kind share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +133,20 @@ class Template:
     metrics: Metrics = ()
 
     def read(self, values: Sequence[str]) -> ParsedMetrics | None:
-        """Return what the line with these numbers reports."""
-        found: dict[str, Any] = {}
+        """Return the values of a line with these numbers; None if it reports nothing."""
+        fields: dict[str, Any] = {}
         for slot in self.slots:
-            _take(found, slot, values[slot.index])
+            _store_field(fields, slot, values[slot.index])
             if slot.field in ("loss", "step"):
-                found[f"{slot.field}_name"] = slot.name
+                fields[f"{slot.field}_name"] = slot.name
         counter = self.counter
         if counter is not None:
-            _take_count(found, values[counter.index], counter)
+            _store_count(fields, values[counter.index], counter)
         others = ((name, to_float(values[index])) for index, name in self.metrics)
         metrics = tuple((name, number) for name, number in others if number is not None)
-        if not metrics and not found.keys() - {"rank", "step_name"}:
+        if not metrics and not fields.keys() - {"rank", "step_name"}:
             return None
-        return ParsedMetrics(**found, from_bar=counter is not None and counter.is_bar, metrics=metrics)
+        return ParsedMetrics(**fields, from_bar=counter is not None and counter.is_bar, metrics=metrics)
 
 
 def _numbers(text: str) -> tuple[float | None, float | None]:
@@ -158,49 +158,49 @@ def _numbers(text: str) -> tuple[float | None, float | None]:
     return to_float(first), to_float(total)
 
 
-def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
+def _store_field(fields: dict[str, Any], slot: Slot, text: str) -> None:
     number, total = _numbers(text)
     field = slot.field
     if number is None or (field in _COUNTED and not 0 <= number <= MAX_STEP):
         return
     if field in WHOLE:
         if number == int(number):
-            found.setdefault(field, int(number))
+            fields.setdefault(field, int(number))
     elif field in LOSSES or field == "grad_norm" or math.isfinite(number):
         if slot.scale > 0:
-            found[field] = number * slot.scale
+            fields[field] = number * slot.scale
         elif number > 0:  # steps per second
-            found[field] = 1 / number
+            fields[field] = 1 / number
     if field in COUNTS and total and total <= MAX_STEP:
-        found[f"total_{field}s"] = int(total) if field == "step" else total
+        fields[f"total_{field}s"] = int(total) if field == "step" else total
 
 
-def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
+def _store_count(fields: dict[str, Any], text: str, counter: Counter) -> None:
     done, total = _numbers(text)
     if done is None or not 0 <= done <= MAX_STEP or done != int(done) or total == 0:
         return
     if total is None or not done <= total <= MAX_STEP:
-        found.setdefault("step", int(done))
+        fields.setdefault("step", int(done))
         return
-    if "step" in found and not counter.is_bar:
-        if abs(found["step"] - done) <= 1:
-            found["total_steps"] = int(total)
+    if "step" in fields and not counter.is_bar:
+        if abs(fields["step"] - done) <= 1:
+            fields["total_steps"] = int(total)
         return
-    epoch, epochs = found.get("epoch"), found.get("total_epochs")
+    epoch, epochs = fields.get("epoch"), fields.get("total_epochs")
     if counter.is_bar and total == epochs:
         return  # it counts epochs
     if not counter.is_within or (epoch is not None and epoch != int(epoch)):
-        found |= {"step": int(done), "total_steps": int(total)}
+        fields |= {"step": int(done), "total_steps": int(total)}
         return
-    found |= {"epoch_step": int(done), "epoch_steps": int(total)}
+    fields |= {"epoch_step": int(done), "epoch_steps": int(total)}
     if epoch is not None:
-        found |= over_epochs(int(done), int(total), epoch, epochs, from_zero=counter.is_lightning)
+        fields |= over_epochs(int(done), int(total), epoch, epochs, from_zero=counter.is_lightning)
 
 
 def over_epochs(
     done: int, total: int, epoch: float, epochs: float | None, *, from_zero: bool = False
 ) -> dict[str, Any]:
-    """Return the fields of a reading whose line counts ``done`` of ``total`` steps within an epoch."""
+    """Convert ``done`` of ``total`` steps within an epoch to the fields of a reading over the run."""
     finished_epochs = int(epoch) if from_zero else max(0, int(epoch) - 1)
     all_epochs = epochs + from_zero if epochs else None
     return {
@@ -236,7 +236,7 @@ class _Number:
 
 @dataclass(slots=True)
 class _Line:
-    """A line whose numbers have got their meanings."""
+    """A line after meanings were assigned to its numbers."""
 
     texts: Sequence[str]
     numbers: Sequence[_Number]
@@ -244,36 +244,40 @@ class _Line:
 
     @property
     def fields(self) -> set[str]:
-        return {one.field for one in self.numbers} - {""}
+        return {number.field for number in self.numbers} - {""}
 
-    def known(self) -> list[int]:
-        """Return the indexes of the numbers that mean something."""
-        return [index for index, one in enumerate(self.numbers) if one.field or index == self.counter]
+    def meaningful_indexes(self) -> list[int]:
+        """Return the indexes of the numbers that have a field, and of the counter."""
+        return [index for index, number in enumerate(self.numbers) if number.field or index == self.counter]
 
     def counts(self) -> list[_Number]:
-        return [one for index, one in enumerate(self.numbers) if one.field in COUNTS or index == self.counter]
+        return [
+            number
+            for index, number in enumerate(self.numbers)
+            if number.field in COUNTS or index == self.counter
+        ]
 
 
 def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     """Decide what the numbers of a line mean."""
     numbers = [_number(texts, values, index) for index in range(len(values))]
-    _name_measures(numbers)
-    _name_counts(numbers)
-    _name_loss(numbers, values)
-    index, is_bar = _counter(texts, values, numbers)
+    _assign_measures(numbers)
+    _assign_counts(numbers)
+    _assign_loss(numbers, values)
+    index, is_bar = _find_counter(texts, values, numbers)
     evaluates = _evaluates(texts, numbers)
-    _scope(numbers, evaluates)
+    _separate_evaluation(numbers, evaluates)
     line = _Line(texts, numbers, index)
     is_fraction = index is not None and numbers[index].is_fraction
-    if len(numbers) == 1 and not line.known() and _is_pair(numbers[0]):
+    if len(numbers) == 1 and not line.meaningful_indexes() and _is_pair(numbers[0]):
         return Template(metrics=((0, numbers[0].name),))
-    if not line.known() or _is_setting(numbers):
+    if not line.meaningful_indexes() or _is_setting(numbers):
         return Template()
     has_result = "eval_loss" in line.fields or bool(_metrics(line, ()))
     if evaluates and (is_fraction or not has_result):
         return Template()  # its result comes later
     title = _title(texts, index) if is_bar and index is not None else []
-    if is_bar and index is not None and not _trains(line, index, title, evaluates):
+    if is_bar and index is not None and not _is_training_bar(line, index, title, evaluates):
         return Template()
     if title[-1:] in (["epoch"], ["epochs"]) and index is not None and "epoch" not in line.fields:
         numbers[index].meaning, line.counter = Meaning("epoch"), None
@@ -287,63 +291,67 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
 
 
 def _slots(line: _Line) -> tuple[Slot, ...]:
-    """Return the numbers that are read: of several with one field, the one with the best name."""
+    """Return a slot for each field: of several numbers with one field, that with the lowest rank."""
     best: dict[str, tuple[int, int]] = {}
-    for index, one in enumerate(line.numbers):
-        if one.meaning is not None:
-            best[one.field] = min(best.get(one.field, (one.meaning.rank, index)), (one.meaning.rank, index))
+    for index, number in enumerate(line.numbers):
+        if number.meaning is not None:
+            best[number.field] = min(
+                best.get(number.field, (number.meaning.rank, index)), (number.meaning.rank, index)
+            )
     return tuple(
-        Slot(index, one.field, one.name, one.meaning.scale)
-        for index, one in enumerate(line.numbers)
-        if one.meaning is not None and best[one.field][1] == index != line.counter
+        Slot(index, number.field, number.name, number.meaning.scale)
+        for index, number in enumerate(line.numbers)
+        if number.meaning is not None and best[number.field][1] == index != line.counter
     )
 
 
 def _metrics(line: _Line, slots: Sequence[Slot]) -> Metrics:
-    """Return the other numbers that have a name, but none of what a logger puts before a line."""
-    taken = {line.counter} | {slot.index for slot in slots}
+    """Return the other named numbers, without those of the prefix that a logger adds to a line."""
+    used_indexes = {line.counter} | {slot.index for slot in slots}
     names: dict[str, int] = {}
     objects = [index for index, text in enumerate(line.texts) if "{" in text]
-    first = min([*line.known(), *objects[:1]], default=0)
+    first = min([*line.meaningful_indexes(), *objects[:1]], default=0)
     while first > 0 and _continues(line.texts[first]):
         first -= 1
     for index in range(first, len(line.numbers)):
-        one = line.numbers[index]
-        is_measure = index not in taken and one.field in MEASURES | {""} and not one.is_time
-        if is_measure and one.name not in MEASURES and _has_own_name(one):
-            prefix = "eval/" if one.is_of_evaluation and not names_evaluation(one.name) else ""
-            names.setdefault(prefix + one.name, index)
+        number = line.numbers[index]
+        is_measure = index not in used_indexes and number.field in MEASURES | {""} and not number.is_time
+        if is_measure and number.name not in MEASURES and _has_own_name(number):
+            prefix = "eval/" if number.is_of_evaluation and not names_evaluation(number.name) else ""
+            names.setdefault(prefix + number.name, index)
     return tuple((index, name) for name, index in names.items())
 
 
 def _continues(text: str) -> bool:
-    """Return True for what stands between the values of one list: ``, mae: `` or `` mae=``."""
+    """Return True for a text between two values of one list: ``, mae: `` or `` mae=``."""
     is_field = text.startswith(" ") and text.endswith("=") and text.count(" ") == 1
     return is_field or text.lstrip()[:1] in (",", ";", "|")
 
 
-def _has_own_name(one: _Number) -> bool:
+def _has_own_name(number: _Number) -> bool:
     """Return True for ``reward: 0.4`` and ``| reward 0.4 |``, but not for a share or a line of code."""
-    before = one.before.rstrip(" \"'")
+    before = number.before.rstrip(" \"'")
     is_next = before.endswith((":", "=", "[", "(")) or (
-        one.is_numeral and len(_DELIMITER.split(before)) > 1 and one.name.count(" ") < 2
+        number.is_numeral and len(_DELIMITER.split(before)) > 1 and number.name.count(" ") < 2
     )
-    is_code = one.name.endswith(".py") or one.after.startswith("%|")
-    is_name = len(one.name) <= 100 and 0 < len(_WORD.findall(one.name)) <= 4
+    is_code = number.name.endswith(".py") or number.after.startswith("%|")
+    is_name = len(number.name) <= 100 and 0 < len(_WORD.findall(number.name)) <= 4
     return is_next and is_name and not is_code
 
 
-def _is_pair(one: _Number) -> bool:
-    """Return True for a name and its number alone, as below the heading of a block: ``• Reward: 0.4``."""
-    is_alone = one.before.strip(f"{_EDGE}|-•") == one.name and len(one.after.strip(" |")) <= len(one.unit)
-    return is_alone and _has_own_name(one) and not one.is_fraction and not one.is_time
+def _is_pair(number: _Number) -> bool:
+    """Return True if the line is only a name and its number, as in a block: ``• Reward: 0.4``."""
+    is_alone = number.before.strip(f"{_EDGE}|-•") == number.name and len(number.after.strip(" |")) <= len(
+        number.unit
+    )
+    return is_alone and _has_own_name(number) and not number.is_fraction and not number.is_time
 
 
 def _counter_of(line: _Line, values: Sequence[str], is_bar: bool) -> Counter | None:
     index = line.counter
     if index is None:
         return None
-    epoch = next((position for position, one in enumerate(line.numbers) if one.field == "epoch"), None)
+    epoch = next((position for position, number in enumerate(line.numbers) if number.field == "epoch"), None)
     if is_bar and not _is_timed(line.texts, values, index):
         return Counter(index, is_within=True)  # Keras's bars, below a line that names the epoch
     is_lightning = (
@@ -357,40 +365,46 @@ def _counter_of(line: _Line, values: Sequence[str], is_bar: bool) -> Counter | N
 def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Sequence[str]) -> Form:
     numbers, fields, counts = line.numbers, line.fields, line.counts()
     measures = len(fields & MEASURES)
-    with_total = any(one.is_fraction for one in counts)
-    inner = [index for index in line.known() if numbers[index].field != "rank"]
+    has_total = any(number.is_fraction for number in counts)
+    inner = [index for index in line.meaningful_indexes() if numbers[index].field != "rank"]
     first = inner[0] if inner else 0
     ending = line.texts[-1]
     is_object = "{" in line.texts[0] and ending.rstrip().endswith("}")
-    is_of_runs = is_object and not counts and "".join(line.texts).count("{") > 1  # the results of each
-    is_of_total = with_total or any(one.is_fraction and not one.name for one in numbers)
+    is_list_of_results = (
+        is_object and not counts and "".join(line.texts).count("{") > 1
+    )  # the results of each
+    is_of_total = has_total or any(number.is_fraction and not number.name for number in numbers)
     is_known_object = (is_object and measures > 1) or "[=" in line.texts[0]  # a drawn bar
-    shows = (
+    is_distinctive = (
         is_bar
         or measures > 2
         or (is_object and {"step", "total_steps"} <= fields)
         or (is_of_total and measures > 0)
     )
-    is_share = any(one.unit == "%" and one.name.lower() in _BAR_TITLE for one in numbers)
+    is_share = any(number.unit == "%" and number.name.lower() in _BAR_TITLE for number in numbers)
     is_clear = not is_prose and (
-        (bool(counts) and shows)
+        (bool(counts) and is_distinctive)
         or (is_share and measures > 1)
-        or (is_known_object and not is_of_runs and bool(fields & LOSSES))
+        or (is_known_object and not is_list_of_results and bool(fields & LOSSES))
     )
-    is_heading = not (is_clear or measures or is_prose) and (with_total or LEADS.issuperset(words_of(ending)))
-    if is_heading and not (with_total and len(counts) > 1):
-        others = [one for index, one in enumerate(numbers) if index >= first and index != line.counter]
-        is_heading = all(map(_heads, others))
-    is_of_batches = not measures and all("batch" in one.name.lower() for one in counts)  # as of any work
+    is_heading = not (is_clear or measures or is_prose) and (
+        has_total or COUNT_PREFIXES.issuperset(words_of(ending))
+    )
+    if is_heading and not (has_total and len(counts) > 1):
+        others = [number for index, number in enumerate(numbers) if index >= first and index != line.counter]
+        is_heading = all(map(_may_be_in_heading, others))
+    is_of_batches = not measures and all(
+        "batch" in number.name.lower() for number in counts
+    )  # as of any work
     is_setting = fields & MEASURES == {"learning_rate"} and (  # epochs=20 lr=0.001
-        any(map(_is_amount, counts)) or not any(one.name for one in counts)
+        any(map(_is_amount, counts)) or not any(number.name for number in counts)
     )
-    is_bare = is_prose or is_setting or not (measures or is_heading or _compares(numbers, all))
+    is_bare = is_prose or is_setting or not (measures or is_heading or _has_scoped_names(numbers, all))
     is_bare |= measures > 0 and len(numbers) == 1
-    is_exact = with_total or any("_" in one.name for one in counts)
+    is_exact = has_total or any("_" in number.name for number in counts)
     min_rises = 1 if is_exact else 2 if (len(metrics) > 1 and not is_prose) or not is_bare else 4
-    # The same count is followed by the same texts, at least up to the next number with a name.
-    until = next((index + 1 for index in sorted({*inner, *dict(metrics)}) if index > first), None)
+    # Lines of one kind have the same texts after the count, at least up to the next named number.
+    key_end = next((index + 1 for index in sorted({*inner, *dict(metrics)}) if index > first), None)
     return Form(
         has_count=bool(counts),
         has_values=measures > 0
@@ -403,216 +417,233 @@ def _form(line: _Line, metrics: Metrics, is_bar: bool, is_prose: bool, title: Se
         is_lone_bar=is_bar and not title and not fields & (LOSSES | {"epoch"}),
         key=(
             numbers[first].name.lower().rpartition(" ")[2],
-            # A bar is drawn otherwise each time.
-            *(re.sub(r"[\s\d#=>.\-\u2500-\u25ff]+", " ", text) for text in line.texts[first + 1 : until]),
+            # The drawing of a bar differs in each state.
+            *(re.sub(r"[\s\d#=>.\-\u2500-\u25ff]+", " ", text) for text in line.texts[first + 1 : key_end]),
         ),
     )
 
 
 def _is_setting(numbers: Sequence[_Number]) -> bool:
     """Return True for a total in a configuration; a training announces it as ``Total … steps``."""
-    totals = [one for one in numbers if one.field == "total_steps"]
-    is_announced = any(one.name.lower().startswith("total") for one in totals)
-    return bool(totals) and not is_announced and not any(one.field in LOSSES | {"step"} for one in numbers)
+    totals = [number for number in numbers if number.field == "total_steps"]
+    is_announced = any(number.name.lower().startswith("total") for number in totals)
+    return (
+        bool(totals) and not is_announced and not any(number.field in LOSSES | {"step"} for number in numbers)
+    )
 
 
 def _number(texts: Sequence[str], values: Sequence[str], index: int) -> _Number:
     text, after, value = texts[index], texts[index + 1], values[index]
     before = text if index == 0 or text[:1] in " :=,|" else _ATTACHED.sub("", text)
-    bare = before.strip().removesuffix("|") if texts[0].lstrip()[:1] == "|" else before
-    bare = bare.rstrip(_EDGE)
-    unit = _UNIT_BEFORE.search(bare)
+    trimmed = before.strip().removesuffix("|") if texts[0].lstrip()[:1] == "|" else before
+    trimmed = trimmed.rstrip(_EDGE)
+    unit = _UNIT_BEFORE.search(trimmed)
     if unit is not None:
-        bare = bare[: unit.start()].rstrip(_EDGE)
-    own = _UNIT_AFTER.match(after)
-    both = fraction(value)
+        trimmed = trimmed[: unit.start()].rstrip(_EDGE)
+    unit_match = _UNIT_AFTER.match(after)
+    parts = fraction(value)
     return _Number(
         before,
         after,
-        _DELIMITER.split(bare)[-1].strip(" \t-_*#"),
-        (unit[1] if unit is not None else own[1] if own is not None and own[1] else "").strip().lower(),
-        is_fraction=both is not None and to_float(both[0]) is not None,
+        _DELIMITER.split(trimmed)[-1].strip(" \t-_*#"),
+        (unit[1] if unit is not None else unit_match[1] if unit_match is not None and unit_match[1] else "")
+        .strip()
+        .lower(),
+        is_fraction=parts is not None and to_float(parts[0]) is not None,
         is_whole=value.isdecimal(),
         is_time=":" in value or after.strip() in ("d", "h", "m"),
         is_numeral=not (value.isalpha() and after.lstrip()[:1].isalpha()),
     )
 
 
-def _name_measures(numbers: Sequence[_Number]) -> None:
-    """Name numbers by the texts before them, those after them (``2.31 loss, 1e-4 LR``), or by their units."""
-    for one in numbers:
-        name = one.name.partition("/")[0] if one.is_fraction else one.name
+def _assign_measures(numbers: Sequence[_Number]) -> None:
+    """Assign meanings from the texts before, the texts after (``2.31 loss, 1e-4 LR``), or the units."""
+    for number in numbers:
+        name = number.name.partition("/")[0] if number.is_fraction else number.name
         key = name.rpartition(" ")[2]  # of a structured log: "step_done train_loss=2.3"
-        told = meaning(name, one.unit) or (meaning(key, one.unit) if "_" in key else None)
-        one.meaning = None if one.unit == "%" else told
-        if one.is_fraction and name.lower() == "episode":
-            one.meaning = Meaning("epoch")
-    for one, following in zip_longest(numbers, numbers[1:]):
-        name = _DELIMITER.split(one.after)[0].strip()
-        told = meaning(name) or meaning("", one.unit)
-        is_unnamed = not (one.name or one.is_time)
+        name_meaning = meaning(name, number.unit) or (meaning(key, number.unit) if "_" in key else None)
+        number.meaning = None if number.unit == "%" else name_meaning
+        if number.is_fraction and name.lower() == "episode":
+            number.meaning = Meaning("epoch")
+    for number, following in zip_longest(numbers, numbers[1:]):
+        name = _DELIMITER.split(number.after)[0].strip()
+        name_meaning = meaning(name) or meaning("", number.unit)
+        is_unnamed = not (number.name or number.is_time)
         is_own = is_unnamed and (following is None or following.name != name or "/" in name)
-        if one.meaning is None and is_own and told is not None and told.field in MEASURES:
-            one.meaning = told
-        elif one.meaning is None and (rate := _RATE.match(one.after)) is not None:
-            one.meaning = Meaning("step_time_s", 3, {None: -1.0, "m": 1e-3, "": 1.0}[rate["seconds"]])
+        if number.meaning is None and is_own and name_meaning is not None and name_meaning.field in MEASURES:
+            number.meaning = name_meaning
+        elif number.meaning is None and (rate := _RATE.match(number.after)) is not None:
+            number.meaning = Meaning("step_time_s", 3, {None: -1.0, "m": 1e-3, "": 1.0}[rate["seconds"]])
 
 
-def _name_counts(numbers: Sequence[_Number]) -> None:
-    counted = {one.field for one in numbers}
-    for index, one in enumerate(numbers):
-        if one.name.lower() in ("after", "at", "@") and one.unit in ("steps", "iterations", "updates"):
-            one.meaning = Meaning("step", 3)
-        elif one.after.startswith(("it [", "epoch:", "epoch ")):
-            one.meaning = Meaning("step" if one.unit == "it" else "epoch", 1)
-        elif " " in one.name and one.unit != "%":
-            *lead, last = one.name.split()
-            told = meaning(last)
-            if told is None or told.field not in COUNTS or told.field in counted:
+def _assign_counts(numbers: Sequence[_Number]) -> None:
+    counted = {number.field for number in numbers}
+    for index, number in enumerate(numbers):
+        if number.name.lower() in ("after", "at", "@") and number.unit in ("steps", "iterations", "updates"):
+            number.meaning = Meaning("step", 3)
+        elif number.after.startswith(("it [", "epoch:", "epoch ")):
+            number.meaning = Meaning("step" if number.unit == "it" else "epoch", 1)
+        elif " " in number.name and number.unit != "%":
+            *lead, last = number.name.split()
+            name_meaning = meaning(last)
+            if name_meaning is None or name_meaning.field not in COUNTS or name_meaning.field in counted:
                 continue
             measured = meaning(" ".join(lead[:-1])) if len(lead) > 1 else None
-            is_key = one.before.endswith("=")  # of a structured log: "step_done step=10"
-            is_title = one.after.startswith(": ") and bool(counted & LOSSES)  # "DPO tuning iter 10: loss=1"
-            is_led = is_key or is_title or all(word.lower() in LEADS or word.isupper() for word in lead)
+            is_key = number.before.endswith("=")  # of a structured log: "step_done step=10"
+            is_title = number.after.startswith(": ") and bool(
+                counted & LOSSES
+            )  # "DPO tuning iter 10: loss=1"
+            is_led = (
+                is_key or is_title or all(word.lower() in COUNT_PREFIXES or word.isupper() for word in lead)
+            )
             if not is_led and (measured is None or measured.field in COUNTS):
                 continue
-            one.meaning = told
-            counted.add(told.field)
+            number.meaning = name_meaning
+            counted.add(name_meaning.field)
             following = numbers[index + 1] if index + 1 < len(numbers) else None
             if measured is not None and following is not None and not following.before.strip(" :=|()s"):
                 following.meaning = measured  # "validation loss at step 100: 2.1"
-    first = numbers[0].name.lower() if numbers else ""
-    if first in ("episode", "ep", "e"):
+    first_name = numbers[0].name.lower() if numbers else ""
+    if first_name in ("episode", "ep", "e"):
         numbers[0].meaning = numbers[0].meaning or Meaning("epoch")
-        for one in numbers[1:]:
-            if one.field == "step" and _is_amount(one):
-                one.meaning = None  # the length of the episode
-            elif first == "e" and one.name.lower() == "s":
-                one.meaning = Meaning("step", 1)  # "e1 s50/1200"
-    for one, following in pairwise(numbers):
+        for number in numbers[1:]:
+            if number.field == "step" and _is_amount(number):
+                number.meaning = None  # the length of the episode
+            elif first_name == "e" and number.name.lower() == "s":
+                number.meaning = Meaning("step", 1)  # "e1 s50/1200"
+    for number, following in pairwise(numbers):
         if (
-            one.is_whole and one.field in MEASURES and following.before == ": " and following.unit != "%"
+            number.is_whole
+            and number.field in MEASURES
+            and following.before == ": "
+            and following.unit != "%"
         ):  # of each group
-            following.meaning, following.name, one.meaning = one.meaning, one.name, None
-    for index, one in enumerate(numbers):
+            following.meaning, following.name, number.meaning = number.meaning, number.name, None
+    for index, number in enumerate(numbers):
         follows_count = any(other.is_fraction and not other.name for other in numbers[index + 1 :])
-        if one.unit != "%" and one.name.lower().rpartition(" ")[2] in TRAINING and follows_count:
-            one.meaning = Meaning("epoch")  # "Train: 12 [550/1251]"
+        if number.unit != "%" and number.name.lower().rpartition(" ")[2] in TRAINING and follows_count:
+            number.meaning = Meaning("epoch")  # "Train: 12 [550/1251]"
             break
 
 
-def _name_loss(numbers: Sequence[_Number], values: Sequence[str]) -> None:
-    """Take the only loss beside a count for the training's, whatever it is called: ``CTC loss: 1.2``.
+def _assign_loss(numbers: Sequence[_Number], values: Sequence[str]) -> None:
+    """Assign the training's loss to the only loss next to a count, whatever its name: ``CTC loss: 1.2``.
 
     Without a loss, ``train 1.2 | val 1.3`` are losses, unless they may be shares or percentages.
     """
-    fields = {one.field for one in numbers}
-    losses = [one for one in numbers if not one.field and names_loss(one.name)]
+    fields = {number.field for number in numbers}
+    losses = [number for number in numbers if not number.field and names_loss(number.name)]
     if not fields & COUNTS or fields & LOSSES or len(losses) > 1:
         return
     if losses:
         losses[0].meaning = Meaning("eval_loss" if names_evaluation(losses[0].name) else "loss")
         return
-    named = {one.name.lower(): index for index, one in enumerate(numbers) if one.unit != "%"}
+    named = {number.name.lower(): index for index, number in enumerate(numbers) if number.unit != "%"}
     if {"train", "val"} <= named.keys():
         train, val = named["train"], named["val"]
         if 1 < max(to_float(values[index]) or 0.0 for index in (train, val)) < 20:
             numbers[train].meaning, numbers[val].meaning = Meaning("loss"), Meaning("eval_loss")
 
 
-def _counter(
+def _find_counter(
     texts: Sequence[str], values: Sequence[str], numbers: Sequence[_Number]
 ) -> tuple[int | None, bool]:
     """Return the index of the number that counts steps, and True if it is a bar's."""
-    is_keras = any("/step" in one.unit for one in numbers)
-    for index, one in enumerate(numbers):
+    is_keras = any("/step" in number.unit for number in numbers)
+    for index, number in enumerate(numbers):
         is_bar = (
-            ">." in one.after
-            or (is_keras and index == 0 and not one.field and "[" not in one.before)
+            ">." in number.after
+            or (is_keras and index == 0 and not number.field and "[" not in number.before)
             or _is_timed(texts, values, index)
         )
-        is_endless = one.field == "step" and one.after.startswith("it [")
-        if is_endless or (is_bar and one.is_fraction and one.field in ("", "step")):
+        is_endless = number.field == "step" and number.after.startswith("it [")
+        if is_endless or (is_bar and number.is_fraction and number.field in ("", "step")):
             return index, True
     counts = [
-        (one.meaning.rank, index)
-        for index, one in enumerate(numbers)
-        if one.is_fraction and one.meaning is not None and one.field == "step"
+        (number.meaning.rank, index)
+        for index, number in enumerate(numbers)
+        if number.is_fraction and number.meaning is not None and number.field == "step"
     ]
     if counts:
         return min(counts)[1], False
-    fields = {one.field for one in numbers}
-    has_loss = bool(fields & LOSSES) or any(names_loss(one.name) for one in numbers)
-    begun = next((index for index, one in enumerate(numbers) if one.field == "epoch"), None)
-    for index, one in enumerate(numbers):
-        # Such a name says only what goes on: "Training [110/125000]".
-        is_named = one.meaning is not None or one.name.lower() not in TRAINING | EVALUATION | {""}
-        is_share_of = index > 0 and _is_share_of(one, numbers[index - 1])
-        is_samples = meaning(f"{one.unit}/s") is not None
-        is_free = one.is_fraction and not (is_named or is_samples or is_share_of)
-        if is_free and begun is not None and index > begun:
-            is_share = "%" in one.after[:8] or (index + 1 < len(numbers) and numbers[index + 1].unit == "%")
-            is_of_samples = is_share and "epoch" in numbers[begun].name.lower()
+    fields = {number.field for number in numbers}
+    has_loss = bool(fields & LOSSES) or any(names_loss(number.name) for number in numbers)
+    epoch_index = next((index for index, number in enumerate(numbers) if number.field == "epoch"), None)
+    for index, number in enumerate(numbers):
+        # Such a name is that of the activity, not of the count: "Training [110/125000]".
+        is_named = number.meaning is not None or number.name.lower() not in TRAINING | EVALUATION | {""}
+        is_share_of = index > 0 and _is_share_of(number, numbers[index - 1])
+        is_samples = meaning(f"{number.unit}/s") is not None
+        is_free = number.is_fraction and not (is_named or is_samples or is_share_of)
+        if is_free and epoch_index is not None and index > epoch_index:
+            is_share = "%" in number.after[:8] or (
+                index + 1 < len(numbers) and numbers[index + 1].unit == "%"
+            )
+            is_of_samples = is_share and "epoch" in numbers[epoch_index].name.lower()
             return (None if is_of_samples else index), False
-        if is_free and begun is None and "step" not in fields and has_loss:
+        if is_free and epoch_index is None and "step" not in fields and has_loss:
             return index, False
-    compares = fields <= {""} and _compares(numbers, any)
-    if not fields & COUNTS and (compares or fields & {"loss", "eval_loss", "learning_rate"}):
-        begun = next(index for index, one in enumerate(numbers) if one.meaning or (compares and one.name))
-        for index in reversed(range(begun)):
-            one = numbers[index]
-            if not one.name and one.is_whole and not one.before.rpartition("]")[2].strip(" [,"):
-                if index > 0 and one.before.strip() == "," and numbers[index - 1].is_whole:
+    has_scoped_names = fields <= {""} and _has_scoped_names(numbers, any)
+    if not fields & COUNTS and (has_scoped_names or fields & {"loss", "eval_loss", "learning_rate"}):
+        first = next(
+            index
+            for index, number in enumerate(numbers)
+            if number.meaning or (has_scoped_names and number.name)
+        )
+        for index in reversed(range(first)):
+            number = numbers[index]
+            if not number.name and number.is_whole and not number.before.rpartition("]")[2].strip(" [,"):
+                if index > 0 and number.before.strip() == "," and numbers[index - 1].is_whole:
                     numbers[index - 1].meaning = Meaning("epoch")  # "[2, 4000] loss: 1.3"
                 return index, False
     return None, False
 
 
-def _is_share_of(one: _Number, before: _Number) -> bool:
-    """Return True for what a named percentage is a share of: ``Accuracy: 84.1% (8410/10000)``."""
+def _is_share_of(number: _Number, before: _Number) -> bool:
+    """Return True for the fraction behind a named percentage: ``Accuracy: 84.1% (8410/10000)``."""
     is_progress = not before.name or before.name.lower() in _BAR_TITLE
-    return before.unit == "%" and not is_progress and one.before.strip() == "("
+    return before.unit == "%" and not is_progress and number.before.strip() == "("
 
 
-def _compares(numbers: Sequence[_Number], of: Callable[[Iterable[bool]], bool]) -> bool:
-    """Return True if a line has values of training or evaluation, or all: ``train-auc:0.9 eval-auc:0.8``."""
-    words = [set(re.findall("[a-z]+", one.before.lower())) for one in numbers if one.name]
-    return of(any(known & each for each in words) for known in (TRAINING, EVALUATION))
+def _has_scoped_names(numbers: Sequence[_Number], of: Callable[[Iterable[bool]], bool]) -> bool:
+    """Return True if any or all names have words of training, or of evaluation: ``train-auc:0.9``."""
+    words = [set(re.findall("[a-z]+", number.before.lower())) for number in numbers if number.name]
+    return of(any(scope & name_words for name_words in words) for scope in (TRAINING, EVALUATION))
 
 
 def _evaluates(texts: Sequence[str], numbers: Sequence[_Number]) -> bool:
     """Return True if the words before the first known number, or those of a count, name an evaluation."""
-    first = next((index for index, one in enumerate(numbers) if one.field), None)
+    first = next((index for index, number in enumerate(numbers) if number.field), None)
     if first is None:
         return False
     head = " ".join(_DELIMITER.split(" ".join(texts[: first + 1]).rstrip(_EDGE))[:-1])
     return _EVALUATES.search(head) is not None or any(
-        one.field in COUNTS and _EVALUATES.search(one.before) for one in numbers
+        number.field in COUNTS and _EVALUATES.search(number.before) for number in numbers
     )
 
 
-def _scope(numbers: Sequence[_Number], evaluates: bool) -> None:
-    """Tell losses apart by the part of the line in which they stand: ``train: loss 1 | val: loss 2``."""
+def _separate_evaluation(numbers: Sequence[_Number], evaluates: bool) -> None:
+    """Mark numbers as the evaluation's by the part of the line: ``train: loss 1 | val: loss 2``."""
     within = evaluates
-    for one in numbers:
-        for segment in _DELIMITER.split(one.before.rstrip(_EDGE))[:-1]:
+    for number in numbers:
+        for segment in _DELIMITER.split(number.before.rstrip(_EDGE))[:-1]:
             word = segment.strip(" .*#_").lower()
             if word in EVALUATION:
                 within = True
             elif word in TRAINING:
                 within = False
-        one.is_of_evaluation = within
-        if within and one.meaning is not None and one.field == "loss":
-            one.meaning = one.meaning._replace(field="eval_loss")
-        elif within and one.field in ("tokens_per_s", "samples_per_s", "step_time_s"):
-            one.meaning = None
-        before = one.name.lower().split()[-2:-1]
-        if one.field == "step" and (EVALUATION - {"validate", "evaluate"}).intersection(before):
-            one.meaning = None  # counts the evaluation
+        number.is_of_evaluation = within
+        if within and number.meaning is not None and number.field == "loss":
+            number.meaning = number.meaning._replace(field="eval_loss")
+        elif within and number.field in ("tokens_per_s", "samples_per_s", "step_time_s"):
+            number.meaning = None
+        before = number.name.lower().split()[-2:-1]
+        if number.field == "step" and (EVALUATION - {"validate", "evaluate"}).intersection(before):
+            number.meaning = None  # counts the evaluation
 
 
 def _is_timed(texts: Sequence[str], values: Sequence[str], index: int) -> bool:
-    """Return True if times spent and left follow a count, as in ``120/500 [01:23<02:34, 3.2it/s]``."""
+    """Return True if elapsed and remaining time follow a count: ``120/500 [01:23<02:34, 3.2it/s]``."""
     return (
         len(values) > index + 1
         and not texts[index + 1].strip(" [")
@@ -622,7 +653,7 @@ def _is_timed(texts: Sequence[str], values: Sequence[str], index: int) -> bool:
 
 
 def _title(texts: Sequence[str], counter: int) -> list[str]:
-    """Return the words of a bar's title, before a colon; those before it without one are the log's."""
+    """Return the words of a bar's title. A drawn bar has a title only before a colon, else a log prefix."""
     drawn = next((index for index in range(1, counter + 1) if texts[index].startswith("%|")), 0)
     if drawn and not texts[drawn - 1].rstrip().endswith(":"):
         return []
@@ -630,7 +661,7 @@ def _title(texts: Sequence[str], counter: int) -> list[str]:
     return [word for word in words_of(title) if len(word) > 1]
 
 
-def _trains(line: _Line, counter: int, title: Sequence[str], evaluates: bool) -> bool:
+def _is_training_bar(line: _Line, counter: int, title: Sequence[str], evaluates: bool) -> bool:
     """Return True if a bar counts a training's steps: it has a loss, or its title and numbers say so."""
     if "loss" in line.fields or (line.fields == {"epoch"} and not evaluates):
         return True
@@ -640,11 +671,11 @@ def _trains(line: _Line, counter: int, title: Sequence[str], evaluates: bool) ->
     return "<" in inside and _RATE.search(inside) is not None
 
 
-def _heads(one: _Number) -> bool:
-    """Return True for a count or a time, which may stand in a heading, but no amount: ``iters: 1000``."""
-    return one.is_time or one.unit == "%" or (one.field in COUNTS and not _is_amount(one))
+def _may_be_in_heading(number: _Number) -> bool:
+    """Return True for a count, a time or a percentage; False for an amount such as ``iters: 1000``."""
+    return number.is_time or number.unit == "%" or (number.field in COUNTS and not _is_amount(number))
 
 
-def _is_amount(one: _Number) -> bool:
-    is_row = one.before.lstrip().startswith("|")  # of a table of names and values
-    return not (one.is_fraction or is_row) and one.name.lower().endswith("s")
+def _is_amount(number: _Number) -> bool:
+    is_row = number.before.lstrip().startswith("|")  # of a table of names and values
+    return not (number.is_fraction or is_row) and number.name.lower().endswith("s")

@@ -1,6 +1,6 @@
 """The meanings of the names that trainers give their numbers.
 
-A name is split into words. Without those that say whose or which it is, a quantity has one of few names:
+A name is split into words. Without qualifiers (whose value, how averaged), a quantity has one of few names:
 ``train/loss``, ``reduced_train_loss`` and ``Loss/total`` are the loss, while ``kl_loss`` and ``loss_scale``
 are something else.
 """
@@ -15,7 +15,8 @@ from typing import NamedTuple
 class Meaning(NamedTuple):
     """A field of a reading, the name's rank among those of that field, and the factor to the field's unit.
 
-    If a line has several names for one field, the lowest rank wins. A negative ``scale``: the inverse.
+    If a line has several names for one field, the lowest rank wins. A negative ``scale`` inverts
+    the number.
     """
 
     field: str
@@ -24,7 +25,7 @@ class Meaning(NamedTuple):
 
 
 ENVIRONMENT_STEPS = Meaning("step", 4)
-"""What trainers of reinforcement learning count beside their iterations, or alone."""
+"""Environment steps, which reinforcement learning trainers count instead of or besides iterations."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -36,23 +37,23 @@ EVALUATION = _words(
     " holdout heldout va vl cv"
 )
 TRAINING = _words("train training trainer trained trn tr learn")
-LEADS = _words(
+COUNT_PREFIXES = _words(
     "at @ on of in for after to from by completed complete begin beginning start started starting finished"
     " end done new step epoch iteration batch saving saved checkpoint loss evaluated learning summary result"
     " results metrics"
 )
-LEADS |= TRAINING | EVALUATION
-"""Words before the name of a count that leave its meaning: ``completed step``, ``step of epoch``."""
+COUNT_PREFIXES |= TRAINING | EVALUATION
+"""Words that may precede the name of a count without changing it: ``completed step``, ``step of epoch``."""
 
-_WHICH = TRAINING | _words(
+_QUALIFIERS = TRAINING | _words(
     "metrics metric perf ppo optim throughput device stats losses mean avg average averaged avr update batch"
     " minibatch epoch curr current iter iteration reduced last rank global total per gpu actor policy"
     " group param pg interval system final raw tot all running adam w decoupled chip core step softmax"
 )
-"""Words that say whose a value is, or how it was averaged."""
+"""Qualifiers, which do not change the quantity: whose value it is, or how it was averaged."""
 
 _AUXILIARY = _words("aux auxiliary balance balancing router z")
-"""Words of losses that keep a mixture of experts even, and say nothing of what the model has learned."""
+"""Words of load-balancing losses of a mixture of experts, which do not measure what the model learns."""
 
 _NAMES = re.compile(
     r"(?P<eval_loss>lm loss value)"  # Megatron-LM's
@@ -64,7 +65,7 @@ _NAMES = re.compile(
     r"|(?P<samples_per_s>(?:samples?|ex|examples?|seqs?|sequences?|images?|imgs?|sents|sentences|frames|clips)"
     r" (?:s|secs?|seconds?)|imps)"
 )
-"""The fields of names without the words that say whose they are."""
+"""The names of each field, without qualifiers."""
 
 _STEP_TIME = re.compile(
     r"dt|(?:(?:train|avg|elapsed|per) )*(?:(?:step|iter|iteration|batch|it) (?:time|timing|duration)"
@@ -108,9 +109,11 @@ def names_evaluation(name: str) -> bool:
 
 
 def names_loss(name: str) -> bool:
-    """Return True for any loss, such as one of several that make up the training's."""
+    """Return True for any loss, such as one term of the training's; not for a load-balancing loss."""
     words = words_of(name)
-    return [word for word in words if word not in _WHICH][-1:] == ["loss"] and _AUXILIARY.isdisjoint(words)
+    return [word for word in words if word not in _QUALIFIERS][-1:] == ["loss"] and _AUXILIARY.isdisjoint(
+        words
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -133,7 +136,7 @@ def _meaning(words: list[str], unit: str) -> Meaning | None:
         return Meaning("step_time_s", 0, scale)
     if (name, unit) in (("time", "ms"), ("step", "ms"), ("step", "s")):
         return Meaning("step_time_s", 5, scale)
-    core = [word for word in words if word.rstrip("0123456789") not in _WHICH | EVALUATION | {""}]
+    core = [word for word in words if word.rstrip("0123456789") not in _QUALIFIERS | EVALUATION | {""}]
     match = _NAMES.fullmatch(" ".join(core))
     if match is None or match.lastgroup is None:
         return _throughput(words, unit) or _count(words)
@@ -145,17 +148,17 @@ def _meaning(words: list[str], unit: str) -> Meaning | None:
 
 def _throughput(words: list[str], unit: str) -> Meaning | None:
     """Return the meaning of a speed that is named by its unit."""
-    if words[-1:] and words[-1] in ("throughput", "speed", "rate", "ips") and set(words[:-1]) <= _WHICH:
-        told = meaning(unit) if unit else None
-        if told is not None or (not unit and words[-1] == "throughput"):
-            return Meaning(told.field if told else "tokens_per_s", 9)
+    if words[-1:] and words[-1] in ("throughput", "speed", "rate", "ips") and set(words[:-1]) <= _QUALIFIERS:
+        unit_meaning = meaning(unit) if unit else None
+        if unit_meaning is not None or (not unit and words[-1] == "throughput"):
+            return Meaning(unit_meaning.field if unit_meaning else "tokens_per_s", 9)
     return None
 
 
 def _count(words: list[str]) -> Meaning | None:
     name = " ".join(words).partition(" in ")[0]  # step_in_epoch
-    is_all = name.startswith("total ") and name.endswith((" steps", " iterations", " updates"))
-    if is_all and EVALUATION.isdisjoint(words):
+    is_total = name.startswith("total ") and name.endswith((" steps", " iterations", " updates"))
+    if is_total and EVALUATION.isdisjoint(words):
         return Meaning("total_steps")
     while name not in _COUNTS and name.partition(" ")[0] in TRAINING | {"system"}:
         name = name.partition(" ")[2]
