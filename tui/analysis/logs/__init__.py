@@ -1,1 +1,1 @@
-"""The parts of log lines: colors, bars, tracebacks, banners, JSON. Pure and cheap for ordinary lines."""
+"""Recognize levels, errors, tracebacks, progress bars and JSON in log lines. Cheap for ordinary lines."""

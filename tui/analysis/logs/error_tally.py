@@ -1,4 +1,4 @@
-"""The counted errors of a log. A module apart from ``errors``, so that importing it compiles no patterns."""
+"""The counted errors of a log. Separate from ``errors``, so that importing it compiles no patterns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from api_client.models.logs import NS_PER_S
 
 KEPT_ERRORS = 50
-"""Number of newest errors to keep, in addition to the first."""
+"""Maximum newest errors in a tally, in addition to the first."""
 DRIVER_REPORT = "NVRM: Xid"
 """The beginning of a GPU error reported by NVIDIA's driver, after the kernel's timestamp."""
 

@@ -30,7 +30,7 @@ MAY_FAIL = re2.compile(
     rb"ERR|rror|xception|raceback|SEVERE|CRITICAL|FATAL|atal|level|Interrupt|SystemExit|terminate called"
     rb"|Segmentation|Abort|SIG|Xid|\b[EF] "
 )
-"""A line, with its digits removed, that matches none of these is no error, unless the server says so."""
+"""A line, with its digits removed, that matches none of these is no error, unless the server's level is."""
 
 _RAISED = re.compile(
     r"^\s{0,4}(?:\[\w+\]: ?|\([^()]{0,48}\bpid=[^()]{1,48}\) )?(?:[A-Za-z_]\w*\.)*"
@@ -41,8 +41,8 @@ _HARMLESS = re.compile(
     r"|pip's dependency resolver does not|fatal: not a git repository|\bslow_operation_alarm\.cc"
     r"|Very slow compile\?"
 )
-"""Errors that healthy runs print: pip after it has installed all, TensorFlow when imported, XLA while it
-compiles, git when a tracker asks for the commit outside a repository."""
+"""Errors that healthy runs print: pip after an installation, TensorFlow on import, XLA while compiling, git
+when an experiment tracker reads the commit outside a repository."""
 _VAGUE = re.compile(
     r"^.{0,60}?(?:Traceback \(most recent|File \")|Root Cause|ChildFailedError|Error executing job with"
 )

@@ -11,7 +11,7 @@ MAX_CHARACTERS = 8192
 
 
 def excerpt(message: str) -> str:
-    """Return a message as rules read it: of a long one, ``newest_states``, or else its beginning."""
+    """Return the part of a message for rules: all of a short one, else ``newest_states`` or its beginning."""
     if len(message) <= MAX_CHARACTERS:  # almost all messages
         return message
     return newest_states(message) or message[:MAX_CHARACTERS]
@@ -28,5 +28,5 @@ def newest_states(message: str) -> str:
 
 
 def without_digits(line: str) -> bytes:
-    """Return a line without its digits, which is the same for lines that differ only in numbers."""
+    """Remove all digits from a line, so that lines that differ only in digits become equal."""
     return line.encode("utf-8", "surrogatepass").translate(None, b"0123456789")

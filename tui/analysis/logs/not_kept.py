@@ -1,4 +1,4 @@
-"""The log entry that replaces lines that were dropped from memory."""
+"""The log entry that replaces lines dropped from memory."""
 
 from __future__ import annotations
 

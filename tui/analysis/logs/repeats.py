@@ -1,4 +1,4 @@
-"""Recognize lines that are shown as one: states of a progress bar, and lines that several ranks print.
+"""Recognize lines that are folded into one: states of a progress bar, and lines that several ranks print.
 
 Bars are those of tqdm and Hugging Face (``%|``), keras and rich (``━``), pip, wget and custom ones (``[===>
 ]``). A terminal would have overwritten them; a log keeps each state as a line of its own.

@@ -1,4 +1,4 @@
-"""What lines between steps show: a restart, other work that takes its time, or a setting of the run."""
+"""Recognize lines between steps that announce a restart, slow work besides steps, or a setting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Kind = Literal[
 
 MAX_CHARACTERS = 1024
 
-# These match lowercase text. A lookahead for the first character makes them several times faster.
+# These match lowercase text. A lookahead for the first letter makes the search several times faster.
 _EXPRESSIONS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (
         "restart",
@@ -79,14 +79,14 @@ _NOT_A_START = re.compile(
 
 
 class Announcement(NamedTuple):
-    """What a line announces; ``value`` is the length or the interval."""
+    """What a line announces; ``value`` is the input length (tokens) or the save interval (steps)."""
 
     kind: Kind
     value: int = 0
 
 
 def announced(message: str) -> Announcement | None:
-    """Return what a line announces; None for other lines. Saves are read elsewhere."""
+    """Return what a line announces; None for other lines. ``lines.saves`` recognizes saves."""
     head = message[:MAX_CHARACTERS].lower()
     for kind, expression in _EXPRESSIONS:
         match = expression.search(head)
@@ -102,13 +102,13 @@ def announced(message: str) -> Announcement | None:
 
 _COUNT = re.compile(
     r"(\d[\d,]{0,23}+(?:\.\d{1,12})?+)\s?[kMGT]?i?B?\s?(?:/|of)\s?(\d[\d,]{0,23}+(?:\.\d{1,12})?+)"
-    r"(?![\w/:-]{0,40}\d[:-]|(?<=\b\d\d/\d\d)(?:/\d{2,4})? \d\d:\d\d:)"  # not a date
+    r"(?![\w/:-]{0,40}\d[:-]|(?<=\b\d\d/\d\d)(?:/\d{2,4})? \d\d:\d\d:)"  # dates are not counts
 )
 _DIGITS = re.compile(r"[\d.%|█▏▎▍▌▋▊▉ ]+")
 
 
 class MovingCounts:
-    """Counts such as ``412/5000`` in lines about other work than steps, and when one of them last moved."""
+    """Counts such as ``412/5000`` of work other than steps, and the time at which one last increased."""
 
     __slots__ = ("_counts", "_highest")
 
@@ -123,7 +123,7 @@ class MovingCounts:
             return False
         message = last_carriage_segment(excerpt(message))[:MAX_CHARACTERS]
         match = _COUNT.search(message)
-        # What fails again and again is no progress.
+        # A count of attempts is not progress.
         if match is not None and "attempt" not in message[: match.start()].lower():
             done, total = (float(number.replace(",", "")) for number in match.groups())
             self.add(time, source, _DIGITS.sub(" ", message[: match.start()]), done, total)
@@ -138,12 +138,12 @@ class MovingCounts:
 
     @property
     def moved_at(self) -> float | None:
-        """Time a count last rose twice in a row: one that rises and falls, as of workers, does not move."""
+        """Time of the newest count after two rises in a row; a number of workers may rise and fall."""
         return max(filter(None, map(_moved_at, self._counts.values())), default=None)
 
     @property
     def advanced_at(self) -> float | None:
-        """Time a count that moves last got further than ever: those of a start that fails again do not."""
+        """Time at which a moving count last reached a new maximum; a start that fails again does not."""
         times = (-since for key, (_, since) in self._highest.items() if _moved_at(self._counts[key]))
         return max(times, default=None)
 

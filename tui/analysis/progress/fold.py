@@ -48,19 +48,19 @@ from tui.analysis.series import EMPTY, Series
 from tui.text.names import natural_key
 
 MAX_KEPT = 200
-"""Number of newest restarts and saves to keep."""
+"""Maximum restarts and saves; the newest are kept."""
 
 MAX_METRICS = 200
-"""Names of a run that get a curve; the first ones printed do."""
+"""Maximum metric names with a curve: the first ones that the run prints."""
 
 MAX_CURVES = 1_000
-"""Curves of metrics of all streams, so that 64 nodes that print the same don't take the memory of 64 runs."""
+"""Maximum metric curves over all streams: it bounds the memory if many nodes print the same metrics."""
 
 _ORDINARY = (None, "", "INFO", "DEBUG", "WARNING")
 _PHASES: tuple[RunPhaseKind, ...] = ("evaluation", "checkpoint", "other")
 
 StreamKey = tuple[str, int]
-"""A replica, and the rank within it, -1 if lines name none."""
+"""A replica and the rank within it; -1 if lines name no rank."""
 
 _Streams = dict[StreamKey, Stream]
 
@@ -80,7 +80,7 @@ class LoggedCheckpoints:
         for other in range(max(0, index - 8), min(len(saves), index + 8)):
             at_ns, other_name = saves[other]
             is_same = other_name == name
-            # A line without a name is about a checkpoint mentioned within a minute before or after it.
+            # A line without a name belongs to a save mentioned within a minute before or after it.
             within_s = 900 if is_same and name else 60
             if (is_same or not (name and other_name)) and abs(at_ns - stamp_ns) < within_s * NS_PER_S:
                 saves[other] = (min(at_ns, stamp_ns), other_name or name)
@@ -90,7 +90,7 @@ class LoggedCheckpoints:
         del saves[:-MAX_KEPT]
 
     def named(self, steps: Series) -> tuple[tuple[str, int], ...]:
-        """Return names and times (epoch ns), oldest first; a save without a name has that of its step."""
+        """Return names and times (epoch ns), oldest first; a save without a name is named by its step."""
         saves: list[tuple[str, int]] = []
         for at_ns, name in self._saves:
             position = bisect_right(steps.times, at_ns / NS_PER_S) - 1
@@ -100,10 +100,10 @@ class LoggedCheckpoints:
 
 
 class ProgressFold:
-    """Accumulates log lines, in any order, into a snapshot.
+    """Folds log lines, in any order, into a snapshot.
 
-    Several ranks often print the same. The replica with the most losses is shown, or the first by name on
-    a tie, unless another stream was chosen. The work is proportional to the number of new lines, and
+    Several ranks often print the same. The stream with the most losses is shown, or the first by name on
+    a tie, unless ``choose`` selected another. The work is proportional to the number of new lines, and
     memory is bounded. ``patterns`` are the user's own and take precedence over the built-in formats.
     """
 
@@ -116,27 +116,27 @@ class ProgressFold:
         """Number of lines that report progress."""
         self._streams: _Streams = {}
         self._metric_names: dict[str, int] = {}
-        """The names of metrics in the order in which they came: the first ones have a curve."""
+        """Metric names and their order of arrival: only the first ``MAX_METRICS`` have a curve."""
         self._metric_count = 0
         self._saves = LoggedCheckpoints()
         self._moving_target = False
         self._replicas: Bounded[str, list[int]] = Bounded(1024, _empty_line_range)
-        """The first and the last timestamp, and the number of lines."""
+        """First and last timestamp (ns) and number of lines, by replica."""
         self._active = TimeRanges()
         self._gaps: set[tuple[int, int]] = set()
         self._errors = ErrorLines()
         self._events: dict[str, ThinnedPoints] = {}
-        """What lines between steps announce, by kind."""
+        """Announcements and saves over time, by kind."""
         self._counts = MovingCounts()
         self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
 
     def forget(self, gap: LogGap) -> None:
-        """Remove a gap that was read again; what was read in it is added next."""
+        """Remove a gap whose lines have been read; the caller adds these lines next."""
         self._gaps.discard((gap.start_ns, gap.end_ns))
         self._snapshot = None
 
     def add(self, entries: Iterable[LogEntry]) -> None:
-        """Add lines and gaps, in any order; each only once."""
+        """Add lines and gaps in any order. The caller must not add the same line twice."""
         for entry in entries:
             self._snapshot = None
             if isinstance(entry, LogGap):
@@ -155,7 +155,7 @@ class ProgressFold:
                 shape.has_reported = True
             else:
                 if time < shape.first_other_at and not shape.can_fail:
-                    # A warning announces no work.
+                    # A warning does not announce new work.
                     text = excerpt(message)
                     rank = max(level_rank(text), level_rank(text, entry.level))
                     shape.first_other_at = time if rank < RANKS["WARNING"] else -math.inf
@@ -200,7 +200,7 @@ class ProgressFold:
             self._saves.add(reading.checkpoint, at_ns)
             self._event("checkpoint", time)
             if reading.is_save:
-                return  # it may be reported some steps later
+                return  # its step is not progress: the save may be reported some steps later
         if reading.from_bar and reading.loss is None:
             done, total = reading.step or reading.epoch_step, reading.total_steps or reading.epoch_steps
             if done is not None and total is not None:
@@ -218,7 +218,7 @@ class ProgressFold:
                 points.add(time, value)
 
     def _begin_metric(self, stream: Stream, name: str) -> ThinnedPoints | None:
-        """Return a new curve; None if there are too many."""
+        """Create the curve of a metric; None if there are too many."""
         names = self._metric_names
         if len(names) < MAX_METRICS + MAX_CURVES:
             names.setdefault(name, len(names))
@@ -237,7 +237,7 @@ class ProgressFold:
             stream.limit_points(self._max_points if key == shown else self._max_points // 16, of_metrics)
 
     def _shown_key(self, streams: _Streams) -> StreamKey | None:
-        """Return the key of the chosen stream, or else of the one that reports most."""
+        """Return the key of the chosen stream, else of the one with the most losses."""
         if len(streams) < 2:
             return next(iter(streams), None)
         for key in streams:
@@ -322,7 +322,7 @@ class ProgressFold:
     def _current_phase(
         self, first_step_at: float, step_at: float | None, interval_s: float | None
     ) -> RunPhase | None:
-        """Return the current activity other than steps: announced, or shown by a count that moves."""
+        """Return the activity since the last step: announced, or inferred from a count that moves."""
         if step_at is None:
             return None
         moved_at = self._counts.moved_at or 0.0
@@ -346,7 +346,7 @@ def _empty_line_range() -> list[int]:
 
 
 def _values_and_curves(shown: Stream, streams: _Streams) -> dict[str, Any]:
-    """Return newest values and curves; another stream may have those that the shown one lacks."""
+    """Return newest values and curves of the shown stream; other streams supply what it lacks."""
     fields: dict[str, ThinnedPoints] = {}
     metrics: dict[str, ThinnedPoints] = {}
     others = sorted(streams, key=lambda key: (-streams[key].step_readings, key))

@@ -1,7 +1,7 @@
-"""Which steps of a run may have logged lines that have not been read.
+"""Find the steps of a run whose log lines may be unread.
 
-A value at a step is known only where the log is read without a hole around it: else an older value would be
-shown for the one in the hole, and a line after the hole may count as that of a step before it.
+The value at a step is certain only if no hole in the log is next to it. Otherwise, an older value would be
+shown instead of an unread one, and a line after the hole would be assigned to a step before it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ALL_STEPS: StepRange = (-math.inf, math.inf)
 
 
 def unread_steps(progress: ProgressSnapshot, *, whole: bool) -> tuple[StepRange, ...]:
-    """Return the steps around the holes: the gaps, and all that was not read if the log is not ``whole``."""
+    """Return the steps around gaps, and before the first and after the last if not ``whole``."""
     times, steps = progress.step_series.times, progress.step_series.values
     if (progress.gaps or not whole) and (progress.counts_steps or not steps):
         return (ALL_STEPS,)
@@ -28,10 +28,10 @@ def unread_steps(progress: ProgressSnapshot, *, whole: bool) -> tuple[StepRange,
         last, following = bisect_right(times, start) - 1, bisect_left(times, end)
         before = steps[last] if last >= 0 else -math.inf
         after = steps[following] if following < len(steps) else math.inf
-        ranges.append((before, after) if before <= after else ALL_STEPS)  # restarted in the gap
+        ranges.append((before, after) if before <= after else ALL_STEPS)  # the run restarted in the gap
     return tuple(ranges)
 
 
 def is_read_between(first: float, last: float, unread: Sequence[StepRange]) -> bool:
-    """Return True if everything was read that was logged after step ``first`` and up to ``last``."""
+    """Return True if all lines after step ``first`` and up to ``last`` have been read."""
     return not any(before <= last and first < after for before, after in unread)

@@ -1,4 +1,4 @@
-"""The curves of a run, and which of them matter most: rewards, KL and length in reinforcement learning."""
+"""List the curves of a run; find its headline metrics: reward, KL and response length."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Curve(NamedTuple):
 
 
 def curves_of(progress: ProgressSnapshot) -> list[Curve]:
-    """Return the curves of a run that have points: those with a meaning first, then by name."""
+    """Return the curves of a run that have points: known quantities first, then metrics by name."""
     curves = [
         Curve("loss", "", progress.loss_series),
         Curve("eval_loss", "", progress.eval_loss_series),
@@ -45,13 +45,13 @@ _HEADLINES = (
     ({"kl"}, _ANY | {"actor", "policy", "approx", "loss", "ppo"}),
     ({"length", "len"}, _ANY | {"response", "completion", "completions", "gen", "generation"}),
 )
-"""Quantities by which reinforcement learning is judged, each with the other words its name may have."""
+"""Words for reward, KL and length, each with the other words that the metric's name may contain."""
 
 
 def headline_metrics(metrics: Collection[str]) -> list[str]:
-    """Return the reward, the KL and the length of the answers, as far as there are; nothing without a reward.
+    """Return the metric names of reward, KL and response length that exist; none without a reward.
 
-    Neither a reward's spread nor a preference's margin is a reward: their names have other words, too.
+    The standard deviation of a reward or a preference margin is not a reward: its name has other words.
     """
     words = {name: {word.rstrip("0123456789") for word in words_of(name)} - {""} for name in metrics}
     headlines: list[str] = []
@@ -65,11 +65,11 @@ def headline_metrics(metrics: Collection[str]) -> list[str]:
 
 
 def headline_series(progress: ProgressSnapshot) -> tuple[str, Series]:
-    """Return what a run is judged by, and its name: the reward if there is one, else the loss."""
+    """Return the run's main quality metric and its name: the reward if there is one, else the loss."""
     headlines = headline_metrics(progress.metrics)
     return ("reward", progress.metrics[headlines[0]]) if headlines else ("loss", progress.loss_series)
 
 
 def grouped(metrics: Collection[str]) -> list[str]:
-    """Sort names by group, which is what precedes the slash: first those without one."""
+    """Sort names by group (the part before the last slash); names without a group come first."""
     return sorted(metrics, key=lambda name: (name.rpartition("/")[0], natural_key(name)))

@@ -1,4 +1,4 @@
-"""Points and ranges over time that lines in any order add to, in bounded space."""
+"""Points and time ranges in bounded memory; they may be added in any order."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _UNTHINNED_POINTS = 64  # the newest points are never thinned
 
 
 class ThinnedPoints:
-    """Points (time, value, step) in time order; when full, old ones are reduced to the extremes of groups.
+    """Points (time, value, step) in time order; when full, groups of old points are reduced to extremes.
 
-    Groups stand for as many added points each, so that a long curve is as dense at its beginning as later.
-    Points with the same time keep their order of arrival. ``steps`` may contain ``None``. Those that come out
-    of order are sorted when somebody looks: older pages of a log come newest first.
+    Each group represents the same number of added points, so that a long curve is equally dense everywhere.
+    Points with the same time keep their order of arrival. ``steps`` may contain ``None``. Points are sorted
+    when they are read, not when they are added: older pages of a log arrive newest first.
     """
 
     def __init__(self, name: str, limit: int = MAX_POINTS) -> None:
@@ -29,7 +29,7 @@ class ThinnedPoints:
         self._times: list[float] = []
         self._values: list[float] = []
         self._steps: list[int | None] = []
-        self._weights: list[int] = []  # the number of added points that each stands for
+        self._weights: list[int] = []  # number of added points that each point represents
         self._is_sorted = True
         self._thinned = 0
         self._series: Series | None = None
@@ -99,7 +99,7 @@ class ThinnedPoints:
         times, values, steps, weights = self.times, self.values, self.steps, self._weights
         old = len(values) - _UNTHINNED_POINTS
         group = 4 * sum(weights[:old]) / old
-        # People need to see a NaN, so it counts as high.
+        # A NaN must stay visible, so it counts as the maximum.
         heights = [math.inf if math.isnan(value) else value for value in values]
         kept_positions: list[int] = []
         start = weight = 0
@@ -141,7 +141,7 @@ class TimeRanges:
         del starts[:-2000], ends[:-2000]
 
     def longest_pause(self, since: float) -> float | None:
-        """Return the longest pause since a time that is likely to recur; None if there was none."""
+        """Return the longest pause (s) that is likely to recur, of those since a time; None if none is."""
         first = max(1, bisect_right(self.starts, since))
         return recurring_pause(
             start - end for start, end in zip(self.starts[first:], self.ends[first - 1 :], strict=False)

@@ -14,7 +14,7 @@ from tui.analysis.logs.error_tally import ErrorTally
 from tui.analysis.series import EMPTY, Series
 
 MAX_SKIPPED = 10
-"""Number of newest skipped steps to keep."""
+"""Maximum skipped steps in a snapshot; the newest are kept."""
 
 RunPhaseKind = Literal["evaluation", "checkpoint", "other"]
 
@@ -26,7 +26,7 @@ class StreamView:
     """A source of progress: a replica, or one of its ranks if lines name ranks.
 
     ``key`` selects it (``ProgressFold.choose``); ``readings`` is the number of lines with progress.
-    ``step_times_s`` are the means of the newest step times that it printed itself, and of those before.
+    ``step_times_s`` are the mean of the newest printed step times, and that of as many before.
     """
 
     key: str
@@ -109,13 +109,13 @@ class ProgressSnapshot:
     first_line_at_ns: int | None = None
     last_line_at_ns: int | None = None
     gaps: tuple[tuple[float, float], ...] = ()
-    """Start and end (epoch s) of what could not be read."""
+    """Start and end (epoch s) of each part of the log that could not be read."""
     loss_series: Series = EMPTY
     loss_by_step: tuple[tuple[int, float], ...] = ()
     counts_steps: bool = False
-    """True if steps are counted from the first line: they are wrong if lines before have not been read."""
+    """True if steps depend on earlier lines, so that they are wrong while these are unread."""
     count_starts: tuple[float, ...] = (0.0,)
-    """The steps at which the count starts over, as in each epoch or each training of a sweep."""
+    """Steps at which the printed count restarts, such as at each epoch or each run of a sweep."""
     epoch_series: Series = EMPTY
     eval_loss_series: Series = EMPTY
     learning_rate_series: Series = EMPTY
@@ -126,9 +126,9 @@ class ProgressSnapshot:
     step_series: Series = EMPTY
     restarts: tuple[float, ...] = ()
     announced_restarts: tuple[float, ...] = ()
-    """Those of ``restarts`` that a line announces; the others show in the steps alone."""
+    """Times (epoch s) of lines that announce a restart; other restarts show only in the steps."""
     resizes: tuple[float, ...] = ()
-    """Times (epoch s) at which lines say that nodes join, leave, or are exchanged by plan."""
+    """Times (epoch s) of lines that report nodes joining, leaving, or being replaced as planned."""
     saves: tuple[tuple[str, int], ...] = ()
     errors: ErrorTally = field(default_factory=ErrorTally)
     replicas: tuple[ReplicaLog, ...] = ()
@@ -140,15 +140,15 @@ class ProgressSnapshot:
     loading_at: float | None = None
     moved_at: float | None = None
     advanced_at: float | None = None
-    """Time a count of other work last got further than ever."""
+    """Time (epoch s) at which a count of other work last reached a new maximum."""
     new_words: tuple[float, ...] = ()
-    """Times (epoch s) of lines that say what none before them did, other than progress and warnings."""
+    """Times (epoch s) of lines with a text that is new in the log, except progress and warnings."""
     skipped_steps: tuple[float, ...] = ()
     input_length_series: Series = EMPTY
     metrics: Mapping[str, Series] = field(default_factory=dict, hash=False)
-    """The curves of everything else that lines report with a name, by that name."""
+    """The curves of other named values, by name as printed."""
     refused_metrics: int = 0
-    """Number of names without a curve because there are too many."""
+    """Number of metric names that have no curve because of the limit."""
 
     @property
     def last_checkpoint(self) -> tuple[str, float] | None:
@@ -168,7 +168,7 @@ class ProgressSnapshot:
 
     @property
     def has_ranking_loss(self) -> bool:
-        """True if a lower loss means a better model; not known of a moving target or a loss below zero."""
+        """True if a lower loss means a better model; False for a moving target or a loss below zero."""
         return not self.moving_target and not any(value < 0 for value in self.loss_series.values)
 
     @property

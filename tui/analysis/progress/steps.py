@@ -1,7 +1,7 @@
-"""Derive the steps of a run from what its lines count: its total, speed, restarts and time left.
+"""Derive the steps of a run from the counts in its lines, and its total, speed, restarts and ETA.
 
-Lines name their step, or a progress bar counts them. Bars may count something else, such as an evaluation,
-and counts may start over with every epoch or rollout, while the steps of the run go on.
+Lines name their step, or a progress bar counts steps. Bars may count something else, such as an evaluation,
+and counts may restart with every epoch or rollout, while the steps of the run continue.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tui.analysis.progress.points import ThinnedPoints
 from tui.analysis.series import Series
 
 Source = int
-"""``NAMED``, the total of a bar, or the negative length of epochs counted within."""
+"""What counts: ``NAMED``, a bar (its total), or a count within epochs (the negative epoch length)."""
 
 NAMED: Source = 0
 """The source of lines that name their step."""
@@ -26,13 +26,13 @@ NAMED: Source = 0
 Counts = Mapping[Source, ThinnedPoints]
 
 RECENT_S = 300.0
-"""Window of the current speed."""
+"""Window (s) of the current speed."""
 
 LONG_S = 1800.0
-"""Window of the speed used for the ETA: long enough to include evaluations and saves."""
+"""Window (s) of the speed used for the ETA: long enough to include evaluations and saves."""
 
 MIN_RESTART_GAP_S = 600.0
-"""An announced restart and a step that goes back within this time after it are the same restart."""
+"""An announcement and a fall of the step less than this later are one restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Steps:
 
     series: Series
     offsets: Sequence[float]
-    """What was added to each count because counts start over; empty if they don't."""
+    """What was added to each count because counts restart; empty if they don't."""
     total: int | None
     starts_over: bool
     """True if the count starts over repeatedly, so that it is not the run's."""
@@ -57,10 +57,10 @@ class Steps:
 
 
 def _merge_named(counts: Mapping[Source | str, ThinnedPoints], losses: ThinnedPoints) -> Counts:
-    """Return the counts by source, of those by name only the run's: iterations may go on beside steps.
+    """Return counts by source, with only one named count: lines may name both iterations and steps.
 
-    It is the one that moves between losses, or else most often, since the last of them began: the count of
-    a stage before stands still.
+    Choose the count that changes most often between losses, or else most often, since the newest named count
+    began: the count of an earlier stage no longer changes.
     """
     named = [points for source, points in counts.items() if isinstance(source, str)]
     bars = {source: points for source, points in counts.items() if isinstance(source, int)}
@@ -112,7 +112,7 @@ def steps_of(
 
 
 def _with_offsets(points: ThinnedPoints, offsets: Sequence[float]) -> Series:
-    """Return the counts with their offsets added; the same object as before if there are none."""
+    """Return the counts with their offsets added; the points' own series if there are none."""
     series = points.series()
     if not offsets:
         return series
@@ -121,10 +121,10 @@ def _with_offsets(points: ThinnedPoints, offsets: Sequence[float]) -> Series:
 
 
 def _training_source(counts: Counts, losses: ThinnedPoints) -> int | None:
-    """Choose the source of the run's steps: what moves between losses, lines that name them before bars.
+    """Choose the source of the run's steps: that which moves most between losses; on a tie, named steps.
 
-    Lines that name a step only now and then (Lightning's checkpoints) leave the steps to the bar. While there
-    are no losses, the first bar is the run's, and one that begins after it ended is a new stage.
+    So a bar wins over lines that name a step only rarely (Lightning's checkpoints). While there are no
+    losses, the first bar is the run's, and a bar that begins after its end is a new stage.
     """
     moves = {source: _moves_between_losses(points, losses) for source, points in counts.items()}
     # An evaluation has a bar too, but few losses are printed around it.
@@ -142,13 +142,13 @@ def _training_source(counts: Counts, losses: ThinnedPoints) -> int | None:
 
 
 def _moves_between_losses(points: ThinnedPoints, losses: ThinnedPoints) -> int:
-    """Return how many of the newest losses, up to ten, follow a move of the count."""
+    """Return how many of the newest ten losses follow a change of the count."""
     between = list(pairwise([-math.inf, *losses.times[-11:]]))[-10:]
     return sum(points.before(earlier) != points.before(later) for earlier, later in between)
 
 
 def _enclosing_bar(inner: int, counts: Counts) -> int:
-    """Return the bar around one that starts over, and that counts on meanwhile, as in OpenRLHF."""
+    """Return the outer bar if this one restarts repeatedly while another continues, as in OpenRLHF."""
     resets = _count_resets(counts[inner], abs(inner))
     if len(resets) < 2:
         return inner
@@ -165,7 +165,7 @@ def _enclosing_bar(inner: int, counts: Counts) -> int:
 
 
 def _count_resets(points: ThinnedPoints | Series, total: float | None) -> list[int]:
-    """Return the positions at which a nearly complete count started over, as for an epoch or a rollout."""
+    """Return the positions at which a nearly complete count restarts, as for an epoch or a rollout."""
     if not total:
         return []
     pairs = enumerate(pairwise(points.values), start=1)
@@ -173,7 +173,7 @@ def _count_resets(points: ThinnedPoints | Series, total: float | None) -> list[i
 
 
 def _offsets_at_resets(values: Sequence[float], begins: Iterable[int]) -> list[float]:
-    """Return what to add to each count, to count on where one begins at a lower value; none if none does."""
+    """Return what to add to each count so that it continues where it restarts lower; empty if never."""
     lower = {index for index in begins if values[index] < values[index - 1]}
     ends = (values[index - 1] if index in lower else 0.0 for index in range(len(values)))
     return list(accumulate(ends)) if lower else []
@@ -198,7 +198,7 @@ def slope(marks: Series, first: int, last: int) -> float | None:
 
 
 def window_start(marks: Series, window_s: float) -> int:
-    """Return the first mark of the window before the last one, not reaching back beyond a restart."""
+    """Return the index of the first mark in the window before the last mark, after any restart."""
     times, steps = marks.times, marks.values
     last = len(times) - 1
     first = last
@@ -215,10 +215,10 @@ def speed(marks: Series, window_s: float) -> float | None:
 
 
 def is_ordered(marks: ThinnedPoints | Series) -> bool:
-    """Return False if the newest counts are in no order, as when people or services mention steps.
+    """Return False if the newest counts have no order, as when people or services mention steps.
 
-    A trainer's count rises. If it often goes back (short epochs, a crash loop, ranks out of turn), it moves
-    by the same amounts again and again.
+    A trainer's count rises. If it often falls (short epochs, a crash loop, ranks out of order), it changes
+    by the same amounts repeatedly.
     """
     moves = [later - before for before, later in pairwise(marks.values[-256:]) if later != before]
     ahead, back = Counter(move for move in moves if move > 0), Counter(move for move in moves if move < 0)
@@ -230,7 +230,7 @@ def is_ordered(marks: ThinnedPoints | Series) -> bool:
 
 
 def numbered(series: Series) -> Series:
-    """Return the series with its values counted: for lines without steps, their rate is the speed."""
+    """Replace the values of a series by their index, which stands in for steps if lines have none."""
     return Series(series.name, series.times, tuple(map(float, range(len(series)))))
 
 
@@ -257,7 +257,7 @@ def rates(marks: Series, count: int = 240) -> Series:
     A chart has no more than 240 columns.
     """
     first = first_marks(marks)
-    # The oldest line that was read may be any of its step.
+    # With several lines per step, the oldest one read need not be the first of its step.
     is_cut = len(first) < len(marks)
     times, steps = first.times[is_cut:], first.values[is_cut:]
     if len(times) < 2:
@@ -283,7 +283,7 @@ def eta_s(steps: Steps, printed_speed: float | None) -> tuple[float | None, floa
     speeds = (speed(marks, RECENT_S) or printed_speed, lasting, slope(marks, 0, len(marks) - 1))
     finite = [value for value in speeds if value is not None and value > 0 and math.isfinite(value)]
     first = window_start(marks, LONG_S)
-    # Two standard errors: the end is within the range in about 19 of 20 steady runs.
+    # Two standard errors: the true end is within the range for about 19 of 20 steady runs.
     share = 1 + max(0.02, 2 * _relative_error(Series("", marks.times[first:], marks.values[first:])))
     return left / lasting, left / (max(finite) * share), left / (min(finite) / share)
 
@@ -315,13 +315,13 @@ def _falls(marks: Series) -> list[tuple[float, float]]:
     falls = [
         index
         for index in range(1, len(times))
-        # Without a pause, ranks printed out of order. A single higher count is that of another line.
+        # Without a pause, it is ranks out of order. A single higher count comes from an unrelated line.
         if steps[index] <= min(steps[max(0, index - 2) : index]) - 2
         and times[index] - times[index - 1] >= 15.0
     ]
     usual = median(abs(later - before) for before, later in pairwise(steps)) if falls else 0.0
-    # A single count that is out of line (0/900 between 850 and 900) is none: no run makes up for twice its
-    # usual move by the next count.
+    # A single outlier (0/900 between 850 and 900) is no restart: no run catches up on twice its usual change
+    # by the next count.
     return [
         (times[index - 1], times[index])
         for index in falls

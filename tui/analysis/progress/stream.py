@@ -1,6 +1,6 @@
-"""What one stream of log lines reports over time: one replica, or one of its ranks if lines name ranks.
+"""The values that one stream of log lines reports: a replica, or one of its ranks if lines name ranks.
 
-Everything is stored by time, because older lines may come after newer ones.
+Everything is stored by time, because older lines may arrive after newer ones.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _OF_BARS = {"step_time_s": "bar_step_time_s", "total_steps": "bar_total_steps"}
 
 
 class Stream:
-    """Points by what they are: ``counts`` by source, ``fields`` of readings, and other ``metrics``."""
+    """The points of a stream: ``counts`` by source, ``fields`` of readings, and other ``metrics`` by name."""
 
     def __init__(self, limit: int) -> None:
         self.counts: dict[Source | str, ThinnedPoints] = {}
         self.losses_by_name: dict[str, ThinnedPoints] = {}
         self.fields: dict[str, ThinnedPoints] = {}
-        """Those of other fields than the loss."""
+        """Values of all fields except the loss."""
         self._limit = limit
         self.metrics: dict[str, ThinnedPoints] = {}
         self.active = TimeRanges()
@@ -45,7 +45,7 @@ class Stream:
 
     @property
     def losses(self) -> ThinnedPoints:
-        """The run's loss: of several names, the one that is printed most of late.
+        """The run's loss: of several names, the one with most of the newest values.
 
         A mean over the run or the epoch often has a name of its own (``train_loss`` beside ``loss``).
         """
@@ -76,7 +76,7 @@ class Stream:
             points.limit = of_metrics
 
     def add(self, time: float, reading: ParsedMetrics) -> None:
-        """Add what a line reports at a time (epoch seconds), except for its metrics."""
+        """Add a line's count, loss and fields at a time (epoch s); the caller adds its metrics."""
         self._is_derived = False
         if reading.is_epoch_0 and not self.counts_from_zero:
             self._count_from_zero()
@@ -104,7 +104,7 @@ class Stream:
         return self._steps
 
     def counts_other_work(self, time: float, reading: ParsedMetrics) -> bool:
-        """Return True if a bar counts something else while the run's steps go on, such as an evaluation."""
+        """Return True if a bar counts other work during the run, such as an evaluation."""
         steps = self.steps
         if steps is None or steps.total is None or time < steps.series.times[0]:
             return False
@@ -112,25 +112,25 @@ class Stream:
         return is_bare and reading.total_steps not in (None, steps.total)
 
     def is_ordered(self) -> bool:
-        """Return False if what the lines count comes in no order, so that no trainer printed them."""
+        """Return False if the counts have no order, so that no trainer printed them."""
         marks = self.steps.series if self.steps else self.fields.get("epoch without step")
         return marks is None or is_ordered(marks)
 
     def printed_speed(self) -> float | None:
-        """Return the speed (steps/s) of the newest step time that a line or a bar gives."""
+        """Return the speed (steps/s) from the newest step time in a line or a bar."""
         times = [points for name in ("step_time_s", "bar_step_time_s") if (points := self.fields.get(name))]
         newest = max(times, key=lambda points: points.times[-1], default=None)
         return None if newest is None or not 0 < newest.values[-1] < float("inf") else 1 / newest.values[-1]
 
     def step_times_s(self) -> tuple[float, float] | None:
-        """Return the mean of the newest step times in lines, and of as many before."""
+        """Return the mean of the newest step times (up to 20, not of bars), and of as many before."""
         points = self.fields.get("step_time_s")
         times = [] if points is None else points.values[-40:]
         half = len(times) // 2
         return (sum(times[-half:]) / half, sum(times[-2 * half : -half]) / half) if half else None
 
     def _add_count(self, time: float, reading: ParsedMetrics) -> int | None:
-        """Add what a line counts; return the step, within its epoch if the line does not name that."""
+        """Add a line's count. Return the step, counted within the epoch if that is all the line has."""
         step, epoch = reading.step, None if reading.epoch is None else int(reading.epoch)
         epoch_length = reading.epoch_steps if reading.epoch_step is not None else None
         source: Source | str = reading.step_name

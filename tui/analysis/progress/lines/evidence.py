@@ -75,7 +75,7 @@ class Quotations:
 
 
 def _continues_count(readings: Iterable[ParsedMetrics], reading: ParsedMetrics) -> bool:
-    """Return True if a count is at, or at most two of the largest moves beyond, the newest of the others."""
+    """Return True if a count is not below the newest other, and exceeds it by at most two usual moves."""
     counts = [each.counted or 0.0 for each in (*readings, reading)]
     *moves, move = (0.0, *(after - before for before, after in pairwise(counts)))
     return 0 <= move <= 2 * (max(moves, default=0.0) or math.inf)
@@ -106,7 +106,7 @@ BLOCK_LINES = 40
 
 
 MIN_LONE_BAR_S = 60.0
-"""Shorter bars without a title or a loss are not a training's: they load or sample something."""
+"""Shorter bars without a title or a loss are no evidence of a training: many load or sample data."""
 
 
 def measures_of(reading: ParsedMetrics) -> int:
