@@ -263,7 +263,7 @@ class JobStopper(Service):
 
         name = name_of(job)
         try:
-            saved, _ = await next_checkpoint(self._app.session.client, job, self._app.session.clock)
+            saved, _ = await next_checkpoint(self._app.session.client, job)
             if saved is not None:
                 await self._app.session.client.jobs.stop(job.project_id, job.id)
         except RequestError as error:

@@ -39,7 +39,7 @@ from api_client.recordings.reading import (
 )
 from api_client.recordings.scrub import Scrubber, secrets_of_environment
 from api_client.recordings.writing import OVERLAP_NS, RecordingWriter
-from tui.readers.health_metrics import LONGEST_HISTORY, has_many_nodes, metrics_in_parts
+from tui.readers.health_metrics import has_many_nodes, metrics_in_parts
 from tui.text.log_entries import record_of
 
 OnLines = Callable[[float | None, int], object]
@@ -211,8 +211,7 @@ class Recorder:
         end = end or self._now() - timedelta(minutes=3)
         if self.job.is_finished and self.job.updated_at is not None:
             end = min(end, self.job.updated_at + timedelta(minutes=5))
-        recorded_until = self._metrics_until or self._start_after(self._writer.metrics.newest_ns)
-        start = max(recorded_until, end - LONGEST_HISTORY)
+        start = self._metrics_until or self._start_after(self._writer.metrics.newest_ns)
         step_s = 60 if has_many_nodes(self.job) else 30
         with self._optional("metrics"):
             async for answer in metrics_in_parts(self.client, self.job, start, end, step_s):

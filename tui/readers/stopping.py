@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from api_client.client import TrainingClient
-from api_client.clock import Clock
 from api_client.errors import RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import Checkpoint, TrainingJob
@@ -45,7 +45,6 @@ async def _read_price(watcher: RunWatcher) -> None:
 async def next_checkpoint(
     client: TrainingClient,
     job: TrainingJob,
-    clock: Clock,
     *,
     on_trouble: Callable[[RequestError, float], object] = lambda _error, _delay_s: None,
 ) -> tuple[Checkpoint | None, TrainingJob]:
@@ -61,14 +60,17 @@ async def next_checkpoint(
         stored = [checkpoint for checkpoint in listed if sync_state(checkpoint) != "uploading"]
         return now, {saved_key(checkpoint): checkpoint for checkpoint in stored}
 
-    async def read_until_answered() -> tuple[TrainingJob, dict[SavedKey, Checkpoint]]:
-        return await retrying(
-            read, LASTING, sleep=clock.sleep, may_repeat=lambda error: error.retryable, on_wait=on_trouble
-        )
-
+    read_until_answered = partial(
+        retrying,
+        read,
+        LASTING,
+        sleep=client.clock.sleep,
+        may_repeat=lambda error: error.retryable,
+        on_wait=on_trouble,
+    )
     _, stored = await read_until_answered()
     while True:
-        await clock.sleep(10.0)
+        await client.clock.sleep(10.0)
         now, stored_now = await read_until_answered()
         if now.is_finished:
             return None, now

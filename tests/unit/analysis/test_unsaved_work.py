@@ -70,8 +70,8 @@ async def test_the_next_checkpoint_is_awaited(later: list[Checkpoint], status: s
     answers = [REGULAR, uploading, uploading, later]
     jobs = SimpleNamespace(find=AsyncMock(side_effect=[job(), job(), job(), job(status)]))
     checkpoints = SimpleNamespace(list=AsyncMock(side_effect=answers))
-    client: Any = SimpleNamespace(jobs=jobs, checkpoints=checkpoints)
-    found, now = await next_checkpoint(client, job(), AsyncMock())
+    client: Any = SimpleNamespace(jobs=jobs, checkpoints=checkpoints, clock=AsyncMock())
+    found, now = await next_checkpoint(client, job())
     assert (found.checkpoint_id if found is not None else None) == name
     assert now.current_status == f"TRAINING_JOB_{status}"
     assert checkpoints.list.await_count == len(answers)

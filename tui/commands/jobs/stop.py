@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from api_client import RequestError, SystemClock, TrainingClient
+from api_client import RequestError, TrainingClient
 from api_client.models import JobStatus, TrainingJob, short_status
 from api_client.words import listed
 from tui.analysis.fleet.batches import ProjectDeletion, Verb, batch_of
@@ -142,7 +142,7 @@ async def _after_checkpoint(
     if lost := await read_unsaved_words(client, job):
         output.remark(lost)
     saved, job = await next_checkpoint(
-        client, job, SystemClock(), on_trouble=lambda error, _delay_s: output.remark(f"{error}; retrying")
+        client, job, on_trouble=lambda error, _delay_s: output.remark(f"{error}; retrying")
     )
     if saved is not None:
         output.remark(f"stored {saved.checkpoint_id}")
