@@ -93,7 +93,7 @@ class RunFeed:
         self._published_parts = self._first_parts
 
     async def run(self) -> None:
-        watchers, job_id = self._session.watchers, self._job.id
+        watchers, job_id = self._session.watchers, self._watcher.job.id
         watchers[job_id] = self._watcher
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -129,10 +129,6 @@ class RunFeed:
         """
         self._metrics.set_span(span, shown or span)
         self._reread_pause.end()
-
-    @property
-    def _job(self) -> TrainingJob:
-        return self._watcher.job
 
     async def _publish_repeatedly(self) -> None:
         """Publish at intervals, since ages and elapsed times change even if nothing else does."""
@@ -216,9 +212,8 @@ class RunFeed:
         await retrying(feed, LASTING, sleep=self._pause, on_wait=on_wait)
 
     async def _watch_status(self) -> None:
-        updates = self._session.client.jobs.watch(
-            self._job.project_id, self._job.id, interval_s=self._intervals.status_s
-        )
+        job = self._watcher.job
+        updates = self._session.client.jobs.watch(job.project_id, job.id, interval_s=self._intervals.status_s)
         status = ""
         async for job in updates:
             self._watcher.change(job=job, seen_at=self._session.clock.now())
@@ -278,14 +273,15 @@ class RunFeed:
 
     async def _poll_health_metrics(self) -> None:
         await self._essentials_read.wait()
-        while not self._job.is_finished:
+        while not self._watcher.job.is_finished:
             await self._watcher.read_health_metrics()
             await self._pause(POLL_EVERY_S if self._read_recorded is None else RECORDED_INTERVAL_S)
 
     async def _poll_checkpoints(self) -> None:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""
         while True:
-            has_ended = self._job.is_finished  # before: what is stored at the end may be missing otherwise
+            # before the list is read: what is stored at the end may be missing otherwise
+            has_ended = self._watcher.job.is_finished
             await self._watcher.read_checkpoints()
             self._report_success(CHECKPOINTS)
             await self._essentials_read.wait()
