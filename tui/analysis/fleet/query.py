@@ -7,7 +7,6 @@ No input is an error: invalid terms are ignored and reported in ``problems``.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ TRAITS = ("bookmarked", "alarmed", "spot")
 _TERM = re.compile(
     r"""(?P<no>[-!]?)(?:(?P<field>[A-Za-z]+)(?P<sign><=|>=|[:=<>]))?(?P<value>(?:"[^"]*"?|'[^']*'(?=\s|,|$)|[^\s"])*)"""
 )
-_AGE = re.compile(r"(?P<amount>\d{1,9}(?:\.\d{1,9})?)(?P<unit>[smhdw])")
+_AGE = re.compile(r"\d{1,9}(?:\.\d{1,9})?[smhdw]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +137,8 @@ def _unquoted(value: str) -> str:
 
 
 def _compare(age_s: float, sign: str, value: str) -> bool:
-    match = _AGE.fullmatch(value)
-    if match is None or math.isnan(age_s):
-        return False
-    bound_s = float(match["amount"]) * UNIT_S[match["unit"]]
+    """Compare an age with a duration such as ``2d``; an unknown age (NaN) is neither below nor above it."""
+    bound_s = float(value[:-1]) * UNIT_S[value[-1]]
     return {"<": age_s < bound_s, "<=": age_s <= bound_s, ">": age_s > bound_s, ">=": age_s >= bound_s}[sign]
 
 
