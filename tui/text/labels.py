@@ -6,11 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from math import floor, log10
 
-_MORE_DECIMALS = 2  # a step of 2.5 needs one more, 1.25 two
-_ROUNDING = 1e-6
-_SHORT_DIGITS = 3
-_FLOAT_DIGITS = 17
-
 Label = Callable[[float], str]
 
 
@@ -32,16 +27,16 @@ def labeled(ticks: Sequence[float], formats: Iterable[Label]) -> tuple[tuple[flo
 def decimal_label(step: float) -> Label:
     """Return a formatter with enough digits to distinguish numbers that are ``step`` apart."""
     decimals = -floor(log10(step) + 1e-9) if step > 0 else 0
-    for _ in range(_MORE_DECIMALS):
+    for _ in range(2):  # a step of 2.5 needs one more, 1.25 two
         scaled = step * 10.0**decimals
-        if abs(scaled - round(scaled)) <= _ROUNDING:
+        if abs(scaled - round(scaled)) <= 1e-6:
             break
         decimals += 1
 
     def label(value: float) -> str:
         if abs(value) >= 1e6 or (value and abs(value) < 1e-4):
             digits = floor(log10(abs(value))) + 1 + decimals
-            return f"{value:.{min(max(digits, _SHORT_DIGITS), _FLOAT_DIGITS)}g}"
+            return f"{value:.{min(max(digits, 3), 17)}g}"
         return f"{value:,.{max(0, decimals)}f}"
 
     return label

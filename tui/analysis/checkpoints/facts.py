@@ -42,7 +42,6 @@ from tui.text.units import number
 
 __all__ = ["CheckpointFacts", "Score", "checkpoint_facts", "facts_of_run", "step_of", "sync_state"]
 
-MAX_NAMED = 6
 NO_KEPT_LOSSES = KeptLosses()
 NO_FAULTS: Mapping[SavedKey, CheckpointFault | None] = MappingProxyType({})
 
@@ -171,8 +170,7 @@ def fault_lines(facts: Iterable[CheckpointFacts]) -> list[str]:
         if checkpoint.fault is not None:
             names.setdefault(checkpoint.fault.words(None), []).append(checkpoint.name)
     return [
-        f"{description}: {listed(checkpoint_names, MAX_NAMED)}"
-        for description, checkpoint_names in names.items()
+        f"{description}: {listed(checkpoint_names, 6)}" for description, checkpoint_names in names.items()
     ]
 
 

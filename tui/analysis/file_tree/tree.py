@@ -29,9 +29,6 @@ ROOT = 0
 """The root node; it has no name and no row."""
 
 NO_ENTRY = -1
-_MAX_NODES = 250_000
-"""With more nodes, paths are not split into folders, since each unlisted folder takes a node, too."""
-
 _IGNORED = ("", ".")
 
 
@@ -89,7 +86,8 @@ class FileTree:
         if existing is not None:
             return existing
         node = ROOT
-        for name in path.split("/", 64 if len(self.names) < _MAX_NODES else 0):
+        # each unlisted folder takes a node, too, so in a huge tree paths are not split into folders
+        for name in path.split("/", 64 if len(self.names) < 250_000 else 0):
             if name not in _IGNORED:
                 key = (node, name)
                 if key not in self._by_name:
@@ -206,10 +204,10 @@ class FileTree:
             below = self.children[node]
             if below is None or not self.sizes[node]:
                 continue
-            if not any(self.children[child] is not None and self._holds_most(child, node) for child in below):
+            most = self.sizes[node] * 9
+            if not any(
+                self.children[child] is not None and self.sizes[child] * 10 >= most for child in below
+            ):
                 candidates.append(node)
         candidates.sort(key=lambda node: -self.sizes[node])
         return candidates[:limit]
-
-    def _holds_most(self, child: int, node: int) -> bool:
-        return self.sizes[child] * 10 >= self.sizes[node] * 9
