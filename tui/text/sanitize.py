@@ -191,3 +191,12 @@ def sanitize_lines(text: str) -> str:
 def crash_text(error: BaseException) -> str:
     """Return the sanitized traceback."""
     return sanitize_multiline("".join(traceback.format_exception(error)))
+
+
+def markdown_code(text: str) -> str:
+    """Return a text as a Markdown code span on one line, in which it cannot format, link or mention anything.
+
+    Backticks, which would end the span, become apostrophes.
+    """
+    quoted = sanitize(text).replace("`", "'")
+    return f"`{quoted}`"

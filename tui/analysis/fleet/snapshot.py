@@ -38,9 +38,8 @@ from tui.analysis.run.finding import (
 )
 from tui.analysis.series import EMPTY, latest
 from tui.analysis.status import StatusView, status_view
-from tui.text.markdown import code
 from tui.text.names import clip_middle
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import markdown_code, sanitize
 from tui.text.times import time_key
 from tui.text.units import HOUR_S, MINUTE_S, UNKNOWN, age, count, counted, duration, hardware, number, percent
 
@@ -319,7 +318,7 @@ def status_line(row: JobRow) -> str:
     done = progress_words(row) if row.running else ""
     facts = (row.status.word, " ".join(problem.split()), done, row.gpu, f"submitted {row.age} ago")
     texts = " · ".join(filter(None, (*facts, row.project, row.id)))
-    return f"- {row.status.sign} **{code(row.name)}** {code(texts)}"
+    return f"- {row.status.sign} **{markdown_code(row.name)}** {markdown_code(texts)}"
 
 
 def progress_words(row: JobRow) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tui.analysis.run.finding import SIGNS
-from tui.text.markdown import code
+from tui.text.sanitize import markdown_code
 from tui.text.units import age, count, counted, duration, gpu_time, money, number, percent, rate
 
 LIMIT_BYTES = 4096
@@ -79,7 +79,7 @@ def as_text(summary: Document) -> str:
 def as_markdown(summary: Document) -> str:
     """Return the text as a code block, in which no text of the job is read as Markdown."""
     title, _, text = as_text(summary).replace("`", "'").partition("\n")
-    return f"### {code(title)}\n\n```text\n{text}```\n"
+    return f"### {markdown_code(title)}\n\n```text\n{text}```\n"
 
 
 def _title(summary: Document) -> str:

@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from api_client.models.logs import NS_PER_S
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.series import Series
-from tui.text.markdown import code
 from tui.text.names import shortened
-from tui.text.sanitize import sanitize, sanitize_multiline
+from tui.text.sanitize import markdown_code, sanitize, sanitize_multiline
 from tui.text.times import DATE_AND_TIME, MONTH_DAY_AND_TIME
 
 _MARKDOWN_CHARACTERS = 500
@@ -90,16 +89,16 @@ def markdown(explanation: Explanation, title: str) -> str:
 
 def _markdown_lines(explanation: Explanation, title: str) -> Iterator[str]:
     finding = explanation.finding
-    yield f"### {code(title)}: {code(explanation.problem)}{since_words(finding)}"
+    yield f"### {markdown_code(title)}: {markdown_code(explanation.problem)}{since_words(finding)}"
     if explanation.answer:
-        yield f"\n**{code(explanation.answer)}**"
+        yield f"\n**{markdown_code(explanation.answer)}**"
     if explanation.advice:
         yield f"\n→ {explanation.advice}"
     if explanation.facts:
         yield ""
-        yield from (f"- {code(fact)}" for fact in explanation.facts)
+        yield from (f"- {markdown_code(fact)}" for fact in explanation.facts)
     for section in explanation.sections:
-        yield f"\n{code(section.title)} (times in UTC):\n\n```"
+        yield f"\n{markdown_code(section.title)} (times in UTC):\n\n```"
         for clue in section.clues:
             # A fence inside of a line would end the block.
             text = shortened(sanitize_multiline(clue.text), _MARKDOWN_CHARACTERS).replace("```", "'''")

@@ -44,8 +44,7 @@ from tui.commands.support.text_chart import clock_label, draw_chart
 from tui.readers.billing import listed_prices
 from tui.readers.code import read_differences
 from tui.tables.comparison import comparison_columns
-from tui.text.markdown import code
-from tui.text.sanitize import clip
+from tui.text.sanitize import clip, markdown_code
 from tui.text.units import count, duration, number
 
 X_AXES: dict[str, Axis] = {"step": "step", "relative": "elapsed", "time": "clock"}
@@ -171,7 +170,7 @@ async def diff(client: TrainingClient, output: Output, job_id: str, other_id: st
     if output.format == MARKDOWN:
         lines = "\n".join(line for line, _ in differences.lines())
         fenced = lines.replace("`", "'")
-        text = f"### {code(differences.title)}\n\n"
+        text = f"### {markdown_code(differences.title)}\n\n"
         text += f"{differences.none_words}\n" if differences.none_words else f"```diff{fenced}\n```\n"
     document = {
         "job_a": before.id,

@@ -34,9 +34,8 @@ from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_ra
 from tui.analysis.run.verdict import side_activity, verdict
 from tui.analysis.run.waiting import waiting_text
 from tui.tables.column import Span
-from tui.text.markdown import code
 from tui.text.names import clip_middle, shortened
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import markdown_code, sanitize
 from tui.text.times import near_time
 from tui.text.units import age, count, duration, gpu_time, hardware, number, percent, rate, thin_bar
 from tui.widgets.status_line import SEPARATOR, StatusLine
@@ -323,12 +322,13 @@ def status_markdown(run: RunSnapshot) -> str:
     job, status = run.job, run.status
     elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
     facts = (f"{status.word}{elapsed}", hardware(job), _plain(cost(run)), job.project_name)
-    lines = [f"{status.sign} **{code(job.name or job.id)}** {code(' · '.join(filter(None, facts)))}"]
+    about = " · ".join(filter(None, facts))
+    lines = [f"{status.sign} **{markdown_code(job.name or job.id)}** {markdown_code(about)}"]
     waits = job.current_status in WAITING_STATUSES
     shown = (pace(run), progress(run), [] if waits else health(run, 10_000, dated=False))
     texts = [" · ".join(filter(None, map(_plain, line))) for line in shown]
-    lines += [f"- {code(text)}" for text in texts if text]
-    lines.append(f"- {code(job.id)}, as of {run.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
+    lines += [f"- {markdown_code(text)}" for text in texts if text]
+    lines.append(f"- {markdown_code(job.id)}, as of {run.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
     return "\n".join(lines)
 
 
