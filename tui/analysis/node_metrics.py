@@ -113,6 +113,12 @@ class MetricsSnapshot:
     at: float | None = None
     step_s: float = 0.0
 
+    @property
+    def began(self) -> float | None:
+        """The time of the oldest sample of a node's load (epoch s)."""
+        uses = (use for node in self.nodes for use in (node.mean_utilization, node.cpu, node.cpu_memory))
+        return min((use.times[0] for use in uses if use.times), default=None)
+
 
 class MetricsFold:
     """Accumulates responses of the metrics route, which may overlap, be unordered, and change their nodes.

@@ -143,16 +143,10 @@ def spent_usd(run: RunSnapshot) -> float | None:
     if cost.measured:
         return cost.spent_usd
     billed = cost.billed.usd if cost.billed is not None else None
-    metrics = run.health_metrics
-    starts = [
-        use.times[0]
-        for node in (metrics.nodes if metrics is not None else ())
-        for use in (node.cpu, node.cpu_memory, node.mean_utilization)
-        if use.times
-    ]
-    if run.price_per_minute is None or not starts:
+    began = run.health_metrics.began if run.health_metrics is not None else None
+    if run.price_per_minute is None or began is None:
         return billed
-    minutes = max(0.0, run.server_now.timestamp() - min(starts)) / 60
+    minutes = max(0.0, run.server_now.timestamp() - began) / 60
     return max(billed or 0.0, minutes * run.price_per_minute * run.node_count)
 
 

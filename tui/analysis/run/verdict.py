@@ -38,14 +38,11 @@ def is_all_checked(run: RunSnapshot) -> bool:
 def is_starting(run: RunSnapshot) -> bool:
     """Return True if the metrics cover too short a time to judge the run."""
     metrics, progress = run.health_metrics, run.progress
-    nodes = metrics.nodes if metrics is not None else ()
-    uses = [use for node in nodes for use in (node.mean_utilization, node.cpu, node.cpu_memory)]
-    began = min((use.times[0] for use in uses if use.times), default=None)
-    if metrics is None or metrics.at is None or began is None:
+    if metrics is None or metrics.at is None or metrics.began is None:
         return False
     makes_steps = progress is not None and (progress.loss is not None or progress.step_interval_s is not None)
     # a run without steps may still load
-    return metrics.at - began < (ENOUGH_S if makes_steps else 1500.0)
+    return metrics.at - metrics.began < (ENOUGH_S if makes_steps else 1500.0)
 
 
 def _what_is_missing(run: RunSnapshot) -> str:
