@@ -150,12 +150,6 @@ def spent_usd(run: RunSnapshot) -> float | None:
     return max(billed or 0.0, minutes * run.price_per_minute * run.node_count)
 
 
-@dataclass(frozen=True, slots=True)
-class _Cause:
-    key: str
-    reason: str
-
-
 @dataclass
 class _Decider:
     memory: RunMemory
@@ -259,12 +253,12 @@ class _Decider:
     # Actions
 
     def _consider_stop(self) -> None:
-        stop, cause = self.memory.stop, self._cause()
+        stop, due = self.memory.stop, self._due_stop()
         if stop is not None and stop.state == "done":
             if self.now_s - stop.at_s >= 600.0 and self._is_first("still running"):
                 self._report("not-stopped", "still runs, although its stop was accepted", "critical")
             return
-        if cause is None:
+        if due is None:
             if stop is not None and stop.state == "planned" and stop.cause not in self.memory.findings:
                 self._change(stop=None)
                 self._report(
@@ -273,39 +267,38 @@ class _Decider:
             return
         loss = unsaved_words(self.run)
         if self.rules.dry_run:
-            if self._is_first(f"would stop: {cause.key}"):
-                self._report("would-stop", f"would be stopped (dry run): {cause.reason}. {loss}")
+            if self._is_first(f"would stop: {due.cause}"):
+                self._report("would-stop", f"would be stopped (dry run): {due.reason}. {loss}")
         elif stop is not None and stop.state == "requested":
             if not 0 <= self.now_s - stop.at_s < REPEAT_STOP_S:
-                self._request_stop(cause, loss)
-        elif not self.rules.after_checkpoint or self._may_never_save_again(cause) or self._has_saved(stop):
-            self._request_stop(cause, loss)
+                self._request_stop(due, loss)
+        elif not self.rules.after_checkpoint or self._may_never_save_again(due) or self._has_saved(stop):
+            self._request_stop(due, loss)
         elif stop is None:
-            self._plan_stop(cause, loss)
+            self._plan_stop(due, loss)
 
-    def _request_stop(self, cause: _Cause, loss: str) -> None:
-        stop = Stop(state="requested", cause=cause.key, reason=cause.reason, loss=loss, at_s=self.now_s)
-        self._change(stop=stop)
+    def _request_stop(self, due: Stop, loss: str) -> None:
+        self._change(stop=replace(due, state="requested", loss=loss, at_s=self.now_s))
         self.action = "stop"
 
-    def _plan_stop(self, cause: _Cause, loss: str) -> None:
-        stop = Stop(cause=cause.key, reason=cause.reason, loss=loss, at_s=self.now_s)
-        self._change(stop=replace(stop, stored_s=self._newest_stored_s()))
-        words = f"will be stopped after its next checkpoint: {cause.reason}. {loss}"
+    def _plan_stop(self, due: Stop, loss: str) -> None:
+        self._change(stop=replace(due, loss=loss, at_s=self.now_s, stored_s=self._newest_stored_s()))
+        words = f"will be stopped after its next checkpoint: {due.reason}. {loss}"
         self._report("stop-planned", words, "critical")
 
-    def _cause(self) -> _Cause | None:
+    def _due_stop(self) -> Stop | None:
+        """Return a stop with the cause and the reason that a rule has now; None if there is none."""
         for finding in self.run.findings:
             looks = self.memory.findings[finding.key].looks
             # A finding stops a run only after two consecutive looks, since one response may be wrong.
             if str(finding.kind) in self.rules.stop_on and looks >= 2:
-                return _Cause(finding.key, f"{finding.kind}: {finding.text}")
+                return Stop(cause=finding.key, reason=f"{finding.kind}: {finding.text}")
         until = self.rules.until
         if until is not None and self.run.at >= until.at:
-            return _Cause("deadline", f"it is past {local_time(until.at, '%H:%M')}")
-        return self._spent_cause(self.rules.budget_usd)
+            return Stop(cause="deadline", reason=f"it is past {local_time(until.at, '%H:%M')}")
+        return self._stop_by_budget(self.rules.budget_usd)
 
-    def _spent_cause(self, budget_usd: float | None) -> _Cause | None:
+    def _stop_by_budget(self, budget_usd: float | None) -> Stop | None:
         if budget_usd is None or self.job.current_status != JobStatus.RUNNING:
             return None
         spent = spent_usd(self.run)
@@ -316,11 +309,11 @@ class _Decider:
             return None
         if spent < budget_usd:
             return None
-        return _Cause("budget", f"spent ≈ {money(spent)} of a budget of {money(budget_usd)}")
+        return Stop(cause="budget", reason=f"spent ≈ {money(spent)} of a budget of {money(budget_usd)}")
 
-    def _may_never_save_again(self, cause: _Cause) -> bool:
+    def _may_never_save_again(self, due: Stop) -> bool:
         """Return True if the next checkpoint may never come."""
-        kind = KINDS.get(cause.key.partition(":")[0])
+        kind = KINDS.get(due.cause.partition(":")[0])
         return (kind is not None and kind.may_never_save_again) or any(
             finding.kind.halts for finding in self.run.findings
         )
