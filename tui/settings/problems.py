@@ -35,10 +35,6 @@ _TEXTUAL_NAMES = {
 """Characters whose textual name differs from their Unicode name."""
 
 
-def action_ids() -> list[str]:
-    return [f"{action.scope}.{action.id}" for action in ACTIONS]
-
-
 def key_name(key: str) -> str | None:
     """Return textual's name of a key as users write it (``?`` → ``question_mark``); None if unknown."""
     modifiers = re.match(r"(?:(?:ctrl|shift|alt|super|hyper|meta)\+)*", key)
@@ -72,7 +68,7 @@ def changed_keys(keys: Mapping[str, str]) -> dict[str, str]:
 
 def key_problems(keys: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield every problem of custom keys, with the action id; the values may be of any type."""
-    existing = action_ids()
+    existing = [f"{action.scope}.{action.id}" for action in ACTIONS]
     changed = {}
     for action_id, key in keys.items():
         problem = (

@@ -14,9 +14,9 @@ from tui.analysis.checkpoints.facts import (
     kind_label,
     newest_sound,
     resume_snippet,
-    step_of,
     sync_state,
 )
+from tui.analysis.run.checkpoints import step_of
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

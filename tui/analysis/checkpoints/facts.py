@@ -40,8 +40,6 @@ from tui.text.sanitize import cell_width
 from tui.text.times import time_key
 from tui.text.units import number
 
-__all__ = ["CheckpointFacts", "Score", "checkpoint_facts", "facts_of_run", "step_of", "sync_state"]
-
 NO_KEPT_LOSSES = KeptLosses()
 NO_FAULTS: Mapping[SavedKey, CheckpointFault | None] = MappingProxyType({})
 
