@@ -30,7 +30,7 @@ MAY_FAIL = re2.compile(
     rb"ERR|rror|xception|raceback|SEVERE|CRITICAL|FATAL|atal|level|Interrupt|SystemExit|terminate called"
     rb"|Segmentation|Abort|SIG|Xid|\b[EF] "
 )
-"""A line, with its digits removed, that matches none of these is no error, unless the server's level is."""
+"""A line, with its digits removed, that matches none of these is no error, unless the server says so."""
 
 _RAISED = re.compile(
     r"^\s{0,4}(?:\[\w+\]: ?|\([^()]{0,48}\bpid=[^()]{1,48}\) )?(?:[A-Za-z_]\w*\.)*"

@@ -53,10 +53,14 @@ def headline_metrics(metrics: Collection[str]) -> list[str]:
 
     The standard deviation of a reward or a preference margin is not a reward: its name has other words.
     """
-    words = {name: {word.rstrip("0123456789") for word in words_of(name)} - {""} for name in metrics}
+    tokens_by_name = {name: {word.rstrip("0123456789") for word in words_of(name)} - {""} for name in metrics}
     headlines: list[str] = []
     for quantities, others in _HEADLINES:
-        names = [name for name, parts in words.items() if parts & quantities and parts <= quantities | others]
+        names = [
+            name
+            for name, tokens in tokens_by_name.items()
+            if tokens & quantities and tokens <= quantities | others
+        ]
         if names:
             headlines.append(min(names, key=lambda name: ("rew" not in name.lower(), len(name), name)))
         elif not headlines:

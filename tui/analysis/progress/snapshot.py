@@ -220,8 +220,8 @@ def over_steps(series: Series, snapshot: ProgressSnapshot, *, whole: bool = True
         if position < 0 and not whole:
             continue
         step = marks.values[position] if position >= 0 else 0.0
-        kept = bisect_left(steps, step) if steps and step < steps[-1] else len(steps)
-        del steps[kept:], values[kept:]
+        cut = bisect_left(steps, step) if steps and step < steps[-1] else len(steps)
+        del steps[cut:], values[cut:]
         steps.append(step)
         values.append(value)
     return Series(series.name, tuple(steps), tuple(values))

@@ -72,8 +72,10 @@ def _merge_named(counts: Mapping[Source | str, ThinnedPoints], losses: ThinnedPo
         values = points.values[bisect_left(points.times, began_at) :]
         changes = sum(before != value for before, value in pairwise(values))
         since = [began_at, *losses.times[bisect_left(losses.times, began_at) :][-10:]]
-        moved = sum(points.before(earlier) != points.before(later) for earlier, later in pairwise(since))
-        return moved, changes, points.added
+        changes_between_losses = sum(
+            points.before(earlier) != points.before(later) for earlier, later in pairwise(since)
+        )
+        return changes_between_losses, changes, points.added
 
     return bars | {NAMED: named[0] if len(named) == 1 else max(named, key=importance)}
 
@@ -96,7 +98,7 @@ def steps_of(
         headings = fields.get("whole epochs", ThinnedPoints(""))
         positions = (headings.before(time) for time in points.times)
         offsets = [0.0 if position is None else -source * headings.values[position] for position in positions]
-    resets = _count_resets(_with_offsets(points, offsets), abs(source) or newest_values.get("total_steps"))
+    resets = _reset_positions(_with_offsets(points, offsets), abs(source) or newest_values.get("total_steps"))
     starts_over = len(resets) >= 2
     if not any(offsets):
         pairs = enumerate(pairwise(points.steps), start=1)
@@ -149,7 +151,7 @@ def _moves_between_losses(points: ThinnedPoints, losses: ThinnedPoints) -> int:
 
 def _enclosing_bar(inner: int, counts: Counts) -> int:
     """Return the outer bar if this one restarts repeatedly while another continues, as in OpenRLHF."""
-    resets = _count_resets(counts[inner], abs(inner))
+    resets = _reset_positions(counts[inner], abs(inner))
     if len(resets) < 2:
         return inner
     began_at, newest = (counts[inner].times[resets[position]] for position in (0, -2))
@@ -159,12 +161,12 @@ def _enclosing_bar(inner: int, counts: Counts) -> int:
         if points.times[0] <= began_at
         and points.times[-1] >= newest
         and points.values[0] == min(points.values)
-        and not _count_resets(points, abs(source))
+        and not _reset_positions(points, abs(source))
     ]
     return max(outer, key=lambda source: counts[source].added, default=inner)
 
 
-def _count_resets(points: ThinnedPoints | Series, total: float | None) -> list[int]:
+def _reset_positions(points: ThinnedPoints | Series, total: float | None) -> list[int]:
     """Return the positions at which a nearly complete count restarts, as for an epoch or a rollout."""
     if not total:
         return []

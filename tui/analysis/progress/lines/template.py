@@ -607,8 +607,8 @@ def _is_share_of(number: _Number, before: _Number) -> bool:
 
 def _has_scoped_names(numbers: Sequence[_Number], of: Callable[[Iterable[bool]], bool]) -> bool:
     """Return True if any or all names have words of training, or of evaluation: ``train-auc:0.9``."""
-    words = [set(re.findall("[a-z]+", number.before.lower())) for number in numbers if number.name]
-    return of(any(scope & name_words for name_words in words) for scope in (TRAINING, EVALUATION))
+    tokens_by_name = [set(re.findall("[a-z]+", number.before.lower())) for number in numbers if number.name]
+    return of(any(scope & tokens for tokens in tokens_by_name) for scope in (TRAINING, EVALUATION))
 
 
 def _evaluates(texts: Sequence[str], numbers: Sequence[_Number]) -> bool:
@@ -639,7 +639,7 @@ def _separate_evaluation(numbers: Sequence[_Number], evaluates: bool) -> None:
             number.meaning = None
         before = number.name.lower().split()[-2:-1]
         if number.field == "step" and (EVALUATION - {"validate", "evaluate"}).intersection(before):
-            number.meaning = None  # counts the evaluation
+            number.meaning = None  # it counts the steps of the evaluation
 
 
 def _is_timed(texts: Sequence[str], values: Sequence[str], index: int) -> bool:

@@ -56,7 +56,7 @@ _AUXILIARY = _words("aux auxiliary balance balancing router z")
 """Words of load-balancing losses of a mixture of experts, which do not measure what the model learns."""
 
 _NAMES = re.compile(
-    r"(?P<eval_loss>lm loss value)"  # Megatron-LM's
+    r"(?P<eval_loss>lm loss value)"  # Megatron-LM's evaluation loss
     r"|(?P<loss>(?:(?:lm|ce|cross entropy|gpt|language|s|c|log) )*(?:loss|cross entropy|xent|ce)"
     r"(?: (?:lm|ce|cross entropy))*)"
     r"|(?P<learning_rate>lr\d*|learning rate|l r)"
