@@ -70,7 +70,7 @@ class ThinnedPoints:
             self._thin()
 
     def shift(self, by: float) -> None:
-        """Add to each value whose step is known."""
+        """Add ``by`` to each value whose step is not None."""
         pairs = zip(self._values, self._steps, strict=True)
         self._values = [value if step is None else value + by for value, step in pairs]
         self._series = None

@@ -41,13 +41,13 @@ class Stream:
         self._steps: Steps | None = None
         self._is_derived = False
         self.counts_from_zero = False
-        """True once a line counted within epoch 0; until then the first epoch is taken for 1."""
+        """True once a line counts within epoch 0; until then, epochs are assumed to be counted from 1."""
 
     @property
     def losses(self) -> ThinnedPoints:
         """The run's loss: of several names, the one with most of the newest values.
 
-        A mean over the run or the epoch often has a name of its own (``train_loss`` beside ``loss``).
+        A mean over the run or the epoch often has a name of its own (``train_loss`` next to ``loss``).
         """
         named = self.losses_by_name
         if len(named) < 2:
@@ -150,7 +150,7 @@ class Stream:
         return step
 
     def _count_from_zero(self) -> None:
-        """Correct what came before the lines of epoch 0: a log's older lines may be read last."""
+        """Correct the points added before a line of epoch 0: older lines of a log may be read last."""
         self.counts_from_zero = True
         for points in self.counts.values():
             points.shift(self.newest("epoch_steps") or 0.0)

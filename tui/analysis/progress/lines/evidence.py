@@ -152,7 +152,7 @@ class ReplicaBlock:
     """True once a heading has had a total, or the count of headings has risen."""
     pending: list[LineReading] = field(default_factory=list)
     newest_step: int | None = None
-    """The step of the newest accepted reading."""
+    """The step of the newest accepted line."""
     has_trainer_count: bool = False
     """True once a heading has counted something other than environment steps."""
 
@@ -216,10 +216,14 @@ class TrainingEvidence:
             return self._accept(line_reading, block)
         if not form.has_count:
             return self._add_values(form, line_reading, block)
-        key, step = form.key, line_reading.reading.step
-        has_evidence = (self._has_training or self._pending_saves) and not form.is_bare
+        key = form.key
+        step = line_reading.reading.step
         is_reached = form.has_results and step is not None and step == block.newest_step
-        if key in self._rising_kinds or has_evidence or is_reached:
+        if (
+            key in self._rising_kinds
+            or ((self._has_training or self._pending_saves) and not form.is_bare)
+            or is_reached
+        ):
             return self._accept(line_reading, block)
         waiting = (self._pending_bare if form.is_bare else self._pending_plain)[key]
         if form.has_values and has_rising_count((*waiting, line_reading), form):

@@ -32,7 +32,7 @@ _WRAPPED = re.compile(
     r"\b(?:tensor|(?:np|numpy|torch|jnp|tf)\.\w+|Array|Decimal)\("
     r"|, (?:device|dtype|grad_fn|requires_grad|shape)=(?:'[^']*'|<\w+>|\(\)|[\w.]+)"
 )
-"""The type of a number and the other parts of its representation: ``tensor(1.2, device='cuda:0')``."""
+"""The type name and attributes around a number: ``tensor(1.2, device='cuda:0')``."""
 
 
 def clean(line: str) -> str:

@@ -70,7 +70,7 @@ class ParsedMetrics(NamedTuple):
 
 
 def counted_from_zero(reading: ParsedMetrics) -> ParsedMetrics:
-    """Return a reading that assumes that the first epoch is 1 as it is if that is epoch 0."""
+    """Correct a reading whose epoch was taken as counted from 1 for a log that counts from 0."""
     if reading.whole_epochs is None or reading.epoch is None or reading.is_epoch_0:
         return reading
     step = None if reading.step is None else reading.step + (reading.epoch_steps or 0)

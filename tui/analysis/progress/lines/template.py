@@ -503,13 +503,13 @@ def _assign_counts(numbers: Sequence[_Number]) -> None:
             following = numbers[index + 1] if index + 1 < len(numbers) else None
             if measured is not None and following is not None and not following.before.strip(" :=|()s"):
                 following.meaning = measured  # "validation loss at step 100: 2.1"
-    first_name = numbers[0].name.lower() if numbers else ""
-    if first_name in ("episode", "ep", "e"):
+    first = numbers[0].name.lower() if numbers else ""
+    if first in ("episode", "ep", "e"):
         numbers[0].meaning = numbers[0].meaning or Meaning("epoch")
         for number in numbers[1:]:
             if number.field == "step" and _is_amount(number):
                 number.meaning = None  # the length of the episode
-            elif first_name == "e" and number.name.lower() == "s":
+            elif first == "e" and number.name.lower() == "s":
                 number.meaning = Meaning("step", 1)  # "e1 s50/1200"
     for number, following in pairwise(numbers):
         if (
@@ -529,7 +529,7 @@ def _assign_counts(numbers: Sequence[_Number]) -> None:
 def _assign_loss(numbers: Sequence[_Number], values: Sequence[str]) -> None:
     """Assign the training's loss to the only loss next to a count, whatever its name: ``CTC loss: 1.2``.
 
-    Without a loss, ``train 1.2 | val 1.3`` are losses, unless they may be shares or percentages.
+    Without a named loss, ``train 1.2 | val 1.3`` are losses, unless they may be fractions or percentages.
     """
     fields = {number.field for number in numbers}
     losses = [number for number in numbers if not number.field and names_loss(number.name)]
