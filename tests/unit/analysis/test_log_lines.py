@@ -199,6 +199,10 @@ TOGETHER = {
         [line for n in (1, 2) for line in (f"Epoch {n}/12  (LR=1e-3)", f"  train: loss=1.{n} kd=0.5 ce=0.4")],
         [{"epoch": 1}, {"loss": 1.1}, {"epoch": 2}, {"loss": 1.2}],
     ),
+    "the size of batches beside a share of an epoch": (
+        [f"{{'loss': 1.{n}, 'learning_rate': 1e-5, 'batch': 2048, 'epoch': 0.3{n}}}" for n in (1, 2)],
+        [{"step": None, "epoch": 0.3 + n / 100, "loss": 1 + n / 10} for n in (1, 2)],
+    ),
     "counts of one letter": (
         [f"e{n} s{n}0/900 loss=2.{n} lr=1e-3" for n in (1, 2)] + [f"E{n}/12 — tr_loss: 1.{n}, vl_loss: 2.{n}" for n in (1, 2)],
         [*({"step": n * 10 + 900 * (n - 1), "loss": 2 + n / 10} for n in (1, 2)),

@@ -29,7 +29,7 @@ def not_learning(run: Watched, _limits: NoLimits) -> Findings:
     is_sudden = bool(finer) and finer[-1] > 10 * min(finer)
     if _stands_still(run, rate_since_s, 1 / 3 if is_sudden else 1.0):
         cause, since_s = "learning rate is 0", rate_since_s
-    elif _stands_still(run, norm_since_s, 1 / 3 if any(norms.values) else 1.0):
+    elif _stands_still(run, norm_since_s, 1 / 3 if any(norms.values) else 1.0, even_with_rewards=True):
         cause, since_s = "gradient norm is 0", norm_since_s
     elif _stands_still(run, -math.inf, 2.0) and _guesses(run):
         cause, since_s = "model only guesses", run.training_since or 0.0
@@ -53,7 +53,7 @@ def _zero_since(series: Series) -> float:
     return math.inf if since is None else since
 
 
-def _stands_still(run: Watched, since: float, patience: float) -> bool:
+def _stands_still(run: Watched, since: float, patience: float, *, even_with_rewards: bool = False) -> bool:
     """Return True if the loss has not moved since then for half an hour and 50 lines, times the patience."""
     losses = since_start(run.progress.loss_series, max(since, run.attempt_since))
     values = values_between(losses)
@@ -64,7 +64,8 @@ def _stands_still(run: Watched, since: float, patience: float) -> bool:
     first, *_, last = level_between(values, 3)
     # What is printed with few digits may look like 0, but the loss moves.
     share = run.eased(0.01, 0.1, held=is_held)
-    return abs(last - first) < share * abs(first) and not run.is_reinforcement
+    is_still = abs(last - first) < share * abs(first) or max(values) == min(values)
+    return is_still and (even_with_rewards or not run.is_reinforcement)
 
 
 NOT_LEARNING = Check(
@@ -76,7 +77,8 @@ NOT_LEARNING = Check(
     needs="a learning rate or a gradient norm that is 0, and a loss that moves by less than a hundredth in"
     " half an hour and 50 lines; in a third of both after finer rates, or other norms. Or a loss above 6 that"
     " moves as little in the first hour and 100 lines, and is nearly the same for all batches.",
-    excused="the last half hour of a run, and reinforcement learning, whose losses stay near 0.",
+    excused="the last half hour of a run, and reinforcement learning, whose losses stay near 0, unless its"
+    " gradients are 0.",
     ends="when that or the loss moves",
     costs="everything so far: nothing is learned",
     covered_by=frozenset({"loss-not-finite"}),
@@ -106,6 +108,12 @@ NOT_LEARNING = Check(
                 for steps, loss, norm in ((range(1, 600), 0.4, 0.8), (range(600, 672), 0.693, 0.0))
                 for step in steps
             ),
+        ),
+        Example(
+            "answers that never get a reward",
+            "gradient norm is 0",
+            line="step {step}/90000 loss=0.0 grad_norm=0.0 reward={loss:.3f}",
+            loss=lambda _: 0.0,
         ),
         Example(
             "a second stage at the rate with which the first has ended",

@@ -11,6 +11,7 @@ from itertools import takewhile
 from statistics import median
 
 from tui.analysis.health.check import (
+    MINUTE_S,
     Check,
     Example,
     FindingKind,
@@ -168,6 +169,10 @@ def _is_divergence(run: Watched, worse: Worse, factor: float) -> bool:
     gradients = grown_gradients(run, worse.since)
     if worse.grows:
         return worse.is_beyond(factor - 1) or bool(gradients)
+    # Words that are new in the log announce another stage, or other data.
+    near_s = max(2 * MINUTE_S, 2 * (run.progress.step_interval_s or 0.0))
+    if any(worse.since - near_s <= at <= worse.since for at in run.progress.new_words):
+        return False
     # Of harder data, a part is learned in so many steps.
     is_long = len(worse.after) >= 3 * NEWEST and run.steps_between(worse.since) >= 9 * NEWEST
     return is_long and worse.is_beyond(factor - 1 if gradients else 1.0)
@@ -224,8 +229,9 @@ DIVERGING = Check(
     " is enough if it grows and gradients do, too; nine times the best level is a sign by itself.",
     excused="a loss that is coming back, or came back from a rise as high and as long; a rise of less than"
     " 0.1, other measures of the error (MAE, perplexity) that are no worse, a learning rate that has become"
-    " 0, a count that begins again, and a restart. With rewards, an adversary, or losses below zero, only a"
-    " loss far outside of all that the run has seen counts.",
+    " 0, a count that begins again, a restart, and a level that begins at words that are new in the log."
+    " With rewards, an adversary, or losses below zero, only a loss far outside of all that the run has seen"
+    " counts.",
     ends="when the loss is back near its best level",
     costs="all from then on, unless the loss recovers",
     covered_by=frozenset({"loss-not-finite"}),
@@ -307,6 +313,12 @@ DIVERGING = Check(
                 (10.0 * n, f"step {n}/9000 loss={0.8 + max(0, n - 500) / 150:.3f} lr={(n < 490) / 9}")
                 for n in range(1, 720)
             ),
+        ),
+        Example(
+            "other data that the log announces",
+            minutes=180,
+            others=((5995.0, "blend 2 of 3 begins: multilingual"),),
+            loss=lambda step: 0.9 if step < 600 else 2.4,
         ),
         Example("a single spike", loss=lambda step: 40.0 if step in (500, 700) else 2.0),
         Example(

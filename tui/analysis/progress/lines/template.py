@@ -263,6 +263,10 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     numbers = [_number(texts, values, index) for index in range(len(values))]
     _assign_measures(numbers)
     _assign_counts(numbers)
+    if any(number.field == "epoch" and "." in values[index] for index, number in enumerate(numbers)):
+        for number in numbers:
+            if number.name.lower() == "batch" and not number.is_fraction:
+                number.meaning = None  # its size, since the epoch says where the training is
     _assign_loss(numbers, values)
     index, is_bar = _find_counter(texts, values, numbers)
     evaluates = _evaluates(texts, numbers)
