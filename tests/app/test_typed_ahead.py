@@ -55,6 +55,20 @@ async def test_key_that_arrives_when_all_screens_are_gone_is_dropped(*, is_forwa
             app._screen_stack.extend(screens)
 
 
+async def test_action_that_waits_for_its_screen_while_the_app_exits_is_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = home()
+    async with opened(app, SIZE):
+        screens = list(app._screen_stack)
+        monkeypatch.setattr("tui.app.typed_keys.is_fully_mounted", lambda _screen: False)
+        asyncio.get_running_loop().call_soon(app._screen_stack.clear)
+        try:
+            assert not await app._typed_keys.can_act_on(app.screen)
+        finally:
+            app._screen_stack.extend(screens)
+
+
 async def test_paste_goes_into_the_field_that_a_key_before_it_opens() -> None:
     app = home()
     async with opened(app, SIZE) as pilot:

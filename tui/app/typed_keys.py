@@ -97,7 +97,7 @@ class TypedKeys:
                 self._keys.clear()
             else:
                 await _wait_for_queues((*self._app.screen_stack[-1:], self._app))
-        await _until(lambda: all(map(is_fully_mounted, self._app.screen_stack[-1:])), MAX_WAIT_S)
+        await _until(self._is_mounted, MAX_WAIT_S)
         self._app.call_later(self._handle_next)
 
     async def can_act_on(self, target: DOMNode) -> bool:
@@ -107,11 +107,15 @@ class TypedKeys:
             return any(screen in target.ancestors_with_self for screen in self._app.screen_stack[-1:])
 
         if is_on_top():
-            await _until(lambda: is_fully_mounted(self._app.screen), 0.5)
-        return is_on_top() and is_fully_mounted(self._app.screen)
+            await _until(self._is_mounted, 0.5)
+        return is_on_top() and self._is_mounted()
 
     def _is_on_top(self, screen: Screen[Any]) -> bool:
         return self._app.screen_stack[-1:] == [screen]
+
+    def _is_mounted(self) -> bool:
+        """Return True if the screen on top has all its widgets, or if the app is exiting, without screens."""
+        return all(map(is_fully_mounted, self._app.screen_stack[-1:]))
 
 
 async def _wait_for_queues(pumps: Iterable[MessagePump]) -> None:
