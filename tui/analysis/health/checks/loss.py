@@ -167,12 +167,12 @@ def _is_divergence(run: Watched, worse: Worse, factor: float) -> bool:
     if worse.is_beyond(_SURE**2 - 1) and worse.best > 0:
         return True
     gradients = grown_gradients(run, worse.since)
-    if worse.grows:
-        return worse.is_beyond(factor - 1) or bool(gradients)
-    # Words that are new in the log announce another stage, or other data.
+    # Words that are new in the log announce another stage, or other data, of which more stages may follow.
     near_s = max(2 * MINUTE_S, 2 * (run.progress.step_interval_s or 0.0))
     if any(worse.since - near_s <= at <= worse.since for at in run.progress.new_words):
-        return False
+        return bool(gradients) and worse.is_beyond(factor - 1)
+    if worse.grows:
+        return worse.is_beyond(factor - 1) or bool(gradients)
     # Of harder data, a part is learned in so many steps.
     is_long = len(worse.after) >= 3 * NEWEST and run.steps_between(worse.since) >= 9 * NEWEST
     return is_long and worse.is_beyond(factor - 1 if gradients else 1.0)
@@ -229,7 +229,8 @@ DIVERGING = Check(
     " is enough if it grows and gradients do, too; nine times the best level is a sign by itself.",
     excused="a loss that is coming back, or came back from a rise as high and as long; a rise of less than"
     " 0.1, other measures of the error (MAE, perplexity) that are no worse, a learning rate that has become"
-    " 0, a count that begins again, a restart, and a level that begins at words that are new in the log."
+    " 0, a count that begins again, a restart, and a rise that begins at words that are new in the log,"
+    " without larger gradients."
     " With rewards, an adversary, or losses below zero, only a loss far outside of all that the run has seen"
     " counts.",
     ends="when the loss is back near its best level",
