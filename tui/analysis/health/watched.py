@@ -223,7 +223,11 @@ class Watched:
         for name, tokens in self.progress.metrics.items():
             if _TOKENS.search(name) and all(earlier < later for earlier, later in pairwise(tokens.values)):
                 return paced(tokens), "tok/s"
-        return paced(self.steps), unit if self.progress.step_series.times else "lines/s"
+        return paced(self.steps), self.step_unit
+
+    @property
+    def step_unit(self) -> str:
+        return "it/s" if self.progress.step_series.times else "lines/s"
 
     def steps_between(self, start: float, end: float = math.inf) -> float:
         """Return the steps made from one time to another; 0 if unknown."""

@@ -229,8 +229,7 @@ DIVERGING = Check(
     " is enough if it grows and gradients do, too; nine times the best level is a sign by itself.",
     excused="a loss that is coming back, or came back from a rise as high and as long; a rise of less than"
     " 0.1, other measures of the error (MAE, perplexity) that are no worse, a learning rate that has become"
-    " 0, a count that begins again, a restart, and a rise that begins at words that are new in the log,"
-    " without larger gradients."
+    " 0, a count that begins again, a restart, and words new in the log as it rose."
     " With rewards, an adversary, or losses below zero, only a loss far outside of all that the run has seen"
     " counts.",
     ends="when the loss is back near its best level",

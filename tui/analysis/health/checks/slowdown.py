@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
 from tui.analysis.health.windows import EARLIER, binned, flipped, mean_speed, paced
-from tui.analysis.health.worse import worsened
+from tui.analysis.health.worse import Worse, worsened
 from tui.analysis.node_metrics import mean_known
 from tui.analysis.series import Series, mean_between, values_between
 from tui.text.units import number, percent
@@ -42,6 +43,9 @@ def find(run: Watched, limits: Limits) -> Findings:
     fall = find_fall(1 - share, newest=_BINS - is_held, held=is_held) or find_fall(
         1 - share**2, newest=_BINS - 1
     )
+    waits = fall is None
+    if fall is None:
+        fall, unit = _fall_with_stops(run, 2 * bin_s, is_held), run.step_unit
     if fall is None:
         return
     # While a run starts, its GPUs hold less.
@@ -52,6 +56,8 @@ def find(run: Watched, limits: Limits) -> Findings:
     )
     # GPUs busier than this share of before are as busy as before.
     is_busy = old is not None and new is not None and new >= 0.85 * old
+    if waits and is_busy:
+        return
     cause = f"GPUs {percent(new or 0.0)} busy as before: throttled, or larger inputs"
     if old is None or new is None:
         # Nobody knows any more what the GPUs held before a fall that is older than their metrics.
@@ -70,6 +76,19 @@ def find(run: Watched, limits: Limits) -> Findings:
         yield run.finding(
             "warning", f"{short}; {cause}", short=short, since_s=fall.since, slowed_by=slowed_by
         )
+
+
+def _fall_with_stops(run: Watched, bin_s: float, is_held: bool) -> Worse | None:
+    """Return how the speed with all pauses has fallen, as of a run that waits for data again and again."""
+    start, end = run.training_since or 0.0, run.now_s
+    edges = [end - number * bin_s for number in range(int((end - start) // bin_s), -1, -1)]
+    speeds = [run.steps_between(*edge) / bin_s for edge in pairwise(edges)]
+    if not all(speeds[-_BINS:]):
+        return None  # a single long stop, such as an evaluation
+    least = 0.15 if is_held else 0.35
+    return worsened(
+        flipped(edges[:-1], speeds), least, earlier=EARLIER, newest=_BINS, descends=False, held=is_held
+    )
 
 
 Time = tuple[float, float]
@@ -117,8 +136,8 @@ CHECK = Check(
     find,
     needs="a speed (operations, tokens, samples or steps a second, by the log) below `slowdown_share` of the"
     " usual one in each third of the window, or below the square of that share in two, after 45 minutes of"
-    " training. The text says whether the GPUs are as busy as before.",
-    excused="pauses, a speed that is coming back or was nearly as low before (batches sorted by length),"
+    " training; or, with all stops, a third less in each third of 40 minutes, in which the GPUs wait.",
+    excused="single pauses, a speed that is coming back or was nearly as low before (batches sorted by length),"
     " reinforcement learning whose log doesn't say how long the answers are, and, unless the log says what"
     " the GPUs compute, other inputs: longer sequences or batches by the log, more or fewer tokens in each"
     " step, or more GPU memory; or, if the GPUs are as busy, a mix of the same steps as before, and"
@@ -128,6 +147,13 @@ CHECK = Check(
     examples=(
         Example(
             "steps that take half as long again", "3", minutes=240, step_s=lambda at: 10 if at < 7200 else 15
+        ),
+        Example(
+            "stops of five minutes, again and again, in which the GPUs wait",
+            "4",
+            minutes=200,
+            step_s=lambda at: 300 if at > 7200 and at % 600 < 10 else 10,
+            gpu=(lambda at: 0.0 if at > 7200 and at % 600 < 300 else 0.95,),
         ),
         Example(
             "a stage that the log announces",
