@@ -97,9 +97,13 @@ class NodeLimits:
 
 
 def _is_smaller(run: Watched, silence: Silence) -> bool:
-    """Return True if the run has started again without the node, or let it go, and makes steps."""
+    """Return True if the node left as the log announced, or as the run started again, which makes steps.
+
+    What is announced later is how the run goes on without a node that it has lost.
+    """
     begins = (run.attempt_since, *run.progress.resizes)
-    return any(silence.since - 10 * MINUTE_S < begin < (run.last_step_s or 0.0) for begin in begins)
+    around = silence.since - 10 * MINUTE_S, min(silence.since + 2 * MINUTE_S, run.last_step_s or 0.0)
+    return any(around[0] < begin < around[1] for begin in begins)
 
 
 def _severity(run: Watched, silence: Silence) -> Severity:
@@ -221,13 +225,24 @@ METRICS = Check(
     needs="a node without samples for `metrics_after_s` whose log lines, or those of the run, show that it"
     " is there; or no node that sends samples any more, although the server responds. Nothing else can be"
     " detected on such a node.",
-    excused="a server that does not respond, and shorter gaps.",
+    excused="no answers, a node that leaves as announced, and shorter gaps.",
     costs="nothing by itself: other findings may be missed",
     examples=(
         Example(
             "a node whose metrics end",
             "node-1: no metrics for",
             gpu=(0.95, lambda at: 0.95 if at < 5400 else None),
+        ),
+        Example(
+            "a node that is lost, without which the run goes on",
+            "node-1: no metrics for",
+            gpu=(0.95, lambda at: 0.95 if at < 5400 else None),
+            others=tuple((at, f"membership changed: {n} nodes") for at, n in ((60.0, 2), (5800.0, 1))),
+        ),
+        Example(
+            "a node that leaves by plan",
+            gpu=(0.95, lambda at: 0.95 if at < 5400 else None),
+            others=tuple((at, f"membership changed: {n} nodes") for at, n in ((60.0, 2), (5390.0, 1))),
         ),
         Example("eight minutes without samples", gpu=(0.95, lambda at: None if 6500 < at < 6980 else 0.95)),
     ),
