@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
-from tui.analysis.health.windows import EARLIER, binned, flipped, mean_speed, paced
+from tui.analysis.health.watched import IDLE
+from tui.analysis.health.windows import EARLIER, binned, flipped, mean_speed, means_of_parts, paced
 from tui.analysis.health.worse import Worse, worsened
 from tui.analysis.node_metrics import mean_known
 from tui.analysis.series import Series, mean_between, values_between
@@ -19,6 +20,8 @@ from tui.text.units import number, percent
 
 _BINS = 3
 """A slow time consists of so many bins, each of them slow."""
+_PART_S = 120.0
+"""A part of a window in which GPUs are idle, or not: two samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ def find(run: Watched, limits: Limits) -> Findings:
     waits = fall is None
     if fall is None:
         fall, unit = _fall_with_stops(run, 2 * bin_s, is_held), run.step_unit
-    if fall is None:
+    if fall is None or (waits and not is_held and not _waits_anew(run, fall.since, 6 * bin_s)):
         return
     # While a run starts, its GPUs hold less.
     begin = max(run.training_since + bin_s, fall.since - 4 * limits.slowdown_window_s)
@@ -56,8 +59,6 @@ def find(run: Watched, limits: Limits) -> Findings:
     )
     # GPUs busier than this share of before are as busy as before.
     is_busy = old is not None and new is not None and new >= 0.85 * old
-    if waits and is_busy:
-        return
     cause = f"GPUs {percent(new or 0.0)} busy as before: throttled, or larger inputs"
     if old is None or new is None:
         # Nobody knows any more what the GPUs held before a fall that is older than their metrics.
@@ -89,6 +90,17 @@ def _fall_with_stops(run: Watched, bin_s: float, is_held: bool) -> Worse | None:
     return worsened(
         flipped(edges[:-1], speeds), least, earlier=EARLIER, newest=_BINS, descends=False, held=is_held
     )
+
+
+def _waits_anew(run: Watched, since: float, window_s: float) -> bool:
+    """Return True if all GPUs have been idle several times in the newest window, but hardly before."""
+    use = [node.mean_utilization for node in run.metrics.nodes]
+    newest, before = (
+        [mean < IDLE for mean in means_of_parts(use, end, _PART_S, int(length_s / _PART_S))]
+        for end, length_s in ((run.now_s, window_s), (since, 3 * window_s))
+    )
+    stops = sum(1 for is_idle, _ in groupby(newest) if is_idle)
+    return stops >= _BINS and sum(newest) > len(newest) / 4 and sum(before) < len(before) / 20
 
 
 Time = tuple[float, float]
@@ -137,7 +149,7 @@ CHECK = Check(
     needs="a speed (operations, tokens, samples or steps a second, by the log) below `slowdown_share` of the"
     " usual one in each third of the window, or below the square of that share in two, after 45 minutes of"
     " training; or, with all stops, a third less in each third of 40 minutes, in which the GPUs wait.",
-    excused="single pauses, a speed that is coming back or was nearly as low before (batches sorted by length),"
+    excused="single pauses, a speed that comes back or was nearly as low before (batches sorted by length),"
     " reinforcement learning whose log doesn't say how long the answers are, and, unless the log says what"
     " the GPUs compute, other inputs: longer sequences or batches by the log, more or fewer tokens in each"
     " step, or more GPU memory; or, if the GPUs are as busy, a mix of the same steps as before, and"
