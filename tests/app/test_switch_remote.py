@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -102,3 +103,23 @@ async def test_a_remote_that_cannot_be_had_is_told_of_and_the_one_before_is_kept
             app.remotes.switch_to(good)
             await until(pilot, lambda: text_of(app).startswith(" bt-tui  lighthouse"))
             assert app.session is not before
+
+
+@pytest.mark.parametrize("turns", [0, 36, 38])
+async def test_of_two_remotes_chosen_at_once_the_last_is_shown(turns: int) -> None:
+    with FakeBaseten() as first, FakeBaseten() as second:
+        one, other = (
+            Remote("", each.url, each.url, SecretStr(each.key), "a file") for each in (first, second)
+        )
+        app = BtTuiApp(one)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await sees(pilot, "● live")
+
+            async def choose_later() -> None:
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                await app.continue_with(app.session_with(one))
+
+            await asyncio.gather(app.continue_with(app.session_with(other)), choose_later())
+            await until(pilot, lambda: getattr(app.screen, "snapshot", None) is not None)
+            assert app.session.remote is one and len(app.screen_stack) == 2

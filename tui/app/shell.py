@@ -133,6 +133,7 @@ class BtTuiApp(BaseApp):
         self._exit_requested = False
         self._main_task: asyncio.Task[Any] | None = None
         self.remotes = Remotes(self, own_emulator)
+        self._replacing_session = asyncio.Lock()
         self.use_session(self.session_with(remote) if remote else None, demo=demo)
 
     # Session
@@ -207,21 +208,22 @@ class BtTuiApp(BaseApp):
         return not running and not stops
 
     async def continue_with(self, session: Session) -> None:
-        before = self.session
-        if before is not None:
-            before.on_connection = None
-        for group in ("downloads", "open", "act", "batch", "record"):
-            self.workers.cancel_group(self, group)
-        while len(self.screen_stack) > 2:
-            await self.pop_screen()
-        self.use_session(session)
-        self.transfers, self.connection = Transfers(), session.connection
-        session.on_connection = partial(setattr, self, "connection")
-        first = self.first_screen()
-        self.navigation.begin(first)
-        await self.switch_screen(first)
-        if before is not None:
-            await before.aclose()
+        async with self._replacing_session:
+            before = self.session
+            if before is not None:
+                before.on_connection = None
+            for group in ("downloads", "open", "act", "batch", "record"):
+                self.workers.cancel_group(self, group)
+            while len(self.screen_stack) > 2:
+                await self.pop_screen()
+            self.use_session(session)
+            self.transfers, self.connection = Transfers(), session.connection
+            session.on_connection = partial(setattr, self, "connection")
+            first = self.first_screen()
+            self.navigation.begin(first)
+            await self.switch_screen(first)
+            if before is not None:
+                await before.aclose()
 
     # Start and end
 

@@ -203,6 +203,10 @@ TOGETHER = {
         [f"{{'loss': 1.{n}, 'learning_rate': 1e-5, 'batch': 2048, 'epoch': 0.3{n}}}" for n in (1, 2)],
         [{"step": None, "epoch": 0.3 + n / 100, "loss": 1 + n / 10} for n in (1, 2)],
     ),
+    "a time zone and labels before a save": (
+        [CLEAR, '2026-10-06T08:41:38Z {pod="distill-0"} [INFO|trainer.py:3044] >> Saving model checkpoint to /out/checkpoint-100'],
+        [{"step": 1}, {"step": None, "checkpoint": "checkpoint-100"}],
+    ),
     "counts of one letter": (
         [f"e{n} s{n}0/900 loss=2.{n} lr=1e-3" for n in (1, 2)] + [f"E{n}/12 — tr_loss: 1.{n}, vl_loss: 2.{n}" for n in (1, 2)],
         [*({"step": n * 10 + 900 * (n - 1), "loss": 2 + n / 10} for n in (1, 2)),

@@ -128,6 +128,8 @@ class HomeScreen(AppScreen):
 
     async def _start_reading(self) -> None:
         """Start reading the jobs, and meanwhile mount the preview."""
+        if self not in self.app.screen_stack:
+            return  # another remote was chosen meanwhile
         self.run_feed("fleet feed")
         from tui.screens.home.preview import JobPreviewPane  # with charts
 

@@ -21,7 +21,7 @@ _COMPOUND = (
 _SPLIT = re.compile(
     # not within a word, a path or a call, but "E3" and "e3 s120"
     r"(?=[\d.+nNiI-])(?:(?<![\w.$@])(?<!\w[-/(])|(?<=(?<![^\s\]])[eE])|(?<=\d [sS]))"
-    rf"((?:{_COMPOUND})(?!\w|:\d)"
+    rf"((?:{_COMPOUND})(?:Z\b|(?!\w|:\d))"
     rf"|{_DECIMAL}(?:it)?+ ?(?:/|\bof\b) {{0,6}}{_DECIMAL}(?:it\b)?+(?![\w/]|:\d)"
     rf"|{_NUMBER}(?!_|[A-Za-z]*\d)(?!:\d))"
 )

@@ -60,7 +60,7 @@ _NAMES = re.compile(
     r"|(?P<loss>(?:(?:lm|ce|cross entropy|gpt|language|s|c|log) )*(?:loss|cross entropy|xent|ce)"
     r"(?: (?:lm|ce|cross entropy))*)"
     r"|(?P<learning_rate>lr\d*|learning rate|l r)"
-    r"|(?P<grad_norm>(?:g|grad|gradient)(?: l2)? norm|(?:l2 )?norm grad(?:ient)?|gnorm|gradnorm|grdn)"
+    r"|(?P<grad_norm>(?:g|grad|gradient)(?: l2)? norm|(?:l2 )?norm grad(?:ient)?|gnorm|gn|gradnorm|grdn)"
     r"|(?P<tokens_per_s>(?:toks?|tokens?|words) (?:s|secs?|seconds?)|tps|wps|tgs)"
     r"|(?P<samples_per_s>(?:samples?|ex|examples?|seqs?|sequences?|images?|imgs?|sents|sentences|frames|clips)"
     r" (?:s|secs?|seconds?)|imps)"
