@@ -1,7 +1,7 @@
 """The state of the connection (live, retrying, refused …), and the offset of the local clock.
 
-``ClockOffset`` estimates the offset from the server's clock by the timestamps of the newest samples. The
-dates of responses show an offset that is large enough to make charts empty.
+``ClockOffset`` estimates the offset from the server's clock from the timestamps of the newest samples. The
+``Date`` headers of responses show an offset that is so large that charts would be empty.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from api_client.events import RequestEvent
 
 
 class ClockOffset:
-    """Estimates the clock offset as the smallest age of a newest sample so far, if that is implausibly long.
+    """Estimates the clock offset: the smallest age of any response's newest sample, if implausibly long.
 
-    Samples that stop arriving do not change it, because their age only grows.
+    If samples stop arriving, the estimate does not change, because their age only grows.
     """
 
     def __init__(self) -> None:
-        self._least_age_s = math.inf
+        self._min_age_s = math.inf
 
     def add_response(self, newest_s: float, now_s: float, step_s: float = 0.0) -> None:
         """Record a response received at ``now_s`` (local epoch s) whose newest timestamp is ``newest_s``."""
@@ -31,16 +31,17 @@ class ClockOffset:
         # samples arrive with a delay, so this age does not imply that the local clock is ahead
         if 0 <= age_s <= max(60.0, 2.0 * step_s):
             age_s = 0.0
-        self._least_age_s = min(self._least_age_s, age_s)
+        self._min_age_s = min(self._min_age_s, age_s)
 
     @property
     def ahead_s(self) -> float:
         """Seconds that the local clock is ahead of the server's; negative if it is behind."""
-        return self._least_age_s if math.isfinite(self._least_age_s) else 0.0
+        return self._min_age_s if math.isfinite(self._min_age_s) else 0.0
 
 
 LISTS = "projects and jobs"
 STATUS, LOG, METRICS, CHECKPOINTS = "the job's status", "the log", "the metrics", "the checkpoints"
+"""Display names of the data that screens poll."""
 
 
 def resource_label(path: str) -> str:
@@ -78,7 +79,8 @@ class ConnectionState(StrEnum):
 class StaleResource:
     """Data that a feed cannot get, although the server responds.
 
-    ``name`` is its display name ("the log"); the server has refused it ``since`` then, for ``reason``.
+    ``name`` is the display name of the data ("the log"); the server has refused it since the time ``since``,
+    for ``reason``.
     """
 
     name: str
@@ -88,7 +90,7 @@ class StaleResource:
 
 @dataclass(frozen=True, slots=True)
 class FailingRoute:
-    """A route (``path``) failing ``since`` a time, most recently ``at``, with a retry at ``retries_at``."""
+    """A route (``path``) that has failed since ``since``, last at ``at``; the retry is at ``retries_at``."""
 
     path: str
     since: datetime
@@ -116,7 +118,7 @@ class Connection:
     system. ``stale_resources`` are data that feeds cannot get although the server responds, so the screen
     shows old data. ``failing_routes`` are routes that fail while others succeed; they may recover.
     ``clock_ahead_s`` is how far the local clock is ahead of the server's (negative: behind), 0 if too little
-    to matter. For a recording, ``recorded`` returns its name and the shown time.
+    to matter. For a recording, ``recorded`` returns its name and the displayed time.
     """
 
     link: ConnectionState = ConnectionState.CONNECTING
@@ -140,37 +142,41 @@ class Connection:
                 )
         return tuple(resources.values())
 
-    def seen_by(self, shown: AbstractSet[str], job_id: str = "") -> Connection:
-        """Return a copy with only the stale data that a screen shows; with ``job_id``, only of this job."""
-        stale_resources = tuple(resource for resource in self.stale_resources if resource.name in shown)
+    def limited_to(self, resources: AbstractSet[str], job_id: str = "") -> Connection:
+        """Keep only the stale and failing resources that a screen displays; return ``self`` if all are kept.
+
+        ``resources`` are their display names. With ``job_id``, keep only failing routes of this job.
+        """
+        stale_resources = tuple(resource for resource in self.stale_resources if resource.name in resources)
         failing_routes = tuple(
             route
             for route in self.failing_routes
-            if route.name in shown and (not job_id or job_id in route.path.split("/"))
+            if route.name in resources and (not job_id or job_id in route.path.split("/"))
         )
-        seen = replace(self, stale_resources=stale_resources, failing_routes=failing_routes)
-        return self if seen == self else seen
+        limited = replace(self, stale_resources=stale_resources, failing_routes=failing_routes)
+        return self if limited == self else limited
 
     def with_stale_resource(self, refusal: StaleResource) -> Connection:
-        """Return a copy with this refusal added, keeping the time of its first occurrence."""
+        """Return a copy with this refusal added, keeping the start time of an earlier refusal."""
         resources = {resource.name: resource for resource in self.stale_resources}
         since = resources.get(refusal.name, refusal).since
         resources[refusal.name] = replace(refusal, since=since)
         return replace(self, stale_resources=tuple(resources.values()))
 
     def with_fresh_resource(self, name: str) -> Connection:
-        """Return a copy without the refusal of ``name``: it is available again, or not requested anymore."""
+        """Return a copy without the refusal of ``name``: the data is available again, or not requested."""
         return replace(
             self,
             stale_resources=tuple(resource for resource in self.stale_resources if resource.name != name),
         )
 
     def without_resource(self, name: str) -> Connection:
-        """Return a copy without any trace of ``name``, because nothing requests it anymore."""
+        """Return a copy without refusals and failures of ``name``: nothing requests that data anymore."""
         failing_routes = tuple(route for route in self.failing_routes if route.name != name)
         return replace(self.with_fresh_resource(name), failing_routes=failing_routes)
 
     def after(self, event: RequestEvent) -> Connection:
+        """Return the state of the connection after an event of a request."""
         match event.kind:
             case "answered":
                 return self._live(event, event.at)
@@ -184,11 +190,11 @@ class Connection:
 
     def _after_failure(self, event: RequestEvent) -> Connection:
         if event.status == 403 and self.link is ConnectionState.LIVE:
-            return self  # This key may not use one route; the others work.
+            return self  # The API key may not use this route; other routes work.
         if event.status in {401, 403}:
             return self._failing(event, ConnectionState.UNAUTHORIZED)
         if event.status is not None and 400 <= event.status < 500 and event.status not in _TEMPORARY_STATUSES:
-            # The server responds, but the displayed data is not newer.
+            # The server responds, but without new data to display.
             return self._live(event, self.answered_at)
         return self._failing(event, ConnectionState.LOST)
 
@@ -246,5 +252,5 @@ class Connection:
 
 def _ahead_s(event: RequestEvent) -> float:
     ahead_s = (event.at - event.server_time).total_seconds() if event.server_time is not None else 0.0
-    # if the clock is off by more, the shortest charts are empty
+    # if the clock is off by more than this, the shortest charts are empty
     return ahead_s if abs(ahead_s) > 300.0 else 0.0

@@ -207,7 +207,7 @@ class AppScreen(MountsWithChildren, Screen[None]):
 
     def validate_connection(self, connection: Connection) -> Connection:
         """Drop the staleness of data that this screen does not show."""
-        return connection.seen_by(self.SHOWN_RESOURCES, self.shown_job_id)
+        return connection.limited_to(self.SHOWN_RESOURCES, self.shown_job_id)
 
     def unhint(self, **useless_actions: bool) -> None:
         """Hide the actions given as True from the footer, and show all others again."""

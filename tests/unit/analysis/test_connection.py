@@ -124,10 +124,12 @@ def test_a_route_that_fails_alone_is_named_and_the_server_is_there_all_the_while
 def test_a_screen_hears_only_of_what_it_shows() -> None:
     refusal = StaleResource("the log", "404", NOON)
     connection = fold(answered("logs", after_s=0), *METRICS_FAIL).with_stale_resource(refusal)
-    assert connection.seen_by(frozenset({"the log"})).stale == (refusal,)
-    assert [one.name for one in connection.seen_by(frozenset({"the metrics"})).stale] == ["the metrics"]
-    assert connection.seen_by(frozenset()).stale == connection.without_resource("the metrics").stale[1:] == ()
-    assert connection.seen_by(frozenset({"the log", "the metrics"})) is connection
+    assert connection.limited_to(frozenset({"the log"})).stale == (refusal,)
+    assert [one.name for one in connection.limited_to(frozenset({"the metrics"})).stale] == ["the metrics"]
+    assert (
+        connection.limited_to(frozenset()).stale == connection.without_resource("the metrics").stale[1:] == ()
+    )
+    assert connection.limited_to(frozenset({"the log", "the metrics"})) is connection
 
 
 def test_job_screen_shows_nothing_of_another_jobs_log() -> None:
@@ -136,8 +138,8 @@ def test_job_screen_shows_nothing_of_another_jobs_log() -> None:
         answered("metrics", after_s=0), next(failures), answered("metrics", after_s=8), *failures
     )
     shown = frozenset({"the log"})
-    assert connection.seen_by(shown, "j").stale == ()
-    assert [one.name for one in connection.seen_by(shown, "other").stale] == ["the log"]
+    assert connection.limited_to(shown, "j").stale == ()
+    assert [one.name for one in connection.limited_to(shown, "other").stale] == ["the log"]
 
 
 def test_what_is_lost_stays_lost_through_further_rounds_of_tries_until_an_answer() -> None:

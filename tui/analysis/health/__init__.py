@@ -1,5 +1,5 @@
-"""Detect problems of a run. Each finding has a reason, a start time, and a node; a healthy run has none.
+"""Detect problems of a run. A healthy run has no findings.
 
-Each check is in a module of ``checks``. All are pure: the same snapshot, rules, and earlier findings give the
-same result.
+The modules of ``checks`` define the checks, which are pure: the same snapshot, rules, and previous findings
+give the same result.
 """

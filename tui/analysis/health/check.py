@@ -1,4 +1,4 @@
-"""A check: everything about one kind of finding, in one object."""
+"""A health check: the thresholds, detection, documentation and examples of one kind of finding."""
 
 from __future__ import annotations
 
@@ -32,30 +32,29 @@ __all__ = [
 Findings = Iterator[HealthFinding]
 
 Level = float | Callable[[float], float | None]
-"""A constant, or a function of the second; None means no sample."""
+"""A constant, or a function of the time in seconds since the start; None means that there is no sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A small simulated run, and what is found at its end.
+    """A small simulated run, and the finding that the check must report at its end.
 
-    Each node has two GPUs of 80 GiB, 64 cores and 400 GiB of memory. Its log has a step each
-    ``step_s`` until ``stops_s``, its nodes a sample a minute. Levels are functions of the second, the loss
-    of the step.
+    Each node has two GPUs of 80 GiB, 64 cores and 400 GiB of memory, and sends one sample a minute. The log
+    has one line every ``step_s`` seconds until ``stops_s``. Times are in seconds since the start.
     """
 
     about: str
     finds: str = ""
-    """How the short text begins; empty for a run in which this check finds nothing."""
+    """The beginning of the finding's short text; empty if the check must find nothing in this run."""
     minutes: int = 120
     step_s: float | Callable[[float], float] = 10.0
     stops_s: float = float("inf")
     loss: Callable[[int], float] = lambda step: 2.0 + 4 / (1 + step / 100)
     line: str = "step {step}/90000 loss={loss:.5f}"
     others: Sequence[tuple[float, str]] = ()
-    """Further log lines, by second."""
+    """Further log lines, each with its time."""
     gpu: Sequence[Level] = (0.95,)
-    """One level per node."""
+    """The utilization of the GPUs, one level per node."""
     gpu_memory_gib: Level = 60.0
     memory_gib: Level = 120.0
     cpu: Level = 12.0
@@ -70,25 +69,32 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[LimitsT]):
-    """A kind of finding: how it is detected, documented and shown. Each is in a module of ``checks``."""
+    """A kind of finding: how it is detected, documented and displayed. Checks are defined in ``checks``."""
 
     kind: FindingKind
     title: str
     severity: str
+    """Documentation: the severities that a finding may have, and when."""
     limits: type[LimitsT]
+    """The class of the check's thresholds."""
     find: Callable[[Watched, LimitsT], Iterable[HealthFinding]]
     needs: str
+    """Documentation: the condition that is reported, and the data that shows it."""
     excused: str = ""
+    """Documentation: what resembles a problem, but is not reported, or only as ``info``."""
     ends: str = ""
+    """Documentation: when the finding is cleared; empty if that is clear from ``needs``."""
     costs: str = ""
+    """Documentation: what the problem wastes while it lasts."""
     covered_by: frozenset[str] = frozenset()
-    """Kinds that explain this one: a finding of one, of the same node or the whole job, leaves it out."""
+    """Kinds that explain this kind: a finding is dropped if one of these kinds was found for the same node,
+    or for the whole job."""
     of_waiting: bool = False
-    """True if it is about jobs that wait, rather than those that run."""
+    """True if the check is for jobs that wait in the queue; other checks are for running jobs."""
     examples: tuple[Example, ...] = ()
 
     def findings(self, run: Watched) -> list[HealthFinding]:
-        """Return what is wrong, except what is disabled or explained by findings so far."""
+        """Return the findings that ``run.found`` does not explain; none if this check is disabled."""
         if str(self.kind) in run.rules.off:
             return []
         run.kind = self.kind
@@ -97,7 +103,7 @@ class Check(Generic[LimitsT]):
     def unexplained(
         self, candidates: Iterable[HealthFinding], found: Iterable[HealthFinding]
     ) -> list[HealthFinding]:
-        """Return which findings of this check those that were found do not explain."""
+        """Return the candidates, findings of this check, that no finding in ``found`` explains."""
         causes = {finding.node for finding in found if str(finding.kind) in self.covered_by}
         if None in causes:
             return []

@@ -1,4 +1,4 @@
-"""Run all checks on a run."""
+"""Run all health checks on a run."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def health(
 ) -> tuple[HealthFinding, ...]:
     """Return the findings of a running or waiting job, worst first; none if it is healthy or finished.
 
-    Timestamps of lines and samples are compared with ``run.server_now``. Given the ``previous`` findings
-    of the same job, a finding stays until it is clearly over, and keeps its start time.
+    Timestamps of lines and samples are compared with ``run.server_now``. A finding that is
+    among the ``previous`` findings of the job stays until the problem is clearly over, and keeps its start.
     """
     waits = run.job.current_status in WAITING_STATUSES
     if not waits and run.job.current_status != JobStatus.RUNNING:
@@ -36,13 +36,13 @@ def health(
 def judged(
     run: RunSnapshot, rules: HealthRules = DEFAULT_RULES, previous: Iterable[HealthFinding] = ()
 ) -> RunSnapshot:
-    """Return the run with its ``health`` findings and the rules they are based on."""
+    """Return a copy of the run with its findings, and the data sources that they are based on."""
     previous = tuple(previous)
-    findings = _at_its_end(run, rules) if run.job.is_finished else health(run, rules, previous)
+    findings = _findings_at_end(run, rules) if run.job.is_finished else health(run, rules, previous)
     if not run.log_read:
         findings = _without_early_onsets(without_halts(findings), Watched(run, rules))
-    parts = ((LOG, run.log_read), (METRICS, run.health_metrics is not None))
-    checked = frozenset(part for part, is_read in parts if is_read)
+    sources = ((LOG, run.log_read), (METRICS, run.health_metrics is not None))
+    checked = frozenset(source for source, is_read in sources if is_read)
     compares = (
         run.job.current_status == JobStatus.RUNNING
         and str(straggler.CHECK.kind) not in rules.off
@@ -51,8 +51,8 @@ def judged(
     return replace(run, checked_sources=checked, compares_nodes=compares, findings=findings)
 
 
-def _at_its_end(run: RunSnapshot, rules: HealthRules) -> tuple[HealthFinding, ...]:
-    """Return the findings with which a run ended: a broken loss; also a halt, unless it completed."""
+def _findings_at_end(run: RunSnapshot, rules: HealthRules) -> tuple[HealthFinding, ...]:
+    """Return the findings of a finished run: a loss that was broken at its end; also a halt, if it failed."""
     if not run.log_read:
         return ()
     running = replace(run, job=run.job.model_copy(update={"current_status": JobStatus.RUNNING}))
@@ -65,15 +65,15 @@ def _at_its_end(run: RunSnapshot, rules: HealthRules) -> tuple[HealthFinding, ..
 
 
 def without_halts(findings: Iterable[HealthFinding]) -> tuple[HealthFinding, ...]:
-    """Drop the findings that need the whole log: a run's pauses are unknown until it has been read."""
+    """Drop findings of halted runs: which pauses are usual is unknown until the whole log has been read."""
     return tuple(finding for finding in findings if not finding.kind.halts)
 
 
 def _without_early_onsets(findings: Iterable[HealthFinding], watched: Watched) -> tuple[HealthFinding, ...]:
-    """Drop the start of findings that were present already at the first time that can be judged.
+    """Set ``since`` to None for findings that were present already at the first time that can be judged.
 
-    They may have begun long before, in a part of the log that has not been read: how long they last, and what
-    they have cost, is unknown.
+    They may have begun long before, in a part of the log that has not been read, so neither their duration
+    nor their cost is known.
     """
     since = watched.growth_since
     return tuple(
@@ -87,23 +87,23 @@ def _without_early_onsets(findings: Iterable[HealthFinding], watched: Watched) -
 def with_earlier(
     findings: Iterable[HealthFinding], earlier: Iterable[HealthFinding]
 ) -> tuple[HealthFinding, ...]:
-    """Add the findings of an earlier check, while parts of the run are still being read again.
+    """Add the findings of an ``earlier`` evaluation, while parts of the run are still being read again.
 
-    Drop those that one of them explains, such as an overdue checkpoint during a stall.
+    Drop current findings that an earlier finding explains, such as an overdue checkpoint during a stall.
     """
-    own = tuple(findings)
-    keys = {finding.key for finding in own}
-    kept = [finding for finding in earlier if finding.key not in keys]
+    current = tuple(findings)
+    keys = {finding.key for finding in current}
+    retained = [finding for finding in earlier if finding.key not in keys]
     unexplained = (
         finding
         for check in CHECKS
-        for finding in check.unexplained((each for each in own if each.kind == check.kind), kept)
+        for finding in check.unexplained((each for each in current if each.kind == check.kind), retained)
     )
-    return (*kept, *unexplained)
+    return (*retained, *unexplained)
 
 
 def with_findings(run: RunSnapshot, findings: Iterable[HealthFinding]) -> RunSnapshot:
-    """Return the run with these findings, worst first."""
+    """Return a copy of the run with these findings, worst first."""
     return replace(run, findings=_worst_first(findings))
 
 
@@ -111,7 +111,9 @@ def _worst_first(findings: Iterable[HealthFinding]) -> tuple[HealthFinding, ...]
     return tuple(sorted(findings, key=lambda each: (SEVERITIES.index(each.severity), each.kind.rank)))
 
 
-def _since_earlier(found: HealthFinding, held: HealthFinding | None) -> HealthFinding:
-    if held is None or held.since is None or (found.since is not None and found.since <= held.since):
-        return found
-    return replace(found, since=held.since)
+def _since_earlier(finding: HealthFinding, previous: HealthFinding | None) -> HealthFinding:
+    """Return the finding with the earlier of both start times."""
+    before = None if previous is None else previous.since
+    if before is None or (finding.since is not None and finding.since <= before):
+        return finding
+    return replace(finding, since=before)

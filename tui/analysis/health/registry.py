@@ -15,18 +15,19 @@ from tui.analysis.health.rules import HealthRules
 def _checks() -> tuple[Check[Any], ...]:
     names = [module.name for module in iter_modules(checks.__path__)]
     modules = [import_module(f"{checks.__name__}.{name}") for name in names]
-    found = (each for module in modules for each in vars(module).values() if isinstance(each, Check))
-    return tuple(sorted(found, key=lambda check: check.kind.rank))
+    defined = (each for module in modules for each in vars(module).values() if isinstance(each, Check))
+    return tuple(sorted(defined, key=lambda check: check.kind.rank))
 
 
 CHECKS = _checks()
 """All checks, the most urgent first."""
 
 KINDS = {str(check.kind): check.kind for check in CHECKS}
+"""The kinds of findings by name."""
 
 
 def _threshold_fields() -> list[tuple[str, Any, Any]]:
-    """Return the limits of all checks, once each: checks of one idea share theirs."""
+    """Return the thresholds of all checks as dataclass fields; several checks may share a threshold."""
     limits = {threshold.name: threshold for check in CHECKS for threshold in fields(check.limits)}
     return [
         (name, type(each.default), field(default=each.default, metadata=each.metadata))
@@ -41,4 +42,4 @@ Thresholds: type[HealthRules] = make_dataclass(
     namespace={"__module__": __name__},  # they are pickled for the process that analyzes a recording
     frozen=True,
 )
-"""The settings of ``[health]``."""
+"""All thresholds: the settings of ``[health]``."""

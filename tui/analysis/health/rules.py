@@ -9,18 +9,18 @@ LimitsT = TypeVar("LimitsT")
 
 
 def limit(default: float, doc: str) -> Any:
-    """Return a field of a check's limits; the description ends up in the settings."""
+    """Return a field for a threshold of a check; ``doc`` is shown in the documentation of the settings."""
     return field(default=default, metadata={"doc": doc})
 
 
 @dataclass(frozen=True, slots=True)
 class NoLimits:
-    """The limits of a check that has none."""
+    """For checks without thresholds."""
 
 
 @dataclass(frozen=True)
 class HealthRules:
-    """Rules that apply to all checks. The settings' own class, ``Thresholds``, adds the limits of each."""
+    """Settings of all checks. The subclass ``Thresholds`` adds the thresholds of each check."""
 
     off: frozenset[str] = field(
         default=frozenset(), metadata={"doc": 'Kinds of findings to disable, as in `["queued"]`.'}
@@ -30,10 +30,10 @@ class HealthRules:
         "How far a value must move back toward its healthy level to clear a finding, as a share of the way.",
     )
 
-    def limits(self, kind: type[LimitsT]) -> LimitsT:
-        """Return the limits of one check."""
-        names = (threshold.name for threshold in fields(kind))  # type: ignore[arg-type]
-        return kind(**{name: getattr(self, name) for name in names if hasattr(self, name)})
+    def limits(self, limits_class: type[LimitsT]) -> LimitsT:
+        """Return the thresholds of one check as an instance of its class."""
+        names = (threshold.name for threshold in fields(limits_class))  # type: ignore[arg-type]
+        return limits_class(**{name: getattr(self, name) for name in names if hasattr(self, name)})
 
 
 DEFAULT_RULES = HealthRules()

@@ -1,6 +1,6 @@
-"""Windows over series, and statistics that a few outliers can't move.
+"""Windows over series, and statistics that are robust to outliers.
 
-The start of a condition is found by following the data back. ``now − window`` would not do: it moves as time
+The start of a condition is searched backward in the data. ``now − window`` is no substitute: it moves as time
 passes, and differs from one check to the next.
 """
 
@@ -17,37 +17,42 @@ from tui.analysis.series import Series, mean_between
 
 
 def since_start(series: Series, start: float) -> Series:
-    """Return the part of a series from a time on."""
+    """Return the points of a series from ``start`` (epoch s) on."""
     first = bisect_left(series.times, start)
     return series if first == 0 else Series(series.name, series.times[first:], series.values[first:])
 
 
 def noise_of(values: Sequence[float]) -> float:
-    """Return the standard deviation of single values about their neighbors; a trend and jumps don't count."""
+    """Estimate the standard deviation of single values around their neighbors, ignoring trends and jumps."""
     bends = [abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)]
     # For Gaussian noise, the median of |a − 2b + c| is 1.65 standard deviations.
     return median(bends) / 1.65 if bends else 0.0
 
 
-def level_between(values: Sequence[float], parts: int) -> list[float]:
-    """Return the medians of equal parts of the values, up to the newest; fewer if there are fewer values."""
-    size = max(1, len(values) // parts)
-    first = max(0, len(values) - parts * size)
+def segment_medians(values: Sequence[float], count: int) -> list[float]:
+    """Split the newest values into ``count`` segments of equal length, or fewer; return their medians."""
+    size = max(1, len(values) // count)
+    first = max(0, len(values) - count * size)
     return [median(values[start : start + size]) for start in range(first, len(values), size)]
 
 
-def means_of_parts(series: Iterable[Series], end: float, part_s: float, count: int) -> list[float]:
-    """Return the mean of all series in each of the parts before ``end``, oldest first; no empty parts."""
+def segment_means(series: Iterable[Series], end: float, segment_s: float, count: int) -> list[float]:
+    """Return the mean of all series in each of ``count`` time ranges up to ``end``, oldest first.
+
+    Ranges without a value are omitted.
+    """
     series = tuple(series)
-    edges = [(end - (number + 1) * part_s, end - number * part_s) for number in range(count - 1, -1, -1)]
+    edges = [
+        (end - (number + 1) * segment_s, end - number * segment_s) for number in range(count - 1, -1, -1)
+    ]
     means = (mean_known(mean_between(curve, *edge) for curve in series) for edge in edges)
     return [mean for mean in means if mean is not None]
 
 
 def holds_since(series: Series, holds: Callable[[float], bool], *, forgiven: int = 0) -> float | None:
-    """Return the start of the newest run of values for which ``holds`` is True, None if there is none.
+    """Return since when ``holds`` is True without interruption (epoch s); None if it is not True now.
 
-    Gaps do not end it, nor do up to ``forgiven`` other values in a row.
+    Gaps and NaN do not interrupt it, nor do up to ``forgiven`` values in a row for which it is False.
     """
     first: float | None = None
     missed = 0
@@ -64,7 +69,7 @@ def holds_since(series: Series, holds: Callable[[float], bool], *, forgiven: int
 
 
 def first_time(series: Series, level: float, since: float = -math.inf) -> float:
-    """Return when a series first reached a level (epoch s); infinite if it never did."""
+    """Return when a series first reached ``level`` (epoch s), from ``since`` on; infinite if it never did."""
     first = bisect_left(series.times, since)
     pairs = zip(series.times[first:], series.values[first:], strict=True)
     return next((time for time, value in pairs if value >= level), math.inf)
@@ -73,16 +78,16 @@ def first_time(series: Series, level: float, since: float = -math.inf) -> float:
 def binned(
     series: Series, start: float, end: float, bin_s: float, mean: Callable[[list[float]], float] = fmean
 ) -> dict[float, float]:
-    """Return the means of the bins up to ``end``, by their beginning, without empty bins."""
+    """Return the mean of each bin of ``bin_s`` seconds up to ``end``, by start time, without empty bins."""
     count = max(0, int((end - start) // bin_s))
     starts = [end - number * bin_s for number in range(count, 0, -1)]
-    edges = [bisect_right(series.times, at) for at in (*starts, end)]
-    parts = (list(filter(math.isfinite, series.values[low:high])) for low, high in pairwise(edges))
-    return {at: mean(values) for at, values in zip(starts, parts, strict=True) if values}
+    edges = [bisect_right(series.times, time) for time in (*starts, end)]
+    bins = (list(filter(math.isfinite, series.values[low:high])) for low, high in pairwise(edges))
+    return {bin_start: mean(values) for bin_start, values in zip(starts, bins, strict=True) if values}
 
 
 EARLIER = 4
-"""Number of bins after which a level is known."""
+"""Minimum number of earlier bins from which the usual level is known."""
 
 
 def flipped(times: Sequence[float], values: Iterable[float]) -> Series:
@@ -90,22 +95,26 @@ def flipped(times: Sequence[float], values: Iterable[float]) -> Series:
     return Series("", tuple(times), tuple(-value for value in values))
 
 
-_NEAR, _PAUSE = 20, 4.0  # A step that takes this many times as long as those around it contains a pause.
+_NEIGHBORS = 20
+_PAUSE_FACTOR = 4.0  # An interval this many times as long as its neighbors contains a pause.
 
 
-def paced(marks: Series) -> Series:
-    """Return the speed at each step count, without intervals with a pause, which printed speeds omit, too."""
-    pairs = pairwise(zip(marks.times, marks.values, strict=True))
+def paced(steps: Series) -> Series:
+    """Return the steps per second over time, without intervals that contain a pause.
+
+    The speeds that trainers print do not include pauses, either.
+    """
+    pairs = pairwise(zip(steps.times, steps.values, strict=True))
     speeds = [(t, (v - before) / (t - at)) for (at, before), (t, v) in pairs if t > at and v > before]
     steady: list[tuple[float, float]] = []
-    for first in range(0, len(speeds), _NEAR):
-        near = speeds[first : first + _NEAR]
-        least = median(speed for _, speed in near) / _PAUSE
-        steady += [point for point in near if point[1] >= least]
+    for first in range(0, len(speeds), _NEIGHBORS):
+        neighbors = speeds[first : first + _NEIGHBORS]
+        min_speed = median(speed for _, speed in neighbors) / _PAUSE_FACTOR
+        steady += [point for point in neighbors if point[1] >= min_speed]
     return Series("steps/s", tuple(time for time, _ in steady), tuple(speed for _, speed in steady))
 
 
 def mean_speed(speeds: Sequence[float]) -> float:
-    """Return the speed over all of the work (harmonic mean), in which slow steps count for their duration."""
+    """Return the harmonic mean, the speed over all steps: a slow step counts more, since it takes longer."""
     positive = [speed for speed in speeds if speed > 0]
     return 1 / fmean(1 / speed for speed in positive) if positive else 0.0

@@ -1,4 +1,4 @@
-"""Checkpoints that are overdue: by the log's announcements, or by the run's usual interval."""
+"""Overdue checkpoints: compared with the saves that the log announces, or with the run's usual interval."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tui.text.units import counted, duration
 _LISTED_AFTER_S = 15 * MINUTE_S  # A large checkpoint may take this long to be written and listed.
 
 Saved = tuple[float, str]
-"""The time of a save (epoch s) and its name."""
+"""The time of a save (epoch s) and the checkpoint's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,16 @@ class Limits:
 
 def find(run: Watched, limits: Limits) -> Findings:
     logged = [(at_ns / NS_PER_S, name) for name, at_ns in run.progress.saves]
-    yield from list(_never_came(run, logged)) or _late(run, limits, run.stored or logged)
+    yield from list(_unstored_saves(run, logged)) or _overdue(run, limits, run.stored or logged)
 
 
-def _never_came(run: Watched, logged: Sequence[Saved]) -> Findings:
-    """Report saves that the log announced, or its settings, and that did not become checkpoints."""
+def _unstored_saves(run: Watched, logged: Sequence[Saved]) -> Findings:
+    """Report saves that the log reports, or its settings announce, but that became no checkpoints."""
     progress, steps = run.progress, run.progress.step_series
     newest = run.stored[-1][0] if run.stored else -math.inf
     lost = [at_s for at_s, _ in logged if at_s > newest + _LISTED_AFTER_S]
-    # A single save may be another kind of file, and some runs keep their checkpoints elsewhere.
+    # A single logged save may be another kind of file. Only info if no save was ever stored: some runs store
+    # their checkpoints elsewhere.
     if run.run.checkpoints is not None and len(lost) > 1 and run.now_s - lost[1] > _LISTED_AFTER_S:
         count = counted(len(lost), "save")
         if run.stored:
@@ -56,45 +57,50 @@ def _never_came(run: Watched, logged: Sequence[Saved]) -> Findings:
         else:
             text = f"{count} in the log, none stored: not in $BT_CHECKPOINT_DIR?"
             yield run.finding("info", text, since_s=lost[0])
-    every, due = progress.save_every or 0, bisect_left(steps.values, progress.save_every or 0)
-    # What is announced may be counted in other steps, or be overruled by hours: what the run does counts.
-    is_due = 0 < due < len(steps) and (progress.step or 0) >= 3 * every
+    interval = progress.save_every or 0
+    due_index = bisect_left(steps.values, interval)
+    # The announced interval may be in another kind of steps, or a time may apply instead: wait for three.
+    is_due = 0 < due_index < len(steps) and (progress.step or 0) >= 3 * interval
     has_saved = run.stored or logged
     if is_due and not has_saved and run.now_s - (run.training_since or math.inf) >= HOUR_S:
-        announced = f"announced every {counted(every, 'step')}"
+        announced = f"announced every {counted(interval, 'step')}"
         text = f"no checkpoint by step {progress.step}, though one was {announced}"
-        yield run.finding("warning", text, short=f"no checkpoint, {announced}", since_s=steps.times[due])
+        yield run.finding(
+            "warning", text, short=f"no checkpoint, {announced}", since_s=steps.times[due_index]
+        )
 
 
-def _late(run: Watched, limits: Limits, saved: Sequence[Saved]) -> Findings:
-    """Report a checkpoint overdue by the newest intervals, in time and, if known, in steps.
+def _overdue(run: Watched, limits: Limits, saved: Sequence[Saved]) -> Findings:
+    """Report an overdue checkpoint: later than the newest intervals allow, in time and, if known, in steps.
 
-    A run that is slower, pauses or loads makes fewer steps, and so has less to save. If intervals vary from
-    one to the next, the next one may be as much longer.
+    Steps count because a run that is slower, pauses or loads reaches its next save later. If an interval was
+    up to twice as long as the one before, say, the current interval may be twice as long, too.
     """
-    times = [at for at, _ in saved[-8:]]
+    times = [saved_s for saved_s, _ in saved[-8:]]
     if len(times) == 2 and run.training_since is not None and run.training_since < times[0]:
-        times = [run.training_since, *times]  # the first took as long as the next, or nearly
-    intervals = [later - at for at, later in pairwise(times) if later > at]
+        times = [run.training_since, *times]  # the start of training serves as the first save
+    intervals = [later - earlier for earlier, later in pairwise(times) if later > earlier]
     if len(intervals) < 2:
         return
     factor = run.eased(limits.checkpoint_factor, 1.0, held=run.is_held())
     begin_s = max(times[-1], run.attempt_since)
     since_s = run.now_s - begin_s
     allowed_s = max(factor * max(intervals), max(intervals) + 5 * MINUTE_S)
-    work, work_since = [run.steps_between(*pair) for pair in pairwise(times)], run.steps_between(begin_s)
-    if not any(work):
-        # If only the newest steps are known, they are of another training; until the log is read, none are.
-        if work_since or not run.run.log_read:
+    steps_per_interval = [run.steps_between(*pair) for pair in pairwise(times)]
+    steps_since = run.steps_between(begin_s)
+    if not any(steps_per_interval):
+        # Steps only since the last save are another training's, or the log is not read yet: don't judge.
+        if steps_since or not run.run.log_read:
             return
-        work, work_since = intervals, since_s
-    regular = [part for part in work if 10 * part >= max(work)]  # two saves at once are no interval
+        steps_per_interval, steps_since = intervals, since_s  # without steps, by time only
+    max_steps = max(steps_per_interval)
+    regular = [steps for steps in steps_per_interval if 10 * steps >= max_steps]  # omit two saves at once
     varies_by = max((max(pair) / min(pair) for pair in pairwise(regular)), default=1.0)
-    if since_s > allowed_s and work_since >= factor * varies_by * max(work):
+    if since_s > allowed_s and steps_since >= factor * varies_by * max_steps:
         usual_s = median(intervals)
         losses = run.progress.eval_loss_series
         before, after = values_between(losses, end=times[-1]), values_between(losses, times[-1])
-        # Some runs save only what evaluates best.
+        # If no evaluation was better since, the run may save only its best checkpoint.
         severity: Severity = "info" if before and after and min(after) >= min(before) else "warning"
         text = f"no checkpoint for {duration(since_s)}, usually every {duration(usual_s)}"
         yield run.finding(severity, text, since_s=times[-1] + usual_s)
@@ -110,8 +116,8 @@ CHECK = Check(
     " steps, or longer if these vary; or two saves that the log announces"
     " and that are not stored; or, an hour after the first step, none at three times the interval of the"
     " settings.",
-    excused="a run that is slower, paused or stalled, or whose loss is broken. To a remark (info):"
-    " no evaluation since then was better, as if only the best is saved.",
+    excused="a run that is slower, paused or stalled, or whose loss is broken. Reported as info"
+    " if no later evaluation was better, since only the best may be saved.",
     ends="with the next checkpoint",
     costs="nothing until the run fails, then the work since the last checkpoint",
     covered_by=frozenset({"stalled", "loss-not-finite", "loss-exploding"}),

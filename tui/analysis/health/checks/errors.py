@@ -32,18 +32,19 @@ class Limits:
 def find(run: Watched, limits: Limits) -> Findings:
     errors = run.progress.errors
     last_step_s, usual_s = run.last_step_s or 0.0, run.progress.step_interval_s or 0.0
-    # A count that gets further than ever, of a download or a preparation, shows as much as a step.
+    # The run survived an error if it made a step afterward, or if another count, such as that of a download,
+    # reached a new maximum.
     survived_s = max(last_step_s - max(10.0, usual_s), run.progress.advanced_at or 0.0)
     if usual_s and run.training_since is not None:
         patience_s = 10.0 + min(10 * MINUTE_S, max(MINUTE_S, 5 * usual_s, run.survived_pause_s))
     else:
         patience_s = 5 * MINUTE_S
-        # Before the first step, lines that go on show as much, unless the run had to start again.
-        alike = [] if errors.newest is None else _alike(run, errors.newest)
-        # What comes again and again stops it each time.
-        if alike and alike[-1] >= run.attempt_since and alike[-1] - alike[0] < 5 * MINUTE_S:
+        # Before the first step, later log lines are enough, unless the run had to restart, or the error has
+        # repeated for minutes: then it may stop the run each time.
+        similar = [] if errors.newest is None else _times_of_similar(run, errors.newest)
+        if similar and similar[-1] >= run.attempt_since and similar[-1] - similar[0] < 5 * MINUTE_S:
             survived_s = max(survived_s, run.last_line_s - MINUTE_S)
-    # What comes next may not have had the time since.
+    # After a newer error, the run has not yet had the time to show that it survives.
     decided_s = max(run.now_s - patience_s, run.attempt_since)
     recent = [
         error
@@ -52,9 +53,9 @@ def find(run: Watched, limits: Limits) -> Findings:
     ]
     if not recent or run.has_stalled:
         return
-    # Steps show that the code goes on, but not that a GPU is well.
-    of_gpus = [error for error in recent if DRIVER_REPORT in error.text]
-    recent = of_gpus or recent
+    # Steps show that the code continues, but not that the GPUs are sound: report the driver's errors first.
+    gpu_errors = [error for error in recent if DRIVER_REPORT in error.text]
+    recent = gpu_errors or recent
     quote = sanitize(recent[0].text)
     ago = duration(max(0.0, run.now_s - recent[0].at_s))
     text, short = f"an error in the log, {ago} ago: {quote}", _LEVEL.sub("", quote)
@@ -62,35 +63,35 @@ def find(run: Watched, limits: Limits) -> Findings:
         count, when = counted(errors.count, "error"), f", first {ago} ago"
     else:
         is_all = run.run.log_read and len(recent) < KEPT_ERRORS
-        least = "" if is_all else "at least "
-        count, when = f"{least}{counted(len(recent), 'error')}", f" in the last {ago}"
+        prefix = "" if is_all else "at least "
+        count, when = f"{prefix}{counted(len(recent), 'error')}", f" in the last {ago}"
     if len(recent) > 1:
         text, short = f"{count} in the log{when}: {quote}", f"{count}: {short}"
     severity: Severity = "warning"
     survived = {without_digits(each.text) for each in errors.kept if each.at_s < survived_s}
     if recent[-1].at_s < survived_s:
-        is_slower = _slows(run, recent[-1])
-        how = ", but slower" if is_slower else ""
-        severity = "warning" if of_gpus or is_slower else "info"
-        text = f"{text} (training continued{how})"
-    elif not of_gpus and all(without_digits(each.text) in survived for each in recent):
+        is_slower = _slows_down_run(run, recent[-1])
+        slower = ", but slower" if is_slower else ""
+        severity = "warning" if gpu_errors or is_slower else "info"
+        text = f"{text} (training continued{slower})"
+    elif not gpu_errors and all(without_digits(each.text) in survived for each in recent):
         severity, text = "info", f"{text} (survived before)"
     yield run.finding(severity, text, short=short, since_s=recent[0].at_s)
 
 
-def _alike(run: Watched, error: ErrorLine) -> list[float]:
-    """Return the times of the errors that differ from one only in numbers."""
+def _times_of_similar(run: Watched, error: ErrorLine) -> list[float]:
+    """Return the times of the errors whose text differs from this error's only in numbers."""
     text = without_digits(error.text)
     return [each.at_s for each in run.progress.errors.kept if without_digits(each.text) == text]
 
 
-def _slows(run: Watched, newest: ErrorLine) -> bool:
-    """Return True if an error comes again and again, and the run has been slower since it came first.
+def _slows_down_run(run: Watched, newest: ErrorLine) -> bool:
+    """Return True if an error repeats, and the run has been slower since the first time.
 
-    What fails and is started again, such as an inference engine, costs what the others wait for it.
+    A process that fails and is restarted, such as an inference engine, makes the others wait for it.
     """
-    alike = _alike(run, newest)
-    return len(alike) > 3 and LONGER * (1 - (run.lost_speed(alike[0]) or 0.0)) < 1
+    similar = _times_of_similar(run, newest)
+    return len(similar) > 3 and LONGER * (1 - (run.lost_speed(similar[0]) or 0.0)) < 1
 
 
 CHECK = Check(
@@ -101,11 +102,10 @@ CHECK = Check(
     find,
     needs="log lines that report a crash or an error, by the server's level or by their words; the first is"
     " quoted.",
-    excused="errors that the run may still survive, and those of a stalled run, which quotes the first. To a"
-    " remark (info): those after which it made steps, another count got further than ever, or, before the"
-    " first step, the log went on without them; and those that differ from such ones only in numbers; but not"
-    " what the driver reports of a GPU (Xid), nor what comes again and again while the run has been slower"
-    " since it came first.",
+    excused="errors that the run may still survive, and those of a stalled run, which quotes the first."
+    " Reported as info: those after which it made steps, another count got further than ever, or, before the"
+    " first step, the log continued; and those that differ from such errors only in numbers; but not what the"
+    " driver reports of a GPU (Xid), nor an error that repeats while the run has been slower since.",
     ends="`errors_within_s` after the newest",
     costs="unknown",
     examples=(

@@ -1,7 +1,7 @@
 """Disks, caches and memory that fill up or are nearly full.
 
-Caches that are collected and checkpoints that are pruned make a sawtooth. So only growth beyond the highest
-level so far counts.
+Caches that are garbage-collected and checkpoints that are pruned make a sawtooth, so only growth beyond the
+highest level so far counts.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ from tui.analysis.health.check import (
 from tui.analysis.health.windows import (
     first_time,
     holds_since,
-    means_of_parts,
+    segment_means,
     since_start,
 )
 from tui.analysis.series import Series, latest, values_between
 from tui.text.units import BYTES_PER_MIB, bytes_iec, duration, percent
 
-_PARTS, _STEADY = 4, 0.4
-"""Steady growth has this share of its mean in each part of the window."""
+_SEGMENTS, _STEADY_FRACTION = 4, 0.4
+"""Growth is steady if each of ``_SEGMENTS`` segments of the window has this fraction of the mean growth."""
 
-_LEAK_S = 45 * MINUTE_S
-"""What has grown for so long without slowing down goes on."""
+_PROVEN_S = 45 * MINUTE_S
+"""GPU memory that has grown for this long without slowing down will keep growing."""
 
-_NEARLY_FULL, _TOOTH_S = 0.95, 3 * HOUR_S
-"""The first tooth of a saw, or what is read once, ends before: by this share of a disk, or this time."""
+_NEARLY_FULL, _SAWTOOTH_S = 0.95, 3 * HOUR_S
+"""A first rise that will end by itself (a sawtooth, data that is read once) ends before either of these: this
+fraction of a disk, this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +53,19 @@ class GrowthLimits:
 
 
 class Forecast(NamedTuple):
-    """Growth per second, the time until the limit, since when it grows (epoch s), and facts about that.
-
-    ``is_sure``: it has lasted. ``is_early``: it began soon after the start. ``is_near``: hardly any is left.
-    """
+    """When a disk, a cache or memory will be full."""
 
     rate: float
+    """Growth per second, in the unit of the series."""
     full_in_s: float
     since: float
+    """Start of the growth (epoch s)."""
     is_sure: bool
+    """True if the growth has lasted long enough to expect that it continues."""
     is_early: bool
+    """True if the growth began within half an hour of the first values."""
     is_near: bool
+    """True if 95% is in use."""
 
 
 def forecast(
@@ -72,49 +75,49 @@ def forecast(
     size: float,
     *,
     held: bool = False,
-    sure_s: float = _TOOTH_S,
+    sure_s: float = _SAWTOOTH_S,
 ) -> Forecast | None:
-    """Return when a series that grows steadily reaches its size, None unless that matters.
+    """Predict when a steadily growing series reaches ``size``; None unless that is before the run ends.
 
-    It is sure to go on once it has lasted for ``sure_s`` without slowing down; before, only what is above
-    70% matters.
-
-    While a model loads or is downloaded, memory and disks fill without meaning anything.
+    The growth is expected to continue once it has lasted for ``sure_s`` without slowing down; before that, it
+    is reported only above 70%. Values before ``run.growth_since`` are ignored, since memory and disks fill
+    while a model is downloaded and loaded.
     """
     now, at = latest(series), run.metrics.at
     grown = since_start(series, run.growth_since)
     highest = Series("", grown.times, tuple(accumulate(grown.values, max, initial=0.0))[1:])
-    used = highest.values[-1] if grown.times else 0.0  # does not waver, as what is in use now does
+    used = highest.values[-1] if grown.times else 0.0  # the maximum is steadier than the newest value
     if now is None or at is None or not grown.times or used < 0.5 * size:
         return None
     known_s = min(8 * limits.growth_window_s, at - grown.times[0])
-    quarters = means_of_parts([highest], at, known_s / _PARTS, _PARTS)
-    slows = len(quarters) == _PARTS and quarters[3] - quarters[2] < 0.75 * (quarters[1] - quarters[0])
+    quarters = segment_means([highest], at, known_s / _SEGMENTS, _SEGMENTS)
+    slows = len(quarters) == _SEGMENTS and quarters[3] - quarters[2] < 0.75 * (quarters[1] - quarters[0])
     if slows and not held:
         return None
-    # Growth in bursts shows only over a longer time.
+    # Growth in bursts is steady only over a longer window.
     for window_s in (limits.growth_window_s, 4 * limits.growth_window_s):
-        part_s = window_s / _PARTS
-        begin, means = at - window_s, means_of_parts([highest], at, part_s, _PARTS)
-        is_known = len(means) == _PARTS and grown.times[0] <= begin + part_s / 2
-        if not is_known or now < _level(highest, begin):
+        segment_s = window_s / _SEGMENTS
+        begin, means = at - window_s, segment_means([highest], at, segment_s, _SEGMENTS)
+        is_known = len(means) == _SEGMENTS and grown.times[0] <= begin + segment_s / 2
+        if not is_known or now < _highest_until(highest, begin):
             continue
-        rate = (_level(highest, at) - _level(highest, begin)) / window_s
+        rate = (_highest_until(highest, at) - _highest_until(highest, begin)) / window_s
         if rate * window_s <= run.eased(0.02, 0.0, held=held) * size:
             continue
-        # Once found, growth may pause for as long as it was seen in bursts.
-        newest = _level(highest, at) - _level(highest, at - part_s * (2 if held else 1))
-        parts = [newest] if held else [newest, *(after - before for before, after in pairwise(means))]
-        if min(parts) < _STEADY * rate * part_s:
+        # If the finding exists already, growth may pause for a segment.
+        newest = _highest_until(highest, at) - _highest_until(highest, at - segment_s * (2 if held else 1))
+        growths = [newest] if held else [newest, *(after - before for before, after in pairwise(means))]
+        if min(growths) < _STEADY_FRACTION * rate * segment_s:
             continue
         full_in_s = max(0.0, size - used) / rate
         since = begin
-        # Noise leaves parts without growth.
+        # Noise leaves segments without growth, so try the whole window, too.
         while any(
-            _level(highest, since) - _level(highest, since - span_s) >= _STEADY * rate * span_s
-            for span_s in (part_s, window_s)
+            _highest_until(highest, since) - _highest_until(highest, since - span_s)
+            >= _STEADY_FRACTION * rate * span_s
+            for span_s in (segment_s, window_s)
         ):
-            since -= part_s
+            since -= segment_s
         since = max(since, grown.times[0])
         matters_s = min(limits.full_within_s, run.left_s)
         if full_in_s <= run.eased(matters_s, 2 * matters_s, held=held):
@@ -126,11 +129,11 @@ def forecast(
 
 
 def _has_grown(run: Watched, series: Series, level: float) -> bool:
-    """Return False if a series was at that level when the run started: then it was configured to be."""
+    """Return False if a series had reached ``level`` during start-up: then the run is configured so."""
     return first_time(series, level) > max(run.growth_since, series.times[0])
 
 
-def _level(highest: Series, at: float) -> float:
+def _highest_until(highest: Series, at: float) -> float:
     return highest.values[max(0, bisect_right(highest.times, at) - 1)]
 
 
@@ -153,7 +156,7 @@ def filling(
         if ahead.full_in_s >= 1:
             text += f", will be full in {duration(ahead.full_in_s)}"
             short += f" in {duration(ahead.full_in_s)}"
-        # A run's first checkpoints may be pruned in time: only what is nearly full is sure to fill.
+        # A run may prune its first checkpoints in time: warn only if the disk is nearly full, or growth sure.
         is_near = ahead.is_near or ahead.full_in_s <= limits.growth_window_s
         severity: Severity = "warning" if is_near or ahead.is_sure else "info"
         if ahead.full_in_s < HOUR_S and used >= limits.disk_share:
@@ -182,7 +185,7 @@ DISK = Check(
     " will be full before the run ends; or usage above `disk_share`. A warning from 95% on, one window"
     " before it is full, or after three hours of growth.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth up to its highest level"
-    " so far. To a remark (info): a disk that was nearly full when the run started.",
+    " so far. Reported as info: a disk that was nearly full when the run started.",
     costs="nothing until it is full, then the work since the last checkpoint",
     examples=(
         Example("a disk that fills", "disk full in", disk=lambda at: 0.55 + at / 3600 * 0.18),
@@ -213,11 +216,11 @@ CACHE = Check(
 def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
     machine, nodes = run.run.job.instance_type, run.metrics.nodes
     leaks = [
-        (ahead.full_in_s, node.name, part, ahead)
+        (ahead.full_in_s, node.name, memory, ahead)
         for node in nodes
-        for part, series, limit_mib, sure_s in (
+        for memory, series, limit_mib, sure_s in (
             *(
-                (f"GPU memory of {node.name} GPU {gpu}", series, machine.gpu_memory_limit_mib, _LEAK_S)
+                (f"GPU memory of {node.name} GPU {gpu}", series, machine.gpu_memory_limit_mib, _PROVEN_S)
                 for gpu, series in zip(node.gpus, node.gpu_memory, strict=True)
             ),
             (f"memory of {node.name}", node.cpu_memory, machine.memory_limit_mib, 2 * HOUR_S),
@@ -227,28 +230,28 @@ def leaking_memory(run: Watched, limits: GrowthLimits) -> Findings:
     ]
     if not leaks:
         return
-    full_in_s, _, part, worst = min(leaks)
+    full_in_s, _, memory, worst = min(leaks)
     more = f" (and {len(leaks) - 1} more)" if len(leaks) > 1 else ""
     full = duration(full_in_s)
     names = {name for _, name, _, _ in leaks}
-    # Memory that has room for the data fills with it, from the start and on all nodes alike, up to a level.
+    # The page cache fills with the data that is read: on all nodes alike, from the start, until all is read.
     lasts_s = run.now_s - worst.since
-    uses = [latest(node.cpu_memory) or 0.0 for node in nodes]
-    is_cache = not part.startswith("GPU") and (
-        min(uses) > 0.9 * max(uses)
+    used = [latest(node.cpu_memory) or 0.0 for node in nodes]
+    is_cache = not memory.startswith("GPU") and (
+        min(used) > 0.9 * max(used)
         and worst.is_early
-        and lasts_s < _TOOTH_S
+        and lasts_s < _SAWTOOTH_S
         and (run.progress.epoch or 0) < 2
     )
-    # What has grown for as long as it will take to be full will be.
-    is_proven = worst.is_sure or lasts_s >= max(_LEAK_S, worst.full_in_s)
+    # Growth is proven once it has lasted as long as it still needs to fill the memory.
+    is_proven = worst.is_sure or lasts_s >= max(_PROVEN_S, worst.full_in_s)
     is_sure = (worst.is_near or (is_proven and not is_cache)) and not run.steps_take_longer(worst.since)
-    text = f"{part}{more} leaks {bytes_iec(worst.rate * 3600)}/h: full in {full}"
+    text = f"{memory}{more} leaks {bytes_iec(worst.rate * 3600)}/h: full in {full}"
     node = names.pop() if len(names) == 1 < len(nodes) else None
     yield run.finding(
         run.lasting("warning" if is_sure else "info", node),
         text,
-        short=f"{part} full in {full}",
+        short=f"{memory} full in {full}",
         node=node,
         since_s=min(ahead.since for _, _, _, ahead in leaks),
     )
@@ -265,7 +268,7 @@ MEMORY = Check(
     " or 45 minutes and as long as it will take to be full; in the first two epochs after three hours if that"
     " of all nodes grows from the start, as caches do; or from 95% on.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth, up to its highest"
-    " level since the last restart. To a remark (info): memory of steps that take longer than before.",
+    " level since the last restart. Reported as info: memory of steps that take longer than before.",
     costs="nothing until memory is full, then the work since the last checkpoint",
     examples=(
         Example(
@@ -288,7 +291,7 @@ class GpuMemoryLimits:
 
 def full_gpu_memory(run: Watched, limits: GpuMemoryLimits) -> Findings:
     size, at = (run.run.job.instance_type.gpu_memory_limit_mib or 0) * BYTES_PER_MIB, run.metrics.at or 0.0
-    # Healthy is a tenth below the limit, the room that PyTorch's caching allocator leaves.
+    # 90% of the limit is healthy: PyTorch's caching allocator leaves this room.
     threshold = size * run.eased(limits.gpu_memory_share, 0.9, held=bool(run.held_nodes))
     near = [
         (lowest / size, node.name, gpu, series)
@@ -317,7 +320,7 @@ GPU_MEMORY = Check(
     GpuMemoryLimits,
     full_gpu_memory,
     needs="a GPU whose memory stays above `gpu_memory_share` of its limit for two minutes.",
-    excused="peaks. To a remark (info): a level of the first 15 minutes of training, which is what the run"
+    excused="peaks. Reported as info: a level of the first 15 minutes of training, which is what the run"
     " was configured to take.",
     costs="nothing until an allocation fails, then the work since the last checkpoint",
     examples=(

@@ -20,7 +20,7 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.health.windows import first_time, holds_since, means_of_parts, since_start
+from tui.analysis.health.windows import first_time, holds_since, segment_means, since_start
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.pauses import recurring_pause
 from tui.analysis.series import Series, mean_between
@@ -42,12 +42,12 @@ def find(run: Watched, limits: Limits) -> Findings:
     if at is None or not nodes:
         return
     idle = {node.name: _idle_since(run, limits, node, at) for node in nodes}
-    whole = {node.name for node in nodes if len(idle[node.name]) == len(node.gpus)}
+    idle_nodes = {node.name for node in nodes if len(idle[node.name]) == len(node.gpus)}
     below = f", below {percent(limits.idle_below)}"
-    if len(whole) == len(nodes):
+    if len(idle_nodes) == len(nodes):
         since = max(max(gpus.values()) for gpus in idle.values())
         allowed_s = 4.0 * limits.idle_never_s if _prepares(run, limits) else run.pause_allowed_s
-        # The first step after a pause precedes the samples that show it.
+        # After a pause, the log shows the first step before the samples show that GPUs work.
         resumed_s = next(iter(since_start(run.steps, since + MINUTE_S).times), -math.inf)
         if at - since >= allowed_s and resumed_s <= at - MINUTE_S and not run.has_stalled:
             yield _finding(run, "GPUs idle", since, at, below)
@@ -57,20 +57,20 @@ def find(run: Watched, limits: Limits) -> Findings:
     turn_s = max(run.pause_allowed_s, step_s)
     for node in nodes:
         gpus = idle[node.name]
-        if node.name in whole and run.has_stalled and 2 * len(whole) > len(nodes):
-            continue  # What most nodes do in a stalled run is no news.
-        if node.name in whole:
+        if node.name in idle_nodes and run.has_stalled and 2 * len(idle_nodes) > len(nodes):
+            continue  # The stall explains that most nodes are idle.
+        if node.name in idle_nodes:
             since = max(gpus.values())
             if at - since >= turn_s:
-                # Nodes with work of their own end at different times, and some serve the others.
+                # Warn only if the run waits for the node: it may have done its share, or serve the others.
                 is_slower = (run.lost_speed(since) or 0.0) > 0.1
                 is_waited_for = run.has("stalled") or run.last_line_s < since + MINUTE_S or is_slower
                 severity: Severity = "warning" if is_waited_for else "info"
                 yield _finding(run, "GPUs idle", since, at, below, node.name, severity)
             continue
         start = at - limits.idle_after_s
-        busy = sum((mean_between(use, start, at) or 0.0) >= WORKING for use in node.gpu_utilization)
-        # What follows the steps, or pauses them, may need some of the GPUs only.
+        busy = sum((mean_between(curve, start, at) or 0.0) >= WORKING for curve in node.gpu_utilization)
+        # An activity after the steps, or between them, may need only some of the GPUs.
         since = min(gpus.values(), default=at)
         pauses = run.last_step_s is not None and run.last_step_s < since + MINUTE_S
         prepares = run.last_step_s is None and _prepares(run, limits)
@@ -86,21 +86,21 @@ def find(run: Watched, limits: Limits) -> Findings:
 
 def _finding(
     run: Watched,
-    what: str,
+    subject: str,
     since: float,
     at: float,
     detail: str,
     node: str | None = None,
     severity: Severity = "warning",
 ) -> HealthFinding:
-    text = f"{what} for {duration(at - since)}"
+    text = f"{subject} for {duration(at - since)}"
     short = text if node is None else f"{node} {text}"
     text = f"{text}{detail}" if node is None else f"{node}: {text}{detail}"
     return run.finding(severity, text, short=short, node=node, since_s=since)
 
 
 def _prepares(run: Watched, limits: Limits) -> bool:
-    """Return True if a count other than the steps moves, or, before GPUs work, if anything is logged."""
+    """Return True if a count other than the steps rises, or, before GPUs work, if anything is logged."""
     progress = run.progress
     has_begun = run.last_step_s is not None or run.works_since < math.inf
     newest_s = max(progress.moved_at or 0.0, 0.0 if has_begun else run.last_line_s)
@@ -108,32 +108,32 @@ def _prepares(run: Watched, limits: Limits) -> bool:
 
 
 def _idle_since(run: Watched, limits: Limits, node: NodeSnapshot, at: float) -> dict[str, float]:
-    """Return since when GPUs of a node are idle, of those that are so for too long.
+    """Return the GPUs of a node that have been idle for too long, and since when (epoch s).
 
-    GPUs that have never worked may be so for longer, and others as long as they have rested before.
+    GPUs that have never worked may be idle for longer, and other GPUs as long as they were idle before.
     """
     idle: dict[str, float] = {}
-    for gpu, use in zip(node.gpus, node.gpu_utilization, strict=True):
+    for gpu, utilization in zip(node.gpus, node.gpu_utilization, strict=True):
         # A single slightly higher sample is no work: it may be a monitoring tool.
-        blips = holds_since(use, lambda value: value < limits.idle_below, forgiven=1)
-        steady = holds_since(use, lambda value: value < WORKING)
-        if blips is None or steady is None or at - use.times[-1] > 5 * MINUTE_S:
+        idle_since = holds_since(utilization, lambda value: value < limits.idle_below, forgiven=1)
+        not_working_since = holds_since(utilization, lambda value: value < WORKING)
+        if idle_since is None or not_working_since is None or at - utilization.times[-1] > 5 * MINUTE_S:
             continue
-        since = max(blips, steady, run.attempt_since)
-        worked = first_time(use, WORKING, run.attempt_since) < since
+        since = max(idle_since, not_working_since, run.attempt_since)
+        worked = first_time(utilization, WORKING, run.attempt_since) < since
         if not worked and run.training_since is not None:
             # Metrics may cover only the last hour: a run that makes steps has worked before.
-            worked = use.times[0] > run.training_since
+            worked = utilization.times[0] > run.training_since
             since = max(since, run.training_since)
         allowed_s = limits.idle_after_s if worked else limits.idle_never_s
-        if at - since >= max(allowed_s, LONGER * _longest_rest_s(use, since)):
+        if at - since >= max(allowed_s, LONGER * _longest_idle_s(utilization, since)):
             idle[gpu] = since
     return idle
 
 
-def _longest_rest_s(use: Series, until: float) -> float:
-    """Return the longest idle time that ended with work, as when phases alternate."""
-    pairs = zip(use.times, use.values, strict=True)
+def _longest_idle_s(utilization: Series, until: float) -> float:
+    """Return the longest idle time (s) that has recurred, as when nodes take turns; 0 if none has."""
+    pairs = zip(utilization.times, utilization.values, strict=True)
     worked = [time for time, value in pairs if value >= WORKING and time <= until]
     return recurring_pause(later - earlier for earlier, later in pairwise(worked)) or 0.0
 
@@ -159,9 +159,9 @@ CHECK = Check(
     excused="a stalled run, most of whose GPUs idle with it; pauses and new work as for stalls; a count of"
     " other work that moves, and a log that goes on before GPUs have worked; and GPUs that rest in turn:"
     " within a step, as long as they have before, or, in reinforcement learning, for `idle_never_s`. GPUs"
-    " beside others that work are excused after the last step, too. To a remark (info): a node that is idle"
+    " beside others that work are excused after the last step, too. Reported as info: a node that is idle"
     " while the run goes on as fast, which may have done its share, or serves the others.",
-    ends="with work; a single blip is none",
+    ends="with work; a single higher sample is none",
     costs="the idle GPUs: a node's price, by their share of its GPUs",
     examples=(
         Example(
@@ -202,17 +202,19 @@ def underused(run: Watched, limits: UnderusedLimits) -> Findings:
     ):
         if at - window_s < (run.training_since or math.inf) + 5 * MINUTE_S:
             continue
-        uses, cpus = (
-            means_of_parts(series, at, window_s / 3, 3)
+        utilizations, cores_used = (
+            segment_means(series, at, window_s / 3, 3)
             for series in zip(*((node.mean_utilization, node.cpu) for node in run.metrics.nodes), strict=True)
         )
-        is_low = len(uses) == 3 and max(uses) < run.eased(below, 1.0, held=is_held)
-        if is_low and min(cpus, default=0.0) >= cpu_from:
-            short = f"GPUs only {percent(sum(uses) / 3)} busy"
+        is_low = len(utilizations) == 3 and max(utilizations) < run.eased(below, 1.0, held=is_held)
+        if is_low and min(cores_used, default=0.0) >= cpu_from:
+            short = f"GPUs only {percent(sum(utilizations) / 3)} busy"
             text = f"{short} for {duration(window_s)} or longer"
             if cpu_from:
                 short += ", CPUs at their limit"
-                text += f", CPUs at their limit ({max(cpus):.0f} of {cores:.0f} cores): waiting for data?"
+                text += (
+                    f", CPUs at their limit ({max(cores_used):.0f} of {cores:.0f} cores): waiting for data?"
+                )
             yield run.finding("info", text, short=short, since_s=at - window_s)
             return
 

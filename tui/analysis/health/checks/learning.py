@@ -1,4 +1,4 @@
-"""Runs that compute, but learn nothing, or unlearn what they had learned."""
+"""Runs that compute without learning anything, and rewards that fall back to where they began."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tui.analysis.health.check import (
     Watched,
 )
 from tui.analysis.health.watched import REWARD
-from tui.analysis.health.windows import flipped, holds_since, level_between, noise_of, since_start
+from tui.analysis.health.windows import flipped, holds_since, noise_of, segment_medians, since_start
 from tui.analysis.health.worse import NEWEST, Worse, grown_gradients, worsened
 from tui.analysis.series import Series, values_between
 from tui.text.units import number
@@ -25,13 +25,13 @@ def not_learning(run: Watched, _limits: NoLimits) -> Findings:
     rates, norms = run.progress.learning_rate_series, run.progress.grad_norm_series
     rate_since_s, norm_since_s = _zero_since(rates), _zero_since(norms)
     finer = [rate for rate in values_between(rates, end=rate_since_s) if rate > 0]
-    # A rate that is printed with few digits passes the smallest of them on its way to 0.
+    # A decaying rate that is printed with few digits reaches its smallest printable value before 0.
     is_sudden = bool(finer) and finer[-1] > 10 * min(finer)
-    if _stands_still(run, rate_since_s, 1 / 3 if is_sudden else 1.0):
+    if _loss_stands_still(run, rate_since_s, 1 / 3 if is_sudden else 1.0):
         cause, since_s = "learning rate is 0", rate_since_s
-    elif _stands_still(run, norm_since_s, 1 / 3 if any(norms.values) else 1.0, even_with_rewards=True):
+    elif _loss_stands_still(run, norm_since_s, 1 / 3 if any(norms.values) else 1.0, even_with_rewards=True):
         cause, since_s = "gradient norm is 0", norm_since_s
-    elif _stands_still(run, -math.inf, 2.0) and _guesses(run):
+    elif _loss_stands_still(run, -math.inf, 2.0) and _only_guesses(run):
         cause, since_s = "model only guesses", run.training_since or 0.0
     else:
         return
@@ -39,12 +39,12 @@ def not_learning(run: Watched, _limits: NoLimits) -> Findings:
     yield run.finding("warning", text, short=cause, since_s=max(since_s, run.attempt_since))
 
 
-def _guesses(run: Watched) -> bool:
-    """Return True if all batches cost nearly the same, and as much as of one that knows nothing of them."""
+def _only_guesses(run: Watched) -> bool:
+    """Return True if the loss is nearly the same for all batches, and as high as without any training."""
     losses = values_between(run.of_attempt(run.progress.loss_series))
-    levels = level_between(losses, 20)
+    levels = segment_medians(losses, 20)
     spread = max(noise_of(losses), max(levels) - min(levels))
-    # From 6, a perplexity of 400, on: no language model that has been trained is so far off.
+    # A loss of 6 is a perplexity of 400: no trained language model has such a high one.
     return min(losses) > 6 and spread < 0.01 * min(losses)
 
 
@@ -53,16 +53,18 @@ def _zero_since(series: Series) -> float:
     return math.inf if since is None else since
 
 
-def _stands_still(run: Watched, since: float, patience: float, *, even_with_rewards: bool = False) -> bool:
-    """Return True if the loss has not moved since then for half an hour and 50 lines, times the patience."""
+def _loss_stands_still(
+    run: Watched, since: float, patience: float, *, even_with_rewards: bool = False
+) -> bool:
+    """Return True if the loss is unchanged since ``since``: for ``patience`` × 30 minutes and 50 lines."""
     losses = since_start(run.progress.loss_series, max(since, run.attempt_since))
     values = values_between(losses)
     is_held = run.is_held()
     ends = run.left_s < HOUR_S / 2 and not is_held  # A schedule may end at 0.
     if len(values) < 50 * patience or run.now_s - losses.times[0] < patience * HOUR_S / 2 or ends:
         return False
-    first, *_, last = level_between(values, 3)
-    # What is printed with few digits may look like 0, but the loss moves.
+    first, *_, last = segment_medians(values, 3)
+    # A rate or norm that is printed with few digits may look like 0, but then the loss changes.
     share = run.eased(0.01, 0.1, held=is_held)
     is_still = abs(last - first) < share * abs(first) or max(values) == min(values)
     return is_still and (even_with_rewards or not run.is_reinforcement)
@@ -79,7 +81,7 @@ NOT_LEARNING = Check(
     " moves as little in the first hour and 100 lines, and is nearly the same for all batches.",
     excused="the last half hour of a run, and reinforcement learning, whose losses stay near 0, unless its"
     " gradients are 0.",
-    ends="when that or the loss moves",
+    ends="when it or the loss changes",
     costs="everything so far: nothing is learned",
     covered_by=frozenset({"loss-not-finite"}),
     examples=(
@@ -165,7 +167,7 @@ def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
             continue
         series = run.of_attempt(rewards)
         worse = worsened(flipped(series.times, series.values), 0.5, held=run.is_held())
-        # Harder tasks cost a part of what was learned, and gradients stay what they were.
+        # With harder tasks, a reward falls only part of the way back, and gradients stay as they were.
         if worse is None or not (worse.has_lost_all or run.is_held()):
             continue
         if cause := grown_gradients(run, worse.since) or _diverging_loss(run) or _no_longer_changes(worse):
@@ -175,18 +177,18 @@ def collapsed_reward(run: Watched, _limits: NoLimits) -> Findings:
 
 
 def _no_longer_changes(worse: Worse) -> str:
-    """Return in words that a reward has stopped changing, as one does whose server is gone; else empty."""
+    """Return words if a reward has become constant, as if its reward server had failed; else empty."""
     newest = worse.after[-3 * NEWEST :]
     return "it no longer changes" if len(newest) == 3 * NEWEST and len(set(newest)) == 1 else ""
 
 
 def _diverging_loss(run: Watched) -> str:
-    """Return in words which loss diverges: the run's, or one of a critic; empty if none does."""
+    """Return words if a loss diverges: the run's, or another one, such as a critic's; else empty."""
     if run.has("loss-exploding"):
         return "the loss diverges"
     losses = {name: series for name, series in run.progress.metrics.items() if "loss" in name.casefold()}
-    grown = (name for name, series in losses.items() if worsened(run.of_attempt(series), 8.0))
-    return next((f"{name} diverges" for name in grown), "")
+    diverging = (name for name, series in losses.items() if worsened(run.of_attempt(series), 8.0))
+    return next((f"{name} diverges" for name in diverging), "")
 
 
 def _falling(

@@ -1,4 +1,4 @@
-"""A loss that is not finite, one that got worse and does not come back, and overfitting."""
+"""A loss that is not finite, a loss that diverges, and overfitting."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from tui.analysis.health.check import (
     limit,
 )
 from tui.analysis.health.watched import REWARD
-from tui.analysis.health.windows import holds_since, level_between
+from tui.analysis.health.windows import holds_since, segment_medians
 from tui.analysis.health.worse import NEWEST, Worse, grown_gradients, worsened
 from tui.analysis.progress.snapshot import MAX_SKIPPED
 from tui.analysis.series import values_between
 from tui.text.units import number
 
-_ERRORS = re.compile(r"(?i)(?<![a-z])(?:r?mse|mae|error|[wc]er|ppl|perplexity)(?![a-z])")
-"""Other measures of what a model gets wrong."""
+_ERROR_METRIC = re.compile(r"(?i)(?<![a-z])(?:r?mse|mae|error|[wc]er|ppl|perplexity)(?![a-z])")
+"""Names of metrics, other than the loss, of which lower values are better."""
 
 
 def not_finite(run: Watched, _limits: NoLimits) -> Findings:
     losses, norms = run.progress.loss_series, run.progress.grad_norm_series
     broken = _broken_at_end(losses.values)
-    # A single NaN may be a batch that was skipped, unless nothing follows it.
+    # A single NaN may be a batch that was skipped, unless no loss follows it.
     if broken and run.progress.loss is not None:
         since = losses.times[-broken]
         if run.is_held() or broken > 2 or run.now_s - since > 600.0 / broken:
@@ -50,14 +50,14 @@ def not_finite(run: Watched, _limits: NoLimits) -> Findings:
         yield run.finding("critical", text, since_s=last_loss_s)
         return
     broken = _broken_at_end(norms.values)
-    # While the loss scale is found, the first norms are infinite.
+    # The first norms are infinite until the loss scaler has found its scale.
     if broken >= (3 if broken < len(norms) else 20):
         text = f"grad norm is {number_or_nan(norms.values[-1])}"
         yield run.finding("critical", text, since_s=norms.times[-broken])
 
 
 def _broken_at_end(values: Sequence[float]) -> int:
-    """Return how many of the newest values are not finite."""
+    """Return the number of consecutive values at the end that are not finite."""
     return sum(1 for _ in takewhile(lambda value: not math.isfinite(value), reversed(values)))
 
 
@@ -98,7 +98,7 @@ def metric_not_finite(run: Watched, _limits: NoLimits) -> Findings:
     for name, series in run.progress.metrics.items():
         broken = _broken_at_end(series.values)
         before = series.values[: len(series) - broken]
-        # Some metrics are NaN now and then, or for as long as they do not apply.
+        # Some metrics are NaN from time to time, or while they do not apply.
         if broken >= 2 * NEWEST and len(before) >= 6 * NEWEST and all(map(math.isfinite, before)):
             text = f"{name} is {number_or_nan(series.values[-1])}, unlike the loss"
             short = f"{name} is {number_or_nan(series.values[-1])}"
@@ -136,7 +136,9 @@ METRIC_NOT_FINITE = Check(
 )
 
 
-_SURE = 3.0  # Harder data or a new learning rate may raise a loss, but not to this many times its level.
+_CRITICAL_FACTOR = (
+    3.0  # Neither harder data nor a new learning rate raises a loss to this many times its level.
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,61 +150,62 @@ class DivergenceLimits:
 
 def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
     if run.now_s < run.growth_since:
-        return  # a search for the learning rate, or the first steps, whose waste is small
+        return  # first steps waste little; it may be a search for the learning rate
     is_held = run.is_held()
     factor = run.eased(limits.loss_factor, 1.0, held=is_held)
     worse = worsened(run.of_attempt(run.progress.loss_series), min(0.1, factor - 1), held=is_held)
-    # Losses of GRPO and PPO begin at 0 and grow by design.
+    # The losses of GRPO and PPO begin at 0 and grow by design, hence a minimum rise of 0.1.
     if worse is None or worse.now < worse.best + 0.1 or _is_by_design(run, worse):
         return
-    is_sure = worse.is_beyond(_SURE - 1)
+    is_critical = worse.is_beyond(_CRITICAL_FACTOR - 1)
     if is_held or _is_divergence(run, worse, factor):
         yield run.finding(
-            "critical" if is_sure else "warning", f"loss diverging: {worse.words}", since_s=worse.since
+            "critical" if is_critical else "warning", f"loss diverging: {worse.words}", since_s=worse.since
         )
 
 
 def _is_divergence(run: Watched, worse: Worse, factor: float) -> bool:
-    """Return True if a rise is more than harder data, which jumps once and is then learned."""
-    if worse.is_beyond(_SURE**2 - 1) and worse.best > 0:
+    """Return True if harder data does not explain a rise: with such data, a loss jumps once, then falls."""
+    if worse.is_beyond(_CRITICAL_FACTOR**2 - 1) and worse.best > 0:
         return True
     gradients = grown_gradients(run, worse.since)
-    # Words that are new in the log announce another stage, or other data, of which more stages may follow.
+    # Words that the log never had before may announce another stage, or other data.
     near_s = max(2 * MINUTE_S, 2 * (run.progress.step_interval_s or 0.0))
     if any(worse.since - near_s <= at <= worse.since for at in run.progress.new_words):
         return bool(gradients) and worse.is_beyond(factor - 1)
     if worse.grows:
         return worse.is_beyond(factor - 1) or bool(gradients)
-    # Of harder data, a part is learned in so many steps.
+    # Within this many steps, a model would have learned a part of harder data.
     is_long = len(worse.after) >= 3 * NEWEST and run.steps_between(worse.since) >= 9 * NEWEST
     return is_long and worse.is_beyond(factor - 1 if gradients else 1.0)
 
 
 def _is_by_design(run: Watched, worse: Worse) -> bool:
-    """Return True if nothing tells this rise from what the run does by design.
+    """Return True if the rise may be by design.
 
-    Rewards and adversaries move the target of a loss: only one far beyond all that the run has seen counts.
+    In reinforcement or adversarial learning, the target of a loss moves: there, only a rise far above all
+    earlier losses is not by design.
     """
-    # A count that has begun again may be another training.
+    # If the step count has started over, another training may have begun.
     before = values_between(run.progress.loss_series, run.count_since, worse.since)
     is_new = worse.since >= run.count_since and len(before) < 3 * NEWEST
     if is_new and not run.is_held():
         return True
     rates = run.progress.learning_rate_series
-    stood_since = holds_since(rates, lambda rate: rate == 0)
-    # What doesn't learn can't diverge. A rate that has always been 0 may be printed with too few digits.
-    if stood_since is not None and stood_since <= worse.since and max(values_between(rates)) > 0:
+    zero_since = holds_since(rates, lambda rate: rate == 0)
+    # At a learning rate of 0, no loss diverges. A rate that was always 0 may be printed with too few digits.
+    if zero_since is not None and zero_since <= worse.since and max(values_between(rates)) > 0:
         return True
-    if _is_of_another_scale(run, worse.since):
+    if _has_another_scale(run, worse.since):
         return True
     usual = worse.values[: max(6 * NEWEST, len(worse.values) // 2)]
     low, top = min(usual), max(usual)
-    return (run.is_reinforcement or median(usual) <= 0) and worse.now < top + _SURE * (top - low)
+    return (run.is_reinforcement or median(usual) <= 0) and worse.now < top + _CRITICAL_FACTOR * (top - low)
 
 
-def _is_of_another_scale(run: Watched, since: float) -> bool:
-    """Return True if no other measure of the error is worse than before: the loss has got other weights."""
-    errors = [series for name, series in run.progress.metrics.items() if _ERRORS.search(name)]
+def _has_another_scale(run: Watched, since: float) -> bool:
+    """Return True if no error metric got worse, so that only the weights of the loss have changed."""
+    errors = [series for name, series in run.progress.metrics.items() if _ERROR_METRIC.search(name)]
     times = [(values_between(series, end=since), values_between(series, since)) for series in errors]
     known = [(before[-3 * NEWEST :], after[-NEWEST:]) for before, after in times if len(after) >= NEWEST]
     return bool(known) and all(before and median(after) <= 1.05 * median(before) for before, after in known)
@@ -351,12 +354,12 @@ def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
     losses = run.progress.loss_series
     after = values_between(losses, worse.since)
     before = values_between(losses, end=worse.since)[-len(after) :]
-    if before and after and median(before) - level_between(after, 2)[-1] > 0.01 * abs(median(before)):
+    if before and after and median(before) - segment_medians(after, 2)[-1] > 0.01 * abs(median(before)):
         steps = run.progress.step_series
-        at = bisect_right(steps.times, worse.since) - 1
-        where = f" at step {steps.values[at]:.0f}" if at >= 0 else ""
+        index = bisect_right(steps.times, worse.since) - 1
+        where = f" at step {steps.values[index]:.0f}" if index >= 0 else ""
         text = f"evaluation loss rises while the training loss falls: {worse.words}{where}"
-        # Many go on for some epochs after the best evaluation, but not as it gets worse with each.
+        # Some epochs after the best evaluation are common, but not if each evaluation is worse than the last.
         newest = since_best[-limits.overfit_evaluations :]
         is_sure = newest == sorted(newest) and worse.is_beyond(3 * share)
         severity = run.lasting("warning" if is_sure else "info")

@@ -1,6 +1,6 @@
-"""Nodes that stopped sending data, or never did, and nodes that run without metrics.
+"""Nodes that stopped sending data or never sent any, and nodes that run without metrics.
 
-A node is missing if it sends neither metrics nor log lines. While it logs, only its metrics are missing.
+A node is missing if it sends neither metrics nor log lines. If it logs, only its metrics are missing.
 """
 
 from __future__ import annotations
@@ -22,37 +22,43 @@ from tui.analysis.health.check import (
 from tui.analysis.node_metrics import LEADER, NodeSnapshot
 from tui.text.units import counted, duration
 
-STEPS = 4
-"""Samples or log lines that may be missed before a node counts as silent."""
+_MISSABLE = 4
+"""Number of samples or log lines that a node may miss before it counts as silent."""
 
 
 class Silence(NamedTuple):
-    """A node without samples since ``since`` (epoch s), for ``lasts_s``; usual is one each ``step_s``."""
+    """A node without samples since ``since`` (epoch s), for ``lasts_s``; usually one every ``step_s``."""
 
     node: str
     lasts_s: float
     since: float
     step_s: float
     logs: bool
-    """True if it writes to the log."""
+    """True if the node still writes to the log."""
     died: bool
-    """True if its log fell silent, too; if the log names no nodes, that of any."""
+    """True if the node's log stopped at about the same time; if the log has other names than the metrics, any
+    node's log."""
 
 
 class Presence:
-    """The nodes as of the newest data read: no node falls silent while nothing is read."""
+    """Which nodes send samples and log lines, compared with the newest data read.
+
+    Not with the current time: nodes do not become silent because nothing is read.
+    """
 
     def __init__(self, run: Watched, missing_after_s: float) -> None:
         at = run.metrics.at or 0.0
-        # A server may report only the leader: that is no problem.
+        # A server may report only the leader, which is no problem.
         names = [node.name for node in run.metrics.nodes if node.name != LEADER]
         spans = {node.name: span for node in run.metrics.nodes if (span := _span(node)) is not None}
         log_at = max(at, run.last_line_s)
         self.last_line_s = {each.name: each.last_at_ns / NS_PER_S for each in run.progress.replicas}
         self.quiet_s = {name: log_at - last_s for name, last_s in self.last_line_s.items()}
-        patience = {each.name: STEPS * each.interval_s for each in run.progress.replicas}
+        patience_s = {each.name: _MISSABLE * each.interval_s for each in run.progress.replicas}
         self.logging = {
-            name for name, quiet_s in self.quiet_s.items() if quiet_s <= max(missing_after_s, patience[name])
+            name
+            for name, quiet_s in self.quiet_s.items()
+            if quiet_s <= max(missing_after_s, patience_s[name])
         }
         # Replicas may have other names in the log than nodes in the metrics.
         is_named = any(name in self.quiet_s for name in names)
@@ -60,22 +66,22 @@ class Presence:
         self.silences: list[Silence] = []
         for name in names:
             _, last, step_s = spans.get(name, (at, at, 0.0))
-            if at - last > max(missing_after_s, STEPS * step_s):
+            if at - last > max(missing_after_s, _MISSABLE * step_s):
                 died = any(
-                    abs(log_at - quiet_s - last) <= max(600.0, patience[other])
+                    abs(log_at - quiet_s - last) <= max(600.0, patience_s[other])
                     for other, quiet_s in self.quiet_s.items()
                     if other not in self.logging and (other == name or not is_named)
                 )
                 self.silences.append(Silence(name, at - last, last, step_s, name in self.logging, died))
-        if 0 < expected <= len(names) - len(self.silences):  # They were replaced.
+        if 0 < expected <= len(names) - len(self.silences):  # Other nodes replaced the silent nodes.
             self.silences = []
         self.first_at = min((first for first, _, _ in spans.values()), default=at)
         unseen = sorted(self.logging.difference(names)) if is_named else []
         count = max(0, expected - len(names)) if len(names) > 1 and at - self.first_at > 300.0 else 0
         self.only_logging = unseen[:count]
-        """Nodes that never sent a sample."""
-        self.absent = count - len(self.only_logging)
-        """Number of nodes that never showed."""
+        """Nodes that log, but never sent a sample."""
+        self.absent_count = count - len(self.only_logging)
+        """Number of nodes that never sent a sample or a log line."""
 
 
 def _span(node: NodeSnapshot) -> tuple[float, float, float] | None:
@@ -96,19 +102,19 @@ class NodeLimits:
     )
 
 
-def _is_smaller(run: Watched, silence: Silence) -> bool:
-    """Return True if the node left as the log announced, or as the run started again, which makes steps.
+def _left_by_design(run: Watched, silence: Silence) -> bool:
+    """Return True if the node left near a resize in the log or a start of an attempt, and steps continue.
 
-    What is announced later is how the run goes on without a node that it has lost.
+    A resize more than two minutes later is none by design: it only shows how the run continues after a loss.
     """
-    begins = (run.attempt_since, *run.progress.resizes)
-    around = silence.since - 10 * MINUTE_S, min(silence.since + 2 * MINUTE_S, run.last_step_s or 0.0)
-    return any(around[0] < begin < around[1] for begin in begins)
+    changes = (run.attempt_since, *run.progress.resizes)
+    start, end = silence.since - 10 * MINUTE_S, min(silence.since + 2 * MINUTE_S, run.last_step_s or 0.0)
+    return any(start < change < end for change in changes)
 
 
 def _severity(run: Watched, silence: Silence) -> Severity:
-    """Return how bad it is: a node for which the others do not wait may be one that they can do without."""
-    if _is_smaller(run, silence):
+    """Return critical if the steps stopped with the node; if they continue, it may not be needed."""
+    if _left_by_design(run, silence):
         return "info"
     waited_s = max(2 * MINUTE_S, 3 * (run.progress.step_interval_s or 0.0))
     if (run.last_step_s or 0.0) <= silence.since + waited_s:
@@ -128,13 +134,13 @@ def missing_nodes(run: Watched, limits: NodeLimits) -> Findings:
             text = f"{name} is missing: no metrics for {lasts}, no log line for {quiet}"
         short = f"{name} silent for {lasts}"
         yield run.finding(_severity(run, silence), text, short=short, node=name, since_s=silence.since)
-    if nodes.absent:
+    if nodes.absent_count:
         expected = run.run.job.node_count or 0
-        seen = expected - nodes.absent
-        never = counted(nodes.absent, "node has", "nodes have")
-        text = f"{never} never sent metrics: {seen} of {expected} reporting"
-        short = f"{seen} of {counted(expected, 'node')} reporting"
-        # Nodes that the others do not wait for may come later, as in elastic training.
+        reporting = expected - nodes.absent_count
+        never = counted(nodes.absent_count, "node has", "nodes have")
+        text = f"{never} never sent metrics: {reporting} of {expected} reporting"
+        short = f"{reporting} of {counted(expected, 'node')} reporting"
+        # If the run makes steps, the nodes may join later, as in elastic training.
         severity: Severity = "info" if run.last_step_s is not None and run.makes_progress else "warning"
         yield run.finding(severity, text, short=short, since_s=nodes.first_at)
 
@@ -157,9 +163,9 @@ NODES = Check(
     needs="a node that sends no more samples while others do, and whose log fell silent at the same time, or"
     " a run that has stalled as well.",
     excused="a node that still logs, silence of a node that never logs (often only rank 0 does) while the"
-    " run makes progress, nodes that were replaced, and a server that reports only the leader. To a remark"
-    " (info): nodes that never appeared and for which the steps do not wait; a node without which the run"
-    " has started again and makes steps, or lets it go by the log, or for ten minutes makes them without.",
+    " run makes progress, nodes that were replaced, and a server that reports only the leader. Reported as"
+    " info: nodes that never appeared, if the run makes steps; a node that left according to the log, or"
+    " without which the run restarted or (ten minutes) continued.",
     costs="all nodes, which wait for it",
     examples=(
         Example(
@@ -184,19 +190,21 @@ def missing_metrics(run: Watched, limits: MetricsLimits) -> Findings:
     at, after_s = run.metrics.at, limits.metrics_after_s
     if at is None or not run.metrics.nodes:
         return
-    asked_at = run.run.health_metrics_at if run.run.health_metrics is not None else run.run.metrics_at
+    requested_at = run.run.health_metrics_at if run.run.health_metrics is not None else run.run.metrics_at
     silent_s = run.now_s - at
     still_logs = run.now_s - run.last_line_s < after_s
-    # Metrics last requested longer ago than this are old only because nothing polls them.
-    is_polled = asked_at is not None and (run.run.at - asked_at).total_seconds() <= 90.0
-    if is_polled and silent_s > max(after_s, STEPS * run.metrics.step_s):
+    # Metrics that were not requested for 90 s are old only because nothing polls them.
+    is_polled = requested_at is not None and (run.run.at - requested_at).total_seconds() <= 90.0
+    if is_polled and silent_s > max(after_s, _MISSABLE * run.metrics.step_s):
         text = f"no metrics for {duration(silent_s)}{', still logging' if still_logs else ''}"
         yield run.finding("warning", text, since_s=at)
     nodes = Presence(run, run.rules.limits(NodeLimits).missing_after_s)
     for silence in nodes.silences:
-        # While a run shows life, a short gap in its metrics is nobody's problem.
-        is_alive = silence.logs or (not silence.died and run.makes_progress and not _is_smaller(run, silence))
-        if is_alive and silence.lasts_s > max(after_s, STEPS * silence.step_s):
+        # A node that logs, or whose run makes progress, is alive: only a long gap in its metrics is reported.
+        is_alive = silence.logs or (
+            not silence.died and run.makes_progress and not _left_by_design(run, silence)
+        )
+        if is_alive and silence.lasts_s > max(after_s, _MISSABLE * silence.step_s):
             evidence = "; the run is still logging" if still_logs else ""
             if nodes.last_line_s.get(silence.node, 0.0) > silence.since:
                 evidence = ", still logging"
@@ -225,7 +233,7 @@ METRICS = Check(
     needs="a node without samples for `metrics_after_s` whose log lines, or those of the run, show that it"
     " is there; or no node that sends samples any more, although the server responds. Nothing else can be"
     " detected on such a node.",
-    excused="no answers, a node that leaves as announced, and shorter gaps.",
+    excused="no response, a node that leaves as announced, shorter gaps.",
     costs="nothing by itself: other findings may be missed",
     examples=(
         Example(

@@ -1,4 +1,4 @@
-"""More than one restart, or one that lost much, according to the platform, the log, or the step numbers."""
+"""Several restarts, or one that lost many steps, according to the platform, the log, or the step numbers."""
 
 from __future__ import annotations
 
@@ -27,40 +27,42 @@ from tui.text.units import counted, duration
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    restarts: int = limit(2, "Number of restarts from which they are reported.")
-    lost_after_s: float = limit(3600.0, "A single restart is reported if it goes back by so many seconds.")
+    restarts: int = limit(2, "Minimum number of restarts to report.")
+    lost_after_s: float = limit(
+        3600.0, "A single restart is reported if it loses this many seconds of steps."
+    )
 
 
 def find(run: Watched, limits: Limits) -> Findings:
-    history = [
+    platform_restarts = [
         event.created.timestamp()
         for event in run.run.status_history
         if event.status == JobStatus.RUNNING and event.created is not None
     ][1:]
-    by_log = [at for at in run.progress.restarts if not _is_new_training(run, at)]
-    lost = {
+    logged_restarts = [at for at in run.progress.restarts if not _is_new_training(run, at)]
+    lost_s_by_restart = {
         at: lost_s
-        for at in max((history, by_log), key=len)
+        for at in max((platform_restarts, logged_restarts), key=len)
         if (lost_s := _lost_s(run, at)) is not None and not _is_planned(run, at)
     }
-    newest = max(lost, default=0.0)
-    if run.now_s - newest > 6 * HOUR_S or not lost:
+    count, newest = len(lost_s_by_restart), max(lost_s_by_restart, default=0.0)
+    if run.now_s - newest > 6 * HOUR_S or not count:
         return
-    ago, lost_s = duration(run.now_s - newest), lost[newest]
+    ago, lost_s = duration(run.now_s - newest), lost_s_by_restart[newest]
     cost = f", which lost {duration(lost_s)} of steps" if lost_s >= limits.lost_after_s else ""
-    if len(lost) >= limits.restarts:
-        text = f"restarted {counted(len(lost), 'time')}, last {ago} ago{cost}"
+    if count >= limits.restarts:
+        text = f"restarted {counted(count, 'time')}, last {ago} ago{cost}"
     elif cost:
         text = f"restarted {ago} ago{cost}"
     else:
         return
-    yield run.finding("critical" if len(lost) >= 5 else "warning", text, since_s=min(lost))
+    yield run.finding("critical" if count >= 5 else "warning", text, since_s=min(lost_s_by_restart))
 
 
 def _lost_s(run: Watched, at: float) -> float | None:
-    """Return how long the steps took that a restart lost, 0 if unknown.
+    """Return how many seconds the steps took that a restart (epoch s) has lost; 0 if unknown.
 
-    None if steps continue where they were: a run that saves first starts again by design.
+    None if the step count continues after the restart: the run saved before, so it restarted by design.
     """
     marks = run.progress.step_series
     index = bisect_left(marks.times, at)
@@ -73,12 +75,14 @@ def _lost_s(run: Watched, at: float) -> float | None:
 
 
 def _is_planned(run: Watched, at: float) -> bool:
-    """Return True if the log says that nodes came or went, and reports no error."""
-    return _precedes(run, at, run.progress.resizes) and not _precedes(run, at, _errors(run))
+    """Return True if, before a restart (epoch s), the log reports that nodes join or leave, and no error."""
+    return _is_before_restart(run, at, run.progress.resizes) and not _is_before_restart(
+        run, at, _error_times(run)
+    )
 
 
 def _is_new_training(run: Watched, at: float) -> bool:
-    """Return True if the count begins again and nothing says why: the next of several trainings."""
+    """Return True if steps start over without a reason for a restart: the next training of a sweep."""
     marks = run.progress.step_series
     index = bisect_left(marks.times, at)
     if not 0 < index < len(marks.times):
@@ -86,37 +90,38 @@ def _is_new_training(run: Watched, at: float) -> bool:
     starts = run.progress.count_starts
     if marks.values[index] - starts[bisect_right(starts, marks.values[index]) - 1] > marks.values[0]:
         return False
-    reasons = [*run.progress.announced_restarts, *_errors(run)]
-    return not (_precedes(run, at, reasons) or _machines_left(run, marks.times[index - 1], at))
+    reasons = [*run.progress.announced_restarts, *_error_times(run)]
+    return not (_is_before_restart(run, at, reasons) or _nodes_were_away(run, marks.times[index - 1], at))
 
 
-def _machines_left(run: Watched, start: float, end: float) -> bool:
-    """Return True if all nodes had no samples for minutes: they were rebooted or exchanged."""
+def _nodes_were_away(run: Watched, start: float, end: float) -> bool:
+    """Return True if no node sent samples for minutes between two times: they were rebooted or replaced."""
     nodes = run.metrics.nodes
-    return bool(nodes) and all(_has_left(node.mean_utilization, start, end) for node in nodes)
+    return bool(nodes) and all(_was_away(node.mean_utilization, start, end) for node in nodes)
 
 
-def _has_left(use: Series, start: float, end: float) -> bool:
-    times = [time for time, value in zip(use.times, use.values, strict=True) if value == value]
+def _was_away(utilization: Series, start: float, end: float) -> bool:
+    samples = zip(utilization.times, utilization.values, strict=True)
+    times = [time for time, value in samples if value == value]
     gaps = [later - earlier for earlier, later in pairwise(times)]
     first, last = (bisect_left(times, edge) for edge in (start, end))
-    # Of more than an hour ago, fewer samples may be known.
+    # Samples older than an hour are further apart.
     usual_s = median(gaps[max(0, first - 20) : first] or [MINUTE_S])
     return max(gaps[max(0, first - 1) : last], default=0.0) > 3 * max(MINUTE_S, usual_s)
 
 
-def _errors(run: Watched) -> list[float]:
+def _error_times(run: Watched) -> list[float]:
     return [error.at_s for error in run.progress.errors.kept]
 
 
-def _precedes(run: Watched, at: float, times: Iterable[float]) -> bool:
-    """Return True if one of the times lies between the last step before a restart and the restart."""
+def _is_before_restart(run: Watched, at: float, times: Iterable[float]) -> bool:
+    """Return True if one of the times is between the last step before a restart and the restart."""
     marks = run.progress.step_series.times
-    # A last line of the old attempt may follow the error.
-    before = next(iter(marks[max(0, bisect_left(marks, at) - 1) :]), at) - (
+    # The last step of the old attempt may be logged after the error.
+    start = next(iter(marks[max(0, bisect_left(marks, at) - 1) :]), at) - (
         run.progress.step_interval_s or 0.0
     )
-    return any(before <= time <= at for time in times)
+    return any(start <= time <= at for time in times)
 
 
 CHECK = Check(

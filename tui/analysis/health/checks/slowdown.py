@@ -1,7 +1,7 @@
 """A run that has become slow.
 
-The API publishes no power and no clocks. A throttled GPU shows as steps that take longer while the GPUs are
-as busy as before.
+The API reports neither the power nor the clocks of GPUs. If GPUs are throttled, steps take longer while the
+utilization stays the same.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from itertools import groupby, pairwise
 
 from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
 from tui.analysis.health.watched import IDLE
-from tui.analysis.health.windows import EARLIER, binned, flipped, mean_speed, means_of_parts, paced
+from tui.analysis.health.windows import EARLIER, binned, flipped, mean_speed, paced, segment_means
 from tui.analysis.health.worse import Worse, worsened
 from tui.analysis.node_metrics import mean_known
 from tui.analysis.series import Series, mean_between, values_between
 from tui.text.units import number, percent
 
 _BINS = 3
-"""A slow time consists of so many bins, each of them slow."""
-_PART_S = 120.0
-"""A part of a window in which GPUs are idle, or not: two samples."""
+"""Number of bins of the window; the speed must be low in each."""
+_SEGMENT_S = 120.0
+"""Seconds for which GPUs count as idle or working: two samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,10 @@ class Limits:
 
 def find(run: Watched, limits: Limits) -> Findings:
     series, unit = run.speed
-    # In reinforcement learning, a step is as much work as the answers are long, which few logs omit.
-    is_vague = run.is_reinforcement and not any(len(size) for size in run.work_per_step)
-    if run.training_since is None or not series.times or is_vague:
+    # In reinforcement learning, the work per step depends on the lengths of responses: without them in the
+    # log, a slow step means nothing.
+    is_unclear = run.is_reinforcement and not any(len(size) for size in run.work_per_step)
+    if run.training_since is None or not series.times or is_unclear:
         return
     bin_s = limits.slowdown_window_s / _BINS
     speeds = binned(series, run.training_since + bin_s, series.times[-1], bin_s, mean_speed)
@@ -42,30 +43,32 @@ def find(run: Watched, limits: Limits) -> Findings:
     share = run.eased(limits.slowdown_share, 1.0, held=is_held)
     curve = flipped([*speeds], speeds.values())
     find_fall = partial(worsened, curve, earlier=EARLIER, descends=False)
-    # The slower, the sooner it is sure.
+    # A larger fall is sure after fewer bins.
     fall = find_fall(1 - share, newest=_BINS - is_held, held=is_held) or find_fall(
         1 - share**2, newest=_BINS - 1
     )
-    waits = fall is None
+    only_with_stops = fall is None
     if fall is None:
         fall, unit = _fall_with_stops(run, 2 * bin_s, is_held), run.step_unit
-    if fall is None or (waits and not is_held and not _waits_anew(run, fall.since, 6 * bin_s)):
+    if fall is None or (
+        only_with_stops and not is_held and not _waits_more_often(run, fall.since, 6 * bin_s)
+    ):
         return
-    # While a run starts, its GPUs hold less.
+    # Leave out the start-up, in which GPUs hold less memory.
     begin = max(run.training_since + bin_s, fall.since - 4 * limits.slowdown_window_s)
     times = ((begin, fall.since), (fall.since, run.metrics.at or fall.since))
     old, new = (
         mean_known(mean_between(node.mean_utilization, *time) for node in run.metrics.nodes) for time in times
     )
-    # GPUs busier than this share of before are as busy as before.
+    # The GPUs are as busy as before if they have at least 85% of the former utilization.
     is_busy = old is not None and new is not None and new >= 0.85 * old
     cause = f"GPUs {percent(new or 0.0)} busy as before: throttled, or larger inputs"
     if old is None or new is None:
-        # Nobody knows any more what the GPUs held before a fall that is older than their metrics.
+        # The fall is older than the metrics: the former utilization and memory are unknown.
         cause = "see what has changed" if is_held or not run.metrics.nodes else ""
     elif not is_busy:
         cause = f"GPUs {percent(new)} busy, were {percent(old)}: waiting for data or the network"
-    # Of other work, GPUs compute as much in a second.
+    # Other work changes steps or tokens per second, but not the FLOP/s of the GPUs.
     if unit not in ("MFU", "TFLOP/s") and (
         _is_more_work(run, series, unit, *times)
         or (is_busy and not is_held and _is_other_work(run, series, bin_s, *times))
@@ -80,23 +83,23 @@ def find(run: Watched, limits: Limits) -> Findings:
 
 
 def _fall_with_stops(run: Watched, bin_s: float, is_held: bool) -> Worse | None:
-    """Return how the speed with all pauses has fallen, as of a run that waits for data again and again."""
+    """Return how the speed including all pauses has fallen, as in a run that waits for data repeatedly."""
     start, end = run.training_since or 0.0, run.now_s
     edges = [end - number * bin_s for number in range(int((end - start) // bin_s), -1, -1)]
     speeds = [run.steps_between(*edge) / bin_s for edge in pairwise(edges)]
     if not all(speeds[-_BINS:]):
         return None  # a single long stop, such as an evaluation
-    least = 0.15 if is_held else 0.35
+    min_change = 0.15 if is_held else 0.35
     return worsened(
-        flipped(edges[:-1], speeds), least, earlier=EARLIER, newest=_BINS, descends=False, held=is_held
+        flipped(edges[:-1], speeds), min_change, earlier=EARLIER, newest=_BINS, descends=False, held=is_held
     )
 
 
-def _waits_anew(run: Watched, since: float, window_s: float) -> bool:
+def _waits_more_often(run: Watched, since: float, window_s: float) -> bool:
     """Return True if all GPUs have been idle several times in the newest window, but hardly before."""
-    use = [node.mean_utilization for node in run.metrics.nodes]
+    utilizations = [node.mean_utilization for node in run.metrics.nodes]
     newest, before = (
-        [mean < IDLE for mean in means_of_parts(use, end, _PART_S, int(length_s / _PART_S))]
+        [mean < IDLE for mean in segment_means(utilizations, end, _SEGMENT_S, int(length_s / _SEGMENT_S))]
         for end, length_s in ((run.now_s, window_s), (since, 3 * window_s))
     )
     stops = sum(1 for is_idle, _ in groupby(newest) if is_idle)
@@ -104,10 +107,11 @@ def _waits_anew(run: Watched, since: float, window_s: float) -> bool:
 
 
 Time = tuple[float, float]
+"""A time range: start and end (epoch s)."""
 
 
 def _is_more_work(run: Watched, speeds: Series, unit: str, before: Time, after: Time) -> bool:
-    """Return True if steps have become more work, by the log or the memory of the GPUs."""
+    """Return True if the log or the GPU memory shows that a step is more work than before."""
 
     def change(series: Series) -> tuple[float | None, float | None]:
         return mean_between(series, *before), mean_between(series, *after)
@@ -126,9 +130,10 @@ def _is_more_work(run: Watched, speeds: Series, unit: str, before: Time, after: 
 
 
 def _is_other_work(run: Watched, speeds: Series, near_s: float, before: Time, after: Time) -> bool:
-    """Return True for words that the log has never had before, which announce another stage, or for a mix.
+    """Return True if another stage began, or if inputs are mixed and more of them are large than before.
 
-    Of a mix, there are more of the large inputs now, but the fastest and the slowest steps are as before.
+    A stage shows as words that the log never had before, or as nodes that join or leave. In a mix, the
+    fastest and the slowest steps are as fast as before.
     """
     stages = (*run.progress.new_words, *run.progress.resizes)
     ends = [

@@ -1,4 +1,4 @@
-"""A run that makes no steps: no output for longer than its own pattern allows, whatever the GPUs show."""
+"""A stalled run: no steps or log lines for longer than its usual pauses allow, however busy the GPUs are."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ def find(run: Watched, limits: Limits) -> Findings:
     if not run.last_line_s:
         return
     gap_s = max((end_s for _, end_s in progress.gaps), default=0.0)
-    # A restart is a start, also when the log does not mention it. A gap may hide lines and steps.
+    # Count from a restart, too, even if the log does not mention it, and from the end of a gap in the log,
+    # which may hide lines and steps.
     silent_since = max(run.last_line_s, gap_s, run.attempt_since, step_s or 0.0)
     silent_s = run.now_s - silent_since
-    stood_since = max(step_s or 0.0, gap_s)
-    if run.now_s - max(stood_since, run.attempt_since) < limits.stall_after_s / 2:
+    no_step_since = max(step_s or 0.0, gap_s)
+    if run.now_s - max(no_step_since, run.attempt_since) < limits.stall_after_s / 2:
         return  # by far the most common case
     base_s = ASIDE_S if run.is_aside else limits.stall_after_s
     after_s = base_s * _patience(run, silent_since)
@@ -56,50 +57,50 @@ def find(run: Watched, limits: Limits) -> Findings:
     is_running = step_s is not None and not progress.is_done
     usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s and is_running else ""
     # Ranks that hang in a collective look fully busy.
-    use = mean_known(node.mean_utilization_now for node in run.metrics.nodes)
-    details = f"; GPUs {percent(use)} busy" if use is not None else ""
+    utilization = mean_known(node.mean_utilization_now for node in run.metrics.nodes)
+    details = f"; GPUs {percent(utilization)} busy" if utilization is not None else ""
     reason = ""
-    if run.unsurvived_error is not None:  # explains more than how busy the GPUs are
+    if run.unsurvived_error is not None:  # explains more than the utilization
         details = reason = f"; error: {sanitize(run.unsurvived_error.text)}"
     if silent_s > allowed_s:
         lasts = f"{what} for {duration(silent_s)}"
         # A run may evaluate, compile or save for this long without a word.
-        sure = is_running and silent_s > max(15 * MINUTE_S, 2 * allowed_s)
+        is_sure = is_running and silent_s > max(15 * MINUTE_S, 2 * allowed_s)
         yield run.finding(
-            "critical" if sure else "warning",
+            "critical" if is_sure else "warning",
             f"{lasts}{usually}{details}",
             short=lasts + reason,
             since_s=silent_since,
         )
         return
-    # A run that logs on is given half as long again.
-    after_s = max(base_s * _patience(run, stood_since), 1.5 * limits.stall_after_s)
+    # A run that still logs may take half as long again.
+    after_s = max(base_s * _patience(run, no_step_since), 1.5 * limits.stall_after_s)
     allowed_s = max(after_s, 20 * usual_s, run.survived_pause_s, LONGER * (progress.step_pause_s or 0.0))
-    # As long as the log shows progress of an evaluation, the run is busy with that, within reason.
-    phase, busy_at = progress.run_phase, stood_since
-    known_s = max(ASIDE_S, 4 * (progress.step_pause_s or 0.0))
-    if phase is not None and (phase.first or run.now_s - phase.since < known_s):
+    # While a count of an evaluation or save rises, the run is busy with that, up to a maximum if it is known.
+    phase, busy_at = progress.run_phase, no_step_since
+    max_phase_s = max(ASIDE_S, 4 * (progress.step_pause_s or 0.0))
+    if phase is not None and (phase.first or run.now_s - phase.since < max_phase_s):
         busy_at = max(busy_at, phase.newest)
     if usual_s and is_running and run.now_s - max(busy_at, run.attempt_since) > allowed_s:
-        lasts = duration(run.now_s - stood_since)
+        lasts = duration(run.now_s - no_step_since)
         text = f"no step for {lasts}{usually}, but still logging{details}"
         yield run.finding(
-            "warning", text, short=f"no step for {lasts}, still logging{reason}", since_s=stood_since
+            "warning", text, short=f"no step for {lasts}, still logging{reason}", since_s=no_step_since
         )
 
 
 def _allowed_without_steps_s(run: Watched) -> float:
-    """Return how long a run without steps may be silent; for as long as it wants unless it logs regularly."""
+    """Return how many seconds a run without steps may be silent; infinite unless it logs regularly."""
     first_s, pause_s = (run.progress.first_line_at_ns or 0) / NS_PER_S, run.progress.line_pause_s
     is_regular = pause_s is not None and run.last_line_s - first_s >= ASIDE_S
     return max(HOUR_S, 3 * (pause_s or 0.0)) if is_regular else math.inf
 
 
 def _patience(run: Watched, since: float) -> float:
-    """Return how many times the usual patience the GPUs suggest: a hang leaves them at 0% or 100%.
+    """Return a factor for the time that a pause may take, from the GPUs: a hang leaves them at 0% or 100%.
 
-    Half if all have been fully busy since then, unlike before; twice if some work, but less than before, as
-    in an evaluation, or go up and down as before: a hang is flat.
+    0.5 if all GPUs have been fully busy since ``since``, unlike before; 2 if some GPU works, but less than
+    before, as in an evaluation, or its utilization varies as before: in a hang, it is constant.
     """
     begin = max(since - HOUR_S, min(run.works_since, since))
     compared = [

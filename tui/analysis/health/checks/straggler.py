@@ -1,12 +1,13 @@
 """Nodes that have become slower than the others, by their GPUs or by the step times their ranks print.
 
-In synchronous training everybody waits for the slowest node. Ranks that wait inside an NCCL collective spin
-and look busy, so the slow node looks less busy: the common case. Ranks that wait otherwise (gloo, a barrier,
-a data loader) are idle, and the slow node is the only busy one. A node with throttled clocks looks like the
-others; only step times show it.
+In synchronous training all nodes wait for the slowest node. Ranks that wait inside an NCCL collective spin
+and look busy, so the slow node looks less busy: the common case. Ranks that wait in another way (gloo, a
+barrier, a data loader) are idle, and only the slow node is busy. A node with throttled clocks looks like the
+other nodes; only step times show it.
 
-Each node is compared with its own usual place among the others, so that roles need no knowledge: a trainer
-beside rollouts keeps its place, and nodes that take turns have been as low before.
+A node's utilization is divided by the median of the other nodes, and this ratio is compared with its own
+earlier values. So the roles of nodes need not be known: a trainer beside rollouts keeps its ratio, and nodes
+that take turns have had as low a ratio before.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from tui.analysis.series import mean_between, values_between
 from tui.text.units import MINUTE_S, percent, step_time
 
 _BINS = 2
-"""The window consists of so many bins: a lag must show in each, otherwise it is a passing dip."""
-_ALIKE = 0.88
-"""Two nodes are alike if the less busy one has this share of the other's use."""
+"""Number of bins of the window: a node must be slow in each, otherwise it is a passing dip."""
+_SIMILAR = 0.88
+"""Nodes are similar if the least of their values is at least this fraction of the greatest."""
 _WAITED_FOR = 0.5  # Minimum utilization of a slow node that the idle others wait for.
-_CLOSE = 0.9  # Nodes with this share of the use of the busiest keep pace; others wait for it.
+_KEEPS_PACE = 0.9  # A node below this fraction of the busiest node's utilization may be waiting for it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,65 +44,70 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """A slow node's use, the others' median, and since when it lags; ``busier``: they wait for it."""
+    """A slow node: its GPU utilization, the median of the other nodes, and the start (epoch s)."""
 
-    own: float
+    utilization: float
     others: float
     since: float
-    busier: bool
+    others_wait: bool
+    """True if the other nodes wait for it idle; False if they look busier than it."""
 
 
 def find(run: Watched, limits: Limits) -> Findings:
     # In reinforcement learning, nodes vary by design.
     slow = {} if run.is_reinforcement else _lags(run, limits)
     for name, lag in slow.items():
-        uses = f"GPUs at {percent(lag.own)}, others at {percent(lag.others)}"
-        how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
-        short = f"{name} slow: GPU {percent(lag.own)} vs {percent(lag.others)}"
-        slowed_by = 1 - min(lag.own, lag.others) / max(lag.own, lag.others)
-        # What costs nothing is an oddity: most of the time that the others wait must show in the steps.
-        # What was so when the samples begin may have cost as much before.
+        own, others = lag.utilization, lag.others
+        utilizations = f"GPUs at {percent(own)}, others at {percent(others)}"
+        how = "keeps the others waiting" if lag.others_wait else "lags behind the other nodes"
+        short = f"{name} slow: GPU {percent(own)} vs {percent(others)}"
+        slowed_by = 1 - min(own, others) / max(own, others)
+        # Warn only if steps have slowed by most of the lag; if not, the lag costs little. If the lag is as
+        # old as the samples, it may have slowed the steps before, so no usual speed is known.
         lost = run.lost_speed(lag.since) if lag.since >= run.samples_since + MINUTE_S else None
         costs = lost is None or lost >= slowed_by * 2 / 3
         yield run.finding(
             "warning" if costs else "info",
-            f"{name} {how}: {uses}{'' if costs else '; steps have not slowed as much'}",
+            f"{name} {how}: {utilizations}{'' if costs else '; steps have not slowed as much'}",
             short=short,
             node=name,
             since_s=lag.since,
             slowed_by=slowed_by if costs else 0.0,
         )
-    yield from _by_step_time(run, limits, slow)
+    yield from _slow_ranks(run, limits, slow)
 
 
 def may_be_found(run: Watched) -> bool:
-    """Return True if a node looks slow, but the usual places of the nodes are not known yet."""
+    """Return True if a node looks slow now, but its usual ratio to the others is not known yet."""
     limits = run.rules.limits(Limits)
     spans = _spans(run, limits)
-    newest = [use for _, uses in _uses(run, spans[-1:]) for use in uses.values()]
+    newest = [value for _, by_node in _utilizations(run, spans[-1:]) for value in by_node.values()]
     is_new = len(spans) < EARLIER + _BINS
     return is_new and len(newest) > 1 and IDLE <= min(newest) < limits.straggler_share * median(newest)
 
 
 def _spans(run: Watched, limits: Limits) -> list[tuple[float, float]]:
-    """Return the bins (begin, end) since training began in which the run made steps: pauses do not count."""
+    """Return the bins (begin, end) since training began, without those that a pause overlaps."""
     since = run.training_since if run.training_since is not None else run.works_since
     end = run.metrics.at or 0.0
-    # In less, nodes that take turns within a step look different by chance.
+    # In shorter bins, nodes that take turns within a step differ by chance.
     bin_s = max(limits.straggler_window_s / _BINS, 2 * (run.progress.step_interval_s or 0.0))
     count = min(96, int(max(0.0, end - since) // bin_s))
     spans = ((end - number * bin_s, end - (number - 1) * bin_s) for number in range(count, 0, -1))
-    # A sample has a part of the minute before it.
+    # A sample covers up to a minute before its timestamp.
     return [(begin, end) for begin, end in spans if run.steps_throughout(begin - MINUTE_S, end)]
 
 
-def _uses(run: Watched, spans: Iterable[tuple[float, float]]) -> list[tuple[float, dict[str, float]]]:
-    """Return the use of each node in each bin; nodes that have not worked yet are still loading."""
+def _utilizations(run: Watched, spans: Iterable[tuple[float, float]]) -> list[tuple[float, dict[str, float]]]:
+    """Return the GPU utilization by node in each bin, with the bin's start.
+
+    Nodes that have never worked are omitted: they are still loading.
+    """
     nodes = [node for node in run.metrics.nodes if first_time(node.mean_utilization, IDLE) < math.inf]
     return [
         (
             begin,
-            {node.name: use for node in nodes if (use := mean_between(node.mean_utilization, begin, end))},
+            {node.name: mean for node in nodes if (mean := mean_between(node.mean_utilization, begin, end))},
         )
         for begin, end in spans
     ]
@@ -109,12 +115,12 @@ def _uses(run: Watched, spans: Iterable[tuple[float, float]]) -> list[tuple[floa
 
 def _lags(run: Watched, limits: Limits) -> dict[str, Lag]:
     spans = _spans(run, limits)
-    newest = [use for _, uses in _uses(run, spans[-_BINS:]) for use in uses.values()]
-    if not newest or (min(newest) >= _CLOSE * max(newest) and not run.held_nodes):
+    newest = [value for _, by_node in _utilizations(run, spans[-_BINS:]) for value in by_node.values()]
+    if not newest or (min(newest) >= _KEEPS_PACE * max(newest) and not run.held_nodes):
         return {}  # by far the most common case
-    rows = _uses(run, spans)
+    rows = _utilizations(run, spans)
     lags = {name: lag for name in rows[-1][1] if (lag := _lag(run, rows, name, limits)) is not None}
-    # Of nodes that change together, half or more have got other work.
+    # If half of the nodes or more changed together, they do other work now: report no new one.
     if len(lags) > 1 and 2 * len(lags) >= len(rows[-1][1]):
         return {name: lag for name, lag in lags.items() if run.is_held(name)}
     return lags
@@ -123,13 +129,13 @@ def _lags(run: Watched, limits: Limits) -> dict[str, Lag]:
 def _lag(
     run: Watched, rows: Sequence[tuple[float, Mapping[str, float]]], name: str, limits: Limits
 ) -> Lag | None:
-    # What does nothing is no slow node, nor do others that do nothing wait for one. Beside nodes that joined
-    # since then, a node has another place without any change of its own.
+    # Skip bins in which the node or the others are idle, and bins without one of the present nodes: the ratio
+    # of a node also changes if others join.
     names = rows[-1][1].keys()
     beside = [
-        (begin, uses[name], sorted(uses[other] for other in names - {name}))
-        for begin, uses in rows
-        if len(names) > 1 and names <= uses.keys() and uses[name] >= IDLE
+        (begin, by_node[name], sorted(by_node[other] for other in names - {name}))
+        for begin, by_node in rows
+        if len(names) > 1 and names <= by_node.keys() and by_node[name] >= IDLE
     ]
     beside = [(begin, own, others) for begin, own, others in beside if median(others) >= IDLE]
     if len(beside) < _BINS or beside[-1][0] < rows[-1][0]:
@@ -141,56 +147,57 @@ def _lag(
         for values in zip(*((own, median(others)) for _, own, others in beside[-_BINS:]), strict=True)
     )
     begins = [begin for begin, _, _ in beside]
-    places = flipped(begins, (own / median(others) for _, own, others in beside))
-    fall = worsened(places, 1 - share, newest=_BINS, earlier=EARLIER, descends=False, held=is_held)
+    ratios = flipped(begins, (own / median(others) for _, own, others in beside))
+    fall = worsened(ratios, 1 - share, newest=_BINS, earlier=EARLIER, descends=False, held=is_held)
     curve = next(node.mean_utilization for node in run.metrics.nodes if node.name == name)
     if fall is not None:
-        return Lag(own, usual, fall.since, busier=False)
-    if _is_odd(run, beside, share, name):
-        return Lag(own, usual, curve.times[0], busier=False)
-    below = max(share, _CLOSE)
-    # Each of the others waits, all the time: a node that is only the busiest of several is no reason.
+        return Lag(own, usual, fall.since, others_wait=False)
+    if _was_always_slow(run, beside, share, name):
+        return Lag(own, usual, curve.times[0], others_wait=False)
+    below = max(share, _KEEPS_PACE)
+    # All others must wait, in each bin: that one node is the busiest of several is no problem.
     all_wait = all(len(others) > 2 and others[-1] < below * now for _, now, others in beside[-_BINS:])
     if not all_wait or own < _WAITED_FOR:
         return None
     rest = flipped(begins, (median(others) for _, _, others in beside))
     wait = worsened(rest, 1 - below, newest=_BINS, earlier=EARLIER, descends=False, held=is_held)
-    return None if wait is None else Lag(own, usual, wait.since, busier=True)
+    return None if wait is None else Lag(own, usual, wait.since, others_wait=True)
 
 
-def _is_odd(
+def _was_always_slow(
     run: Watched, beside: Sequence[tuple[float, float, Sequence[float]]], share: float, name: str
 ) -> bool:
-    """Return True if a node was slow from the beginning, while the others, three or more in all, are alike.
+    """Return True if a node has been slow from the beginning, while two or more others are alike.
 
-    A leader may do other work, and so may a node that holds something else in memory.
+    False for the first node, the leader, and if nodes use different amounts of GPU memory: then they may do
+    different work by design.
     """
     levels = [max(values_between(node.mean_memory), default=0.0) for node in run.metrics.nodes]
     leads = name == run.metrics.nodes[0].name
-    if leads or min(levels) < _ALIKE * max(levels):
+    if leads or min(levels) < _SIMILAR * max(levels):
         return False
     return all(
-        len(others) > 1 and others[0] >= _ALIKE * others[-1] and _WAITED_FOR <= own / others[-1] < share
+        len(others) > 1 and others[0] >= _SIMILAR * others[-1] and _WAITED_FOR <= own / others[-1] < share
         for _, own, others in beside
     )
 
 
-def _by_step_time(run: Watched, limits: Limits, slow: Mapping[str, Lag]) -> Findings:
-    """Report ranks whose printed step times were longer throughout: in each half of the newest ones."""
-    own = {
+def _slow_ranks(run: Watched, limits: Limits, slow: Mapping[str, Lag]) -> Findings:
+    """Report ranks whose logged step times exceed the others', in both halves of the newest steps."""
+    times_by_rank = {
         view.replica: view.step_times_s
         for view in run.progress.streams
         if view.replica is not None and view.step_times_s
     }
-    for replica, halves in own.items() if len(own) > 2 else ():
-        others = [max(times) for name, times in own.items() if name != replica]
+    for replica, halves in times_by_rank.items() if len(times_by_rank) > 2 else ():
+        others = [max(times) for name, times in times_by_rank.items() if name != replica]
         usual = median(others)
         spread = sum(abs(other - usual) for other in others) / len(others) / usual
-        # A slow rank is outside of this many mean deviations of the others.
-        least = max(limits.straggler_step_time, 1 + 4.0 * spread)
-        least = run.eased(least, 1.0, held=run.is_held(replica))
-        # Ranks whose steps take this many times as long count other steps.
-        if replica not in slow and least * usual < min(halves) and max(halves) < 3.0 * usual:
+        # A slow rank is more than four mean deviations above the others.
+        min_ratio = max(limits.straggler_step_time, 1 + 4.0 * spread)
+        min_ratio = run.eased(min_ratio, 1.0, held=run.is_held(replica))
+        # A rank whose steps take three times as long counts another kind of steps.
+        if replica not in slow and min_ratio * usual < min(halves) and max(halves) < 3.0 * usual:
             text = f"{replica} slow: {step_time(sum(halves) / 2)} vs {step_time(usual)}"
             yield run.finding("warning", text, node=replica)
 
@@ -214,7 +221,7 @@ CHECK = Check(
     " the beginning is judged if the others are alike and hold as much in memory.",
     excused="nodes that keep their share or have been as low before (roles, turns), half of the nodes or more"
     " that change together, a leader, reinforcement learning, idle nodes,"
-    " evaluations and saves, and the first half an hour. To a remark (info): a node that"
+    " evaluations and saves, and the first half an hour. Reported as info: a node that"
     " lags while steps have not slowed by most of its lag.",
     costs="what the others wait: a node at 70% of their speed costs 30% of all nodes",
     covered_by=frozenset({"node-missing", "gpu-idle"}),
