@@ -1,1 +1,1 @@
-"""Notify users who are looking elsewhere: which findings are new, their text, and how they are delivered."""
+"""Alerts for users who are not watching the dashboard: which findings are new, their text, their delivery."""

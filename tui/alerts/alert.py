@@ -1,6 +1,6 @@
 """Alerts as text and as JSON objects, the terminal's title, and a tracker of which findings are new.
 
-``AlertTracker`` remembers what was reported, so that nothing is reported twice.
+``AlertTracker`` remembers the findings that it has reported, so that none is reported twice.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tui.analysis.run.snapshot import RunSnapshot
 
 TEXT_CELLS = 160
+"""Maximum width of an alert's text, in terminal cells."""
 PROGRAM = "bt-tui"
 
 
@@ -43,10 +44,10 @@ Event = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """An event to report: a new ``finding``, or the job's end if there is none. ``at`` is UTC.
+    """An event to report, at the time ``at`` (UTC): a new ``finding``, or if that is None, the end of a job.
 
-    Other events, those of ``bt-tui guard``, have ``about`` and ``message``; ``job`` is None if an event
-    concerns no single job.
+    Events of ``bt-tui guard`` have ``about`` and ``message``; their ``job`` is None if they concern several
+    jobs or none.
     """
 
     job: TrainingJob | None
@@ -61,7 +62,7 @@ class Alert:
         return self.about or ("finding" if self.finding is not None else "job-ended")
 
     def is_wanted(self, min_severity: Severity, *, job_end: bool) -> bool:
-        """Return True for findings as severe as ``min_severity``, a job's end if wanted, and other events."""
+        """Return False for findings below ``min_severity``, and for the end of a job unless ``job_end``."""
         if self.event == "job-ended":
             return job_end
         return self.finding is None or SEVERITIES.index(self.severity) <= SEVERITIES.index(min_severity)
@@ -91,7 +92,7 @@ class Alert:
 
     @property
     def short(self) -> str:
-        """The text, shortened for a toast on a screen that shows the details."""
+        """The text for a toast, shortened, since the screen displays the details."""
         return self.text if self.finding is None else sanitize(self.finding.headline)
 
     def record(self) -> dict[str, Any]:
@@ -133,7 +134,7 @@ def severity_of_end(job: TrainingJob) -> Severity:
 
 
 def run_title(run: RunSnapshot, findings: Sequence[HealthFinding]) -> str:
-    """Return ``▲ llama-70b stalled 17m – bt-tui``: the worst of the findings, else the status."""
+    """Return ``▲ llama-70b stalled 17m – bt-tui``: the first finding, which is the worst, else the status."""
     name = job_name(run.job)
     if findings:
         worst = findings[0]
@@ -145,7 +146,7 @@ def run_title(run: RunSnapshot, findings: Sequence[HealthFinding]) -> str:
 
 
 def fleet_title(rows: Sequence[JobRow]) -> str:
-    """Return ``✗ 1 ▲ 2 need attention – bt-tui``, or the number of running jobs."""
+    """Return ``✗ 1 ▲ 2 need attention – bt-tui``, or the number of running jobs if no job does."""
     if summary := attention(count_needing_attention(rows)):
         return f"{summary} – {PROGRAM}"
     running = sum(row.running for row in rows)
@@ -153,32 +154,38 @@ def fleet_title(rows: Sequence[JobRow]) -> str:
 
 
 AWAY = timedelta(minutes=30)
-"""Minimum absence after which a returning finding counts as new."""
+"""A finding that was absent for at least this long counts as new when it returns."""
 
 
 def is_news(last_seen: datetime | None, now: datetime) -> bool:
-    """Return True for a finding that was never seen, or not for at least ``AWAY``."""
+    """Return True if a finding was never present, or last present at least ``AWAY`` ago."""
     return last_seen is None or now - last_seen >= AWAY
 
 
 class AlertTracker:
-    """Remembers seen findings, so that nothing is reported twice.
+    """Remembers which findings were reported, so that none is reported twice.
 
-    In the first updates from a source, findings that began before ``started`` are not new: a user who opens
-    the dashboard sees them there.
+    During the first two minutes of a source's updates, findings that began before ``started`` are not new: a
+    user who opens the dashboard sees them there.
     """
 
     def __init__(self, started: datetime) -> None:
         self._started = started
         self._first_updates: dict[str, dict[str, datetime]] = {}
-        """Unfinished job's ID → source → time of the source's first update."""
+        """ID of an unfinished job → source → time of the source's first update."""
         self._seen: dict[FindingId, datetime] = {}
+        """The time at which each finding was last present."""
         self._snoozed: dict[FindingId, datetime] = {}
+        """The time until which each finding is snoozed."""
 
     def update(
         self, job: TrainingJob, findings: Iterable[HealthFinding], now: datetime, *, source: str
     ) -> tuple[Alert, ...]:
-        """Return a job's new events, its end first. Sources differ in what they read of a job."""
+        """Return alerts for the end of the job, if it has just ended, and for its new findings.
+
+        ``source`` names what has read the job: Home or its screen. Each reads other data, so each has its own
+        first minutes, in which older findings are not new.
+        """
         news: list[Alert] = []
         if job.is_finished:
             first_updates = self._first_updates.pop(job.id, {})
@@ -196,7 +203,7 @@ class AlertTracker:
 
     def _is_new(self, job: TrainingJob, finding: HealthFinding, now: datetime, first_at: datetime) -> bool:
         key = (job.id, finding.key)
-        seen = self._seen.get(key)
+        last_seen = self._seen.get(key)
         self._seen[key] = now
         until = self._snoozed.get(key)
         if until is not None:
@@ -204,11 +211,11 @@ class AlertTracker:
                 return False
             del self._snoozed[key]
             return True  # a snoozed finding that is still present counts as new
-        if not is_news(seen, now):
+        if not is_news(last_seen, now):
             return False
         if finding.since is None:
             return now > first_at
-        # in its first minutes, a source still discovers problems that began earlier
+        # in its first minutes, a source still finds problems that began before it
         return finding.since >= self._started or now - first_at >= timedelta(minutes=2)
 
     def snooze(self, job_id: str, keys: Iterable[str], until: datetime) -> None:
@@ -216,7 +223,7 @@ class AlertTracker:
             self._snoozed[(job_id, key)] = until
 
     def wake(self, job_id: str, keys: Iterable[str]) -> None:
-        """End the snooze of these findings; findings that are still present do not count as new."""
+        """End the snooze of these findings; those that are still present do not count as new."""
         for key in keys:
             self._snoozed.pop((job_id, key), None)
 
@@ -224,7 +231,7 @@ class AlertTracker:
         return frozenset(key for key, until in self._snoozed.items() if now < until)
 
     def prune(self, job_ids: Set[str], now: datetime) -> None:
-        """Discard jobs that no longer exist, findings that would be news again, and their ended snoozes."""
+        """Discard jobs that are not in ``job_ids``, findings absent for ``AWAY``, and their ended snoozes."""
         self._first_updates = {key: at for key, at in self._first_updates.items() if key in job_ids}
         self._seen = {key: at for key, at in self._seen.items() if key[0] in job_ids and now - at < AWAY}
         self._snoozed = {

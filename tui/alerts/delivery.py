@@ -1,7 +1,7 @@
 """Deliver alerts: to the terminal as escape sequences, to the user's command, and to a webhook.
 
-OSC 2 sets the title; OSC 9 (iTerm2) and OSC 777 (urxvt) notify, all with sanitized text. tmux and screen pass
-sequences on to the outer terminal only if they are wrapped.
+OSC 2 sets the title; OSC 9 (iTerm2) and OSC 777 (urxvt) show a notification. All texts are sanitized. tmux
+and screen forward sequences to the outer terminal only if these are wrapped.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tui.text.sanitize import clip, sanitize
 
 ESC, BEL, ST = "\x1b", "\x07", "\x1b\\"
 NOTICE_CELLS = 200
+"""Maximum width of a desktop notification's texts, in terminal cells."""
 SAVE_TITLE, RESTORE_TITLE = f"{ESC}[22;2t", f"{ESC}[23;2t"
 """Save and restore the title on xterm's title stack; other terminals ignore these."""
 
@@ -63,7 +64,7 @@ def through_multiplexer(sequence: str, environ: Mapping[str, str]) -> str:
 
 
 def osc_kind(wanted: Literal["off", "9", "777", "auto"], environ: Mapping[str, str]) -> OscKind:
-    """Return the sequence that the terminal supports: 777 if known to, else OSC 9, which others ignore."""
+    """Resolve ``auto`` to a sequence: OSC 777 for terminals known to support it, else harmless OSC 9."""
     if wanted != "auto":
         return wanted
     terminal = environ.get("TERM", "")
@@ -80,14 +81,15 @@ def _safe_text(text: str, cells: int) -> str:
 
 WEBHOOK_TIMEOUT_S = 10.0
 MAX_WAITING_ALERTS = 200
-"""Maximum number of undelivered alerts per destination; of more, the oldest are dropped."""
+"""Maximum number of undelivered alerts per destination; beyond that, the oldest are dropped."""
 
 Way = Literal["command", "webhook"]
+"""A destination of alerts."""
 
 RETRIES: Mapping[Way, RetryPolicy] = {
-    # A program may fail on one alert only, so after two attempts the alert moves to the end of the queue.
+    # The program may fail on this alert only, so after two attempts the alert moves to the end of the queue.
     "command": RetryPolicy(max_attempts=2, base_s=30.0),
-    # A server that is down fails on all alerts, so each is retried until delivered, which keeps their order.
+    # A server that is down fails on all alerts, so retry each until it is delivered: this keeps their order.
     "webhook": RetryPolicy(
         max_attempts=None, base_s=2.0, cap_s=60.0, retry_after_cap_s=600.0, max_invalid_answers=None
     ),
@@ -95,16 +97,19 @@ RETRIES: Mapping[Way, RetryPolicy] = {
 
 
 class AlertNotDelivered(RequestError):
-    """The user's program failed; the message is the reason."""
+    """The user's program has failed; the message is the reason."""
 
     retryable = True
 
 
 class UnsentAlerts(Protocol):
-    """The alerts that are still to be delivered, shared by several processes."""
+    """The undelivered alerts, which several processes share."""
 
     async def claim(self, way: Way, record: Record) -> bool:
-        """Wait while another process tries it; return True if we must try, False if it was delivered."""
+        """Wait while another process tries to deliver the alert.
+
+        Return True if this process must deliver it, False if it has been delivered.
+        """
         ...
 
     def forget(self, way: Way, record: Record) -> None:
@@ -115,8 +120,8 @@ class UnsentAlerts(Protocol):
 class AlertDelivery:
     """Delivers alerts in order to a command and a webhook, with secrets removed.
 
-    ``fail`` is called with a message at the first failure and the first refusal of each destination.
-    ``secrets`` are removed as well as everything that looks like a secret.
+    ``fail`` is called with a message at the first failure and the first refusal of each destination. From
+    the texts, ``secrets`` are removed, and everything that looks like a secret.
     """
 
     def __init__(
@@ -159,7 +164,7 @@ class AlertDelivery:
             job = job.model_copy(update=texts)
         if finding is not None:
             finding = replace(finding, text=scrub(finding.text))
-        # Scrub before texts are cut and joined, since a part of a secret may not look like one.
+        # Scrub before texts are cut and joined, since a fragment of a secret may not look like a secret.
         clean = replace(alert, job=job, finding=finding, message=scrub(alert.message))
         record: dict[str, Any] = scrub.document(clean.record())
         return record
@@ -171,7 +176,7 @@ class AlertDelivery:
             self.queue(way, record)
 
     def queue(self, way: Way, record: Record) -> None:
-        """Queue an alert for one destination."""
+        """Queue an alert for one destination; if the queue is full, drop the oldest alert."""
         queue = self._queues.get(way)
         if queue is None:
             return
@@ -181,6 +186,7 @@ class AlertDelivery:
         queue.put_nowait(record)
 
     async def run(self) -> None:
+        """Deliver queued alerts until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for way, queue in self._queues.items():
                 tasks.create_task(self._deliver_all(way, queue))
@@ -234,9 +240,10 @@ class AlertDelivery:
 async def run_command(
     command: Sequence[str], body: bytes, environ: Mapping[str, str], timeout_s: float = 10.0
 ) -> None:
-    """Run a program, without a shell, with the JSON on its standard input. Raises AlertNotDelivered.
+    """Run a program, without a shell, with the JSON on its standard input.
 
-    Its output is discarded; after the timeout it is killed together with its children.
+    Its output is discarded; after the timeout the program and its children are killed. Raises
+    AlertNotDelivered.
     """
     try:
         process = await asyncio.create_subprocess_exec(
@@ -264,31 +271,31 @@ async def run_command(
 
 
 async def post(url: str, body: bytes) -> None:
-    """POST the JSON; do not follow redirects. Raises RequestError; its message lacks the URL."""
+    """POST the JSON without following redirects. Raises RequestError; its message lacks the URL, a secret."""
     import httpx
 
     try:
-        # Do not send a webhook on this machine through a proxy.
+        # If the webhook is on this machine, do not use a proxy.
         direct = is_loopback(httpx.URL(url).host)
         headers = {"content-type": "application/json"}
         async with (
             asyncio.timeout(WEBHOOK_TIMEOUT_S),
             httpx.AsyncClient(timeout=None, follow_redirects=False, trust_env=not direct) as client,
-            client.stream("POST", url, content=body, headers=headers) as answer,
+            client.stream("POST", url, content=body, headers=headers) as response,
         ):
             pass  # only the status counts; the body may be endless
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
         raise Unreachable(type(error).__name__) from None
-    if answer.is_success:
+    if response.is_success:
         return
-    reason, status = f"HTTP {answer.status_code}", answer.status_code
-    if answer.is_redirect:
+    reason, status = f"HTTP {response.status_code}", response.status_code
+    if response.is_redirect:
         raise RedirectRefused(reason)
-    is_retryable = answer.is_server_error or status in (
+    is_retryable = response.is_server_error or status in (
         HTTPStatus.TOO_MANY_REQUESTS,
         HTTPStatus.REQUEST_TIMEOUT,
     )
     delay_s = parse_retry_after(
-        answer.headers.get("retry-after"), date=answer.headers.get("date"), now=datetime.now(UTC)
+        response.headers.get("retry-after"), date=response.headers.get("date"), now=datetime.now(UTC)
     )
     raise (ServerFault if is_retryable else BadRequest)(reason, status=status, retry_after_s=delay_s)

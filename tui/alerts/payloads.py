@@ -1,7 +1,7 @@
 """Format alerts for webhooks: as our JSON, or for Slack, Discord or Teams.
 
-The text of an alert may quote a log. In a chat it must stay plain text, without mentions, formatting and
-link previews.
+The text of an alert may quote a log. In a chat, this quotation must stay plain text, without mentions,
+formatting and link previews.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tui.text.sanitize import clip, sanitize
 Record = Mapping[str, Any]
 """An alert as a JSON object."""
 Form = Literal["json", "slack", "discord", "teams"]
+"""The format of a webhook's body."""
 
 HOSTS: Mapping[str, Form] = {
     "hooks.slack.com": "slack",
@@ -30,22 +31,23 @@ HOSTS: Mapping[str, Form] = {
     "powerautomate.com": "teams",
     "flow.microsoft.com": "teams",
 }
-"""Hosts of webhooks, and of their subdomains (``prod-15.uksouth.logic.azure.com``)."""
+"""The format that a webhook's host or its subdomains (``prod-15.uksouth.logic.azure.com``) expect."""
 
 SUPPRESS_EMBEDS = 4
+"""Discord's message flag against link previews."""
 _COLORS = {"critical": "attention", "warning": "warning"}
 
 
 def form_of(url: str, wanted: Form | Literal["auto"] = "auto") -> Form:
-    """Return the format for a webhook: the user's choice, else by its host."""
+    """Return the format for a webhook: the user's choice, or for ``auto``, the one that its host expects."""
     if wanted != "auto":
         return wanted
     host = (urlsplit(url).hostname or "").lower()
-    return next((form for end, form in HOSTS.items() if f".{host}".endswith(f".{end}")), "json")
+    return next((form for domain, form in HOSTS.items() if f".{host}".endswith(f".{domain}")), "json")
 
 
 def payload(record: Record, form: Form) -> bytes:
-    """Return the body to post, ASCII JSON."""
+    """Return the body of the request, as ASCII JSON."""
     text, facts = str(record["text"]), _facts(record)
     body: Record = record
     if form == "slack":
@@ -60,7 +62,7 @@ def payload(record: Record, form: Form) -> bytes:
 
 
 def _facts(record: Record) -> str:
-    """Return ``2026-11-29 03:12:04 UTC · llama-sft · abc1234``; the time, since an alert may arrive late."""
+    """Return ``2026-11-29 03:12:04 UTC · llama-sft · abc1234``: alerts may arrive late."""
     at = datetime.fromisoformat(str(record["at"])).astimezone(UTC)
     job = record["job"] or {}
     names = (clip(sanitize(str(job.get(key) or "")), 48) for key in ("project", "id"))
