@@ -30,7 +30,7 @@ from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.run.checkpoints import step_of
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.why.explain import exit_code, explain, failure_of, late_ranks
-from tui.analysis.why.lines import grouped, last_lines, only_on, shape, warnings
+from tui.analysis.why.lines import grouped, last_lines, line_pattern, only_on, warnings
 from tui.text.names import natural_key
 from tui.text.sanitize import (
     cell_width,
@@ -99,7 +99,7 @@ ENTRANCES: dict[str, Callable[[str], Any]] = {
     "warnings": lambda text: warnings(_lines(text), limit=8),
     "last_lines": lambda text: last_lines(_lines(text), limit=8),
     "grouped": lambda text: grouped(_lines(text)),
-    "shape": shape,
+    "shape": line_pattern,
     "exit_code": exit_code,
     "short_reason": short_reason,
     "error_text": lambda text: error_text(text, "ERROR"),

@@ -27,7 +27,7 @@ from tui.analysis.run.verdict import side_activity, verdict
 from tui.analysis.run.waiting import waiting_text
 from tui.analysis.summary.rendering import NOTICE, Document, fitted
 from tui.analysis.why.explanation import Clue, Explanation
-from tui.analysis.why.lines import shown
+from tui.analysis.why.lines import displayed_text
 from tui.text.sanitize import ELLIPSIS, sanitize
 from tui.text.times import MONTH_DAY_AND_TIME, iso_time, moment_at
 from tui.text.units import counted, hardware
@@ -238,7 +238,8 @@ def summarize(
             unread=[bounded(part, 60) for part in (*gaps, *unread)],
             next=next_steps(run, facts, command),
             untrusted_log=[
-                _quoted(Clue(shown(line), line.timestamp_ns, line.replica)) for line in lines[-MAX_LINES:]
+                _quoted(Clue(displayed_text(line), line.timestamp_ns, line.replica))
+                for line in lines[-MAX_LINES:]
             ],
             left_out={name: number for name, number in left_out.items() if number > 0},
         )

@@ -1,11 +1,11 @@
 """Explain a finding of a run, or why a run failed, from its log lines and samples.
 
-A node with a finding is compared with the other nodes, a broken loss with the time before. The kind of the
-finding determines which log lines and charts explain it.
+A node with a finding is compared with the other nodes, a broken loss with the time before it broke. The kind
+of the finding determines which log lines and charts explain it.
 
-When a rank dies, the others report timeouts and closed connections, and the launcher reports every process
-that it stops. The cause of a failure is the first error that is none of these, and that neither steps nor a
-retry followed.
+When a rank dies, the other ranks report timeouts and closed connections, and the launcher reports every
+process that it stops. The cause of a failure is the first error that is no such consequence, and after which
+the run made no steps and did not retry.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from tui.analysis.run.finding import HealthFinding, lost_usd, stop_advice
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY, Series, latest, values_between
 from tui.analysis.why.explanation import Clue, Explanation, Figure, Section
-from tui.analysis.why.lines import last_lines, only_on, shape, shown, warnings
+from tui.analysis.why.lines import displayed_text, last_lines, line_pattern, only_on, warnings
 from tui.text.names import shortened
 from tui.text.times import time_key
 from tui.text.units import count, duration, money, number, percent
 
 MAX_LINES = 20_000
-"""Maximum number of log lines to search, the newest of the range."""
+"""Maximum number of log lines to search: the newest lines of the range."""
 
 BEFORE = timedelta(minutes=10)
 MAX_RANGE = timedelta(hours=1)
@@ -47,24 +47,25 @@ _RANK_WORK = re.compile(
     r"[Rr]ank (\d{1,9})\]?.{0,160}?last enqueued (?:NCCL )?work: (\d{1,18}), last completed "
 )
 
-_RESOURCE = re.compile(
+_RESOURCE_WARNING = re.compile(
     r"[KMG]i?B/s|Gbps|throttl|thermal|temperature|\bXid\b|\bECC\b|\bclocks?\b|retransmi|\blink\b|\bNFS\b|\bdisk\b"
     r"|\bswap|NET/IB|InfiniBand|\bPCIe\b|NVLink",
     re.IGNORECASE,
 )
-"""Warnings that name a resource explain more than those that only report waiting."""
+"""Words of warnings that name a resource: they explain more than warnings that only report waiting."""
 KILLED = frozenset({137, -9})
+"""Exit codes of a process that was killed by SIGKILL, as the kernel does when memory is exhausted."""
 
 
 def explained_findings(run: RunSnapshot) -> tuple[HealthFinding | None, ...]:
-    """Return the findings that can be explained, worst first; for a failed job, None: its failure."""
+    """Return the findings that can be explained, worst first; ``(None,)`` for a failed job: its failure."""
     if run.job.current_status in (JobStatus.FAILED, JobStatus.DEPLOY_FAILED):
         return (None,)
     return () if run.job.current_status in WAITING_STATUSES else run.findings
 
 
 def explained_range(run: RunSnapshot, finding: HealthFinding | None) -> tuple[datetime, datetime]:
-    """Return the time range whose lines explain ``finding``, or if None, the failure of the run."""
+    """Return the time range of the log lines that explain ``finding``; if None, the failure of the run."""
     now = run.end_or_now
     if run.job.is_finished:
         now += BEFORE
@@ -79,48 +80,50 @@ def explained_range(run: RunSnapshot, finding: HealthFinding | None) -> tuple[da
 
 
 def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[LogLine]) -> Explanation:
-    """Explain ``finding``, or if None, a failure; ``lines`` are those of ``explained_range``, in order."""
+    """Explain ``finding``; if None, a failure. ``lines`` are the lines in ``explained_range``, in order."""
     if finding is None:
         return _explain_failure(run, lines)
-    own = only_on(lines, finding.node, limit=_CLUES) if finding.node is not None else ()
-    bad = warnings(lines, limit=_CLUES)
+    own_clues = only_on(lines, finding.node, limit=_CLUES) if finding.node is not None else ()
+    all_warnings = warnings(lines, limit=_CLUES)
     if finding.kind.quotes_log:
-        bad = tuple(sorted(bad, key=lambda clue: clue.at_ns))
+        all_warnings = tuple(sorted(all_warnings, key=lambda clue: clue.at_ns))
     sections = [
-        Section(f"Only {finding.node} logs this", own),
+        Section(f"Only {finding.node} logs this", own_clues),
         Section("Last line of each node, the quietest first", last_lines(lines, limit=_NODES)),
-        Section("Warnings and errors", tuple(clue for clue in bad if clue not in own)),
+        Section("Warnings and errors", tuple(clue for clue in all_warnings if clue not in own_clues)),
     ]
-    if finding.kind.lines != "quiet" and (own or bad or finding.kind.lines == "onset"):
+    if finding.kind.lines != "quiet" and (own_clues or all_warnings or finding.kind.lines == "onset"):
         del sections[1]
-    answer = _late_ranks_text(lines) if finding.kind.lines == "quiet" else ""
-    own_bad = [clue for clue in own if clue.is_warning]
-    if not own_bad and not answer:
-        own_bad = _resource_warnings(finding, lines)
-    if own_bad:
-        worst = min(own_bad, key=lambda clue: not _RESOURCE.search(clue.text))
+    answer = _late_ranks_sentence(lines) if finding.kind.lines == "quiet" else ""
+    own_warnings = [clue for clue in own_clues if clue.is_warning]
+    if not own_warnings and not answer:
+        own_warnings = _resource_warnings(finding, lines)
+    if own_warnings:
+        worst = min(own_warnings, key=lambda clue: not _RESOURCE_WARNING.search(clue.text))
         is_recent = explained_range(run, finding)[0] > (finding.since or run.server_now)
         within = " in the last hour" if is_recent else ""
-        often = f"{count(worst.count)}×{within}, " if worst.count > 1 else ""
-        answer = f"{worst.node} logs: {shortened(worst.text, 160)} ({often}no other node does)"
-    facts = [*_loss_facts(run, finding), *_saved_before(run, finding), *_cost_facts(run, finding)]
+        times = f"{count(worst.count)}×{within}, " if worst.count > 1 else ""
+        answer = f"{worst.node} logs: {shortened(worst.text, 160)} ({times}no other node does)"
+    facts = [*_loss_facts(run, finding), *_last_checkpoint_fact(run, finding), *_cost_facts(run, finding)]
     if finding.kind.halts and run.progress is not None and run.progress.step is not None:
         facts.insert(0, f"last step: {count(run.progress.step)}")
     figures = _figures(run, finding.kind.figures, finding.node, finding.text)
     advice = "" if run.job.is_finished else stop_advice(run.findings)
-    return Explanation(finding.text, finding, answer, tuple(facts), _without_empty(sections), figures, advice)
+    return Explanation(finding.text, finding, answer, tuple(facts), _non_empty(sections), figures, advice)
 
 
 def _resource_warnings(finding: HealthFinding, lines: Sequence[LogLine]) -> list[Clue]:
     """Return the warnings about a resource that only one node logs, for a finding of the whole run."""
-    bad = warnings(lines, limit=_NODES)
-    shapes = Counter(shape(clue.text) for clue in bad)
+    clues = warnings(lines, limit=_NODES)
+    counts = Counter(line_pattern(clue.text) for clue in clues)
     is_one_of_several = finding.node is None and len({line.replica for line in lines}) > 1
-    alone = (clue for clue in bad if shapes[shape(clue.text)] == 1 and _RESOURCE.search(clue.text))
+    alone = (
+        clue for clue in clues if counts[line_pattern(clue.text)] == 1 and _RESOURCE_WARNING.search(clue.text)
+    )
     return list(alone) if is_one_of_several and not finding.kind.quotes_log else []
 
 
-def _without_empty(sections: Sequence[Section]) -> tuple[Section, ...]:
+def _non_empty(sections: Sequence[Section]) -> tuple[Section, ...]:
     return tuple(section for section in sections if section.clues)
 
 
@@ -132,7 +135,7 @@ def _explain_failure(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
         facts.append(f"last step: {count(progress.step)}")
     titles: tuple[str, ...] = ("memory", "GPU memory") if failure.exit_code in KILLED else ()
     if failure.cause is None:
-        answer = _late_ranks_text(lines) or message
+        answer = _late_ranks_sentence(lines) or message
         sections = [
             Section("Errors, none of them the cause", failure.following),
             Section("Last line of each node", last_lines(lines, limit=_NODES)),
@@ -149,7 +152,7 @@ def _explain_failure(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
             titles = ("GPU memory",)
     facts += _outcome_facts(run)
     figures = _figures(run, titles, None)
-    return Explanation(run.status.word, None, answer, tuple(facts), _without_empty(sections), figures)
+    return Explanation(run.status.word, None, answer, tuple(facts), _non_empty(sections), figures)
 
 
 def _outcome_facts(run: RunSnapshot) -> Iterator[str]:
@@ -162,7 +165,7 @@ def _outcome_facts(run: RunSnapshot) -> Iterator[str]:
         yield "no checkpoint" if newest is None else f"newest checkpoint: {newest.checkpoint_id}"
 
 
-def _late_ranks_text(lines: Sequence[LogLine]) -> str:
+def _late_ranks_sentence(lines: Sequence[LogLine]) -> str:
     late = late_ranks(lines)
     ranks = ", ".join(map(str, late))
     nouns = "rank" if len(late) == 1 else "ranks"
@@ -170,11 +173,11 @@ def _late_ranks_text(lines: Sequence[LogLine]) -> str:
 
 
 def late_ranks(lines: Sequence[LogLine]) -> list[int]:
-    """Return the ranks that NCCL's watchdog reports to be behind the others, if they are a minority."""
+    """Return the ranks that NCCL's watchdog reports to be behind the others; empty unless a minority."""
     enqueued: dict[int, int] = {}
     for line in lines:
         if "last enqueued" in line.message:
-            for rank, last in _RANK_WORK.findall(shown(line)):
+            for rank, last in _RANK_WORK.findall(displayed_text(line)):
                 enqueued[int(rank)] = int(last)
     if len(enqueued) < 2 or min(enqueued.values()) == max(enqueued.values()):
         return []
@@ -184,7 +187,7 @@ def late_ranks(lines: Sequence[LogLine]) -> list[int]:
 
 
 def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
-    """Yield the values that were last reported before a loss broke."""
+    """Yield the step at which a loss broke, and the last losses and gradient norms before it."""
     progress = run.progress or ProgressSnapshot()
     if not finding.kind.loss or finding.since is None:
         return
@@ -199,8 +202,8 @@ def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
         yield f"last gradient norms before: {newest}{usual}"
 
 
-def _saved_before(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
-    """Yield the checkpoint from before a loss broke or a run came to a halt."""
+def _last_checkpoint_fact(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
+    """Yield the last checkpoint from before a loss broke or a run halted."""
     since = finding.since
     if (
         run.checkpoints is None
@@ -236,7 +239,7 @@ _NODE_METRICS: Mapping[str, tuple[str, Callable[[NodeSnapshot], Series]]] = {
     "memory": ("B", lambda node: node.cpu_memory),
     "disk": ("%", lambda node: node.disk_utilization),
 }
-"""The metrics of a node by title: unit, and curve."""
+"""The charts of a node by title: the unit, and a function that returns the curve."""
 
 
 def _figures(run: RunSnapshot, titles: Sequence[str], name: str | None, text: str = "") -> tuple[Figure, ...]:
@@ -263,13 +266,15 @@ def _figures(run: RunSnapshot, titles: Sequence[str], name: str | None, text: st
         unit, curves = "%" if title == "cache" else "", [of_run.get(title, EMPTY)]
         if title in _NODE_METRICS:
             unit, curve_of = _NODE_METRICS[title]
-            curves = _beside_others([replace(curve_of(node), name=node.name) for node in metrics.nodes], name)
+            curves = _with_median_of_others(
+                [replace(curve_of(node), name=node.name) for node in metrics.nodes], name
+            )
         figures.append(Figure(title, unit, tuple(filter(len, curves))))
     return tuple(figure for figure in figures if figure.series)
 
 
-def _beside_others(curves: list[Series], name: str | None) -> list[Series]:
-    """Return the median of the other nodes, if any, and the curve of one node; all curves if it has none."""
+def _with_median_of_others(curves: list[Series], name: str | None) -> list[Series]:
+    """Return the median of the other nodes and the curve of node ``name``; all curves if it has none."""
     own = [curve for curve in curves if curve.name == name and len(curve)]
     rest = [curve for curve in curves if curve.name != name and len(curve)]
     if not own or not rest:
@@ -279,7 +284,7 @@ def _beside_others(curves: list[Series], name: str | None) -> list[Series]:
     return [Series("others", times, tuple(median(values or [math.nan]) for values in values_at)), *own]
 
 
-_CONSEQUENCE = re.compile(
+_CONSEQUENCE_ERROR = re.compile(
     r"collective operation timeout|Watchdog caught|ProcessGroup(?:NCCL|Gloo)|DistBackendError"
     r"|NCCL (?:communicator was aborted|operations have failed)|ncclRemoteError|remote process exited"
     r"|ncclSystemError|ncclInternalError|Connection (?:reset|closed|refused)|Broken pipe"
@@ -290,17 +295,17 @@ _CONSEQUENCE = re.compile(
     r"|srun: error|mpirun|The actor (?:died|is dead)|ActorDiedError|WorkerCrashedError|RayActorError"
     r"|exits with return code|Fatal Python error: Aborted|Root Cause|Traceback \(most recent call last\):$",
 )
-"""Errors that follow when another process has died."""
+"""Errors that are consequences of the death of another process."""
 
 _RETRY = re.compile(r"\bretry(?:ing)?\b|\bwill be retried\b", re.IGNORECASE)
-"""Errors after which the program tries again; the cause is the one after which it gave up."""
+"""Errors after which the program retries: the cause is the error after which it gave up."""
 
-_DEATHS = re.compile(
+_PROCESS_DEATH = re.compile(
     r"^\s*(?:[\w./-]+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted)\b"
     r"|Out of memory: Killed process|oom-kill|oom_reaper|exitcode *: *-?\d+|srun: error",
     re.IGNORECASE,
 )
-"""Deaths of a process that are reported without a level."""
+"""Lines that report the death of a process without a log level."""
 
 _EXIT = re.compile(
     r"\b(?:exit(?:ed)?(?: with)?[ _-]?|return )(?:code|status)(?: of| is)?\s{0,4}[:=]?\s*+\(?(-?\d{1,3})\b",
@@ -314,7 +319,7 @@ _SHELL_SIGNAL_BASE = 128
 
 @dataclass(frozen=True, slots=True)
 class RunFailure:
-    """The first error of a failed run (None: not found), its lines, and the errors that followed."""
+    """The cause of a failure: the first error (None if not found), its traceback, and later errors."""
 
     cause: Clue | None = None
     trace: tuple[Clue, ...] = ()
@@ -325,64 +330,73 @@ class RunFailure:
 def failure_of(
     lines: Sequence[LogLine], last_step_ns: int | None, step_interval_s: float | None, message: str
 ) -> RunFailure:
-    """Return the failure in the last lines of a run, in time order; ``message`` is the platform's."""
+    """Find the cause of a failure in the last ``lines`` of a run, which are in time order.
+
+    ``message`` is the platform's error message.
+    """
     slack_ns = int((_SLACK_S + (step_interval_s or 0.0)) * NS_PER_S)
     since = 0 if last_step_ns is None else last_step_ns - slack_ns
     errors = [line for line in lines if line.timestamp_ns >= since and _is_error(line)]
-    causes = [line for line in errors if not _CONSEQUENCE.search(_error(line))]
+    causes = [line for line in errors if not _CONSEQUENCE_ERROR.search(_error_text_of(line))]
     code = exit_code(message)
     if code is None:
-        code = next((parsed for line in errors if (parsed := exit_code(shown(line))) is not None), None)
+        code = next(
+            (parsed for line in errors if (parsed := exit_code(displayed_text(line))) is not None), None
+        )
     if not causes:
-        return RunFailure(None, (), _following(errors, None), code)
-    cause = next((line for line in causes if not _RETRY.search(_error(line))), causes[0])
-    clue = Clue(_error(cause), cause.timestamp_ns, cause.replica, is_warning=True)
+        return RunFailure(None, (), _other_errors(errors, None), code)
+    cause = next((line for line in causes if not _RETRY.search(_error_text_of(line))), causes[0])
+    clue = Clue(_error_text_of(cause), cause.timestamp_ns, cause.replica, is_warning=True)
     trace = _trace(lines, cause)
     later = [line for line in errors if line not in trace and line.timestamp_ns >= cause.timestamp_ns]
-    following = _following(later, cause)
-    shown_trace = tuple(Clue(shown(line), line.timestamp_ns, line.replica) for line in trace)
+    following = _other_errors(later, cause)
+    shown_trace = tuple(Clue(displayed_text(line), line.timestamp_ns, line.replica) for line in trace)
     return RunFailure(clue, shown_trace, following, code)
 
 
 def _is_error(line: LogLine) -> bool:
-    return error_text(line.message, line.level) is not None or _DEATHS.search(shown(line)) is not None
+    return (
+        error_text(line.message, line.level) is not None
+        or _PROCESS_DEATH.search(displayed_text(line)) is not None
+    )
 
 
-def _error(line: LogLine) -> str:
-    return error_text(line.message, line.level) or shortened(shown(line).strip(), TEXT_CHARACTERS)
+def _error_text_of(line: LogLine) -> str:
+    return error_text(line.message, line.level) or shortened(displayed_text(line).strip(), TEXT_CHARACTERS)
 
 
 def _trace(lines: Sequence[LogLine], cause: LogLine) -> list[LogLine]:
-    """Return the error with the lines of its traceback, which may be interleaved with other ranks'."""
+    """Return the line of the error after its traceback, whose lines may be interleaved with other ranks'."""
     reader = TracebackReader()
-    parts: list[tuple[LogLine, str | None]] = []
+    lines_and_lanes: list[tuple[LogLine, str | None]] = []
     for line in lines:
         if line.replica == cause.replica and abs(line.timestamp_ns - cause.timestamp_ns) <= SAME_ERROR_NS:
-            part = reader.read(shown(line))
+            part = reader.read(displayed_text(line))
             if part is not None or line is cause:
-                parts.append((line, part.lane if part is not None else None))
-    index, lane = next((index, lane) for index, (line, lane) in enumerate(parts) if line is cause)
-    around = parts[max(0, index - _TRACE_LINES) : index + 1]
-    return [line for line, its_lane in around if its_lane == lane]
+                lines_and_lanes.append((line, part.lane if part is not None else None))
+    index, lane = next((index, lane) for index, (line, lane) in enumerate(lines_and_lanes) if line is cause)
+    nearby = lines_and_lanes[max(0, index - _TRACE_LINES) : index + 1]
+    return [line for line, line_lane in nearby if line_lane == lane]
 
 
-def _following(errors: Sequence[LogLine], cause: LogLine | None) -> tuple[Clue, ...]:
-    """Return the kinds of errors other than the cause, each once with the number of its lines."""
-    own = shape(_error(cause)) if cause is not None else ""
-    clues = [Clue(_error(line), line.timestamp_ns, line.replica, is_warning=True) for line in errors]
-    counts = Counter(shape(clue.text) for clue in clues)
-    first = {shape(clue.text): clue for clue in reversed(clues)}
-    return tuple(replace(first[key], count=often) for key, often in counts.items() if key != own)[:_FOLLOWING]
+def _other_errors(errors: Sequence[LogLine], cause: LogLine | None) -> tuple[Clue, ...]:
+    """Return the errors other than the cause, one for each line pattern, with the number of its lines."""
+    cause_pattern = line_pattern(_error_text_of(cause)) if cause is not None else ""
+    clues = [Clue(_error_text_of(line), line.timestamp_ns, line.replica, is_warning=True) for line in errors]
+    counts = Counter(line_pattern(clue.text) for clue in clues)
+    first = {line_pattern(clue.text): clue for clue in reversed(clues)}
+    others = (replace(first[key], count=number) for key, number in counts.items() if key != cause_pattern)
+    return tuple(others)[:_FOLLOWING]
 
 
 def exit_code(text: str) -> int | None:
-    """Return the exit code that a message names; None for none and for 0."""
+    """Return the exit code in a message; None without one, or if it is 0."""
     match = _EXIT.search(excerpt(text))
     return (int(match[1]) or None) if match else None
 
 
 def exit_words(code: int) -> str:
-    """Return an exit code in words: shells add 128 to a signal, Python negates it."""
+    """Return ``exit code 137 (SIGKILL)``: shells add 128 to the number of a signal, Python negates it."""
     number = -code if code < 0 else code - _SHELL_SIGNAL_BASE
     try:
         name = signal.Signals(number).name if number > 0 else ""

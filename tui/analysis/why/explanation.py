@@ -20,7 +20,7 @@ _MARKDOWN_CHARACTERS = 500
 class Clue:
     """A log line, or ``count`` lines that differ only in their numbers; ``text`` is not sanitized.
 
-    ``at_ns`` is the time of the newest (epoch ns), ``node`` the replica that logged it. ``is_warning``
+    ``at_ns`` is the time of the newest line (epoch ns), ``node`` the replica that logged it. ``is_warning``
     is also True for errors.
     """
 
@@ -59,10 +59,11 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The known cause of a problem, and its evidence.
+    """A ``problem``, its likely cause, and the evidence.
 
-    ``finding`` is None for a job that has ended. ``answer`` is a sentence, empty if the data explains
-    nothing. ``facts`` are short statements. Texts come from the server and the log: sanitize them.
+    ``finding`` is None if the problem is the failure of a job. ``answer`` is a sentence with the cause; empty
+    if it is unknown. ``facts`` are short statements. Texts come from the server and the log: sanitize
+    them.
     """
 
     problem: str
@@ -72,11 +73,11 @@ class Explanation:
     sections: tuple[Section, ...] = ()
     figures: tuple[Figure, ...] = ()
     advice: str = ""
-    """What to do about the run, if that is clear."""
+    """What to do about the run; empty unless that is clear."""
 
 
 def since_words(finding: HealthFinding | None) -> str:
-    """Return the start of a finding in words, in UTC; empty if unknown."""
+    """Return `` (since 2026-11-29 03:12:04 UTC)``, the start of a finding; empty if unknown."""
     if finding is None or finding.since is None:
         return ""
     return f" (since {finding.since.astimezone(UTC):{DATE_AND_TIME}} UTC)"
@@ -100,7 +101,7 @@ def _markdown_lines(explanation: Explanation, title: str) -> Iterator[str]:
     for section in explanation.sections:
         yield f"\n{markdown_code(section.title)} (times in UTC):\n\n```"
         for clue in section.clues:
-            # A fence inside of a line would end the block.
+            # A code fence inside a line would end the block.
             text = shortened(sanitize_multiline(clue.text), _MARKDOWN_CHARACTERS).replace("```", "'''")
             times = f"{clue.count}× " if clue.count > 1 else ""
             yield f"{clue.clock} {sanitize(clue.node or '')} {times}{text}".replace("  ", " ")
