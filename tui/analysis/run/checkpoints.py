@@ -17,7 +17,7 @@ StepValues = Sequence[tuple[int, float]]
 """A curve as (step, value), sorted by step."""
 
 SavedKey = tuple[str, datetime | None]
-"""Identifies a checkpoint; one written again under the same name is a different one."""
+"""Name and creation time. A checkpoint that is written again under the same name is a different one."""
 
 # How trainers name directories. ``step_of`` tries the platform's own pattern first: one of its two numbers is
 # the step and the other an epoch or an attempt, so the larger one is used.
@@ -28,7 +28,7 @@ STEP_IN_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class KeptLosses:
-    """The losses by step that the trainer itself saved with its newest checkpoint; empty if none."""
+    """The losses by step that the trainer saved with its newest checkpoint; empty if it saved none."""
 
     training: StepValues = ()
     evaluation: StepValues = ()
@@ -36,7 +36,10 @@ class KeptLosses:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFault:
-    """The reason a checkpoint is unusable: the loss had broken at ``since`` (UTC), before it was written."""
+    """The reason a checkpoint is unusable: the loss broke at ``since`` (UTC), before it was written.
+
+    ``what`` describes how: ``the loss became NaN``.
+    """
 
     kind: FindingKind
     what: str
@@ -44,7 +47,7 @@ class CheckpointFault:
 
     @property
     def mark(self) -> str:
-        """The shortest form, for tables: ``after NaN``."""
+        """The fault in two words at most, for tables: ``after NaN``."""
         return "after NaN" if self.kind.loss == "not finite" else "diverged"
 
     def words(self, created_at: datetime | None) -> str:

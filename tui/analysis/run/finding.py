@@ -16,17 +16,17 @@ SHORT_CHARACTERS = 60
 """Maximum length of a finding's short form."""
 
 NODE_CHARACTERS = 18
-"""Maximum length of a node name in tight places."""
+"""Maximum length of a node's name in a finding's short form."""
 
 
 Lines = Literal["newest", "quiet", "onset"]
-"""The log lines that explain a finding: the newest; the newest, also if they are older than the finding
-(``quiet``); or those around its start."""
+"""Which log lines explain a finding: the newest lines; the newest lines, even if older than the finding
+(``quiet``); or the lines around its start (``onset``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """A kind of problem: its name, and how a finding of it is shown and explained."""
+    """A kind of problem: its name, and how its findings are displayed and explained."""
 
     name: str
     rank: int
@@ -34,39 +34,39 @@ class FindingKind:
     brief: str
     """Two or three words for Home, with ``{since}`` and ``{node}``; empty if ``short`` is short enough."""
     brief_of_job: str = ""
-    """The same for a finding of the whole job, if that differs."""
+    """``brief`` for a finding of the whole job, if that differs."""
     note: str = "! issue"
-    """A sign and a word for an affected node."""
+    """A sign and a word that mark an affected node."""
     states_duration: bool = False
-    """True if the text states how long it has lasted, so that it need not be shown next to it."""
+    """True if the text states how long the problem has lasted, which then is not displayed again."""
     halts: bool = False
-    """True if the run makes no steps: it has no ETA, and nothing is sure before the whole log is read."""
+    """True if the run makes no steps: it has no ETA. Reported only once the whole log has been read."""
     may_never_save_again: bool = False
-    """True if the next checkpoint may never come: the run does not work, or it no longer saves."""
+    """True if there may be no further checkpoint: the run makes no progress, or no longer saves."""
     loss: Literal["", "not finite", "diverged"] = ""
-    """How the loss is broken, if it is: checkpoints written in the meantime are unusable."""
+    """How the loss is broken; empty if it is not. Checkpoints written while it is broken are unusable."""
     wastes_all: bool = False
-    """True if the whole cost of the run is wasted while this lasts, except for a finding of one node."""
+    """True if the problem wastes the whole cost of the run while it lasts, unless it is of one node only."""
     quotes_log: bool = False
-    """True if the text is a line of the log, whose beginning says more than a count."""
+    """True if the text quotes a log line, whose beginning is more important than a count of lines."""
     lines: Lines = "newest"
     figures: tuple[str, ...] = ()
-    """Titles of the charts that explain it."""
+    """Titles of the charts that explain a finding."""
 
     def __str__(self) -> str:
         return self.name
 
 
 Severity = Literal["info", "warning", "critical"]
-"""``info`` is a remark (a queue), by default no alert; ``critical`` means that the run is ruined or surely
-wastes money."""
+"""``info`` is no problem (waiting in a queue) and by default no alert; ``critical`` means that the run is
+ruined or surely wastes money."""
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 """Severities, worst first."""
 
 
 def by_severity(signs: Iterable[str]) -> dict[Severity, int]:
-    """Return how many of these signs there are of each severity, without zeros."""
+    """Count the signs of each severity, worst first; severities without a sign are omitted."""
     counts = Counter(signs)
     return {severity: counts[SIGNS[severity]] for severity in SEVERITIES if counts[SIGNS[severity]]}
 
@@ -76,13 +76,13 @@ def need_attention(counts: Mapping[Severity, int]) -> str:
 
 
 def attention(counts: Mapping[Severity, int]) -> str:
-    """Return ``✗ 1 ▲ 2 need attention`` for these numbers of jobs; "" for none."""
+    """Return ``✗ 1 ▲ 2 need attention`` for the number of jobs by severity; "" without any."""
     signs = " ".join(f"{SIGNS[severity]} {count}" for severity, count in counts.items())
     return signs and f"{signs} {need_attention(counts)}"
 
 
 FindingId = tuple[str, str]
-"""A finding of any job: the job's id and the finding's key."""
+"""Identifies a finding across jobs: the job's ID and the finding's key."""
 SnoozedFindings = frozenset[FindingId]
 
 SIGNS: Mapping[str, str] = {"critical": "✗", "warning": "▲", "info": "ℹ"}
@@ -106,7 +106,7 @@ class HealthFinding:
     since: datetime | None = None
     short: str = ""
     slowed_by: float = 0.0
-    """The share of its speed that the run loses; 0 if unknown."""
+    """The fraction of its speed that the run loses; 0 if unknown."""
 
     def __post_init__(self) -> None:
         short = self.short or self.text
@@ -117,12 +117,12 @@ class HealthFinding:
 
     @property
     def sentence(self) -> str:
-        """The text, with the node in front if it does not name it."""
+        """The text, preceded by the node's name unless it contains that."""
         return self._with_node(self.text)
 
     @property
     def headline(self) -> str:
-        """The short form, with the node in front if it does not name it."""
+        """The short form, preceded by the node's name unless it contains that."""
         return self._with_node(self.short)
 
     def _with_node(self, text: str) -> str:
@@ -130,7 +130,7 @@ class HealthFinding:
 
     @property
     def wasted(self) -> float:
-        """The share of the run's cost that is wasted while the problem lasts; 0 if it is not known."""
+        """The fraction of the run's cost that is wasted while the problem lasts; 0 if unknown."""
         return 1.0 if self.kind.wastes_all and self.node is None else self.slowed_by
 
     @property
@@ -145,20 +145,20 @@ def is_stuck(findings: Iterable[HealthFinding]) -> bool:
 
 
 def costliest(findings: Iterable[HealthFinding]) -> HealthFinding | None:
-    """Return the finding that wastes the largest share of the run; a remark wastes nothing."""
+    """Return the finding that wastes the largest fraction of the run's cost; ``info`` wastes nothing."""
     problems = (finding for finding in findings if finding.severity != "info")
     return max(problems, key=lambda finding: finding.wasted, default=None)
 
 
 def lost_usd(finding: HealthFinding | None, usd_per_hour: float | None, now: datetime) -> float:
-    """Estimate what a finding has cost since it began; 0 if that is not known."""
+    """Estimate the US dollars that a problem has wasted since it began; 0 if unknown."""
     if finding is None or finding.since is None:
         return 0.0
     return finding.wasted * (usd_per_hour or 0.0) * max(0.0, (now - finding.since).total_seconds()) / HOUR_S
 
 
 def _ruins(finding: HealthFinding) -> bool:
-    """Return True if nothing that the whole run does from now on is of use."""
+    """Return True if nothing that the run computes from now on is useful."""
     wastes_all = finding.kind.wastes_all and finding.node is None
     if finding.severity == "warning":
         return wastes_all and finding.kind.may_never_save_again
@@ -166,17 +166,17 @@ def _ruins(finding: HealthFinding) -> bool:
 
 
 def stop_advice(findings: Iterable[HealthFinding]) -> str:
-    """Return why a run with these findings is to be stopped at once; empty if it may still be of use."""
-    useless = list(filter(_ruins, findings))
-    if not useless:
+    """Return the advice to stop a run with these findings, and why; empty if the run may still be useful."""
+    ruinous = list(filter(_ruins, findings))
+    if not ruinous:
         return ""
-    is_broken = any(finding.kind.loss for finding in useless)
+    is_broken = any(finding.kind.loss for finding in ruinous)
     lost = "nothing since its loss broke can be used" if is_broken else "what is not saved is lost"
     return f"stop it now: {lost}"
 
 
 def finding_record(finding: HealthFinding) -> dict[str, Any]:
-    """Return the facts of a finding that every JSON output has."""
+    """Return the JSON fields of a finding that all outputs share."""
     return {
         "kind": str(finding.kind),
         "severity": finding.severity,

@@ -1,6 +1,6 @@
-"""Runs that continue as another job, recognized by its name: ``llama`` and ``llama-r2``.
+"""Runs that continue as another job, which is recognized by its name: ``llama-r2`` continues ``llama``.
 
-A resumed run is one run that restarted: its curves are those of both jobs, without the steps that were lost.
+A resumed run is treated as one run that restarted: the curves of both jobs are joined, without lost steps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def next_name(job: TrainingJob) -> str:
 
 
 def predecessor(job: TrainingJob, jobs: Iterable[TrainingJob]) -> TrainingJob | None:
-    """Return the job that this one resumed, if it is among ``jobs``."""
+    """Return the job that ``job`` resumed, if it is among ``jobs``."""
     older = [
         other
         for other in jobs
@@ -38,10 +38,10 @@ def predecessor(job: TrainingJob, jobs: Iterable[TrainingJob]) -> TrainingJob | 
 
 
 def joined(before: ProgressSnapshot, after: ProgressSnapshot) -> ProgressSnapshot:
-    """Return the progress of a resumed run with the curves of the run that it resumed in front.
+    """Return the progress of a resumed run (``after``), with the curves of the run before it prepended.
 
-    Steps of the earlier run that the later one repeats were lost, and are left out; but one that counts from
-    the beginning again, as trainers do that load only the weights, repeats none.
+    Steps of the earlier run that the resumed run repeats were lost, so they are left out. If the resumed run
+    counts from the beginning, as trainers do that load only the weights, it repeats none.
     """
     steps = before.step_series
     resumed_at = next(iter(after.step_series.values), math.inf)
@@ -49,7 +49,7 @@ def joined(before: ProgressSnapshot, after: ProgressSnapshot) -> ProgressSnapsho
     end = next(repeated, math.inf)
     if end in steps.times[:1]:
         end = math.inf
-    begins = after.step_series.times[:1] or after.loss_series.times[:1]
+    start = after.step_series.times[:1] or after.loss_series.times[:1]
     first = after.loss_by_step[0][0] if after.loss_by_step else 0
     curves: dict[str, Any] = {
         field.name: _joined(getattr(before, field.name), getattr(after, field.name), end)
@@ -61,7 +61,7 @@ def joined(before: ProgressSnapshot, after: ProgressSnapshot) -> ProgressSnapsho
         for name in (*before.metrics, *after.metrics)
     }
     losses = (*(item for item in before.loss_by_step if item[0] < first), *after.loss_by_step)
-    restarts = (*before.restarts, *begins, *after.restarts)
+    restarts = (*before.restarts, *start, *after.restarts)
     return replace(after, **curves, metrics=metrics, loss_by_step=losses, restarts=restarts)
 
 

@@ -1,4 +1,4 @@
-"""The snapshot of one run, which screens and commands share, with its events."""
+"""The snapshot of one run, which screens and commands share, and the run's events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tui.text.units import HOUR_S, MINUTE_S
 RunEventKind = Literal["checkpoint", "restart", "error", "status"]
 
 SAME_CHECKPOINT_S = 600.0
-"""A checkpoint in the log and one from the API within this time are the same."""
+"""A checkpoint in the log and one from the API are the same if their times differ by at most this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,7 @@ def run_events(
 
 
 STALE_AFTER_S = 30.0
+"""Age from which a status is stale."""
 
 
 def seconds_left(progress: ProgressSnapshot, now: datetime) -> float | None:
@@ -74,7 +75,7 @@ def seconds_left(progress: ProgressSnapshot, now: datetime) -> float | None:
 
 
 def seconds_left_range(progress: ProgressSnapshot, now: datetime) -> tuple[float, float] | None:
-    """Return the minimum and maximum seconds likely left, counted from ``now``."""
+    """Return the likely minimum and maximum of the seconds to the last step, counted from ``now``."""
     low = _counted_down(progress, progress.eta_low_s, now)
     high = _counted_down(progress, progress.eta_high_s, now)
     return None if low is None or high is None else (low, high)
@@ -93,15 +94,15 @@ class RunSnapshot:
     - ``seen_at`` (of the status), ``metrics_at``, ``health_metrics_at``: times of the last successful
       responses by the local clock, which is ``clock_ahead_s`` ahead of the server's. The status is stale
       after ``stale_after_s``.
-    - ``log_read``: all of the log so far is in ``progress``.
+    - ``log_read``: ``progress`` includes the whole log so far.
     - ``metrics`` cover the time range of the charts, ``health_metrics`` always the last hour, for health
       checks.
-    - ``history_known``: the status history has been requested; not everybody may read it.
+    - ``history_known``: the status history has been requested; some accounts may not read it.
     - ``checkpoints``, ``kept_losses`` (from the trainer's own record) and ``faults`` are None until they
       have been listed, requested, or checked; ``checkpoints_recorded`` is false if a recording has none.
     - ``checked_sources``: the data that ``findings`` are based on; ``failing``: the data whose last request
       failed. Both use the names in ``tui.analysis.connection``.
-    - ``compares_nodes``: a node looks slow, but the run has just started or paused: not judged yet.
+    - ``compares_nodes``: a node looks slow, but its usual speed is not known yet, so there is no finding.
     - ``price_per_minute``: USD for one node, None if no price is known. ``bill``: None until requested.
     """
 
@@ -137,7 +138,7 @@ class RunSnapshot:
 
     @property
     def lost_usd(self) -> float:
-        """The money that the costliest problem has wasted so far; an estimate, 0 if it is not known."""
+        """Estimate of the US dollars that the costliest problem has wasted so far; 0 if unknown."""
         return lost_usd(costliest(self.findings), self.usd_per_hour, self.end_or_now)
 
     @property
@@ -153,15 +154,14 @@ class RunSnapshot:
             default=None,
         )
         if self.progress is not None and self.progress.last_line_at_ns is not None:
-            # A line may have any timestamp: it can only reduce the lead of the local clock, not show that it
-            # is behind.
+            # The timestamp of a line may be wrong, even in the future. So it must not exceed the local time.
             line_at = min(self.progress.last_line_at_ns / NS_PER_S, self.at.timestamp())
             newest = line_at if newest is None else max(newest, line_at)
         return now if newest is None or now.timestamp() >= newest else datetime.fromtimestamp(newest, UTC)
 
     @property
     def end_or_now(self) -> datetime:
-        """The end of a run that has ended, else the current time by the server's clock."""
+        """The end of a finished run, else the current time by the server's clock."""
         return (self.job.updated_at if self.job.is_finished else None) or self.server_now
 
     @property
@@ -173,7 +173,7 @@ class RunSnapshot:
 
     @property
     def status_history(self) -> tuple[QueueEvent, ...]:
-        """The job's own status changes, oldest first; the queue also has those of neighboring jobs."""
+        """The status changes of this job, oldest first; ``queue`` also has those of neighboring jobs."""
         if self.queue is None:
             return ()
         return tuple(event for event in self.queue.events if event.training_job_id == self.job.id)
@@ -195,7 +195,7 @@ class RunSnapshot:
 
     @property
     def elapsed_s(self) -> float | None:
-        """Seconds of running so far, or until the last change of a job that has ended."""
+        """Seconds that the job has run so far, or until the last update of a finished job."""
         since = self.running_since
         if since is None:
             return None
@@ -204,7 +204,7 @@ class RunSnapshot:
 
     @property
     def cost(self) -> Cost:
-        """GPU-hours and money: so far, and up to the expected end. Empty until known."""
+        """GPU-hours and US dollars, so far and until the expected end; empty until known."""
         if not self.history_known or not self._has_run:
             return Cost()
         return cost_of(
@@ -219,7 +219,7 @@ class RunSnapshot:
 
     @property
     def left_s(self) -> tuple[float, float, float] | None:
-        """The low, likely and high time left; None if it is not known, or the run has ended or is stuck."""
+        """The minimum, likely and maximum seconds left; None if unknown, or if the run ended or is stuck."""
         if self.progress is None or self.job.is_finished or is_stuck(self.findings):
             return None
         likely = seconds_left(self.progress, self.server_now)

@@ -1,4 +1,4 @@
-"""The verdict on a run: it is healthy only once its log and its metrics have been checked."""
+"""The verdict on a run's health. A run is healthy only once its log and its metrics have been checked."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tui.analysis.connection import LOG, METRICS, STATUS
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.text.units import age, duration
 
-PARTS = frozenset({LOG, METRICS})
+REQUIRED_SOURCES = frozenset({LOG, METRICS})
 """The data that a verdict requires."""
 
-ENOUGH_S = 300.0
-"""A run that makes steps is judged only once its metrics cover this time."""
+MIN_METRICS_S = 300.0
+"""Seconds that the metrics must cover before a run that makes steps is judged."""
 
 
 State = Literal["findings", "checking", "stale", "unknown", "healthy"]
@@ -22,17 +22,17 @@ State = Literal["findings", "checking", "stale", "unknown", "healthy"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The health of a run; ``words`` is the text to display, empty if there are findings (not remarks)."""
+    """The health of a run; ``words`` is the text to display, empty if there are findings above ``info``."""
 
     state: State
     words: str = ""
 
 
 def is_all_checked(run: RunSnapshot) -> bool:
-    """Return True once all data has been checked or could not be read: no more will be known soon."""
+    """Return True once each source has been checked, or could not be read."""
     # the log does not count while it is being read again
-    judged = run.checked_sources if run.log_read else run.checked_sources - {LOG}
-    return judged | run.failing >= PARTS
+    checked = run.checked_sources if run.log_read else run.checked_sources - {LOG}
+    return checked | run.failing >= REQUIRED_SOURCES
 
 
 def is_starting(run: RunSnapshot) -> bool:
@@ -41,12 +41,12 @@ def is_starting(run: RunSnapshot) -> bool:
     if metrics is None or metrics.at is None or metrics.began is None:
         return False
     makes_steps = progress is not None and (progress.loss is not None or progress.step_interval_s is not None)
-    # a run without steps may still load
-    return metrics.at - metrics.began < (ENOUGH_S if makes_steps else 1500.0)
+    # a run without steps may still be loading, so wait longer
+    return metrics.at - metrics.began < (MIN_METRICS_S if makes_steps else 1500.0)
 
 
 def _what_is_missing(run: RunSnapshot) -> str:
-    if run.running_time.seconds <= ENOUGH_S:
+    if run.running_time.seconds <= MIN_METRICS_S:
         return ": just started"
     return ": no steps seen yet" if run.progress is None or run.progress.step is None else ""
 
@@ -59,7 +59,7 @@ def verdict(run: RunSnapshot) -> Verdict:
     unseen_s = (run.at - run.seen_at).total_seconds()
     if STATUS in run.failing or unseen_s > run.stale_after_s:
         return Verdict("stale", f"no problems when last seen, {age(unseen_s)} ago")
-    if run.failing >= PARTS:
+    if run.failing >= REQUIRED_SOURCES:
         return Verdict("unknown", "health unknown: can't read the log or the metrics")
     if LOG in run.failing:
         return Verdict("unknown", "no problems in the metrics; can't read the log")
@@ -77,7 +77,7 @@ def verdict(run: RunSnapshot) -> Verdict:
 
 
 def side_activity(run: RunSnapshot) -> str:
-    """Return an evaluation or a save that interrupts the steps, once it has taken a while; empty if none."""
+    """Return ``evaluating for 3m``, or ``saving``, if that interrupts the steps for long; else empty."""
     progress = run.progress
     if run.job.is_finished or progress is None or progress.run_phase is None:
         return ""
@@ -85,8 +85,8 @@ def side_activity(run: RunSnapshot) -> str:
     if word is None or progress.last_step_at_ns is None:
         return ""
     now_s = run.server_now.timestamp()
-    still_s = now_s - progress.last_step_at_ns / NS_PER_S
-    # show a side activity only if it takes longer than usual steps
-    if still_s < max(30.0, 3 * (progress.step_interval_s or 0.0)):
+    paused_s = now_s - progress.last_step_at_ns / NS_PER_S
+    # report a side activity only if it takes longer than usual steps
+    if paused_s < max(30.0, 3 * (progress.step_interval_s or 0.0)):
         return ""
     return f"{word} for {duration(now_s - progress.run_phase.since)}"

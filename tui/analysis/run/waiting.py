@@ -13,22 +13,22 @@ from tui.text.units import duration
 
 
 def waited(job: TrainingJob, now: datetime) -> float | None:
-    """Return for how many seconds a job has waited; None if its creation time is unknown."""
+    """Return how many seconds a job has waited; None if its creation time is unknown."""
     return (now - job.created_at).total_seconds() if job.created_at is not None else None
 
 
 def waiting_text(
     job: TrainingJob, node_count: int, queue: QueueContext | None, now: datetime
 ) -> tuple[str, str]:
-    """Return the wait alone, and with the queue as it was at submission, which is all that the API provides.
+    """Return a text about the wait, and a longer text that adds the queue at the time of submission.
 
-    The queue is described with its time, because it has moved since.
+    The API does not report the current queue, so the longer text states how old that information is.
     """
     waited_s = waited(job, now)
     gpus = job.instance_type.gpu_count * node_count
     since = f" {duration(waited_s)}" if waited_s is not None else ""
-    what = f" for {gpus} {sanitize(job.instance_type.gpu_type or 'GPUs')}" if gpus else " for capacity"
-    short = f"waiting{since}{what}"
+    requested = f" for {gpus} {sanitize(job.instance_type.gpu_type or 'GPUs')}" if gpus else " for capacity"
+    short = f"waiting{since}{requested}"
     queue_text = _at_submission(queue) if queue is not None else ""
     return short, f"{short}; at submission{_ago(queue, waited_s, now)} {queue_text}" if queue_text else short
 
