@@ -15,7 +15,7 @@ from tui.text.units import UNKNOWN, bytes_iec, count, number
 
 @dataclass(frozen=True, slots=True)
 class ComparedLine:
-    """A property (``what``) and its value for both checkpoints; the texts are not sanitized."""
+    """A property, named ``what``, and its value for each of two checkpoints; texts are not sanitized."""
 
     what: str
     left: str
@@ -33,9 +33,9 @@ def compare_checkpoints(
     left_files: Sequence[CheckpointFile] | None = None,
     right_files: Sequence[CheckpointFile] | None = None,
 ) -> list[ComparedLine]:
-    """Compare step, type, size, score, files where known, and every adapter setting.
+    """Compare step, type, size, score, files if both lists are known, and all adapter settings.
 
-    Files are the same if their names inside the checkpoint, ranks, and sizes match.
+    Two files are equal if their names inside the checkpoint, their ranks, and their sizes match.
     """
     first, other = left.checkpoint, right.checkpoint
     lines = [
@@ -85,18 +85,18 @@ def _compared_files(
     left_files: Sequence[CheckpointFile],
     right_files: Sequence[CheckpointFile],
 ) -> list[ComparedLine]:
-    ours, theirs = _by_name(left.name, left_files), _by_name(right.name, right_files)
-    lines = [ComparedLine("files", count(len(ours)), count(len(theirs)))]
-    for key in sorted(ours.keys() | theirs.keys()):
-        if ours.get(key) != theirs.get(key):
+    left_sizes, right_sizes = _by_name(left.name, left_files), _by_name(right.name, right_files)
+    lines = [ComparedLine("files", count(len(left_sizes)), count(len(right_sizes)))]
+    for key in sorted(left_sizes.keys() | right_sizes.keys()):
+        if left_sizes.get(key) != right_sizes.get(key):
             name, rank = key
             what = f"{name} (rank {rank})" if rank else name
-            lines.append(ComparedLine(what, *_two_sizes(ours.get(key), theirs.get(key))))
+            lines.append(ComparedLine(what, *_two_sizes(left_sizes.get(key), right_sizes.get(key))))
     return lines
 
 
 def _two_sizes(left: int | None, right: int | None) -> tuple[str, str]:
-    """Format both sizes so that unequal sizes read differently, in exact bytes if necessary."""
+    """Format two sizes; unequal sizes that would be rounded to the same text are formatted in exact bytes."""
     first, other = ("missing" if size is None else bytes_iec(size) for size in (left, right))
     if first == other and left != right:
         return f"{left:,} B", f"{right:,} B"
@@ -110,10 +110,10 @@ def _by_name(checkpoint: str, files: Sequence[CheckpointFile]) -> dict[tuple[str
 
 
 def _compared_adapters(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> list[ComparedLine]:
-    ours, theirs = left or {}, right or {}
+    left_values, right_values = left or {}, right or {}
     return [
-        ComparedLine(f"adapter {name}", _setting(ours, name), _setting(theirs, name))
-        for name in sorted(ours.keys() | theirs.keys())
+        ComparedLine(f"adapter {name}", _setting(left_values, name), _setting(right_values, name))
+        for name in sorted(left_values.keys() | right_values.keys())
     ]
 
 

@@ -1,6 +1,6 @@
-"""Facts about a job's checkpoints: step, kind, which is newest, which is best by logged loss.
+"""Facts about a job's checkpoints: step, type, which is the newest, which has the best logged loss.
 
-Also the entry of a checkpoint in a config: ``resume_snippet`` returns the source to resume from it.
+Also their files, and ``resume_snippet``: the Python source of a config that resumes from a checkpoint.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SYNC: dict[str, SyncState] = {"SYNCING": "uploading", "COMPLETE": "stored", "CO
 
 
 def lora_rank(checkpoint: Checkpoint) -> int | None:
-    """Return an adapter's rank from its own configuration."""
+    """Return the rank of a LoRA adapter from its configuration; None if it has no valid one."""
     rank = (checkpoint.lora_adapter_config or {}).get("r")
     is_rank = isinstance(rank, int) and not isinstance(rank, bool) and 0 < rank < 10**9
     return rank if is_rank else None
@@ -71,7 +71,7 @@ def sync_state(checkpoint: Checkpoint) -> SyncState:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A checkpoint's logged score: the ``name`` of the value, the value, and the step that reported it."""
+    """A logged value that rates a checkpoint, such as ``eval loss``, and the step at which it was logged."""
 
     name: str
     value: float
@@ -86,8 +86,8 @@ class Score:
 class CheckpointFacts:
     """A checkpoint and the facts known about it.
 
-    ``loss`` is the training loss, ``evaluation`` the evaluation loss and ``reward`` that of reinforcement
-    learning, None if nothing is reported for its step; ``score`` is the one that checkpoints are ranked by.
+    ``loss`` is the training loss, ``evaluation`` the evaluation loss and ``reward`` the reward of
+    reinforcement learning, None if none is logged for its step; ``score`` is the loss that ranks checkpoints.
     ``is_checked`` is True once it is known whether the checkpoint has a ``fault``.
     """
 
@@ -111,7 +111,7 @@ class CheckpointFacts:
 
     @property
     def marks(self) -> str:
-        """Text such as ``newest, best: loss 0.812 at step 400``; empty for most checkpoints."""
+        """Marks such as ``newest, best: loss 0.812 at step 400``; empty for most checkpoints."""
         best = f"best: {self.score.words}" if self.is_best and self.score else ""
         fault = self.fault.words(self.checkpoint.created_at) if self.fault else ""
         return ", ".join(word for word in ("newest" if self.is_newest else "", best, fault) if word)
@@ -146,23 +146,23 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
 
 
 def _by_step(series: Series, progress: ProgressSnapshot, *, whole: bool) -> StepValues:
-    over = over_steps(series, progress, whole=whole)
-    return [(round(step), value) for step, value in zip(over.times, over.values, strict=True)]
+    by_step = over_steps(series, progress, whole=whole)
+    return [(round(step), value) for step, value in zip(by_step.times, by_step.values, strict=True)]
 
 
 def newest_of(checkpoints: Iterable[Checkpoint]) -> Checkpoint | None:
-    """Return the newest checkpoint; of several with the same time and step, the last one."""
+    """Return the newest checkpoint; the last of several with the same time and step."""
     return max(reversed([*checkpoints]), key=_time_and_step, default=None)
 
 
 def newest_sound(facts: Iterable[CheckpointFacts]) -> CheckpointFacts | None:
-    """Return the newest stored checkpoint that has no known fault."""
-    sound = (fact for fact in facts if fact.fault is None and fact.sync != "uploading")
-    return max(sound, key=lambda fact: _time_and_step(fact.checkpoint), default=None)
+    """Return the newest checkpoint that has no known fault and is not being uploaded."""
+    sound = (saved for saved in facts if saved.fault is None and saved.sync != "uploading")
+    return max(sound, key=lambda saved: _time_and_step(saved.checkpoint), default=None)
 
 
 def fault_lines(facts: Iterable[CheckpointFacts]) -> list[str]:
-    """Return each fault with the checkpoints that have it, naming only the first few (not sanitized)."""
+    """Return a line for each fault with the first few checkpoints that have it (not sanitized)."""
     names: dict[str, list[str]] = {}
     for checkpoint in facts:
         if checkpoint.fault is not None:
@@ -185,12 +185,12 @@ def checkpoint_facts(
 ) -> list[CheckpointFacts]:
     """Return facts about each checkpoint in the given order, with the newest and the best marked.
 
-    The best has the lowest evaluation loss if the log reports one for at least two checkpoints, otherwise
-    the lowest training loss; a single candidate is never the best. A loss belongs to a checkpoint if it
-    was reported at its step or earlier, but after the previous checkpoint; it is known only if none of the
-    steps between is ``unread``, or if the trainer stored it (``kept``). A checkpoint that has a fault or is
-    still uploading is never the best. None is the best if ``faults`` is None, if not ``is_ranked`` (the loss
-    of a policy does not rank checkpoints), or while the loss of a candidate is unknown.
+    The best checkpoint has the lowest evaluation loss if at least two checkpoints have one, otherwise the
+    lowest training loss. A checkpoint's loss is the last loss logged up to its step, but after the previous
+    checkpoint; it is known only if no step in between is ``unread``, or if the trainer stored it (``kept``).
+    A checkpoint that has a fault, is still being uploaded, or is the only candidate is never the best. No
+    checkpoint is marked as best if ``faults`` is None, while the loss of a candidate is unknown, or unless
+    ``is_ranked`` (False in reinforcement learning, whose loss does not rank checkpoints).
     """
     steps = [step_of(checkpoint.checkpoint_id) for checkpoint in checkpoints]
     evaluations = kept.evaluation or eval_loss_by_step
@@ -239,28 +239,28 @@ def checkpoint_facts(
 def _scores(
     name: str, steps: Sequence[int | None], values: StepValues, unread: Sequence[StepRange]
 ) -> tuple[list[Score | None], set[int]]:
-    """Return the score of each checkpoint, and the indexes of those whose score may not have been read."""
+    """Return the score of each checkpoint, and the indexes of checkpoints whose score may be unread."""
     known_steps = sorted({step for step in steps if step is not None})
     before = dict(zip(known_steps, [-1, *known_steps], strict=False))
     ordered = sorted((point for point in values if math.isfinite(point[1])), key=lambda point: point[0])
-    at = [point[0] for point in ordered]
+    logged_steps = [point[0] for point in ordered]
     scores: list[Score | None] = []
     unknown: set[int] = set()
     for index, step in enumerate(steps):
         score = None
         if step is not None:
-            number = bisect_right(at, step) - 1
-            fits = number >= 0 and at[number] > before[step]
-            if not is_read_between(at[number] if fits else before[step], step, unread):
+            last = bisect_right(logged_steps, step) - 1
+            has_score = last >= 0 and logged_steps[last] > before[step]
+            if not is_read_between(logged_steps[last] if has_score else before[step], step, unread):
                 unknown.add(index)
-            elif fits:
-                score = Score(name, ordered[number][1], at[number])
+            elif has_score:
+                score = Score(name, ordered[last][1], logged_steps[last])
         scores.append(score)
     return scores, unknown
 
 
 def _noise(values: Sequence[float]) -> float:
-    """Estimate the standard deviation of single losses; 0 for fewer than 20, which may be averages."""
+    """Estimate the standard deviation of single losses; 0 for fewer than 20 values, which may be averages."""
     finite = [value for value in values if math.isfinite(value)]
     if len(finite) < 20:
         return 0.0
@@ -272,8 +272,8 @@ def _best(
 ) -> int | None:
     """Return the index of the lowest score, preferring the highest step on ties.
 
-    ``rivals`` is the number of faulty checkpoints, which count toward the minimum of two candidates. None is
-    the best if the difference from the last one may be due to the ``noise`` of single losses.
+    ``rivals`` is the number of faulty checkpoints, which count toward the minimum of two candidates. Return
+    None if its lead over the last candidate may be due to the ``noise`` of single losses.
     """
     candidates = [
         (score.value, -score.at_step, number) for number, score in enumerate(scores) if score is not None
@@ -308,7 +308,7 @@ class LastCheckpoint:
 
     @property
     def remark(self) -> str:
-        """A note if the checkpoint is uploading or only logged; empty otherwise."""
+        """A note if the checkpoint is being uploaded or is only in the log; empty otherwise."""
         return {"log": "log only, not uploaded", "uploading": "uploading"}.get(self.where, "")
 
 
@@ -324,7 +324,7 @@ def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
 
 
 def name_within(name: str, cells: int) -> str:
-    """Shorten a checkpoint's sanitized name to ``cells`` cells, keeping the step in it if possible."""
+    """Shorten a checkpoint's sanitized name to ``cells`` terminal cells, keeping its step if possible."""
     if cell_width(name) <= cells:
         return name
     counted = [f"…{match[0]}…" for match in STEP_IN_NAME.finditer(name)]
@@ -347,9 +347,9 @@ def cache_entries(files: Iterable[CachedFile] | Iterable[ListedPath]) -> list[Fi
 def checkpoint_entries(
     files: Iterable[CheckpointFile], checkpoint_id: str, *, by_rank: bool
 ) -> list[FileEntry]:
-    """Return a checkpoint's files by relative path, one directory per node if several nodes wrote.
+    """Return a checkpoint's files, with paths inside the checkpoint.
 
-    The directories have the names that they have on the platform's own storage.
+    If ``by_rank``, the files of each node are in a directory named as on the platform's storage: ``rank-0``.
     """
     return [
         FileEntry(
@@ -363,7 +363,7 @@ def checkpoint_entries(
 
 
 def resume_snippet(job_id: str, checkpoint_name: str) -> str:
-    """Return Python for a config.py using the official SDK's names, with any name safely quoted."""
+    """Return Python source for a config.py that uses the official SDK; names are safely quoted."""
     return f"""\
 from truss_train import BasetenCheckpoint, LoadCheckpointConfig
 

@@ -16,21 +16,21 @@ from tui.text.units import duration, money
 
 @dataclass(frozen=True, slots=True)
 class UnsavedWork:
-    """The time since the last stored checkpoint, or since the start if there is none.
-
-    ``usd`` is an estimate, None without a price. ``next_due_s`` is the time until the next checkpoint is due,
-    negative if overdue, None with fewer than three earlier ones.
-    """
+    """The work since the last stored checkpoint, or since the start of the run if there is none."""
 
     seconds: float
     checkpoint: str | None
+    """The name of the last stored checkpoint."""
     usd: float | None = None
+    """Estimate of its cost; None without a price."""
     next_due_s: float | None = None
+    """Seconds until the next checkpoint is due; negative if overdue, None without three earlier ones."""
     uploading: str | None = None
+    """The name of the newest checkpoint that is being uploaded."""
 
     @property
     def words(self) -> str:
-        """Sentences for a confirmation question, sanitized."""
+        """Sentences for the question that asks for confirmation, sanitized."""
         since = f"since {sanitize(self.checkpoint)}" if self.checkpoint else "so far, without a checkpoint"
         cost = f", ≈ {money(self.usd)}" if self.usd is not None else ""
         unsaved = f"Unsaved work: {duration(self.seconds)} {since}{cost}."
@@ -44,9 +44,9 @@ class UnsavedWork:
 
 
 def unsaved_work(run: RunSnapshot) -> UnsavedWork | None:
-    """Return what stopping a running job would lose.
+    """Return the work that stopping the run would lose.
 
-    None if it does not run, or if its checkpoints or its start are unknown.
+    None if the job is not running, or if its checkpoints or its start are unknown.
     """
     checkpoints, now, price = run.checkpoints, run.server_now, run.price_per_minute
     if checkpoints is None or run.job.current_status != JobStatus.RUNNING:
@@ -76,6 +76,6 @@ def unsaved_work(run: RunSnapshot) -> UnsavedWork | None:
 
 
 def unsaved_words(run: RunSnapshot) -> str:
-    """Return the sentences for a confirmation question; empty if the unsaved work is unknown."""
+    """Return the sentences of ``UnsavedWork.words``; empty if the unsaved work is unknown."""
     work = unsaved_work(run)
     return work.words if work is not None else ""
