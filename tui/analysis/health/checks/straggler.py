@@ -129,43 +129,46 @@ def _lags(run: Watched, limits: Limits) -> dict[str, Lag]:
 def _lag(
     run: Watched, rows: Sequence[tuple[float, Mapping[str, float]]], name: str, limits: Limits
 ) -> Lag | None:
+    """Return how node ``name`` lags, from the utilizations in ``rows``; None if it does not."""
     # Skip bins in which the node or the others are idle, and bins without one of the present nodes: the ratio
     # of a node also changes if others join.
     names = rows[-1][1].keys()
-    beside = [
+    bins = [
         (begin, by_node[name], sorted(by_node[other] for other in names - {name}))
         for begin, by_node in rows
         if len(names) > 1 and names <= by_node.keys() and by_node[name] >= IDLE
     ]
-    beside = [(begin, own, others) for begin, own, others in beside if median(others) >= IDLE]
-    if len(beside) < _BINS or beside[-1][0] < rows[-1][0]:
+    bins = [(begin, own, others) for begin, own, others in bins if median(others) >= IDLE]
+    if len(bins) < _BINS or bins[-1][0] < rows[-1][0]:
         return None
     is_held = run.is_held(name)
     share = run.eased(limits.straggler_share, 1.0, held=is_held)
-    own, usual = (
+    own, others_median = (
         fmean(values)
-        for values in zip(*((own, median(others)) for _, own, others in beside[-_BINS:]), strict=True)
+        for values in zip(*((own, median(others)) for _, own, others in bins[-_BINS:]), strict=True)
     )
-    begins = [begin for begin, _, _ in beside]
-    ratios = flipped(begins, (own / median(others) for _, own, others in beside))
+    begins = [begin for begin, _, _ in bins]
+    ratios = flipped(begins, (own / median(others) for _, own, others in bins))
     fall = worsened(ratios, 1 - share, newest=_BINS, earlier=EARLIER, descends=False, held=is_held)
     curve = next(node.mean_utilization for node in run.metrics.nodes if node.name == name)
     if fall is not None:
-        return Lag(own, usual, fall.since, others_wait=False)
-    if _was_always_slow(run, beside, share, name):
-        return Lag(own, usual, curve.times[0], others_wait=False)
-    below = max(share, _KEEPS_PACE)
+        return Lag(own, others_median, fall.since, others_wait=False)
+    if _was_always_slow(run, bins, share, name):
+        return Lag(own, others_median, curve.times[0], others_wait=False)
+    max_ratio = max(share, _KEEPS_PACE)
     # All others must wait, in each bin: that one node is the busiest of several is no problem.
-    all_wait = all(len(others) > 2 and others[-1] < below * now for _, now, others in beside[-_BINS:])
+    all_wait = all(len(others) > 2 and others[-1] < max_ratio * own for _, own, others in bins[-_BINS:])
     if not all_wait or own < _WAITED_FOR:
         return None
-    rest = flipped(begins, (median(others) for _, _, others in beside))
-    wait = worsened(rest, 1 - below, newest=_BINS, earlier=EARLIER, descends=False, held=is_held)
-    return None if wait is None else Lag(own, usual, wait.since, others_wait=True)
+    others_medians = flipped(begins, (median(others) for _, _, others in bins))
+    wait = worsened(
+        others_medians, 1 - max_ratio, newest=_BINS, earlier=EARLIER, descends=False, held=is_held
+    )
+    return None if wait is None else Lag(own, others_median, wait.since, others_wait=True)
 
 
 def _was_always_slow(
-    run: Watched, beside: Sequence[tuple[float, float, Sequence[float]]], share: float, name: str
+    run: Watched, bins: Sequence[tuple[float, float, Sequence[float]]], share: float, name: str
 ) -> bool:
     """Return True if a node has been slow from the beginning, while two or more others are alike.
 
@@ -173,12 +176,12 @@ def _was_always_slow(
     different work by design.
     """
     levels = [max(values_between(node.mean_memory), default=0.0) for node in run.metrics.nodes]
-    leads = name == run.metrics.nodes[0].name
-    if leads or min(levels) < _SIMILAR * max(levels):
+    is_leader = name == run.metrics.nodes[0].name
+    if is_leader or min(levels) < _SIMILAR * max(levels):
         return False
     return all(
         len(others) > 1 and others[0] >= _SIMILAR * others[-1] and _WAITED_FOR <= own / others[-1] < share
-        for _, own, others in beside
+        for _, own, others in bins
     )
 
 
