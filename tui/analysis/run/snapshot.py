@@ -89,46 +89,47 @@ def _counted_down(progress: ProgressSnapshot, left_s: float | None, now: datetim
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """A run as of ``at``.
-
-    - ``seen_at`` (of the status), ``metrics_at``, ``health_metrics_at``: times of the last successful
-      responses by the local clock, which is ``clock_ahead_s`` ahead of the server's. The status is stale
-      after ``stale_after_s``.
-    - ``log_read``: ``progress`` includes the whole log so far.
-    - ``metrics`` cover the time range of the charts, ``health_metrics`` always the last hour, for health
-      checks.
-    - ``history_known``: the status history has been requested; some accounts may not read it.
-    - ``checkpoints``, ``kept_losses`` (from the trainer's own record) and ``faults`` are None until they
-      have been listed, requested, or checked; ``checkpoints_recorded`` is false if a recording has none.
-    - ``checked_sources``: the data that ``findings`` are based on; ``failing``: the data whose last request
-      failed. Both use the names in ``tui.analysis.connection``.
-    - ``compares_nodes``: a node looks slow, but its usual speed is not known yet, so there is no finding.
-    - ``price_per_minute``: USD for one node, None if no price is known. ``bill``: None until requested.
-    """
+    """A run as of ``at`` (local clock). Data is None until it has been read."""
 
     job: TrainingJob
     at: datetime
     seen_at: datetime
+    """Time of the last successful response with the status, by the local clock."""
     progress: ProgressSnapshot | None = None
     metrics: MetricsSnapshot | None = None
+    """The metrics in the time range of the charts."""
     metrics_at: datetime | None = None
+    """Time of the last successful response with ``metrics``, by the local clock."""
     health_metrics: MetricsSnapshot | None = None
+    """The metrics for health checks, which do not depend on the time range of the charts."""
     health_metrics_at: datetime | None = None
+    """Time of the last successful response with ``health_metrics``, by the local clock."""
     checkpoints: tuple[Checkpoint, ...] | None = None
     checkpoints_recorded: bool = True
+    """False for a recording without checkpoints."""
     queue: QueueContext | None = None
     history_known: bool = False
+    """True once the status history has been requested; some accounts may not read it."""
     findings: tuple[HealthFinding, ...] = ()
     checked_sources: frozenset[str] = frozenset()
+    """The data that ``findings`` are based on, by the names in ``tui.analysis.connection``."""
     failing: frozenset[str] = frozenset()
+    """The data whose last request failed, by the same names."""
     compares_nodes: bool = False
+    """True if a node looks slow, but its usual speed is not known yet, so there is no finding."""
     kept_losses: KeptLosses | None = None
+    """Losses from the trainer's own record; None until that has been requested."""
     faults: Mapping[SavedKey, CheckpointFault | None] | None = None
+    """The faults of checkpoints; None until these have been checked."""
     stale_after_s: float = STALE_AFTER_S
+    """Age of ``seen_at`` from which the status is stale."""
     price_per_minute: float | None = None
+    """US dollars for one node; None if no price is known."""
     bill: Bill | None = None
     log_read: bool = False
+    """True if ``progress`` includes the whole log so far."""
     clock_ahead_s: float = 0.0
+    """Seconds that the local clock is ahead of the server's."""
 
     @property
     def usd_per_hour(self) -> float | None:
