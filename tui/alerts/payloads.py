@@ -62,7 +62,7 @@ def payload(record: Record, form: Form) -> bytes:
 
 
 def _facts(record: Record) -> str:
-    """Return ``2026-11-29 03:12:04 UTC · llama-sft · abc1234``: alerts may arrive late."""
+    """Return ``2026-11-29 03:12:04 UTC · llama-sft · abc1234``: the time, since alerts may be late."""
     at = datetime.fromisoformat(str(record["at"])).astimezone(UTC)
     job = record["job"] or {}
     names = (clip(sanitize(str(job.get(key) or "")), 48) for key in ("project", "id"))

@@ -246,7 +246,7 @@ class Watched:
         return now < 0.95 * then
 
     def lost_speed(self, since: float) -> float | None:
-        """Return the fraction of its speed that the run has lost: since ``since``, against the hour before.
+        """Return the fraction of its speed the run has lost since ``since``, against the hour before.
 
         None if either speed is unknown.
         """

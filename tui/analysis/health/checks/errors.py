@@ -44,7 +44,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         similar = [] if errors.newest is None else _times_of_similar(run, errors.newest)
         if similar and similar[-1] >= run.attempt_since and similar[-1] - similar[0] < 5 * MINUTE_S:
             survived_s = max(survived_s, run.last_line_s - MINUTE_S)
-    # After a newer error, the run has not yet had the time to show that it survives.
+    # Report an error that the run has not survived only after a while: it may still survive it.
     decided_s = max(run.now_s - patience_s, run.attempt_since)
     recent = [
         error

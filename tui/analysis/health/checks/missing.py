@@ -27,7 +27,7 @@ _MISSABLE = 4
 
 
 class Silence(NamedTuple):
-    """A node without samples since ``since`` (epoch s), for ``lasts_s``; usually one every ``step_s``."""
+    """A node that sends a sample every ``step_s``, but has sent none since ``since`` (epoch s)."""
 
     node: str
     lasts_s: float

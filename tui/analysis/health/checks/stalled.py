@@ -64,7 +64,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         details = reason = f"; error: {sanitize(run.unsurvived_error.text)}"
     if silent_s > allowed_s:
         lasts = f"{what} for {duration(silent_s)}"
-        # A run may evaluate, compile or save for this long without a word.
+        # A run may evaluate, compile or save for this long without a log line.
         is_sure = is_running and silent_s > max(15 * MINUTE_S, 2 * allowed_s)
         yield run.finding(
             "critical" if is_sure else "warning",
