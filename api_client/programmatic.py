@@ -64,7 +64,7 @@ def choose_remote(name: str, environ: Mapping[str, str]) -> Remote:
     """
     if name != DEFAULT_REMOTE:
         return resolve_remote(name, environ=environ)
-    if Environment(environ).points_elsewhere:
+    if Environment(environ).names_other_remote:
         return resolve_remote(None, environ=environ)
     try:
         return resolve_remote(name, environ=environ)

@@ -21,7 +21,7 @@ from api_client.recordings.playback import Playback
 from api_client.recordings.reading import CHECKPOINTS, Recording, file_member
 from api_client.remotes import Remote
 from api_client.routes import Route
-from api_client.transfers.objects import ObjectAnswer, Objects, RangeNotSatisfiable
+from api_client.transfers.objects import ObjectResponse, Objects, RangeNotSatisfiable
 
 URL = "https://recording.invalid"
 """Address of the remote and of the recorded files. The name never resolves, and no request is sent there."""
@@ -216,7 +216,9 @@ class _RecordedObjects(Objects):
         self._files = files
 
     @asynccontextmanager
-    async def open(self, url: str, *, start: int = 0, end: int | None = None) -> AsyncGenerator[ObjectAnswer]:
+    async def open(
+        self, url: str, *, start: int = 0, end: int | None = None
+    ) -> AsyncGenerator[ObjectResponse]:
         recording, file = self._files[url]
         try:
             content = recording.stored_file(file)
@@ -228,4 +230,4 @@ class _RecordedObjects(Objects):
         async def pieces() -> AsyncGenerator[bytes]:
             yield content[start:end]
 
-        yield ObjectAnswer(pieces(), True, len(content), version="recorded", digest="", content_type="")
+        yield ObjectResponse(pieces(), True, len(content), version="recorded", digest="", content_type="")

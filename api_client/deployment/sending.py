@@ -1,6 +1,6 @@
 """Build a deployment config from the wizard's answers, send it, and follow the deployment until it serves.
 
-The request is not repeated once it may have arrived, because a second deployment costs money. If its answer
+The request is not repeated once it may have arrived, because a second deployment costs money. If its response
 is lost, the result is looked up in the list of models.
 """
 
@@ -148,7 +148,7 @@ mutation ($request: CreateModelVersionFromInferenceTemplateRequest!) {
     }
 }
 """
-DEPLOY_FIELD = "create_model_version_from_inference_template"  # field of the answer
+DEPLOY_FIELD = "create_model_version_from_inference_template"  # field of the response
 
 
 def deployment_request(
@@ -222,7 +222,7 @@ class DeploymentResult:
     """Result of a deployment.
 
     A dry run has no ids and no ``link``. ``truss_config`` is the returned config as JSON, empty if the server
-    returned none. ``was_found_again`` means that the answer was lost, and the ids come from the list of
+    returned none. ``was_found_again`` means that the response was lost, and the ids come from the list of
     models.
     """
 
@@ -235,7 +235,7 @@ class DeploymentResult:
 
 
 class DeploymentUnclear(RequestError):
-    """The answer to a deployment was lost, and it is unknown if the deployment exists.
+    """The response to a deployment was lost, and it is unknown if the deployment exists.
 
     Check the workspace's models before deploying again: the deployment may exist and cost money. The cause is
     the request's error.
@@ -249,9 +249,9 @@ async def deploy(
 ) -> DeploymentResult:
     """Deploy; with ``dry_run``, only have the server render the truss config, and create nothing.
 
-    The mutation is not sent again once it may have arrived; if its answer is lost, the result is looked up in
-    the list of models. Raises ConfigurationError if no machine fits, DeploymentUnclear, and other subclasses
-    of RequestError.
+    The mutation is not sent again once it may have arrived; if its response is lost, the result is looked up
+    in the list of models. Raises ConfigurationError if no machine fits, DeploymentUnclear, and other
+    subclasses of RequestError.
     """
     if not (config.model_name or "").strip():
         raise ConfigurationError("the model has no name (model_name)")
@@ -262,7 +262,7 @@ async def deploy(
     request = deployment_request(config, instance_type_id=instance.id, dry_run=dry_run)
     known_ids: frozenset[str] | None = None
     if not dry_run:
-        # Without these ids, a lost answer raises DeploymentUnclear.
+        # Without these ids, a lost response raises DeploymentUnclear.
         with suppress(ErrorAnswer, InvalidAnswer):
             existing = await _deployments_named(client, config.model_name or "")
             known_ids = frozenset(deployment.id for _model_id, deployment in existing)
@@ -316,7 +316,7 @@ async def _deployments_named(client: TrainingClient, name: str) -> list[tuple[st
 async def _find_created_deployment(
     client: TrainingClient, name: str, known: frozenset[str] | None, failure: RequestError
 ) -> DeploymentResult:
-    """Return the deployment whose answer was lost, if exactly one is new; else raise DeploymentUnclear."""
+    """Return the deployment whose response was lost, if exactly one is new; else raise DeploymentUnclear."""
     new_deployments: list[tuple[str, Deployment]] = []
     for attempt in range(3 if known is not None else 0):
         if attempt:

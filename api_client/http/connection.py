@@ -90,7 +90,7 @@ class KeyAuth(httpx.Auth):
         )
 
     async def _store_renewed_tokens(self, answer: httpx.Response, login: OAuthLogin) -> None:
-        """Store the tokens of the answer. Raises RequestError if it has none."""
+        """Store the tokens of the response. Raises RequestError if it has none."""
         if answer.is_redirect:
             raise RedirectRefused(
                 f"{self._host} redirected POST {TOKEN_PATH}; not followed, because the login is only for "
@@ -104,7 +104,7 @@ class KeyAuth(httpx.Auth):
             except ConfigurationError as problem:
                 login.save_problem = str(problem)
             return
-        error = failures.from_answer(answer, content, self._remote, self._host, _LINE, self._clock.now())
+        error = failures.from_response(answer, content, self._remote, self._host, _LINE, self._clock.now())
         if error.retryable:
             raise error
         # Another process may have renewed the login, which invalidates our refresh token: use its tokens.

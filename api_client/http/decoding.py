@@ -1,4 +1,4 @@
-"""Decode the body of an answer into models.
+"""Decode the body of a response into models.
 
 The fast path passes the bytes directly to pydantic's JSON parser. Some servers send JSON that a strict parser
 rejects (broken UTF-8, lone surrogates, raw control characters inside strings, all of which occur in log
@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from api_client.routes import Adapter, Route
 
 T = TypeVar("T")
-MAX_DEPTH = 100  # maximum nesting of an answer; the published answers have less than ten levels
+MAX_DEPTH = 100  # maximum nesting of a response; the published responses have less than ten levels
 _VALUE = re.compile(
     rb'(?:[^",{\[]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z))*+(?:([,{\[])|\Z)',
     re.DOTALL,
@@ -32,17 +32,17 @@ _VALUE = re.compile(
 """Matches up to the next value: it follows a bracket or a comma that is not inside a string."""
 
 
-class AnswerLimit(NamedTuple):
-    """Maximum size of an unpacked answer, in bytes and in values."""
+class ResponseLimit(NamedTuple):
+    """Maximum size of an unpacked response, in bytes and in values."""
 
     bytes: int
     values: int
 
 
-USUAL = AnswerLimit(16 * 1024 * 1024, 400_000)
+USUAL = ResponseLimit(16 * 1024 * 1024, 400_000)
 """For a page, or a list that the API does not page: 10,000 jobs have 250,000 values."""
 
-LARGE = AnswerLimit(64 * 1024 * 1024, 900_000)
+LARGE = ResponseLimit(64 * 1024 * 1024, 900_000)
 """For metrics and caches: 300,000 samples, or 150,000 files."""
 
 
@@ -55,7 +55,7 @@ class TooManyValues(NotDecodable):
 
 
 def decode(content: bytes, adapter: Adapter[T], max_values: int = USUAL.values) -> T:
-    """Parse and validate an answer. Raises NotDecodable, also for more than ``max_values`` values."""
+    """Parse and validate a response. Raises NotDecodable, also for more than ``max_values`` values."""
     _check_value_count(content, max_values)
     for read in (adapter.validate_json, lambda _: adapter.validate_python(read_json(content, max_values))):
         try:
@@ -127,8 +127,8 @@ Reasons = list[str]  # for each invalid record, why it is invalid
 def without_unreadable(route: Route[list[T]], unreadable: Reasons | None) -> Route[list[T]]:
     """Return the route with a reader that leaves out invalid records and adds the reasons to ``unreadable``.
 
-    If no record is valid, the answer is still an InvalidAnswer. If ``unreadable`` is None, one invalid record
-    makes it one.
+    If no record is valid, the response is still an InvalidAnswer. If ``unreadable`` is None, one invalid
+    record makes it one.
     """
     return route if unreadable is None else route.with_reader(_PartialReader(route, unreadable))
 

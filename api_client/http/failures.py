@@ -92,7 +92,7 @@ def clean(text: object, remote: Remote | None = None) -> str:
     )
 
 
-def from_answer(
+def from_response(
     response: httpx.Response, content: bytes, remote: Remote, host: str, line: RequestLine, now: datetime
 ) -> ErrorAnswer:
     status = response.status_code

@@ -44,8 +44,8 @@ class RetryPolicy:
     min_s: float = 0.0
     """Minimum of each delay."""
 
-    max_invalid_answers: int | None = 1
-    """Give up after so many consecutive answers that are not the API's; None means never."""
+    max_invalid_responses: int | None = 1
+    """Give up after so many consecutive responses that are not the API's; None means never."""
 
     refused_s: float | None = None
     """Delay after all other errors, such as a 403; None means that they are final."""
@@ -62,17 +62,17 @@ class RetryPolicy:
         return math.inf if self.silence_s is None else self.silence_s * _backoff_factor(attempt)
 
     def delay_s(
-        self, error: RequestError, *, attempt: int, invalid_answers: int = 0, random: Random | None = None
+        self, error: RequestError, *, attempt: int, invalid_responses: int = 0, random: Random | None = None
     ) -> float | None:
         """Return the delay in seconds before attempt ``attempt + 1``, or None to give up with ``error``.
 
-        ``invalid_answers`` is the number of consecutive answers that were not the API's. With ``random``,
+        ``invalid_responses`` is the number of consecutive responses that were not the API's. With ``random``,
         the delay is anything up to the maximum (full jitter).
         """
         if error.retryable:
             may_retry = self.max_attempts is None or attempt < self.max_attempts
-        elif is_not_api_answer(error):
-            may_retry = self.max_invalid_answers is None or invalid_answers < self.max_invalid_answers
+        elif is_invalid_response(error):
+            may_retry = self.max_invalid_responses is None or invalid_responses < self.max_invalid_responses
         else:
             return self.refused_s
         if not may_retry:
@@ -90,7 +90,7 @@ JITTER = Random()
 """Spreads the retries of many clients that failed at the same moment."""
 
 ONE_ATTEMPT = RetryPolicy(max_attempts=1)  # for callers that have their own retry logic
-ENDLESS = RetryPolicy(max_attempts=None, cap_s=3.0, min_s=0.5, max_invalid_answers=6)
+ENDLESS = RetryPolicy(max_attempts=None, cap_s=3.0, min_s=0.5, max_invalid_responses=6)
 """For streams, which continue after an outage of any length; the transport has already retried a few times.
 
 One request in 3 s is no load for a server, and shows a recovery within seconds.
@@ -98,7 +98,7 @@ One request in 3 s is no load for a server, and shows a recovery within seconds.
 
 
 LASTING = RetryPolicy(
-    max_attempts=None, base_s=3.0, cap_s=3.0, min_s=3.0, max_invalid_answers=None, refused_s=10.0
+    max_attempts=None, base_s=3.0, cap_s=3.0, min_s=3.0, max_invalid_responses=None, refused_s=10.0
 )
 """For screens, which retry as long as they are open, even after a refusal."""
 
@@ -117,15 +117,15 @@ async def retrying(
     ``may_repeat`` vetoes a retry. ``on_wait`` is called before each ``sleep``, with the error and the
     delay in seconds.
     """
-    attempt = invalid_answers = 0
+    attempt = invalid_responses = 0
     while True:
         try:
             return await call()
         except RequestError as error:
             problem = error  # raised outside of the handler, without its context
         attempt += 1
-        invalid_answers = invalid_answers + 1 if is_not_api_answer(problem) else 0
-        delay_s = policy.delay_s(problem, attempt=attempt, invalid_answers=invalid_answers, random=random)
+        invalid_responses = invalid_responses + 1 if is_invalid_response(problem) else 0
+        delay_s = policy.delay_s(problem, attempt=attempt, invalid_responses=invalid_responses, random=random)
         if delay_s is None or not may_repeat(problem):
             problem.attempts = max(problem.attempts, attempt)
             raise problem
@@ -134,10 +134,10 @@ async def retrying(
 
 
 class InvalidStreak:
-    """Counts consecutive answers that are not the API's, to give up on a server that is not Baseten.
+    """Counts consecutive responses that are not the API's, to give up on a server that is not Baseten.
 
     The limit is six of them. A server that has answered before may only be in maintenance, so it gets ten
-    minutes from its last valid answer.
+    minutes from its last valid response.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -145,12 +145,12 @@ class InvalidStreak:
         self._count = 0
         self._answered_s: float | None = None
 
-    def note_answer(self) -> None:
+    def note_valid_response(self) -> None:
         self._count = 0
         self._answered_s = self._clock.monotonic()
 
     def note_error(self, error: RequestError) -> None:
-        self._count = self._count + 1 if is_not_api_answer(error) else 0
+        self._count = self._count + 1 if is_invalid_response(error) else 0
 
     @property
     def is_final(self) -> bool:
@@ -159,14 +159,14 @@ class InvalidStreak:
         return self._answered_s is None or self._clock.monotonic() - self._answered_s > 600.0
 
 
-def is_not_api_answer(error: RequestError) -> bool:
-    """Return True if the answer is not the API's: a maintenance page, or a redirect to one."""
+def is_invalid_response(error: RequestError) -> bool:
+    """Return True if the response is not the API's: a maintenance page, or a redirect to one."""
     return isinstance(error, InvalidAnswer | RedirectRefused) and not isinstance(error, AnswerTooLarge)
 
 
 def is_transient(error: RequestError) -> bool:
-    """Return True if a retry may succeed: after a retryable error, or an answer that is not the API's."""
-    return error.retryable or is_not_api_answer(error)
+    """Return True if a retry may succeed: after a retryable error, or a response that is not the API's."""
+    return error.retryable or is_invalid_response(error)
 
 
 def _backoff_factor(attempt: int) -> float:
@@ -176,7 +176,7 @@ def _backoff_factor(attempt: int) -> float:
 def parse_retry_after(text: str | None, *, date: str | None = None, now: datetime) -> float | None:
     """Parse a ``Retry-After`` header into seconds; None if it is missing or invalid, never negative.
 
-    A date in it is compared with ``date``, the answer's ``Date`` header, since the server's clock may be
+    A date in it is compared with ``date``, the response's ``Date`` header, since the server's clock may be
     wrong; without that header, with ``now``.
     """
     text = (text or "").strip()

@@ -18,7 +18,7 @@ from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, RateLimited, RedirectRefused, RequestError
 from api_client.events import RequestEvent, RequestListener
 from api_client.http import failures
-from api_client.http.decoding import LARGE, USUAL, AnswerLimit, NotDecodable, decode
+from api_client.http.decoding import LARGE, USUAL, NotDecodable, ResponseLimit, decode
 from api_client.http.failures import RequestLine
 from api_client.http.retry import JITTER, RetryPolicy, http_date, retrying
 from api_client.remotes import Remote, check_key
@@ -27,12 +27,12 @@ from api_client.routes import Adapter, Route, Site
 if TYPE_CHECKING:
     import httpx
 
-ANSWER_TIMEOUT_S = 300.0  # from the first byte sent to the last one received; frees the request's slot
+RESPONSE_TIMEOUT_S = 300.0  # from the first byte sent to the last one received; frees the request's slot
 MAX_REDIRECTS = 3
 MAX_IN_FLIGHT = 4  # maximum concurrent requests; more were slower when measured
 T = TypeVar("T")
 AnswerRequest = Callable[[Route[Any], tuple[str, ...], Mapping[str, Any]], Awaitable[Any]]
-"""Answers a request without the network: ``await answer(route, ids, query_or_body)``."""
+"""Answers a request without the network: ``await response(route, ids, query_or_body)``."""
 QueryValue = str | int | list[str] | None
 
 
@@ -53,18 +53,18 @@ class _Call:
     """True if the server may have received this attempt."""
 
     is_over: bool = False
-    """True after ANSWER_TIMEOUT_S; not repeated then, because the next answer would be as slow."""
+    """True after RESPONSE_TIMEOUT_S; not repeated then, because the next response would be as slow."""
 
     status: int | None = None
     date: str = ""
-    """The answer's ``Date`` header."""
+    """The response's ``Date`` header."""
 
     @property
     def line(self) -> RequestLine:
         return RequestLine(self.route.method, self.path, self.attempt, self.route.words(*self.ids))
 
     @property
-    def limit(self) -> AnswerLimit:
+    def limit(self) -> ResponseLimit:
         return LARGE if self.route.is_large else USUAL
 
 
@@ -123,7 +123,7 @@ class Transport:
         body: Any = None,
         retry: RetryPolicy | None = None,
     ) -> T:
-        """Send a request and return its answer; None values of ``query`` are left out.
+        """Send a request and return its response; None values of ``query`` are left out.
 
         The ids are those of the route's path, in its order; with ``team_id`` it is the route below the team.
         Raises RequestError and its subclasses. Raises ReadOnlyError, before anything is sent, for a
@@ -182,7 +182,7 @@ class Transport:
 
             self._emit_event("sent", call)
             try:
-                async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                async with asyncio.timeout(RESPONSE_TIMEOUT_S):
                     content, content_type = await self._exchange(http, call, policy)
             except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, TimeoutError) as error:
                 problem = error
@@ -207,7 +207,7 @@ class Transport:
         )
 
     def _failure(self, problem: Exception, call: _Call) -> RequestError:
-        """Return the error for a request that got no complete answer."""
+        """Return the error for a request that got no complete response."""
         import httpx
 
         if self._is_closed:
@@ -244,13 +244,13 @@ class Transport:
                 await response.aclose()
                 del response.stream  # It refers back to the response: only garbage collection would free it.
             if not response.is_success:
-                raise failures.from_answer(response, content, self.remote, host, line, self.clock.now())
+                raise failures.from_response(response, content, self.remote, host, line, self.clock.now())
             return content, response.headers.get("content-type", "")
         message = f"can't {line.words}: {host} redirected more than {MAX_REDIRECTS} times"
         raise RedirectRefused(message, **line.details)
 
     def _note_address(self, response: httpx.Response, site: BaseUrl) -> None:
-        """Record the address that the answer came from, unless a proxy sent it."""
+        """Record the address that the response came from, unless a proxy sent it."""
         stream = response.extensions.get("network_stream")
         if stream is not None and not site.proxy:
             address = stream.get_extra_info("server_addr")

@@ -1,4 +1,4 @@
-"""Decompress the bodies of answers while counting bytes, so that a compression bomb cannot fill the memory.
+"""Decompress the bodies of responses while counting bytes, so that a compression bomb cannot fill the memory.
 
 httpx would decompress all layers of all encodings that it knows in one step, before anybody can count the
 bytes. Here a body is either compressed once, with gzip, or not at all.
@@ -15,7 +15,7 @@ import httpx
 
 ACCEPT_ENCODING = "gzip"
 MAX_BYTES = "api_client.max_bytes"
-"""Request extension with the maximum size of the answer's body, in bytes."""
+"""Request extension with the maximum size of the response's body, in bytes."""
 
 _CHUNK_BYTES = 1024 * 1024
 
@@ -25,7 +25,7 @@ class BodyTooLarge(httpx.DecodingError):
 
 
 class UnpackingTransport(httpx.AsyncBaseTransport):
-    """Sends requests through another transport, and decompresses the bodies of the answers.
+    """Sends requests through another transport, and decompresses the bodies of the responses.
 
     Reading a body raises BodyTooLarge if it is larger than the request's extension ``MAX_BYTES``, and
     DecodingError if it is damaged or has another encoding than gzip.

@@ -1,4 +1,4 @@
-"""Models of the REST API's answers, shared by the client and the emulator."""
+"""Models of the REST API's responses, shared by the client and the emulator."""
 
 from api_client.models.account import (
     ActiveJobAtSubmit as ActiveJobAtSubmit,

@@ -89,7 +89,7 @@ class InteractiveSession(ApiModel):
 
 
 class InteractiveSessionUpdate(ApiModel):
-    """Answer to an update of a session."""
+    """Response to an update of a session."""
 
     interactive_session: InteractiveSession
     message: str = ""
@@ -247,7 +247,7 @@ class TeamGpuCapacity(GpuCapacity):
 
 
 class TrainingCapacity(ApiModel):
-    """Answer of the capacity route."""
+    """Response of the capacity route."""
 
     gpu_capacities: TolerantList[GpuCapacity] = []
     team_gpu_capacities: TolerantList[TeamGpuCapacity] = []

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class LargeApiModel(BaseModel):
-    """Part of an answer that may have megabytes, parsed directly from the bytes.
+    """Part of a response that may have megabytes, parsed directly from the bytes.
 
     Unlike in ``ApiModel``, null is valid only if the field's type allows it. ``ApiModel`` replaces nulls in a
     Python validator, for which pydantic converts everything below to Python objects first, at three times the
@@ -37,7 +37,7 @@ class LargeApiModel(BaseModel):
 
 
 class ApiModel(LargeApiModel):
-    """Answer of the API, parsed tolerantly.
+    """Response of the API, parsed tolerantly.
 
     Unknown fields are kept (and dumped again), enums are plain strings, so that unknown values are valid, and
     only what identifies an object is required: newer servers do not break the client.

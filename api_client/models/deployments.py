@@ -1,4 +1,4 @@
-"""Served models, their deployments and startups, and answers to changes of them."""
+"""Served models, their deployments and startups, and responses to changes of them."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class DeploymentConfig(ApiModel):
 
 
 class Activation(ApiModel):
-    """Answer to activating or deactivating; ``no_op`` is True if the deployment was in that state already."""
+    """Response to activating or deactivating; ``no_op`` is True if nothing had to change."""
 
     success: bool = True
     no_op: bool = False
 
 
 class Retry(ApiModel):
-    """Answer to a retry; ``reason`` explains why a deployment was not retried."""
+    """Response to a retry; ``reason`` explains why a deployment was not retried."""
 
     retried: bool = False
     reason: str | None = None

@@ -25,7 +25,7 @@ class TrainingProject(ApiModel):
 
 
 class ProjectTombstone(ApiModel):
-    """Answer to the deletion of a project."""
+    """Response to the deletion of a project."""
 
     id: str
     deleted: bool = True
@@ -148,7 +148,7 @@ class TrainingJob(ApiModel):
 
 
 class JobTombstone(ApiModel):
-    """Answer to the deletion of a job."""
+    """Response to the deletion of a job."""
 
     id: str
     deleted: bool = True

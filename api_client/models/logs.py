@@ -63,7 +63,7 @@ class GapRecord(TypedDict):
 
 @with_config(ConfigDict(extra="ignore", defer_build=True))
 class LogsPage(TypedDict):
-    """Answer of the logs route.
+    """Response of the logs route.
 
     ``complete`` and ``gaps`` are not published fields. Our emulator sets ``complete`` when the job has ended,
     this page was read after its last line was written, and no line will be added. ``gaps`` are the gaps of a

@@ -38,7 +38,7 @@ _Value = Annotated[Number | None, FastPath(core_schema.nullable_schema(_USUAL_VA
 
 @dataclass(frozen=True, slots=True)
 class MetricSample:
-    """Sample of a series; a plain dataclass, because an answer may have 100,000 of them."""
+    """Sample of a series; a plain dataclass, because a response may have 100,000 of them."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore")  # slots rule out "allow"
 
@@ -77,7 +77,7 @@ class NodeMetrics(LargeApiModel):
 
 
 class JobMetrics(NodeSeries):
-    """Answer of the metrics route: the leader's series, the job's cache, and every node."""
+    """Response of the metrics route: the leader's series, the job's cache, and every node."""
 
     cache: StorageMetrics | None = None
     training_job: TrainingJob | None = None
@@ -89,7 +89,7 @@ NODE_VALUES = ("cpu_usage", "cpu_memory_usage_bytes")
 STORAGE, STORAGE_VALUES = "ephemeral_storage", ("usage_bytes", "utilization")
 
 SeriesPath = tuple[str, ...]
-"""Where a series is in the answer: its field, then the GPU, or the field within the storage, if any."""
+"""Where a series is in the response: its field, then the GPU, or the field within the storage, if any."""
 
 
 def series_of(node: NodeSeries) -> Iterator[tuple[SeriesPath, list[MetricSample]]]:

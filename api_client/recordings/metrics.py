@@ -27,7 +27,7 @@ from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import METRICS, Blocks, clamped_moment, stamp_of
 
 MAX_NODES, MAX_GPUS, MAX_SAMPLES = 1_024, 64, 500_000
-"""Limits of an answer: an hour of 512 nodes with 16 GPUs has fewer samples.
+"""Limits of a response: an hour of 512 nodes with 16 GPUs has fewer samples.
 
 One sample of each series of each node must fit, or no step would be long enough.
 """
@@ -128,7 +128,7 @@ def _values(row: Mapping[str, Any]) -> Iterator[tuple[SeriesPath, float]]:
 def rows_of(
     answer: JobMetrics, start: datetime = FIRST_MOMENT, end: datetime = LAST_MOMENT
 ) -> list[dict[str, Any]]:
-    """Convert an answer's samples ``start <= t < end`` to rows of a recording, sorted by time."""
+    """Convert a response's samples ``start <= t < end`` to rows of a recording, sorted by time."""
     rows: dict[tuple[datetime, str, bool], dict[str, Any]] = {}
 
     def add(node: Mapping[str, Any], series: Iterable[tuple[SeriesPath, list[MetricSample]]]) -> None:

@@ -23,10 +23,10 @@ MIN_SECRET_CHARACTERS = 8
 MAX_REPLICAS = 10_000
 """Number of replicas whose printing of a private key is tracked; beyond it, the least recent is dropped."""
 
-_LONGEST = 4_000
+_MAX_SECRET_CHARACTERS = 4_000
 """Maximum number of characters of a secret."""
 
-_CHECKED = 200
+_CHECKED_CHARACTERS = 200
 """Number of characters of a value that are checked to decide if it is a secret."""
 
 # Names are matched in lower case, which is five times as fast as ignoring case.
@@ -154,7 +154,7 @@ class Scrubber:
         self._values = sorted(
             {form for secret in secrets for form in _encodings(secret)}, key=len, reverse=True
         )
-        own = sorted({_lowered(name) for name in names if len(name) > 1}, key=len, reverse=True)
+        own = sorted({_ascii_lower(name) for name in names if len(name) > 1}, key=len, reverse=True)
         self._own_names = frozenset(own)
         self._hints = (*_NAME_HINTS, *own)
         alternatives = "|".join([*map(re.escape, own), f"(?P<sure>{_STRONG_NAMES})", _WEAK_NAMES])
@@ -227,7 +227,7 @@ class Scrubber:
         return bool(value) and name is not None and _is_secret(name, value, is_strong)
 
     def _secret_names(self, text: str) -> Iterator[_Name]:
-        lowered = _lowered(text)
+        lowered = _ascii_lower(text)
         if any(hint in lowered for hint in self._hints):
             for match in self._names.finditer(lowered):
                 name = _Name(text, match, self._own_names)
@@ -262,13 +262,13 @@ class Scrubber:
                 continue
             is_assigned = any(sign in link["sep"] for sign in ("=", ":", ">", "%"))
             is_strong = name.is_option or link["of"] is not None or is_assigned
-            start, end = link.end(), _end_of_value(text, link, name, _CHECKED)
+            start, end = link.end(), _end_of_value(text, link, name, _CHECKED_CHARACTERS)
             is_named = bool(link["open"]) and _KEY_NEXT.match(text, end + len(link["open"])) is not None
             if is_named or (not link["open"] and _is_prose_or_code(text, start, name)):
                 continue
             if end > start and _is_secret(name, text[start:end], is_strong):
                 pieces += [text[done:start], REMOVED]
-                done = _end_of_value(text, link, name, _LONGEST)
+                done = _end_of_value(text, link, name, _MAX_SECRET_CHARACTERS)
         return "".join([*pieces, text[done:]]) if pieces else text
 
     def _keys(self, text: str, key_lines: list[int]) -> str:
@@ -295,12 +295,12 @@ def _is_secret(name: _Name, value: str, is_strong: bool) -> bool:
         return name.is_variable and is_strong and not is_number and value[0] not in "/~."
     if name.is_variable and is_strong:
         return len(value) >= 6
-    return _switches(value) >= (2 if name.is_sure else 4) and len(value) >= MIN_SECRET_CHARACTERS
+    return _count_class_changes(value) >= (2 if name.is_sure else 4) and len(value) >= MIN_SECRET_CHARACTERS
 
 
-def _switches(text: str) -> int:
+def _count_class_changes(text: str) -> int:
     """Count changes between lower case, upper case and digits; a capitalized word has one."""
-    return sum(1 for _ in _SWITCH.finditer(text, 0, _CHECKED))
+    return sum(1 for _ in _SWITCH.finditer(text, 0, _CHECKED_CHARACTERS))
 
 
 def _encodings(value: str) -> set[str]:
@@ -319,7 +319,7 @@ def _encodings(value: str) -> set[str]:
     return plain | encoded | nested
 
 
-def _lowered(text: str) -> str:
+def _ascii_lower(text: str) -> str:
     """Lower ASCII letters only, so that the length is kept."""
     return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
@@ -356,7 +356,7 @@ def _without_provided(match: re.Match[str]) -> str:
 def _without_password(match: re.Match[str]) -> str:
     if match["user"] is not None:
         return f"{match['user']}:{REMOVED}@"
-    is_key = _switches(match["value"]) >= 4 and "." not in match["value"]
+    is_key = _count_class_changes(match["value"]) >= 4 and "." not in match["value"]
     return f"{REMOVED}@" if is_key else match[0]
 
 

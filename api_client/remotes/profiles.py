@@ -1,8 +1,8 @@
 """Profiles of the Go CLI, and the system keyring, where both official clients store secrets if possible.
 
-In the keyring, the Go CLI's service is ``baseten-profile`` and the truss CLI's ``baseten-truss``. An entry of
-the latter has the remote's name as account and, as password, a JSON object of ``auth_type`` and the section's
-secret fields. Reading the keyring needs the optional package ``keyring``.
+In the keyring, the Go CLI's service is ``baseten-profile`` and the truss CLI's service is ``baseten-truss``.
+A truss entry has the remote's name as account and, as password, a JSON object with ``auth_type`` and the
+secret fields of the section. Reading the keyring needs the optional package ``keyring``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class KeyringClosed(ConfigurationError):
 
 
 def read_entry(service: str, account: str, environ: Mapping[str, str]) -> str | None:
-    """Return the password stored for an account, None if there is none. Raises KeyringClosed."""
+    """Return the password stored for an account; None if the keyring has none. Raises KeyringClosed."""
     password: str | None = _with_keyring(
         "read", environ, lambda keyring: keyring.get_password(service, account)
     )
@@ -97,11 +97,11 @@ def parse_entry(text: str, source: str) -> dict[str, Any]:
 FILE_NAME = "auth.json"
 KEYRING_ORIGIN = f"system keyring ({PROFILE_SERVICE})"
 _TOKENS_FIELD, _KEY_FIELD = "oauth_credential", "api_key"
-_TOKENS = TokenFields("access_token", "refresh_token", "expiry", has_epoch=False)
+_TOKENS = TokenFields("access_token", "refresh_token", "expiry", is_expiry_epoch_s=False)
 
 
 class Profiles:
-    """Profiles in the Go CLI's file; none without a file.
+    """Profiles in the Go CLI's file; empty if there is no file.
 
     Raises ConfigurationError, which quotes no content.
     """
@@ -174,7 +174,7 @@ class Profiles:
 
     def _save_tokens(self, name: str, origin: str, tokens: OAuthTokens) -> None:
         """Save renewed tokens to where the old ones came from."""
-        fields = _TOKENS.written(tokens)
+        fields = _TOKENS.to_storage(tokens)
         if origin == KEYRING_ORIGIN:
             write_entry(PROFILE_SERVICE, name, json.dumps(fields), self._environ)
             return
@@ -195,7 +195,7 @@ class Profiles:
 
 
 def profiles_path(environ: Mapping[str, str]) -> Path | None:
-    """Return the path of the Go CLI's file, by its own rule; None if the environment has no home folder."""
+    """Return the path where the Go CLI stores its profiles; None if the environment has no home folder."""
     folder = environ.get("BASETEN_CONFIG_DIR", "").strip()
     if folder:
         return user_path(folder) / FILE_NAME
@@ -214,7 +214,7 @@ def _parsed(text: bytes, path: Path) -> dict[str, Any]:
 
 def _tokens_of(text: str, where: str) -> OAuthTokens:
     origin = f"the login of {where}"
-    tokens = _TOKENS.read(parse_entry(text, origin), origin)
+    tokens = _TOKENS.from_storage(parse_entry(text, origin), origin)
     if tokens is None:
         raise ConfigurationError(f"{origin} has no access_token: 'baseten auth login' renews it")
     return tokens

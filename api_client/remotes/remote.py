@@ -24,7 +24,7 @@ from api_client.words import READ_ONLY_OPTION, command_line
 
 @dataclass(frozen=True)
 class OAuthTokens:
-    """Pair of tokens. Without ``expires_at``, it is renewed only when the server rejects it."""
+    """Access and refresh token. Without ``expires_at``, they are renewed when the server rejects them."""
 
     access: SecretText
     refresh: SecretText | None = None
@@ -38,15 +38,18 @@ class OAuthTokens:
 
 @dataclass(frozen=True)
 class TokenFields:
-    """Names of the token fields in one client's storage; ``has_epoch`` if its expiry is in epoch seconds."""
+    """Names of the token fields in one client's storage.
+
+    The expiry is stored in epoch seconds if ``is_expiry_epoch_s``, else as an RFC 3339 timestamp.
+    """
 
     access: str
     refresh: str
     expiry: str
-    has_epoch: bool
+    is_expiry_epoch_s: bool
 
-    def read(self, fields: Mapping[str, object], origin: str) -> OAuthTokens | None:
-        """Return the tokens; None without an access token. Raises ConfigurationError; quotes no token."""
+    def from_storage(self, fields: Mapping[str, object], origin: str) -> OAuthTokens | None:
+        """Read the tokens; None without an access token. Raises ConfigurationError, which quotes no token."""
         access, refresh = (str(fields.get(name) or "").strip() for name in (self.access, self.refresh))
         if not access:
             return None
@@ -56,13 +59,13 @@ class TokenFields:
             expires_at=_moment(fields.get(self.expiry)),
         )
 
-    def written(self, tokens: OAuthTokens) -> dict[str, object]:
+    def to_storage(self, tokens: OAuthTokens) -> dict[str, object]:
         fields: dict[str, object] = {self.access: tokens.access.get_secret_value()}
         if tokens.refresh is not None:
             fields[self.refresh] = tokens.refresh.get_secret_value()
         if tokens.expires_at is not None:
             epoch_s, text = int(tokens.expires_at.timestamp()), utc_text(tokens.expires_at)
-            fields[self.expiry] = epoch_s if self.has_epoch else text
+            fields[self.expiry] = epoch_s if self.is_expiry_epoch_s else text
         return fields
 
 
@@ -80,11 +83,11 @@ def _moment(value: object) -> datetime | None:
 
 
 class OAuthLogin:
-    """Tokens of one remote, as one client uses them. Its repr shows no token.
+    """OAuth tokens of one remote, and the functions that store them. The repr shows no token.
 
-    ``load`` returns the stored tokens, which another program may have renewed; ``save`` replaces them. Both
-    block, and may raise ConfigurationError. ``save_problem`` says why renewed tokens could not be stored, if
-    so: the next run has to log in again.
+    ``load`` returns the stored tokens, which another program may have renewed; ``save`` replaces the stored
+    tokens. Both functions block, and may raise ConfigurationError. ``save_problem`` is the reason why renewed
+    tokens could not be stored, or None; after such a failure, the user has to log in again for the next run.
     """
 
     def __init__(
@@ -133,7 +136,7 @@ DEFAULT_APP_URL = "https://app.baseten.co"
 
 
 class KeyMissing(ConfigurationError):
-    """There is an address, or a name, but no key for it."""
+    """A remote is selected by its name or address, but no key is configured for it."""
 
 
 class RemoteNotConfigured(ConfigurationError):
@@ -142,12 +145,12 @@ class RemoteNotConfigured(ConfigurationError):
 
 @dataclass(frozen=True)
 class Remote:
-    """Addresses to send requests to, and the key; its repr does not show it.
+    """Addresses to send requests to, and the key, which the repr does not show.
 
-    ``app_url`` serves GraphQL and the web pages, ``api_url`` is the base of the REST API (may have a path
-    prefix). The origins describe where each value came from. ``login`` is set if the key is an OAuth token,
-    and has the newest one. ``options`` select this remote on a command line, such as ``--remote local``; None
-    if no command line can.
+    ``app_url`` serves GraphQL and the web pages, ``api_url`` is the base URL of the REST API (may have a path
+    prefix). The ``*_origin`` fields describe where each value came from. If the key is an OAuth token,
+    ``login`` has the newest token. ``options`` select this remote on a command line, such as ``--remote
+    local``; None if no command line can select it.
     """
 
     name: str
@@ -177,8 +180,8 @@ class Remote:
 def rest_url(app_url: str, *, source: str = "the address") -> str:
     """Return the base URL of the REST API for the URL of the web app.
 
-    A host on this machine, or one that is an IP address, serves both. Raises ConfigurationError, which names
-    ``source``, for an unusable address.
+    For a host on this machine, or an IP address, both URLs are the same. Raises ConfigurationError, which
+    names ``source``, for an unusable address.
     """
     app = parse_base_url(app_url, source=source)
     known_api_url = {
@@ -204,18 +207,18 @@ def remote_at(
     *,
     key: SecretText | None,
     key_origin: str,
-    api: tuple[str, str] | None = None,
+    api_url_and_origin: tuple[str, str] | None = None,
     login: OAuthLogin | None = None,
     team: str = "",
     team_origin: str = "",
 ) -> Remote:
-    """Build the remote for the web app's ``url``, which ``source`` names; an empty one is the default.
+    """Build the remote for the web app's ``url``; an empty ``url`` means DEFAULT_APP_URL.
 
-    ``api`` is the base URL of the REST API and its origin, if it is not derived from the web app's. Raises
-    ConfigurationError.
+    ``source`` describes in errors where ``url`` comes from. By default, the base URL of the REST API is
+    derived from ``url``. Raises ConfigurationError.
     """
     app_url = url or DEFAULT_APP_URL
-    api_url, api_url_origin = api or (rest_url(app_url, source=source), "app address")
+    api_url, api_url_origin = api_url_and_origin or (rest_url(app_url, source=source), "app address")
     return Remote(
         name=name,
         app_url=str(parse_base_url(app_url, source=source)),
@@ -253,7 +256,7 @@ TRUSS_KEY_VARIABLE = "BASETEN_TRUSS_AUTH_API_KEY"
 
 
 class Environment:
-    """Relevant environment variables; an empty one counts as unset."""
+    """Environment variables that define a remote; an empty variable counts as unset."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.variables = environ
@@ -266,12 +269,12 @@ class Environment:
         return secret(self.value(variable), variable) if self.value(variable) else None
 
     @property
-    def holds_a_remote(self) -> bool:
-        """True if a key or half of truss's pair is set; these take precedence over every file."""
+    def defines_remote(self) -> bool:
+        """True if BASETEN_API_KEY or a BASETEN_TRUSS_AUTH_* variable is set; they override every file."""
         return any(map(self.value, (TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, API_KEY_VARIABLE)))
 
     @property
-    def points_elsewhere(self) -> bool:
+    def names_other_remote(self) -> bool:
         """True if a variable other than ``BASETEN_API_KEY`` names a remote or an address."""
         others = (TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, PROFILE_VARIABLE)
         return bool(self.address_variables) or any(map(self.value, others))
@@ -293,7 +296,7 @@ class Environment:
             raise ConfigurationError(f"{present} is set but {missing[0]} is not; set both or unset {present}")
         if missing:
             url_variable, key_variable = APP_URL_VARIABLE, API_KEY_VARIABLE
-        # If BASETEN_API_KEY is set, the override belongs to it: the pair's key goes to the pair's own host.
+        # If BASETEN_API_KEY is set, the override is for that key; truss's key is sent only to truss's URL.
         is_overridden = bool(missing) or not self.value(API_KEY_VARIABLE)
         return remote_at(
             ENVIRONMENT_REMOTE,
@@ -301,11 +304,14 @@ class Environment:
             url_variable,
             key=self.secret(key_variable),
             key_origin=key_variable,
-            api=self.rest_base() if is_overridden else None,
+            api_url_and_origin=self.overriding_api_url() if is_overridden else None,
         )
 
-    def rest_base(self) -> tuple[str, str] | None:
-        """Return the overriding base URL of the REST API, and its origin. Raises ConfigurationError."""
+    def overriding_api_url(self) -> tuple[str, str] | None:
+        """Return the REST API's base URL from the environment and its origin, or None.
+
+        Raises ConfigurationError.
+        """
         url = self.value(API_URL_VARIABLE)
         return (str(parse_base_url(url, source=API_URL_VARIABLE)), API_URL_VARIABLE) if url else None
 

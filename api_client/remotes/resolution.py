@@ -41,54 +41,55 @@ from api_client.secret import SecretText
 from api_client.words import command_line
 
 API_KEY, OAUTH = "api_key", "oauth"
-TOKENS = TokenFields("oauth_access_token", "oauth_refresh_token", "oauth_expires_at", has_epoch=True)
+TOKENS = TokenFields("oauth_access_token", "oauth_refresh_token", "oauth_expires_at", is_expiry_epoch_s=True)
 
 
 def remote_of_section(name: str, section: Section, path: Path, environment: Environment) -> Remote:
     """Build the remote that a section of ``~/.trussrc`` describes.
 
-    The section's own key (from the file, else the keyring) is sent only to the section's hosts. Without one,
-    BASETEN_API_KEY is sent. Raises ConfigurationError.
+    The section's own key (from the file, else the keyring) is sent only to the section's hosts. A section
+    without a key uses BASETEN_API_KEY. Raises ConfigurationError.
     """
     where = f"{path} [{name}]"
     if section.get("remote_provider", "baseten").strip() != "baseten":
         raise ConfigurationError(f"{where} is not a Baseten remote: it has another remote_provider")
     url = section.get("remote_url", "").strip()
-    api = None
+    api_url_and_origin = None
     try:
-        key, key_origin, login = _own_key(name, section, where, path, environment.variables)
+        key, key_origin, login = _section_key(name, section, where, path, environment.variables)
         environment.reject_foreign_addresses(where, url)
-    except _NoOwnKey as missing:
-        shared, api, login = environment.secret(API_KEY_VARIABLE), environment.rest_base(), None
-        if shared is None:
+    except _NoSectionKey as missing:
+        api_url_and_origin, login = environment.overriding_api_url(), None
+        environment_key = environment.secret(API_KEY_VARIABLE)
+        if environment_key is None:
             raise KeyMissing(
                 f"{where} has {missing}, and {API_KEY_VARIABLE} is not set: set a key with: "
                 f"{command_line('login', '--remote', name)}"
             ) from None
-        key, key_origin = shared, API_KEY_VARIABLE
+        key, key_origin = environment_key, API_KEY_VARIABLE
     return remote_at(
         name,
         url,
         f"remote_url of {where}",
         key=key,
         key_origin=key_origin,
-        api=api,
+        api_url_and_origin=api_url_and_origin,
         login=login,
         team=section.get("team", "").strip(),
         team_origin=f"team of {where}",
     )
 
 
-class _NoOwnKey(Exception):
-    """The section has no key of its own; the message says what is missing."""
+class _NoSectionKey(Exception):
+    """The section has no key; the message says which field is missing."""
 
 
-def _own_key(
+def _section_key(
     name: str, section: Section, where: str, path: Path, environ: Mapping[str, str]
 ) -> tuple[SecretText, str, OAuthLogin | None]:
     """Return the section's key, its origin and its OAuth login, if any.
 
-    Raises _NoOwnKey and ConfigurationError.
+    Raises _NoSectionKey and ConfigurationError.
     """
     kind = section.get("auth_type", "").strip().lower()
     field = TOKENS.access if kind == OAUTH else API_KEY
@@ -97,7 +98,7 @@ def _own_key(
     origin = f"{field} of {where}"
     if not section.get(field, "").strip():
         if kind not in (API_KEY, OAUTH):
-            raise _NoOwnKey("no api_key")
+            raise _NoSectionKey("no api_key")
         load, save = (
             partial(_fields_in_keyring, name, kind, environ),
             partial(_save_in_keyring, name, environ),
@@ -106,14 +107,14 @@ def _own_key(
         try:
             fields = load()
         except KeyringClosed as closed:
-            raise _NoOwnKey(f"no {field} ({closed})") from None
+            raise _NoSectionKey(f"no {field} ({closed})") from None
         if not fields:
-            raise _NoOwnKey(f"no {field}, nor has the system keyring")
+            raise _NoSectionKey(f"no {field}, nor has the system keyring")
     if kind != OAUTH:
         return secret(str(fields[API_KEY]).strip(), origin), origin, None
-    tokens = TOKENS.read(fields, origin)
+    tokens = TOKENS.from_storage(fields, origin)
     assert tokens is not None
-    return tokens.access, origin, OAuthLogin(tokens, lambda: TOKENS.read(load(), origin), save)
+    return tokens.access, origin, OAuthLogin(tokens, lambda: TOKENS.from_storage(load(), origin), save)
 
 
 def _fields_in_file(name: str, path: Path) -> Mapping[str, object]:
@@ -121,11 +122,11 @@ def _fields_in_file(name: str, path: Path) -> Mapping[str, object]:
 
 
 def _save_in_file(name: str, path: Path, tokens: OAuthTokens) -> None:
-    set_section(path, name, {field: str(value) for field, value in TOKENS.written(tokens).items()})
+    set_section(path, name, {field: str(value) for field, value in TOKENS.to_storage(tokens).items()})
 
 
 def _fields_in_keyring(name: str, kind: str, environ: Mapping[str, str]) -> Mapping[str, object]:
-    """Return the secret fields that the truss CLI stored in the keyring; none without such an entry."""
+    """Return the secret fields that the truss CLI stored in the keyring; empty if there is no entry."""
     text = read_entry(TRUSS_SERVICE, name, environ)
     if not text:
         return {}
@@ -138,17 +139,17 @@ def _fields_in_keyring(name: str, kind: str, environ: Mapping[str, str]) -> Mapp
 
 
 def _save_in_keyring(name: str, environ: Mapping[str, str], tokens: OAuthTokens) -> None:
-    entry = {"auth_type": OAUTH, **TOKENS.written(tokens)}
+    entry = {"auth_type": OAUTH, **TOKENS.to_storage(tokens)}
     write_entry(TRUSS_SERVICE, name, json.dumps(entry), environ)
 
 
-RemoteId = tuple[str, str]  # source (one of the three below), and the name there
+RemoteId = tuple[str, str]  # source (environment, trussrc or profile), and the remote's name there
 
 ENVIRONMENT, TRUSSRC, PROFILE = "environment", "trussrc", "profile"
 
 
 class Sources:
-    """All sources of remotes, read on first use."""
+    """The places that define remotes: environment, ``~/.trussrc`` and Go CLI profiles; read on first use."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environment = Environment(environ)
@@ -164,7 +165,7 @@ class Sources:
 
     def choose(self, name: str | None) -> RemoteId:
         if name is None or name == ENVIRONMENT_REMOTE:
-            if self.environment.holds_a_remote:
+            if self.environment.defines_remote:
                 return ENVIRONMENT, ENVIRONMENT_REMOTE
             if name is not None:
                 raise KeyMissing(f"no remote '{name}': {API_KEY_VARIABLE} is not set")
@@ -260,7 +261,7 @@ class ListedRemote:
 
 @dataclass(frozen=True)
 class RemoteListing:
-    """All remotes, why none of them is selected (if so), and problems with their files."""
+    """All remotes; ``problem`` is the reason if none is selected, ``warnings`` are problems with files."""
 
     remotes: tuple[ListedRemote, ...]
     problem: str | None
@@ -268,7 +269,10 @@ class RemoteListing:
 
 
 def list_remotes(name: str | None = None, *, environ: Mapping[str, str]) -> RemoteListing:
-    """List the remotes of environment and files, in order of precedence. Raises nothing."""
+    """List the remotes of the environment and of files, in order of precedence.
+
+    Never raises: invalid remotes and files are reported in the listing.
+    """
     sources = Sources(environ)
     selected: RemoteId | None = None
     problem = None
@@ -278,7 +282,7 @@ def list_remotes(name: str | None = None, *, environ: Mapping[str, str]) -> Remo
         problem = str(error)
     remote_ids: list[RemoteId] = []
     warnings = []
-    if sources.environment.holds_a_remote:
+    if sources.environment.defines_remote:
         remote_ids.append((ENVIRONMENT, ENVIRONMENT_REMOTE))
     try:
         remote_ids += [(TRUSSRC, section) for section in sources.sections]

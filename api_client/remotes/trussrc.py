@@ -24,13 +24,13 @@ def trussrc_path(environ: Mapping[str, str]) -> Path:
 
 class _Parser(ConfigParser):
     OPTCRE = re.compile(r"(?P<option>[^=:]*)(?P<vi>[=:])\s*(?P<value>.*)$")
-    """Like the base class's, but in linear time; that one needs quadratic time for a long run of spaces."""
+    """Matches an option line in linear time; the base class's pattern is quadratic in a run of spaces."""
 
 
 def read_sections(path: Path) -> dict[str, Section]:
-    """Read the sections of the file; none without a file.
+    """Read the sections of the file; empty if there is no file.
 
-    ConfigurationError, if raised, quotes no content.
+    Raises ConfigurationError, which quotes no content.
     """
     return sections_of(read_credentials(path), path)
 
@@ -61,7 +61,7 @@ def readable_by_others(path: Path) -> str | None:
     return f"{mode:o}" if mode & 0o077 else None
 
 
-# Lines are classified as by configparser with its default prefixes.
+# These patterns classify lines as configparser does with its default prefixes.
 _OPTION = re.compile(r"(?P<name>[^\s=:#;\[][^=:]*)[=:]")
 _NAME = re.compile(r"[^\[\]\x00-\x1f\x7f\s](?:[^\[\]\x00-\x1f\x7f]*[^\[\]\x00-\x1f\x7f\s])?")
 
@@ -72,9 +72,10 @@ def check_section_name(name: str) -> None:
 
 
 def set_section(path: Path, name: str, values: Mapping[str, str], *, without: Collection[str] = ()) -> None:
-    """Set options of a section, creating it if necessary, and drop those in ``without``; sets mode 0600.
+    """Set options of a section, creating the section if necessary, and delete the options in ``without``.
 
-    Raises ConfigurationError if the file cannot be read or written; it is left unchanged then.
+    Sets the file's mode to 0600. Raises ConfigurationError, and leaves the file unchanged, if the file cannot
+    be read or written.
     """
     check_section_name(name)
 
@@ -96,7 +97,7 @@ def set_section(path: Path, name: str, values: Mapping[str, str], *, without: Co
 
 
 def remove_section(path: Path, name: str) -> bool:
-    """Delete a section except for its comments; return True if it existed. Raises ConfigurationError."""
+    """Delete a section but keep its comments; return True if it existed. Raises ConfigurationError."""
     existed = False
 
     def change(content: bytes) -> bytes | None:
@@ -182,7 +183,7 @@ def read_credentials(path: Path) -> bytes:
 
 
 def update_credentials(path: Path, change: Callable[[bytes], bytes | None]) -> None:
-    """Replace the file's content by ``change(content)``, under a lock. Raises ConfigurationError."""
+    """Replace the file's content with ``change(content)``, under a lock. Raises ConfigurationError."""
     read_credentials(path)  # report an unreadable file before anything is created
     with os_errors_as(ConfigurationError, f"can't write {path}"):
         target = path.resolve()  # keep a symbolic link, for example into a dotfiles folder

@@ -1,4 +1,4 @@
-"""The methods of the REST API, one module per noun. Each sends a request and returns the parsed answer."""
+"""The methods of the REST API, one module per noun. Each sends a request and returns the parsed response."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Account(Resource):
 
     async def log_out(self) -> None:
         """End the key's OAuth login. The route is the official client's; the API description lacks it."""
-        # An answer without content is valid too.
+        # A response without content is valid too.
         with suppress(InvalidAnswer):
             await self._transport.request(routes.LOG_OUT, retry=ONE_ATTEMPT)
 

@@ -41,7 +41,7 @@ class Checkpoints(Resource):
             page = await self.files_page(project_id, job_id, page_token=token)
             count_before = len(listed)
             for file in page.presigned_urls:
-                # The query of a URL is its signature, which is new in each answer.
+                # The query of a URL is its signature, which is new in each response.
                 identity = file.relative_file_name, file.node_rank, file.url.partition("?")[0]
                 if identity not in listed:
                     listed.add(identity)

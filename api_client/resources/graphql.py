@@ -21,9 +21,9 @@ class Graphql(Resource):
     """GraphQL queries and mutations, for what the REST API lacks."""
 
     async def execute(self, query: str, variables: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the ``data`` of the answer. Queries are retried like a GET, mutations are not.
+        """Return the ``data`` of the response. Queries are retried like a GET, mutations are not.
 
-        Raises BadRequest if the answer has errors (they come with status 200), RequestError otherwise.
+        Raises BadRequest if the response has errors (they come with status 200), RequestError otherwise.
         """
         body: dict[str, Any] = {"query": query}
         if variables is not None:

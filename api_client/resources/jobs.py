@@ -32,7 +32,7 @@ class Jobs(Resource):
         """Return all jobs of a project, in the server's order (the API has no paging here).
 
         Raises InvalidAnswer for an invalid job. If ``unreadable`` is given, invalid jobs are left out
-        instead, and the reasons are added to it; then only an answer without any valid job is an error.
+        instead, and the reasons are added to it; then only a response without any valid job is an error.
         """
         return await self._transport.request(without_unreadable(routes.JOBS, unreadable), project_id)
 
@@ -72,7 +72,7 @@ class Jobs(Resource):
         except ErrorAnswer as error:
             if not error.lacks_route:
                 raise
-            candidates = await self._jobs_beside(job_id, unreadable)
+            candidates = await self._jobs_in_project_of(job_id, unreadable)
         for job in candidates:
             # A server that does not know the filter returns other jobs too.
             if job.id == job_id:
@@ -88,7 +88,7 @@ class Jobs(Resource):
             path=path,
         )
 
-    async def _jobs_beside(self, job_id: str, unreadable: Reasons) -> JobList:
+    async def _jobs_in_project_of(self, job_id: str, unreadable: Reasons) -> JobList:
         """Search project by project; return the jobs of the one that has the job, or none."""
         for project in await self._transport.request(without_unreadable(routes.PROJECTS, unreadable)):
             jobs = await self.list(project.id, unreadable=unreadable)

@@ -119,9 +119,9 @@ class Logs(Resource):
         return await fill_gap(self._fetch(project_id, job_id), gap, clock=self._transport.clock)
 
     def _fetch(self, project_id: str, job_id: str) -> FetchPage:
-        # Here, retry an answer that is not the API's once: listeners are told of these retries, but not of
+        # Here, retry a response that is not the API's once: listeners are told of these retries, but not of
         # the stream's own.
-        policy = replace(self._transport.retry.for_polling(), max_invalid_answers=2)
+        policy = replace(self._transport.retry.for_polling(), max_invalid_responses=2)
         return partial(self._transport.request, routes.JOB_LOGS, project_id, job_id, retry=policy)
 
 

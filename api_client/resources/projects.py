@@ -27,7 +27,7 @@ class Projects(Resource):
         """Return all projects, in the server's order (the API has no paging here).
 
         Raises InvalidAnswer for an invalid project. If ``unreadable`` is given, invalid projects are left out
-        instead, and the reasons are added to it; then only an answer without any valid project is an error.
+        instead, and the reasons are added to it; then only a response without any valid project is an error.
         """
         return await self._transport.request(without_unreadable(routes.PROJECTS, unreadable), retry=retry)
 

@@ -1,4 +1,4 @@
-"""Track delivered lines by millisecond, as long as late lines may still arrive."""
+"""Track the delivered lines of each millisecond, so that rereads for late lines return no line twice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from api_client.models.logs import MS_PER_S, NS_PER_MS, LogLine
 
-LINE_BYTES = 100  # estimated size of a record's other fields in an answer
+LINE_BYTES = 100  # estimated size of a record's other fields in a response
 
 
 class LineDeduplicator:
@@ -19,7 +19,7 @@ class LineDeduplicator:
     skips; it would visit tens of thousands of arrays of a busy log.
 
     The input must be whole milliseconds, as RangeReader returns them. ``line_count`` and ``size_bytes`` are
-    what an answer with all tracked lines would have.
+    the line count and the estimated size of a response with all tracked lines.
     """
 
     def __init__(self) -> None:

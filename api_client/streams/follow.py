@@ -37,20 +37,21 @@ QUIET_INTERVAL_S = 2.2
 
 
 GENEROUS_LATENESS_MS = 300 * MS_PER_S
-"""Replaces ``LATENESS_MS`` while few lines are tracked, since nodes' clocks may be minutes apart.
+"""Assumed maximum delay of late lines while few lines are tracked, in place of ``LATENESS_MS``.
 
-A timestamp ahead of our own clock is not taken as the server's time then: the node's clock may be wrong.
+Nodes' clocks may be minutes apart. For the same reason, the server's time is then assumed to be no later than
+our own clock, whatever timestamp a node has written.
 """
 
 GENEROUS_LINES = 100_000  # maximum number of tracked lines for GENEROUS_LATENESS_MS
-CHEAP_BYTES = 64 * 1024  # with fewer bytes not yet settled, every poll is a deep read: one small page
-DEDUPLICATED_LINES = 1_000_000  # with more, the oldest are settled without a reread for late lines
+CHEAP_BYTES = 64 * 1024  # while fewer bytes are not settled, every poll is a deep read: one small page
+DEDUPLICATED_LINES = 1_000_000  # beyond this, the oldest lines are settled without a reread for late lines
 LONGEST_REPEAT_INTERVAL_S = 60.0  # maximum time between rereads of a time range
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A read of a time range, with what was known when it began."""
+    """A read of a time range, and the follower's estimates when the read began."""
 
     reader: RangeReader
     began_s: float
@@ -60,7 +61,7 @@ class _Read:
     """Lower bound of the server's time."""
 
     final_ms: int
-    """All lines before this time had arrived."""
+    """Lines before this time (epoch milliseconds) had all arrived."""
 
     was_complete: bool
     """True if the server had said that the log is complete."""
@@ -99,10 +100,10 @@ class Follower:
         self._deduplicator = LineDeduplicator()
         self._gaps: list[Window] = []
         self._start_ms = start_ms
-        self._settled_ms = self._delivered_ns = 0
-        self._delivered_s = clock.monotonic()
+        self._settled_ms = self._newest_delivered_ns = 0
+        self._last_delivery_s = clock.monotonic()
         self._is_quiet = False
-        self._late_s = clock.monotonic()  # last late line; recent at first, so that rereads are frequent
+        self._last_late_line_s = clock.monotonic()  # initially now, so that rereads are frequent at first
         self._edge: _Read | None = None
         self._recent: _Read | None = None
         self._deep: _Read | None = None
@@ -134,11 +135,11 @@ class Follower:
             await self._clock.sleep(pause_s)
             began_s = self._clock.monotonic()
             await self._job_poller.poll_when_due(at_once=self._pages.is_complete)
-            before_s = self._delivered_s
+            before_s = self._last_delivery_s
             async with aclosing(self._read(self._due_reads())) as batches:
                 async for batch in batches:
                     yield batch
-            since_last_s = self._delivered_s - before_s
+            since_last_s = self._last_delivery_s - before_s
             self._is_quiet = not since_last_s
             # Lines more than 4 s apart do not count as a steady flow, so poll less often.
             interval_s = BUSY_INTERVAL_S if 0 < since_last_s <= 4.0 else QUIET_INTERVAL_S
@@ -157,30 +158,30 @@ class Follower:
         return self._job_poller.finished_job is not None and was_complete and self._pages.is_complete
 
     def _is_drained(self) -> bool:
-        """Return True if the wait for late lines is over, and no line has arrived for a while."""
+        """Return True if the wait for late lines is over and lines have stopped arriving."""
         finished_s = self._job_poller.finished_s
         if finished_s is None or self._deep is None:
             return False
-        # The margin is for lines that are later than any seen so far.
+        # 10 s more than the longest delay observed, because the next line may be even later.
         expected_s = self._longest_delay_ns / NS_PER_S + 10.0
         # Lines may arrive a minute after the job's end.
         drain_s = min(max(65.0, expected_s), GENEROUS_LATENESS_MS / MS_PER_S)
         if self._given_drain_s is not None:
             drain_s = self._given_drain_s
-        waited_s, quiet_s = self._deep.began_s - finished_s, self._clock.monotonic() - self._delivered_s
+        waited_s, quiet_s = self._deep.began_s - finished_s, self._clock.monotonic() - self._last_delivery_s
         # The log must also have been quiet for a while; a limit ends the wait if lines never stop.
         is_quiet = quiet_s >= min(drain_s, 10.0) or waited_s >= GENEROUS_LATENESS_MS / MS_PER_S
         return waited_s >= drain_s and is_quiet
 
     def _must_report_end(self) -> bool:
-        """Return True, once, when the job has ended and more lines may still arrive."""
+        """Return True once after the job's end, if more lines may still arrive: the stream reports it."""
         is_finished = self._job_poller.finished_job is not None and not self._pages.is_complete
         is_new = is_finished and not self._reported_finished
         self._reported_finished = is_finished
         return is_new
 
     async def _read_history(self) -> AsyncGenerator[LogBatch, None]:
-        """Read everything up to now; if that goes backward, new lines come in between."""
+        """Read all lines logged until now; with ``newest_first``, yield new lines in between."""
         start_ms, newest_ns = self._settled_ms, self._server_time.newest_ns
         end_ms = self._end_ms() if newest_ns is None else newest_ns // NS_PER_MS + 1
         self._edge = read = self._plan_read(start_ms, start_ms)
@@ -215,10 +216,10 @@ class Follower:
             first_read = replace(ENDLESS, max_attempts=1)
             job = await retrying(self._fetch_job, first_read, sleep=self._clock.sleep)
             self._start_ms = epoch_ms(job.earliest_time(self._clock.now()))
-        self._settled_ms, self._delivered_ns = self._start_ms, self._start_ms * NS_PER_MS
+        self._settled_ms, self._newest_delivered_ns = self._start_ms, self._start_ms * NS_PER_MS
         await self._job_poller.poll()
-        # The newest line shows the server's time, and thus which part of the history is settled. That of an
-        # ended job may be months old, so search around its end first.
+        # The newest line's timestamp gives the server's time, and thus which lines are settled. The newest
+        # line of an ended job may be months old, so search around the job's end first.
         end_ms = self._end_ms()
         for until_ms in sorted({self._job_end_ms(end_ms), end_ms}):
             start_ms = max(self._settled_ms, until_ms - MAX_WINDOW_MS)
@@ -249,14 +250,16 @@ class Follower:
         return _Read(reader, self._clock.monotonic(), server_ns, final_ms, self._pages.is_complete)
 
     def _edge_read(self, overlap_ms: int = 0) -> _Read:
-        self._edge = self._plan_read(max(self._settled_ms, self._delivered_ns // NS_PER_MS - overlap_ms))
+        self._edge = self._plan_read(
+            max(self._settled_ms, self._newest_delivered_ns // NS_PER_MS - overlap_ms)
+        )
         return self._edge
 
     def _is_edge_due(self) -> bool:
         return self._edge is None or self._clock.monotonic() - self._edge.began_s >= BUSY_INTERVAL_S
 
     def _due_reads(self) -> list[_Read]:
-        """Return the reads that this poll makes, the newest range first."""
+        """Return the reads of this poll, the newest range first."""
         if self._pages.is_complete or self._deduplicator.size_bytes <= CHEAP_BYTES:
             return [self._plan_read(self._settled_ms)]
         # A poll of a busy log rereads the last two seconds.
@@ -264,27 +267,32 @@ class Follower:
         edge_ms = edge.reader.start_ms
         is_ending = self._job_poller.finished_s is not None
         longest_s = 5.0 if is_ending else 2 * LONGEST_REPEAT_INTERVAL_S
-        if self._is_due_again(self._deep, longest_s):
+        if self._is_reread_due(self._deep, longest_s):
             return [edge, self._plan_read(self._settled_ms, edge_ms)]
-        if self._is_due_again(self._recent, LONGEST_REPEAT_INTERVAL_S):
-            # Most late lines are not later than this, and need not wait for the deep read.
+        if self._is_reread_due(self._recent, LONGEST_REPEAT_INTERVAL_S):
+            # Most late lines are delayed by less than LATENESS_MS; find them before the next deep read.
             recent_ms = (self._server_time.lower_ns() or 0) // NS_PER_MS - LATENESS_MS
             self._recent = self._plan_read(max(self._settled_ms, recent_ms), edge_ms)
             return [edge, self._recent]
         return [edge]
 
-    def _is_due_again(self, last: _Read | None, longest_s: float) -> bool:
-        """Return True if a range is due for a reread: seldom, unless late lines arrived lately."""
-        if last is None:
+    def _is_reread_due(self, last_read: _Read | None, max_interval_s: float) -> bool:
+        """Return True if a reread is due: every ``max_interval_s``, more often if late lines have arrived."""
+        if last_read is None:
             return True
-        now_s, interval_s = self._clock.monotonic(), longest_s
-        if now_s - self._late_s < LONGEST_REPEAT_INTERVAL_S:
-            # Space rereads so that each kind of them costs 0.75 pages a second on average.
-            interval_s = min(max(last.reader.page_count / 0.75, 2.5), LONGEST_REPEAT_INTERVAL_S, longest_s)
-        return now_s - last.began_s >= interval_s
+        now_s, interval_s = self._clock.monotonic(), max_interval_s
+        if now_s - self._last_late_line_s < LONGEST_REPEAT_INTERVAL_S:
+            # At most 0.75 pages a second on average for deep reads, and as many for recent reads.
+            pages_s = last_read.reader.page_count / 0.75
+            interval_s = min(max(pages_s, 2.5), LONGEST_REPEAT_INTERVAL_S, max_interval_s)
+        return now_s - last_read.began_s >= interval_s
 
     async def _read(self, reads: list[_Read]) -> AsyncGenerator[LogBatch, None]:
-        """Read these ranges to their ends, in order; an edge read in between keeps new lines from waiting."""
+        """Run the reads in order, and yield their new lines.
+
+        Whenever an edge read is due, it runs before the rest of a longer read, so that new lines are not
+        delayed.
+        """
         while reads:
             read, reader = reads[0], reads[0].reader
             is_deep = reader.start_ms <= self._settled_ms
@@ -296,23 +304,24 @@ class Follower:
             if fresh:
                 yield LogBatch(fresh, caught_up=True)
             await self._job_poller.poll_when_due()
-            is_behind_the_edge = reader.end_ms * NS_PER_MS <= self._delivered_ns
+            is_behind_the_edge = reader.end_ms * NS_PER_MS <= self._newest_delivered_ns
             if fresh and is_behind_the_edge:
-                self._late_s = self._clock.monotonic()
+                self._last_late_line_s = self._clock.monotonic()
             # An edge read ends after 5 s even if lines keep arriving; the next poll continues it.
             is_long = self._clock.monotonic() - read.began_s > 5.0
             if reader.is_done and is_deep:
                 self._deep = read
-            # After many new lines, check for late ones before reading on.
+            # If new lines keep arriving, run the next read, which finds late lines, before reading more of
+            # them.
             if reader.is_done or (is_long and fresh and not is_behind_the_edge):
                 reads.pop(0)
             elif is_behind_the_edge and self._is_edge_due():
                 reads.insert(0, self._edge_read())
 
     def _final_before_ms(self) -> int:
-        """Return the time before which a read made now is final, because all lines have arrived.
+        """Return the time before which no more late lines are expected, in epoch milliseconds.
 
-        It is never after the newest line.
+        A read that begins now settles everything before it. It is at most the newest line's time.
         """
         if self._deduplicator.line_count <= GENEROUS_LINES:
             lower_ns, lateness_ms = self._server_time.cautious_ns(), GENEROUS_LATENESS_MS
@@ -333,7 +342,7 @@ class Follower:
     def _new_entries(self, entries: list[LogEntry]) -> tuple[LogEntry, ...]:
         """Return the entries not delivered before, in time order, with late lines marked."""
         fresh = self._deduplicator.new_lines(self._without_gaps(entries))
-        newest_ns = self._delivered_ns
+        newest_ns = self._newest_delivered_ns
         new: list[LogEntry] = [
             line._replace(late=True) if line.timestamp_ns < newest_ns else line for line in fresh
         ]
@@ -353,5 +362,5 @@ class Follower:
         if self._deep is not None and self._deep.server_ns is not None:
             self._longest_delay_ns = max(self._longest_delay_ns, self._deep.server_ns - oldest_ns)
         self._server_time.observe_line(newest_ns)
-        self._delivered_ns = max(self._delivered_ns, newest_ns)
-        self._delivered_s = self._clock.monotonic()
+        self._newest_delivered_ns = max(self._newest_delivered_ns, newest_ns)
+        self._last_delivery_s = self._clock.monotonic()

@@ -14,7 +14,7 @@ CLOCK_MARGIN_MS = 24 * 3600 * MS_PER_S  # added to end bounds, because clocks ma
 
 
 class ServerTime:
-    """Lower bound of the server's current time: the newest timestamp plus the time since it was seen."""
+    """Lower bound of the server's time: the newest line's timestamp plus the time since the line arrived."""
 
     def __init__(self, clock: Clock) -> None:
         self.newest_ns: int | None = None
@@ -35,12 +35,12 @@ class ServerTime:
         """Return the lower bound of the server's clock; None before the first line."""
         if self.newest_ns is None:
             return None
-        # Our clock may run a little faster than the server's, so take a little less than it measured.
+        # Our clock may run a little faster than the server's, so count a little less than it measured.
         passed_s = (self._clock.monotonic() - self._lower_at_s) * 0.999
         return self._lower_ns + int(passed_s * NS_PER_S)
 
     def cautious_ns(self) -> int | None:
-        """Return ``lower_ns``, but at most our current time: a timestamp ahead of it may be wrong."""
+        """Return ``lower_ns``, but at most our current time, because a node's clock may be ahead."""
         lower_ns = self.lower_ns()
         return None if lower_ns is None else min(lower_ns, epoch_ms(self._clock.now()) * NS_PER_MS)
 
@@ -51,7 +51,7 @@ JOB_INTERVAL_S = 7.5  # time between polls of a job
 class JobPoller:
     """Polls a job. Keeps its newest state, and the time when the job was first seen to have ended.
 
-    ``job`` is None before the first answer. ``finished_s`` is monotonic time, and None while the job runs.
+    ``job`` is None before the first response. ``finished_s`` is monotonic time, and None while the job runs.
     """
 
     def __init__(self, fetch_job: FetchJob, *, clock: Clock) -> None:
@@ -70,7 +70,7 @@ class JobPoller:
         """Poll the job if its interval has passed, or ``at_once`` unless it was seen to have ended."""
         now_s = self._clock.monotonic()
         is_due = self._polled_s is None or now_s - self._polled_s >= JOB_INTERVAL_S
-        # Ended jobs are polled, too: one may run again, and the wait for late lines has to start over then.
+        # Ended jobs are polled, too: if a job is restarted, the wait for late lines has to start over.
         if is_due or (at_once and self.finished_s is None):
             await self.poll()
 
@@ -84,7 +84,7 @@ class JobPoller:
             if not is_transient(error) or self._invalid.is_final:
                 raise
             return
-        self._invalid.note_answer()
+        self._invalid.note_valid_response()
         if not self.job.is_finished:
             self.finished_s = None  # a platform may retry a job in place
         elif self.finished_s is None:

@@ -1,4 +1,4 @@
-"""Read a time range of a log, retry a gap, or read what is new since the last poll: every line exactly once.
+"""Read a time range of a log, retry a gap, or poll for new lines; every line is returned exactly once.
 
 Lines that cannot be read (a millisecond with more lines than the API can return, a time range that the server
 cannot answer) are reported as a LogGap, never dropped silently. ``read_logs(…, end_ms=S)`` and ``Follower(…,
@@ -34,19 +34,19 @@ LATENESS_MS = 75 * MS_PER_S  # a line may arrive this long after its timestamp
 async def read_logs(
     pages: PageSource, *, start_ms: int, end_ms: int, newest_first: bool = False
 ) -> AsyncGenerator[LogBatch, None]:
-    """Yield the lines ``start_ms <= t < end_ms`` (epoch milliseconds), a time range of any length.
+    """Yield the lines ``start_ms <= t < end_ms`` (epoch milliseconds); the range may have any length.
 
     Batches go forward in time, or backward if ``newest_first``, but each batch is ascending. Its
-    ``read_part`` is the fraction of the time range that has been read, not counting the future. Parts of a
-    long range are read concurrently. Transient errors are retried; raises the other RequestErrors.
+    ``read_part`` is the fraction of the time range up to now that has been read. Parts of a long range are
+    read concurrently. Transient errors are retried; raises the other RequestErrors.
     """
     until_ms = min(end_ms, epoch_ms(pages.clock.now()))
     async with aclosing(read_parts(pages, start_ms, end_ms, newest_first=newest_first)) as batches:
         async for entries in batches:
             reached_ms = stamp_ns(entries[0 if newest_first else -1]) // NS_PER_MS
             done_ms = until_ms - reached_ms if newest_first else reached_ms - start_ms
-            part = min(max(done_ms / max(until_ms - start_ms, 1), 0.0), 1.0)
-            yield LogBatch(tuple(entries), caught_up=False, read_part=part)
+            fraction = min(max(done_ms / max(until_ms - start_ms, 1), 0.0), 1.0)
+            yield LogBatch(tuple(entries), caught_up=False, read_part=fraction)
 
 
 async def fill_gap(fetch: FetchPage, gap: LogGap, *, clock: Clock) -> tuple[LogEntry, ...]:
@@ -76,11 +76,11 @@ async def fill_gap(fetch: FetchPage, gap: LogGap, *, clock: Clock) -> tuple[LogE
 
 
 class LogIncrements:
-    """Reads a log poll by poll: each yields what is new since the last one, late lines included.
+    """Polls a log: each ``poll`` yields the lines that are new since the previous poll, including late lines.
 
     For logs that are polled rarely, or that do not belong to a job; ``Follower`` polls on its own. A page is
-    taken to be complete if one of that size was, so that most polls are one request. ``known`` are lines from
-    ``start_ms`` on that have been read already.
+    assumed to be complete if an earlier page of at least its size was complete, so that most polls are a
+    single request. ``known`` are lines from ``start_ms`` on that have been read already.
     """
 
     def __init__(

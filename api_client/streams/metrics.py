@@ -20,16 +20,16 @@ FetchMetrics = Callable[..., Awaitable[JobMetrics]]
 """Requests metrics: ``await fetch(query=metrics_query(…))``."""
 
 OVERLAP_S = 120.0
-"""Overlap of an increment with the newest known sample, in seconds, because samples may arrive late.
+"""Seconds before the newest known sample at which an increment starts, because samples may arrive late.
 
-It is used once in ``WHOLE_OVERLAP_EVERY_S`` seconds; the other increments have a shorter one.
+Only one increment in ``WHOLE_OVERLAP_EVERY_S`` seconds has this overlap; the others have a shorter overlap.
 """
 
 WHOLE_OVERLAP_EVERY_S = 40.0  # not more often: with 64 nodes, the whole overlap takes megabytes
 
 
 LONGEST_HISTORY_MS = 366 * 24 * 3600 * MS_PER_S
-"""No older samples are requested, so that a job with wrong times does not cost thousands of requests."""
+"""Maximum age of requested samples, so that a job with wrong times does not cause thousands of requests."""
 
 
 def metric_windows(start_ms: int, end_ms: int) -> list[Window]:
@@ -54,9 +54,9 @@ async def follow_metrics(
 ) -> AsyncIterator[JobMetrics]:
     """Yield the metrics from ``start_ms`` on, then increments every ``interval_s`` seconds until the end.
 
-    Samples of the history are ``step_s`` apart, those of increments ``new_step_s`` if given. Samples may be
-    repeated, because increments overlap. Without ``start_ms``, begins with the job. One more increment
-    follows the job's end. Transient errors are retried; raises the other RequestErrors.
+    Samples of the history are ``step_s`` apart, samples of increments ``new_step_s`` if given. Samples may be
+    repeated, because increments overlap. Without ``start_ms``, the history begins with the job. After the
+    job's end, one more increment is yielded. Transient errors are retried; raises the other RequestErrors.
     """
     new_step_s = new_step_s or step_s
     job = await retrying(fetch_job, ENDLESS, sleep=clock.sleep)
@@ -99,7 +99,7 @@ async def _history(
         until_ms = end_ms if window_end_ms == ranges[-1][1] else window_end_ms
         try:
             call = partial(fetch, query=metrics_query(window_start_ms, until_ms, step_s))
-            history = joined(history, await retrying(call, ENDLESS, sleep=clock.sleep))
+            history = merge_metrics(history, await retrying(call, ENDLESS, sleep=clock.sleep))
         except BadRequest:
             # The time range may be too long for this server (its limit is not published): let it choose one.
             call = partial(fetch, query=metrics_query(None, None, None))
@@ -107,15 +107,16 @@ async def _history(
     return history, ranges[-1][0]
 
 
-def joined(earlier: Any, later: Any) -> Any:
-    """Merge the metrics of two time ranges. Series are concatenated; of other values the later one counts."""
+def merge_metrics(earlier: Any, later: Any) -> Any:
+    """Merge the metrics of two time ranges: concatenate their series; use the later one of other values."""
     if earlier is None or later is None:
         return later if earlier is None else earlier
     if isinstance(later, dict):
-        return {**earlier, **{name: joined(earlier.get(name), value) for name, value in later.items()}}
+        return {**earlier, **{name: merge_metrics(earlier.get(name), value) for name, value in later.items()}}
     if isinstance(later, JobMetrics | NodeSeries | StorageMetrics):
         parts = {
-            name: joined(getattr(earlier, name), getattr(later, name)) for name in type(later).model_fields
+            name: merge_metrics(getattr(earlier, name), getattr(later, name))
+            for name in type(later).model_fields
         }
         return later.model_copy(update=parts)
     if not isinstance(later, list):
@@ -123,17 +124,17 @@ def joined(earlier: Any, later: Any) -> Any:
     if not any(isinstance(item, NodeMetrics) for item in (*earlier[:1], *later[:1])):
         return [*earlier, *later]
     nodes = [{node.node_id: node.metrics for node in part} for part in (earlier, later)]
-    return [NodeMetrics(node_id=name, metrics=series) for name, series in joined(*nodes).items()]
+    return [NodeMetrics(node_id=name, metrics=series) for name, series in merge_metrics(*nodes).items()]
 
 
 class _Overlap:
-    """Computes the start of each increment: before the newest samples, by as much as samples may be late."""
+    """Computes the start of each increment: some time before the newest sample, to fetch late samples."""
 
     def __init__(self, clock: Clock, step_s: int | None) -> None:
         self._clock = clock
         steps_s = 3 * (step_s or 0)
         self._whole_s = max(OVERLAP_S, steps_s)
-        # For the other increments: overlap with the newest sample of the series that lags most.
+        # Other increments start this long before the newest sample of the series that lags most.
         self._short_s = max(15.0, steps_s)
         self._whole_began_s = clock.monotonic()
         self._newest_s: float | None = None
@@ -147,7 +148,7 @@ class _Overlap:
             self._newest_s, self._lagging_s = newest_s, min(current, default=newest_s)
 
     def next_start_ms(self, start_ms: int, *, is_last: bool) -> int:
-        """Return the start of the next increment; ``start_ms`` while no sample is known.
+        """Return the start of the next increment in epoch milliseconds; ``start_ms`` before the first sample.
 
         The last increment has the whole overlap, because no later one can find late samples.
         """

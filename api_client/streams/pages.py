@@ -43,10 +43,10 @@ def log_query(
 
 
 class PageRefused(Exception):
-    """The server keeps failing on this page, though it may answer others; the message says how.
+    """The server keeps failing on this page, although other pages may work; the message is the last error.
 
-    ``may_narrow`` is False if a page of a shorter time range would fail, too; ``may_repeat`` is False if this
-    page would fail again.
+    ``may_narrow`` is False if a page of a shorter time range would fail, too; ``may_repeat`` is False if the
+    same request would fail again.
     """
 
     def __init__(self, message: str, *, may_narrow: bool = True, may_repeat: bool = True) -> None:
@@ -67,7 +67,7 @@ class CheckedPage:
     """True if the server may have more lines of the range."""
 
     is_proven: bool
-    """True if a page of this size was complete before."""
+    """True if an earlier page with at least as many lines was complete, so this page is not truncated."""
 
     has_next_ms: bool = False
     """True if there were lines of the millisecond after the range: the server's end bound is inclusive."""
@@ -86,7 +86,7 @@ class PageSource:
 
     A page that is not full may still be truncated, by a lower limit of the server, until a longer page was
     seen. ``proven_lines`` is the size of the longest page that is known to have been complete. Lines with
-    equal timestamps keep the server's order. Lines without a valid timestamp are on no page; ``take_undated``
+    equal timestamps keep the server's order. Lines without a valid timestamp are on no page; ``pop_undated``
     returns them.
     """
 
@@ -97,7 +97,7 @@ class PageSource:
         self._invalid = InvalidStreak(clock)
         self.proven_lines = 0
         self.is_complete = False
-        """True if the last answer declared that no line will be added to the log."""
+        """True if the last response declared that no line will be added to the log."""
         self._undated: list[LogLine] = []
         self._undated_counts: Counter[int] = Counter()
         self.recorded_gaps: set[LogGap] = set()
@@ -122,7 +122,7 @@ class PageSource:
         start_ns, end_ns = start_ms * NS_PER_MS, (end_ms if until_ms is None else until_ms) * NS_PER_MS
 
         async def fetch_once() -> list[LogLine]:
-            # Its content may cause the errors, so give up after three of them.
+            # The page's content may cause the errors, so give up after three errors.
             if len(failures) >= 3:
                 raise PageRefused(str(failures[-1])) from failures[-1]
             try:
@@ -133,7 +133,7 @@ class PageSource:
                 failures.append(error)
                 self._invalid.note_error(error)
                 raise
-            self._invalid.note_answer()
+            self._invalid.note_valid_response()
             lines = _parse(answer)
             self.is_complete = answer.get("complete", False)
             self.recorded_gaps |= {LogGap(**gap) for gap in answer.get("gaps", ())}
@@ -152,7 +152,7 @@ class PageSource:
         return self._checked(dated, count, start_ns, end_ns)
 
     def _note_undated(self, lines: list[LogLine], before_ns: int) -> None:
-        """Remember the new lines without a timestamp; each gets that of the line before it."""
+        """Store the new lines without a timestamp, each with the timestamp of the line before it."""
         counts: Counter[int] = Counter()
         for line in lines:
             if line.timestamp_ns != NO_TIME:
@@ -167,11 +167,11 @@ class PageSource:
         if len(self._undated_counts) > 100_000:
             raise PageRefused("too many lines have no valid timestamp", may_narrow=False)
 
-    def take_undated(self, first_ns: int, last_ns: int) -> list[LogLine]:
-        """Return the new lines without a valid timestamp, and forget them; each gets one between these two.
+    def pop_undated(self, first_ns: int, last_ns: int) -> list[LogLine]:
+        """Return and clear the new lines without a valid timestamp.
 
-        Nobody knows if such a line was returned before. If one page had n equal ones, n of them are returned
-        in total.
+        Each line gets a timestamp within ``first_ns`` … ``last_ns``. Equal lines cannot be told apart, so as
+        many copies of a line are returned in total as the most that one page had.
         """
         lines, self._undated = self._undated, []
         return [line._replace(timestamp_ns=min(max(line.timestamp_ns, first_ns), last_ns)) for line in lines]
@@ -199,9 +199,9 @@ class PageSource:
         return page.lines[-1].timestamp_ns if page.lines else None
 
     async def is_answered_elsewhere(self) -> bool:
-        """Return True if the server answers a page of another time range: then the failed page is at fault.
+        """Return True if the server returns a page of another time range, so that only this page fails.
 
-        Raises the error if the server has answered nothing for long: it is not this API then.
+        Raises the error if the server has sent no valid response for a long time: it may not be this API.
         """
         try:
             await self._fetch(query=log_query(0, 1, "asc", 1))
@@ -210,7 +210,7 @@ class PageSource:
             if self._invalid.is_final:
                 raise
             return isinstance(error, ErrorAnswer) and not error.retryable
-        self._invalid.note_answer()
+        self._invalid.note_valid_response()
         return True
 
 

@@ -1,9 +1,9 @@
 """Read a time range of a log, page by page or in several parts at once.
 
-Bounds are in milliseconds, so a millisecond with more lines than a page cannot be paged through. It can be
-read from both ends, though: its oldest page and its newest page. If the two overlap, nothing is missing. If
-no overlap can be proven, a gap is reported, which may turn out to be empty: two full pages that only touch,
-or share one timestamp, do not show what is between them.
+Bounds are in milliseconds, so a millisecond with more lines than a page cannot be paged through. Only its
+oldest page and its newest page can be read. If the two pages overlap, no line is missing. If no overlap can
+be proven, a gap is reported, although it may be empty: two full pages that only touch, or share one
+timestamp, may have lines between them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from api_client.streams.pages import CheckedPage, PageRefused, PageSource, by_st
 
 TOO_MANY = "the API can't return more lines of one millisecond"
 MAX_WINDOW_MS = (7 * 24 - 1) * 3600 * MS_PER_S  # the API's 7 days, less an hour: a server may move the end
-SPLIT_PARTS = 8  # number of parts that a refused time range is split into
+SPLIT_COUNT = 8  # number of parts that a refused time range is split into
 
 Window = tuple[int, int]
 _Step = tuple[list[LogEntry], Window | None]  # entries of one page, and the part of the window not read
@@ -29,10 +29,10 @@ class RangeReader:
     """Reads ``start_ms <= t < end_ms`` in batches of whole milliseconds.
 
     Each batch is ascending; batches go forward in time, or backward if ``newest_first``. The ranges in
-    ``skip`` (ascending, in ms) are left out. With ``is_poll``, a page is taken to be complete if one of that
-    size was before; should a server's limit be lower, later polls find the missing lines. A time range that
-    the server cannot answer, while it answers others, is split until the parts are small; what still fails
-    becomes a LogGap.
+    ``skip`` (ascending, in ms) are left out. With ``is_poll``, a page is assumed to be complete if an earlier
+    page of at least its size was complete; if the page was truncated after all, later polls find the missing
+    lines. If the server fails on a time range but not on others, the range is split until its parts are
+    small; each part that still fails becomes a LogGap.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class RangeReader:
 
     @property
     def unread(self) -> Window:
-        """The unread part of the range; empty when all is read, at the end or (backward) at the start."""
+        """The part of the range that is still to be read; an empty range when everything has been read."""
         if self._newest_first:
             return (self.start_ms, self._todo[-1][1] if self._todo else self.start_ms)
         return (self._todo[-1][0] if self._todo else self.end_ms, self.end_ms)
@@ -95,7 +95,7 @@ class RangeReader:
     def _with_recorded_gaps(
         self, entries: list[LogEntry], window: Window, rest: Window | None
     ) -> list[LogEntry]:
-        """Add the gaps that begin in the part of the window that was read; ``rest`` is the other part."""
+        """Add the recorded gaps that begin in the part of the window that was read, all but ``rest``."""
         start_ms, end_ms = window
         if rest is not None:
             start_ms, end_ms = (rest[1], end_ms) if self._newest_first else (start_ms, rest[0])
@@ -103,10 +103,10 @@ class RangeReader:
         return sorted([*entries, *gaps], key=stamp_ns) if gaps else entries
 
     def _with_undated(self, entries: list[LogEntry], window: Window) -> list[LogEntry]:
-        """Insert the lines without a valid timestamp where they probably belong."""
+        """Insert the lines without a valid timestamp after the lines that preceded them on their page."""
         start_ns = window[0] * NS_PER_MS
         first_ns, last_ns = (stamp_ns(entries[0]), stamp_ns(entries[-1])) if entries else (start_ns, start_ns)
-        undated = self._pages.take_undated(first_ns, last_ns)
+        undated = self._pages.pop_undated(first_ns, last_ns)
         return sorted([*entries, *undated], key=stamp_ns) if undated else entries
 
     async def _step_forwards(self, start_ms: int, end_ms: int) -> _Step:
@@ -139,7 +139,10 @@ class RangeReader:
         return list(lines[cut:]), (start_ms, first_ms + 1)
 
     def _update_proven_size(self, page: CheckedPage, *, has_only_boundary_ms: bool) -> None:
-        """If this page only repeats the previous one's last millisecond, that page was complete."""
+        """Record the previous page's size as proven if this page adds only lines of its last millisecond.
+
+        Then no line followed the previous page, so it was complete.
+        """
         if has_only_boundary_ms and page.count < self._unproven_lines:
             self._pages.proven_lines = max(self._pages.proven_lines, self._unproven_lines)
         self._unproven_lines = page.count if page.has_more and not page.is_full else 0
@@ -186,9 +189,9 @@ class RangeReader:
             self._todo.append((start_ms, end_ms))
             return
         self._record_gap(start_ms, end_ms, str(refused))
-        # A long unreadable range must not cost one request per millisecond: give up exponentially larger
-        # parts until lines are read again.
-        self._min_width_ms *= SPLIT_PARTS
+        # A long unreadable range must not cost one request per millisecond: while nothing can be read, record
+        # gaps for exponentially larger ranges.
+        self._min_width_ms *= SPLIT_COUNT
 
     def _record_gap(self, start_ms: int, end_ms: int, reason: str) -> None:
         start_ns, end_ns = start_ms * NS_PER_MS, end_ms * NS_PER_MS
@@ -248,7 +251,7 @@ def window_of(gap: LogGap) -> Window:
 
 
 def _split(start_ms: int, end_ms: int) -> list[Window]:
-    width = max(1, -(-(end_ms - start_ms) // SPLIT_PARTS))
+    width = max(1, -(-(end_ms - start_ms) // SPLIT_COUNT))
     starts = range(start_ms, end_ms, width)
     return [(start, min(start + width, end_ms)) for start in starts]
 
@@ -264,7 +267,7 @@ async def read_parts(
     """Read ``start_ms <= t < end_ms``, several pages at a time; yield nonempty batches like RangeReader's.
 
     Reading the pages of a long history one after the other would be slow. The range is split into parts that
-    should take about the same number of pages, estimated from the lines seen so far, and up to three parts
+    should take about the same number of pages, estimated from the pages read so far, and up to three parts
     are read at once. A part with far more lines than expected ends early, and the rest of it is split again.
     Raises permanent RequestErrors.
     """

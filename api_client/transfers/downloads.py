@@ -1,7 +1,7 @@
 """Plan and run downloads of checkpoint files and of a job's code archive.
 
-Several files are fetched at once; each is resumed where an earlier run stopped, and verified. An archive is
-unpacked into a folder that appears either complete or not at all.
+Several files are fetched at once; each download resumes where an earlier run stopped, and the finished file
+is verified. An archive is unpacked into a temporary folder, which is renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from api_client.models.checkpoints import ROOT_CHECKPOINT
 from api_client.resources.checkpoints import Checkpoints
 from api_client.resources.jobs import Jobs
 from api_client.transfers.file_names import safe_component
-from api_client.transfers.objects import ObjectAnswer, Objects, RangeNotSatisfiable
+from api_client.transfers.objects import ObjectResponse, Objects, RangeNotSatisfiable
 from api_client.transfers.part_file import PartFile, translate_os_errors
 from api_client.transfers.plans import (
-    chosen,
-    description,
-    is_there,
+    alternative_path,
+    checkpoint_name_of,
+    identity_line,
+    is_downloaded,
     make_plan,
-    modified,
-    plain_checkpoint,
-    planned_file,
+    modified_epoch_s,
     refreshed_plan,
-    renamed,
+    select_files,
+    to_planned_file,
 )
 from api_client.transfers.records import (
     DestinationExists,
@@ -56,11 +56,11 @@ from api_client.words import retrying_words
 
 
 async def list_files(checkpoints: Checkpoints, project_id: str, job_id: str) -> list[PlannedFile]:
-    return [planned_file(file) async for file in checkpoints.files(project_id, job_id)]
+    return [to_planned_file(file) async for file in checkpoints.files(project_id, job_id)]
 
 
 def unpack(archive: Path, folder: Path) -> Path:
-    """Unpack a tar archive into ``folder``, which must not exist; it appears complete or not at all.
+    """Unpack a tar archive into ``folder``, which must not exist; it is created complete or not at all.
 
     Raises DestinationExists, and DownloadError if the archive is damaged, too large, or has a rejected
     member. The archive is not deleted.
@@ -70,7 +70,8 @@ def unpack(archive: Path, folder: Path) -> Path:
     with translate_os_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         max_unpacked_bytes = shutil.disk_usage(folder.parent).free - 64 * 1024**2  # don't fill the disk
-        # Directly beside the target: an extra folder could be replaced by a link of another user.
+        # Directly beside the target: in a shared parent, another user could replace an extra folder by a
+        # link.
         temporary = folder.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
         temporary.mkdir()
         try:
@@ -91,8 +92,8 @@ class Downloads:
     """Downloads of checkpoints, single files and the job's code.
 
     Files are stored as ``<folder>/<checkpoint>/…``, below ``rank-<n>/`` if several nodes have files, so that
-    equal names do not collide. Planning reads from the server and the disk, and writes nothing. Every method
-    raises RequestError; running also raises subclasses of DownloadError.
+    equal names do not collide. The ``plan_*`` methods read from the server and the disk, and write nothing.
+    Every method raises RequestError; ``run`` also raises subclasses of DownloadError.
     """
 
     def __init__(
@@ -121,13 +122,13 @@ class Downloads:
         listed = await list_files(self._checkpoints, project_id, job_id)
         by_rank = any(file.node_rank for file in listed)
         others: set[str] = set()
-        if ROOT_CHECKPOINT in map(plain_checkpoint, checkpoints or ()):
+        if ROOT_CHECKPOINT in map(checkpoint_name_of, checkpoints or ()):
             others = {
                 checkpoint.checkpoint_id for checkpoint in await self._checkpoints.list(project_id, job_id)
             }
-        selected = chosen(listed, checkpoints, files, others)
+        selected = select_files(listed, checkpoints, files, others)
         plan = await asyncio.to_thread(make_plan, project_id, job_id, folder, selected, by_rank=by_rank)
-        absent = [name for name in checkpoints or () if not chosen(listed, [name], None, others)]
+        absent = [name for name in checkpoints or () if not select_files(listed, [name], None, others)]
         return replace(plan, absent=tuple(dict.fromkeys(absent)))
 
     async def plan_files(
@@ -147,7 +148,7 @@ class Downloads:
         if by_rank is None:
             listed = await list_files(self._checkpoints, project_id, job_id)
             by_rank = any(file.node_rank for file in listed)
-        selected = [planned_file(file) for file in files]
+        selected = [to_planned_file(file) for file in files]
         return await asyncio.to_thread(make_plan, project_id, job_id, folder, selected, by_rank=by_rank)
 
     async def plan_archive(
@@ -162,8 +163,9 @@ class Downloads:
     ) -> DownloadPlan:
         """Plan the archive of the job's code: ``<project>_<job>.tgz``, as the official CLI names it.
 
-        With ``unpack``, plan its content in the folder ``<project>_<job>`` instead. ``file_name`` replaces
-        the name of either. Raises DestinationExists if that exists, and NoArchive if the job has no archive.
+        With ``unpack``, plan to unpack the archive into the folder ``<project>_<job>`` instead. ``file_name``
+        replaces the name of the archive or of the folder. Raises DestinationExists if that path exists, and
+        NoArchive if the job has no archive.
         """
         name = safe_component(f"{project_name or project_id}_{job_id}")
         target = folder / (file_name or (name if unpack else f"{name}.tgz"))
@@ -176,7 +178,7 @@ class Downloads:
             raise NoArchive(NO_ARCHIVE) from error
         if not urls:
             raise NoArchive(NO_ARCHIVE)
-        # The size is not listed; the answer to the download has it.
+        # The size is not listed; the response to the download has it.
         file = PlannedFile("", path, None, urls[0])
         return await asyncio.to_thread(
             refreshed_plan,
@@ -193,7 +195,7 @@ class Downloads:
         A failed file is part of the report and does not stop the others. Raises NoRoom, before or during the
         run.
         """
-        # A hidden archive may be left from a run that was killed before unpacking it; overwrite that.
+        # A run that was killed before unpacking may have left its hidden archive; overwrite that archive.
         existing = Existing.OVERWRITE if plan.unpack_to else existing
         renew, retry = partial(self._list_again, plan), self._retry
         run = DownloadRun(plan, self._objects, renew, self._clock, retry, on_progress, existing)
@@ -203,9 +205,10 @@ class Downloads:
         return await self._unpack_archive(report, plan.unpack_to)
 
     async def _unpack_archive(self, report: DownloadReport, target: Path) -> DownloadReport:
-        """Unpack the archive into its folder.
+        """Unpack the archive into ``target``.
 
-        If that fails, keep the archive beside it, unless one is kept already.
+        If unpacking fails, the archive is kept beside ``target``, unless an earlier run has left an archive
+        there.
         """
         archive = report.files[0].path
         try:
@@ -221,6 +224,7 @@ class Downloads:
         return replace(report, unpacked_to=target)
 
     async def _list_again(self, plan: DownloadPlan) -> list[PlannedFile]:
+        """List the files again, to get fresh presigned URLs."""
         if not plan.is_archive:
             return await list_files(self._checkpoints, plan.project_id, plan.job_id)
         urls = await self._jobs.download_urls(plan.project_id, plan.job_id)
@@ -228,8 +232,8 @@ class Downloads:
 
 
 SAVE_BYTES = 1024 * 1024  # size of a write to the disk
-FAILURES_IN_A_ROW = 8  # then skip the rest, rather than wait for thousands of timeouts
-MAX_ATTEMPTS = 3  # for a file that changed or arrived damaged, and for fresh URLs that are refused
+FAILURES_IN_A_ROW = 8  # after so many, skip the remaining files rather than wait for thousands of timeouts
+MAX_ATTEMPTS = 3  # attempts to fetch a file that changes or arrives damaged, or whose fresh URLs are refused
 
 
 @dataclass
@@ -278,7 +282,7 @@ class DownloadRun:
         return DownloadReport(plan.folder, meter.files, plan.refused, meter.fetched_bytes, elapsed_s)
 
     def listed(self, index: int) -> PlannedFile:
-        """Return the file as in the newest listing."""
+        """Return the file's entry in the newest listing."""
         return self._listed[self.plan.files[index].key]
 
     async def renew_url(self, stale: PlannedFile) -> None:
@@ -303,12 +307,12 @@ class DownloadRun:
             self.on_progress(self.meter.progress())
 
     def _initial_progress(self, file: PlannedFile) -> FileProgress:
-        """Decide if a file is fetched: its state is final if not."""
+        """Return the progress before the run; its state is final if the file is not to be fetched."""
         path = file.path
-        if self.existing is Existing.RENAME and os.path.lexists(path) and not is_there(file):
-            path = renamed(file)
+        if self.existing is Existing.RENAME and os.path.lexists(path) and not is_downloaded(file):
+            path = alternative_path(file)
         initial = FileProgress(file.name, path, size_bytes=file.size_bytes)
-        if is_there(file, path):
+        if is_downloaded(file, path):
             return replace(initial, state=FileState.SKIPPED, note="already there")
         if self.existing is Existing.SKIP and os.path.lexists(path):
             return replace(initial, state=FileState.SKIPPED, note="another file exists; left unchanged")
@@ -342,13 +346,15 @@ class DownloadRun:
         meter.change(index, state=FileState.ACTIVE)
         for attempt in range(1, MAX_ATTEMPTS + 1):
             listed, keep_bytes = self.listed(index), True
-            about = description(listed, self.plan.job_id)
+            about = identity_line(listed, self.plan.job_id)
             part = PartFile(path, self.plan.folder, about, listed.size_bytes)
             try:
                 await asyncio.to_thread(part.open)
                 await self._receive_rest(index, part)
                 verified_by = await self._verify(index, part)
-                await asyncio.to_thread(self._finish, part, modified(self.listed(index).last_modified))
+                await asyncio.to_thread(
+                    self._finish, part, modified_epoch_s(self.listed(index).last_modified)
+                )
                 break
             except _ObjectChanged as error:
                 keep_bytes = False
@@ -364,9 +370,9 @@ class DownloadRun:
         meter.change(index, state=FileState.DONE, **done)
 
     async def _verify(self, index: int, part: PartFile) -> str:
-        """Compare the digest of the file with the server's; its size was compared before.
+        """Compare the file's digest with the server's digest, if any. The size was checked before.
 
-        Returns what was compared: ``size``, or the digest's algorithm.
+        Returns the digest's algorithm, or ``size`` if only the size was compared. Raises _ObjectChanged.
         """
         self.meter.change(index, state=FileState.VERIFYING)
         expected = part.expected_digest
@@ -401,7 +407,7 @@ class DownloadRun:
     async def _request(self, index: int, part: PartFile) -> None:
         """Receive bytes until the file ends or the connection breaks, with a fresh URL if necessary.
 
-        Raises the error if no byte arrived.
+        Raises the connection's error only if no byte has arrived; otherwise the caller requests the rest.
         """
         for attempt in range(1, MAX_ATTEMPTS + 1):
             listed = self.listed(index)
@@ -417,12 +423,12 @@ class DownloadRun:
     async def _receive(self, index: int, part: PartFile, url: str) -> None:
         start = part.done_bytes
         try:
-            async with self.objects.open(url, start=start) as answer:
-                await self._check(part, answer)
+            async with self.objects.open(url, start=start) as response:
+                await self._check(part, response)
                 self.meter.change(index, size_bytes=part.size_bytes)
-                await self._save_chunks(index, part, answer.chunks)
+                await self._save_chunks(index, part, response.chunks)
             # If the store announced no length, the end of the body counts as the end of the file.
-            is_end_unknown = answer.total_bytes is None and not answer.is_partial
+            is_end_unknown = response.total_bytes is None and not response.is_partial
             if is_end_unknown and not await asyncio.to_thread(part.identify, size_bytes=part.done_bytes):
                 raise Unreachable("the store closed the connection in the middle of the file", method="GET")
         except RangeNotSatisfiable:
@@ -431,15 +437,20 @@ class DownloadRun:
             if part.done_bytes == start or not error.retryable:
                 raise
 
-    async def _check(self, part: PartFile, answer: ObjectAnswer) -> None:
-        """Compare an answer's headers with the part file before the body is read."""
+    async def _check(self, part: PartFile, response: ObjectResponse) -> None:
+        """Compare a response's headers with the part file before the body is read.
+
+        Raises InvalidAnswer for a web page, and _ObjectChanged for another version of the file.
+        """
         size_bytes = part.size_bytes
-        if not answer.is_partial and "html" in answer.content_type and answer.total_bytes != size_bytes:
+        if not response.is_partial and "html" in response.content_type and response.total_bytes != size_bytes:
             raise InvalidAnswer("got a web page instead of the file")
-        if None not in (answer.total_bytes, size_bytes) and answer.total_bytes != size_bytes:
-            raise _ObjectChanged(f"it has {answer.total_bytes:,} bytes instead of the listed {size_bytes:,}")
+        if None not in (response.total_bytes, size_bytes) and response.total_bytes != size_bytes:
+            raise _ObjectChanged(
+                f"it has {response.total_bytes:,} bytes instead of the listed {size_bytes:,}"
+            )
         if not await asyncio.to_thread(
-            part.identify, size_bytes=answer.total_bytes, version=answer.version, digest=answer.digest
+            part.identify, size_bytes=response.total_bytes, version=response.version, digest=response.digest
         ):
             raise _ObjectChanged("the file was replaced")
 
@@ -454,7 +465,7 @@ class DownloadRun:
                 if received_bytes > MAX_BYTES and size_bytes is None:
                     raise DownloadError(f"stopped after {MAX_BYTES:,} bytes: the store announced no size")
                 buffer += chunk
-                self.meter.arrived(index, len(chunk))
+                self.meter.count_arrived(index, len(chunk))
                 if len(buffer) >= SAVE_BYTES:
                     full, buffer = buffer, bytearray()
                     await asyncio.to_thread(part.append, part.done_bytes, full)

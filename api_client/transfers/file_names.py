@@ -25,7 +25,7 @@ _HASH_DIGITS = 8
 
 @dataclass(frozen=True, slots=True)
 class TargetPath:
-    """Path of a file: ``parts`` below the folder. No parts mean that the file is rejected for ``reason``."""
+    """Path components below the folder; empty ``parts`` mean that the name is rejected for ``reason``."""
 
     parts: tuple[str, ...] = ()
     reason: str = ""

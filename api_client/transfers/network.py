@@ -31,7 +31,7 @@ logging.getLogger("httpcore.http11").addFilter(lambda record: "location" not in 
 
 
 class _CheckedSockets(httpcore.AnyIOBackend):
-    """Resolves a name once, checks its addresses, and connects to the first that accepts."""
+    """Resolves a host once, checks all its addresses, and connects to the first address that accepts."""
 
     def __init__(self, destinations: Destinations) -> None:
         self._destinations = destinations
@@ -95,9 +95,9 @@ class Network:
         return self._pools[name]
 
     async def proxy_for(self, site: BaseUrl) -> httpx.Proxy | None:
-        """Return the environment's proxy for the site.
+        """Return the environment's proxy for the site; None if there is none.
 
-        The site's address is checked if its name can be resolved.
+        The addresses of a proxied site are checked, too, if its host can be resolved here.
         """
         if not site.proxy:
             return None
@@ -111,7 +111,7 @@ class Network:
         raise ConfigurationError("unusable proxy in the environment: expected one like http://host:port")
 
     async def check_reachable(self, site: BaseUrl) -> None:
-        """Check that the site accepts a connection; does nothing if there is a proxy for it."""
+        """Open and close a connection to the site, to fail early; do nothing if a proxy is used."""
         if await self.proxy_for(site) is not None:
             return
         stream = await self._sockets.connect_tcp(site.host, site.port, CONNECT_TIMEOUT_S)

@@ -53,7 +53,7 @@ class ObjectUrl:
         return cls(text, site, parts.path or "/", parts.query)
 
     def redirected(self, location: str) -> ObjectUrl:
-        """Return the target of a redirect; the new URL has its own secrets, and no others are sent there.
+        """Return the target of a redirect. Only the secrets in the new URL itself are sent to its host.
 
         Object stores redirect if a bucket is in another region. Raises RedirectRefused for a target that is
         not a usable URL, is less protected than this one, or is on this machine while this one is not.
@@ -69,24 +69,26 @@ class ObjectUrl:
     def without_secrets(self, text: str) -> str:
         """Return ``text`` without the values in the query, which grant access to the object."""
         for _name, value in parse_qsl(self.query):
-            if len(value) >= 6:  # shorter values are no secrets, and also occur in ordinary text
+            if (
+                len(value) >= 6
+            ):  # shorter values are no secrets, and replacing them would garble ordinary text
                 text = text.replace(value, "[secret]")
         return text
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectAnswer:
-    """A store's answer: the whole object or, with ``is_partial``, the requested range."""
+class ObjectResponse:
+    """A store's response: the whole object or, with ``is_partial``, the requested range."""
 
     chunks: AsyncGenerator[bytes]
-    """The bytes from the requested start on; to the object's end if the store ignores ranges."""
+    """The bytes from the requested start on; a store that ignores ranges sends all up to the object's end."""
 
     is_partial: bool
     total_bytes: int | None
     """Size of the whole object; None if the server does not send it."""
 
     version: str
-    """Changes with the object: its ETag, else its modification time; empty if unknown."""
+    """The object's ETag, else its modification time, to detect a changed object; empty if unknown."""
 
     digest: str
     """Digest of the whole object, like ``sha256:0f…``; empty if unknown."""
@@ -141,10 +143,12 @@ class Objects:
             return b""
 
     @asynccontextmanager
-    async def open(self, url: str, *, start: int = 0, end: int | None = None) -> AsyncGenerator[ObjectAnswer]:
+    async def open(
+        self, url: str, *, start: int = 0, end: int | None = None
+    ) -> AsyncGenerator[ObjectResponse]:
         """Send one request for the bytes ``start`` … ``end`` (exclusive; None: to the object's end).
 
-        Nothing is retried. Raises RequestError and its subclasses, also while the answer's ``chunks`` are
+        Nothing is retried. Raises RequestError and its subclasses, also while the response's ``chunks`` are
         read.
         """
         current = ObjectUrl.parse(url)
@@ -232,15 +236,18 @@ _KINDS: dict[int, type[ErrorAnswer]] = {
 
 
 def element(text: str, name: str) -> str:
-    """Return the text of the first XML element with this name; stores' error documents are that simple."""
+    """Return the text of the first XML element with this name, or an empty string.
+
+    A regular expression is enough, because stores' error documents have no attributes and little nesting.
+    """
     match = re.search(rf"<{name}>([^<]*)</{name}>", text)
     return clean(unescape(match[1])) if match else ""
 
 
-def _answer(response: httpcore.Response, url: ObjectUrl, start: int, end: int | None) -> ObjectAnswer:
-    """Parse the headers of a successful answer.
+def _answer(response: httpcore.Response, url: ObjectUrl, start: int, end: int | None) -> ObjectResponse:
+    """Parse the headers of a successful response.
 
-    Raises InvalidAnswer if it is another range than requested.
+    Raises InvalidAnswer if the store sent another range than requested.
     """
     headers = httpx.Headers(response.headers)
     length = headers.get("content-length")
@@ -259,7 +266,7 @@ def _answer(response: httpcore.Response, url: ObjectUrl, start: int, end: int | 
         is_too_long = any(limit is not None and body_end > limit for limit in (end, total))
         if body_start != start or body_end <= start or is_too_long:
             raise InvalidAnswer(f"{url.site.netloc} sent another part of the file than requested")
-    return ObjectAnswer(
+    return ObjectResponse(
         _chunks(response, url.site.netloc, body_start, body_end, start),
         is_partial,
         total,
@@ -272,7 +279,7 @@ def _answer(response: httpcore.Response, url: ObjectUrl, start: int, end: int | 
 async def _chunks(
     response: httpcore.Response, host: str, body_start: int, body_end: int | None, start: int
 ) -> AsyncGenerator[bytes]:
-    """Yield the object's bytes from ``start`` on; the body has those from ``body_start`` to ``body_end``."""
+    """Yield the object's bytes from ``start`` on; the body is the range ``body_start`` … ``body_end``."""
     offset = body_start
     async for chunk in response.aiter_stream():
         if body_end is not None and offset + len(chunk) > body_end:

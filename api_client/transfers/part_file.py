@@ -41,12 +41,17 @@ def part_paths(path: Path) -> tuple[Path, Path]:
     return path.with_name(stem + ".part"), path.with_name(stem + ".record")
 
 
-def resumable_bytes(path: Path, listed: str, size_bytes: int | None) -> int:
-    """Return how many bytes of a file an earlier run has stored; ``listed`` is its ``description``."""
+def stored_part_bytes(path: Path, identity: str, size_bytes: int | None) -> int:
+    """Return the number of bytes in the part file; 0 unless its record starts with ``identity``.
+
+    ``identity`` is the ``identity_line`` of the file in the current listing.
+    """
     part, record = part_paths(path)
     try:
         done_bytes = part.lstat().st_size
-        is_same = _parse_record(read_small_file(record), listed) and not _is_too_long(done_bytes, size_bytes)
+        is_same = _parse_record(read_small_file(record), identity) and not _is_too_long(
+            done_bytes, size_bytes
+        )
     except OSError:
         return 0
     return done_bytes if is_same else 0
@@ -57,36 +62,36 @@ class PartFile:
 
     Other users may have write access to ``root`` and below. Therefore the file's folder is opened once,
     without following links below ``root``, and everything is accessed relative to it; files of other users
-    are not used. Only one process at a time can open it. Raises DownloadError for file system errors, and if
-    it was closed meanwhile.
+    are not used. Only one process at a time can open a part file. Every method raises DownloadError for file
+    system errors, and if the part file was closed meanwhile.
     """
 
-    def __init__(self, path: Path, root: Path, listed: str, size_bytes: int | None) -> None:
+    def __init__(self, path: Path, root: Path, identity: str, size_bytes: int | None) -> None:
         self.path = path
         self.size_bytes = size_bytes
         self.done_bytes = 0
         self.version = ""
-        """The object's version, from the store's answers; empty if unknown."""
+        """The object's version, from the store's responses; empty if unknown."""
         self.expected_digest = ""
-        """The object's digest; recorded, because the answers to a later run may have none."""
+        """The object's digest; recorded, because the responses to a later run may have none."""
         self._root = root
-        self._listed = listed
+        self._identity = identity
         self._part_name, self._record_name = (file.name for file in part_paths(path))
         self._has_files = self._is_closed = False
         self._lock = threading.Lock()
         self._descriptors = ExitStack()
 
     @contextmanager
-    def _using(self) -> Iterator[None]:
-        """Hold the lock: no descriptor is closed while a thread uses it, and none is used after ``close``."""
+    def _while_open(self) -> Iterator[None]:
+        """Hold the lock, so that ``close`` waits for this thread. Raises DownloadError after ``close``."""
         with self._lock, translate_os_errors(self.path):
             if self._is_closed:
                 raise DownloadError(f"{self.path.name}: canceled")
             yield
 
     def open(self) -> None:
-        """Open or create the files. Bytes of an earlier run are kept if they are of the same file."""
-        with self._using():
+        """Open or create the part file and its record; discard an earlier run's bytes of another file."""
+        with self._while_open():
             parents = self.path.relative_to(self._root).parts[:-1]
             self._folder = self._close_later(_open_file_folder(self._root, parents))
             self._part = self._close_later(_open_own_file(self._part_name, self._folder))
@@ -94,7 +99,7 @@ class PartFile:
             self._record = self._close_later(_open_own_file(self._record_name, self._folder))
             self._has_files = True
             done_bytes = os.fstat(self._part).st_size
-            recorded = _parse_record(os.pread(self._record, MAX_SMALL_FILE_BYTES, 0), self._listed)
+            recorded = _parse_record(os.pread(self._record, MAX_SMALL_FILE_BYTES, 0), self._identity)
             if recorded is None or _is_too_long(done_bytes, self.size_bytes):
                 os.ftruncate(self._part, 0)
                 self._write_record()
@@ -107,14 +112,15 @@ class PartFile:
 
     def _write_record(self) -> None:
         # Readers use only the first three lines, so the rest of a longer old record need not be removed.
-        lines, written = "\n".join((self._listed, self.version, self.expected_digest, "")).encode(), 0
+        lines, written = "\n".join((self._identity, self.version, self.expected_digest, "")).encode(), 0
         while written < len(lines):  # a write may be partial when the disk becomes full
             written += os.pwrite(self._record, lines[written:], written)
 
     def identify(self, *, size_bytes: int | None = None, version: str = "", digest: str = "") -> bool:
-        """Compare the file with an answer, and record the answer's version and digest.
+        """Check that a response's headers belong to the object whose bytes are stored here.
 
-        False: another object.
+        Returns False if the size or the version differs: the object was replaced. Otherwise, values that were
+        unknown are set from the response, and recorded for later runs.
         """
         if None not in (size_bytes, self.size_bytes) and size_bytes != self.size_bytes:
             return False
@@ -124,16 +130,16 @@ class PartFile:
         before = (self.version, self.expected_digest)
         self.version, self.expected_digest = self.version or version, self.expected_digest or digest
         if before != (self.version, self.expected_digest):
-            with self._using():
+            with self._while_open():
                 self._write_record()
         return True
 
     def append(self, offset: int, content: bytes | bytearray) -> None:
         """Write bytes of the file from ``offset`` on; if the disk becomes full, as many as fit.
 
-        Does nothing if earlier bytes are missing, because another thread has not written them.
+        Does nothing unless ``offset`` is the end of the file: a failed write must not leave a hole.
         """
-        with self._using():
+        with self._while_open():
             rest = memoryview(content if offset == self.done_bytes else b"")
             while rest:
                 written = os.pwrite(self._part, rest, self.done_bytes)
@@ -143,7 +149,7 @@ class PartFile:
         """Return the digest of the part file, like ``sha256:0f…``."""
         hasher, offset = hashlib.new(algorithm, usedforsecurity=False), 0
         while True:
-            with self._using():
+            with self._while_open():
                 # One read per lock, so that ``close`` need not wait for the whole file.
                 content = os.pread(self._part, 1024**2, offset)
             if not content:
@@ -153,7 +159,7 @@ class PartFile:
 
     def finish(self, modified_s: float | None) -> None:
         """Flush the complete file to disk and rename it; ``modified_s`` sets its modification time."""
-        with self._using():
+        with self._while_open():
             os.fsync(self._part)
             if modified_s is not None:
                 os.utime(self._part, (modified_s, modified_s))
@@ -164,7 +170,7 @@ class PartFile:
                 os.fsync(self._folder)
 
     def close(self, *, keep: bool = True) -> None:
-        """Close the files. Those of an unfinished download stay for the next run if ``keep``."""
+        """Close the files; delete an unfinished download if ``keep`` is false or no byte has arrived."""
         with self._lock:
             self._is_closed = True
             if self._has_files and not (keep and self.done_bytes):
@@ -207,7 +213,7 @@ def _open_file_folder(root: Path, names: Sequence[str]) -> int:
 
 
 def _open_own_file(name: str, folder: int) -> int:
-    """Open our own regular file; anything else with its name (a link, another user's file) is replaced."""
+    """Open or create a regular file of this user; replace anything else of that name, such as a link."""
     try:
         descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         status = os.fstat(descriptor)
@@ -226,11 +232,11 @@ def _unlink(name: str, folder: int) -> None:
         os.unlink(name, dir_fd=folder)
 
 
-def _parse_record(content: bytes, listed: str) -> list[str] | None:
+def _parse_record(content: bytes, identity: str) -> list[str] | None:
     """Parse a record into version and digest; None if it is damaged or of another file."""
     lines = content.decode(errors="replace").split("\n", 3)
     is_valid = (
-        lines[0] == listed
+        lines[0] == identity
         and len(lines) == 4
         and re.fullmatch("(sha256:[0-9a-f]{64}|md5:[0-9a-f]{32})?", lines[2]) is not None
     )
@@ -242,7 +248,7 @@ def _is_too_long(done_bytes: int, size_bytes: int | None) -> bool:
 
 
 def _lock_exclusively(descriptor: int, path: Path) -> None:
-    """Lock the file, because another download of it would append to it, too."""
+    """Lock the part file, so that two downloads never append to it. Raises DownloadError if it is locked."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

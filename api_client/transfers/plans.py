@@ -1,4 +1,4 @@
-"""Plan downloads: select files of a listing, map them to paths, and compare these with the disk."""
+"""Plan downloads: select files of a listing, map them to paths, and check which files already exist."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from api_client.models import CheckpointFile
 from api_client.models.base import moment_of_text
 from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
 from api_client.transfers.file_names import resolve_names
-from api_client.transfers.part_file import resumable_bytes
+from api_client.transfers.part_file import stored_part_bytes
 from api_client.transfers.records import DownloadPlan, PlannedFile, RefusedName
 
 
-def planned_file(file: CheckpointFile) -> PlannedFile:
+def to_planned_file(file: CheckpointFile) -> PlannedFile:
     """Convert a file of the API; its path is set later. A null or missing size is None, not zero."""
     has_size = "size_bytes" in file.model_fields_set and file.size_bytes >= 0
     return PlannedFile(
@@ -34,7 +34,7 @@ def planned_file(file: CheckpointFile) -> PlannedFile:
     )
 
 
-def chosen(
+def select_files(
     files: Iterable[PlannedFile],
     checkpoints: Iterable[str] | None,
     patterns: Iterable[str] | None,
@@ -45,7 +45,7 @@ def chosen(
     The checkpoint ``.`` holds the files that belong to none of ``all_checkpoints``. A glob is matched against
     the name below the checkpoint's folder, the whole name, and the base name.
     """
-    names = None if checkpoints is None else [plain_checkpoint(name) for name in checkpoints]
+    names = None if checkpoints is None else [checkpoint_name_of(name) for name in checkpoints]
     globs = None if patterns is None else list(patterns)
     return [
         file
@@ -55,7 +55,7 @@ def chosen(
     ]
 
 
-def plain_checkpoint(name: str) -> str:
+def checkpoint_name_of(name: str) -> str:
     """Strip the ``./`` and ``/`` that shell completion adds to a checkpoint's name."""
     return name.removeprefix("./").strip("/") or ROOT_CHECKPOINT
 
@@ -87,10 +87,12 @@ def make_plan(
 def refreshed_plan(plan: DownloadPlan) -> DownloadPlan:
     """Return the plan, updated from the disk: part files, conflicts, free space."""
     files = tuple(
-        replace(file, part_bytes=resumable_bytes(file.path, description(file, plan.job_id), file.size_bytes))
+        replace(
+            file, part_bytes=stored_part_bytes(file.path, identity_line(file, plan.job_id), file.size_bytes)
+        )
         for file in plan.files
     )
-    missing = [file for file in files if not is_there(file)]
+    missing = [file for file in files if not is_downloaded(file)]
     return replace(
         plan,
         files=files,
@@ -100,16 +102,16 @@ def refreshed_plan(plan: DownloadPlan) -> DownloadPlan:
     )
 
 
-def description(file: PlannedFile, job_id: str) -> str:
-    """Return one line that identifies the file in this version, as it was listed."""
+def identity_line(file: PlannedFile, job_id: str) -> str:
+    """Return the line of a record that identifies the listed file, its size and its modification time."""
     return json.dumps([job_id, file.name, file.node_rank, file.last_modified, file.size_bytes])
 
 
-def is_there(file: PlannedFile, path: Path | None = None) -> bool:
+def is_downloaded(file: PlannedFile, path: Path | None = None) -> bool:
     """Return True if the file is already downloaded: a regular file of the same size and modification time.
 
-    This is rsync's rule. The time is the server's, which downloads set on their files; if it is unknown, the
-    same size is enough.
+    This is rsync's rule. Downloads set the server's modification time on their files; if the server sent no
+    time, the same size is enough.
     """
     try:
         about = (path or file.path).lstat()
@@ -117,19 +119,19 @@ def is_there(file: PlannedFile, path: Path | None = None) -> bool:
         return False
     if not stat.S_ISREG(about.st_mode) or about.st_size != file.size_bytes:
         return False
-    modified_s = modified(file.last_modified)
+    modified_s = modified_epoch_s(file.last_modified)
     # Some file systems store modification times in steps of two seconds.
     return modified_s is None or abs(about.st_mtime - modified_s) <= 2.0
 
 
-def modified(text: str) -> float | None:
+def modified_epoch_s(text: str) -> float | None:
     """Parse a server's modification time into epoch seconds; None if it is invalid or unset."""
     moment = moment_of_text(text)
     return moment.timestamp() if moment is not None and moment > EPOCH else None
 
 
 def free_bytes(folder: Path) -> int | None:
-    """Return the free space of the disk where the folder is, or will be; None if unknown."""
+    """Return the free bytes on the disk of the folder, which need not exist; None if unknown."""
     for candidate in (folder.absolute(), *folder.absolute().parents):
         try:
             return shutil.disk_usage(candidate).free
@@ -138,8 +140,8 @@ def free_bytes(folder: Path) -> int | None:
     return None
 
 
-def renamed(file: PlannedFile) -> Path:
-    """Return the first path beside the file's own that is free, or already has this file."""
+def alternative_path(file: PlannedFile) -> Path:
+    """Return the first path ``<stem>.<number><suffix>`` that is free or already has this file."""
     path = file.path
     candidates = (path.with_name(f"{path.stem}.{number}{path.suffix}") for number in count(1))
-    return next(path for path in candidates if is_there(file, path) or not os.path.lexists(path))
+    return next(path for path in candidates if is_downloaded(file, path) or not os.path.lexists(path))

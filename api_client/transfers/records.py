@@ -49,7 +49,7 @@ class FileState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """A file to fetch."""
+    """A file to download."""
 
     name: str
     """The server's name; sanitize it before showing it."""
@@ -61,12 +61,12 @@ class PlannedFile:
     """None if the server did not send it."""
 
     url: str = field(repr=False)
-    """Presigned; renewed when it has expired."""
+    """Presigned URL; when it has expired, the download requests a new URL."""
 
     node_rank: int = 0
     last_modified: str = ""
     part_bytes: int = 0
-    """Bytes that an earlier run has stored."""
+    """Number of bytes that an earlier run has stored in the part file."""
 
     @property
     def key(self) -> ServerName:
@@ -97,13 +97,13 @@ class DownloadPlan:
     folder: Path
     files: tuple[PlannedFile, ...]
     needed_bytes: int = 0
-    """Disk space needed, without the bytes that are already stored."""
+    """Bytes still to download, without those that are already stored."""
 
     free_bytes: int | None = None
     """Disk space available; None if unknown."""
 
     conflicts: tuple[PlannedFile, ...] = ()
-    """Files whose path is taken by something of another size or time."""
+    """Files whose path exists with another size or modification time, or is not a regular file."""
 
     refused: tuple[RefusedName, ...] = ()
     absent: tuple[str, ...] = ()
@@ -138,16 +138,16 @@ class FileProgress:
     """None until it is known."""
 
     error: str = ""
-    """Why it failed; empty if it did not."""
+    """Why the file failed; empty if it did not fail."""
 
     note: str = ""
-    """Describes a wait or a renewed URL."""
+    """Why the download waits or starts over, such as an expired URL."""
 
     verified_by: str = ""
     """How the bytes were verified: ``size``, or a digest algorithm."""
 
     is_retryable: bool = False
-    """True for a network or server error that may be gone next time."""
+    """True if the file failed with a network or server error, so that another run may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,21 +156,21 @@ class DownloadProgress:
 
     files: tuple[FileProgress, ...]
     done_bytes: int = 0
-    """Without skipped files, like ``total_bytes``."""
+    """Bytes stored so far. Skipped files are not counted, neither here nor in ``total_bytes``."""
 
     total_bytes: int = 0
     speed_bytes_per_s: float = 0.0
-    """Average of the last seconds."""
+    """Average over the last 5 seconds."""
 
     eta_s: float | None = None
     """None if unknown."""
 
     files_done: int = 0
     stalled_s: float = 0.0
-    """Time without data if it is longer than usual, else 0."""
+    """Seconds since the last byte arrived; 0 unless they are at least ``PAUSE_S``."""
 
     note: str = ""
-    """The latest wait or renewal, until data has arrived again for a while."""
+    """The latest ``note`` of any file, until data has arrived for ``PAUSE_S`` seconds."""
 
 
 OnProgress = Callable[[DownloadProgress], object]  # called a few times a second, and at the end
@@ -203,7 +203,7 @@ class ProgressMeter:
         if "state" in changes:
             self._arrived_at_s = self._monotonic()  # a file that has just started is not stalled
 
-    def arrived(self, index: int, size_bytes: int) -> None:
+    def count_arrived(self, index: int, size_bytes: int) -> None:
         """Count bytes that arrived for a file."""
         self.fetched_bytes += size_bytes
         self._arrived_at_s = self._monotonic()
@@ -266,11 +266,11 @@ class DownloadReport:
 
 
 class DownloadError(ApiClientError):
-    """A file cannot be written, because of this machine or of the file itself."""
+    """A download failed because of the file or the file system; failed requests raise RequestError."""
 
 
 class NoArchive(DownloadError):
-    """The job has no code to download. If the server refused, that error is the cause."""
+    """The job has no code archive. If the server returned an error, it is this exception's cause."""
 
 
 class NoRoom(DownloadError):

@@ -1,9 +1,9 @@
 """Upload archives: request temporary credentials, then send the file to the object store with obstore.
 
-obstore signs the requests, sends a file in parts, a few at a time, and retries each part. By itself it would
-also read every ``AWS_*`` variable and the environment's proxies; the user's AWS settings must not affect
-uploads to the platform's bucket, so everything is configured here. The store's address is checked once,
-before obstore connects.
+obstore signs the requests, sends a file in parts, a few at a time, and retries each part. By default, obstore
+would also read every ``AWS_*`` variable and the environment's proxies; the user's AWS settings must not
+affect uploads to the platform's bucket, so this module sets every option. The store's address is checked
+once, before obstore connects.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from api_client.transfers.network import BREAKS, Network
 from api_client.transfers.objects import element
 
 PART_BYTES = 5 * 1024 * 1024  # S3's minimum, because obstore holds parts in memory
-PARTS_AT_ONCE = 2  # concurrent parts: a third would take memory, but save no time
+PARTS_AT_ONCE = 2  # concurrent parts; a third part would take memory, but save no time
 CHUNK_BYTES = 64 * 1024  # bytes read from the file at a time; more would save no time
-PART_TIMEOUT_S = 300.0  # time limit for one part: two at once need 35 KiB/s
+PART_TIMEOUT_S = 300.0  # time limit for one part; two concurrent parts need 35 KiB/s
 FIRST_BACKOFF_S = 0.5
 MAX_RETRIES = 60
 STALLED_AFTER_S = 10.0
@@ -84,7 +84,7 @@ class Blobs(Resource):
         """Upload a file to the object that the credentials are for; the platform's key is not sent there.
 
         ``source`` is its path, or the file, open for reading. ``on_note`` is called with a message for every
-        stall. If the upload fails or is cancelled, the store is asked to discard the parts it has. Raises
+        stall. If the upload fails or is cancelled, the store is asked to discard the uploaded parts. Raises
         UploadFailed, ReadOnlyError, and ConfigurationError for an unusable endpoint.
         """
         self._transport.check_may_change("uploading an archive")
@@ -121,7 +121,8 @@ async def upload_file(
         await upload.run()
     except (BaseError, ValueError, TypeError, FileNotFoundError) as error:
         failure = _failure(error, credentials, endpoint)
-    # If the answer to completing the upload is lost, obstore's retry gets a 404, although the object exists.
+    # If the response to completing the upload is lost, obstore's retry gets a 404, although the object
+    # exists.
     if failure and (failure.status != HTTPStatus.NOT_FOUND or not await upload.is_stored()):
         raise failure
     upload.report(upload.total_bytes)
@@ -183,7 +184,7 @@ class _Upload:
             if self._is_cancelled or not chunk:
                 raise UploadFailed("the archive became shorter during the upload")
             self._read_bytes += len(chunk)
-            # Parts being sent, and the one being filled, are not confirmed yet.
+            # The parts being sent, and the part being filled, are not confirmed yet.
             self.report(self._read_bytes - (PARTS_AT_ONCE + 1) * PART_BYTES)
             yield chunk
 
@@ -204,7 +205,7 @@ def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str) -> S3St
         "allow_http": endpoint.scheme == "http",
         "allow_invalid_certificates": False,
     }
-    # obstore trusts the system's certificates; add those that our other requests trust.
+    # obstore trusts only the system's certificates; add the certificates that our other requests trust.
     certificates = trusting_context().get_ca_certs(binary_form=True)
     if certificates:
         client["root_certificate"] = "".join(map(ssl.DER_cert_to_PEM_cert, certificates))
@@ -247,7 +248,7 @@ def _check(credentials: BlobCredentials) -> None:
 
 
 async def _endpoint_of(credentials: BlobCredentials, network: Network) -> tuple[BaseUrl, str]:
-    """Return address and region of the store. Raises ConfigurationError if the address is invalid."""
+    """Return the store's address and region. Raises ConfigurationError if the address is invalid."""
     extra = credentials.creds.model_extra or {}
     region, url = (str(extra.get(name) or "") for name in ("region_name", "endpoint_url"))
     region = region if _REGION.fullmatch(region) else ""
@@ -260,7 +261,7 @@ async def _endpoint_of(credentials: BlobCredentials, network: Network) -> tuple[
 
 
 async def _bucket_region(bucket: str, network: Network) -> str:
-    """Ask AWS for the region of a bucket, which needs no key; the default if there is no answer."""
+    """Request a bucket's region from AWS, which needs no key. Returns DEFAULT_REGION if AWS sends none."""
     site = BaseUrl("https", f"s3.{DEFAULT_REGION}.amazonaws.com", 443)
     region = ""
     try:
@@ -275,7 +276,7 @@ async def _bucket_region(bucket: str, network: Network) -> str:
 
 
 def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) -> UploadFailed:
-    """Build the error from obstore's text, which quotes the request and the store's answer."""
+    """Build the error from obstore's text, which quotes the request and the store's response."""
     text = str(error).partition("\n\nDebug source:")[0]
     answer = re.search(
         r"(?:status code: (?P<status>\d{3})[^:]*|error response): (?P<body>.*)", text, re.DOTALL

@@ -91,7 +91,7 @@ RETRIES: Mapping[Way, RetryPolicy] = {
     "command": RetryPolicy(max_attempts=2, base_s=30.0),
     # A server that is down fails on all alerts, so retry each until it is delivered: this keeps their order.
     "webhook": RetryPolicy(
-        max_attempts=None, base_s=2.0, cap_s=60.0, retry_after_cap_s=600.0, max_invalid_answers=None
+        max_attempts=None, base_s=2.0, cap_s=60.0, retry_after_cap_s=600.0, max_invalid_responses=None
     ),
 }
 

@@ -241,7 +241,7 @@ async def test_number_of_values_is_limited_outside_of_texts(count: int) -> None:
 
 
 async def test_an_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api_client.http.transport.ANSWER_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("api_client.http.transport.RESPONSE_TIMEOUT_S", 0.0)
 
     async def never(request: httpx.Request) -> httpx.Response:
         await asyncio.Event().wait()

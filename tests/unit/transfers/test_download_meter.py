@@ -18,7 +18,7 @@ class Run:
         self.meter.change(0, state=FileState.ACTIVE)
 
     def bring(self, size_bytes: int) -> None:
-        self.meter.arrived(0, size_bytes)
+        self.meter.count_arrived(0, size_bytes)
 
 
 def test_speed_falls_to_nothing_while_nothing_arrives() -> None:

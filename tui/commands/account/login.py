@@ -179,7 +179,7 @@ def login(
             await _check_team(client, team)
         path = store_key(remote, team)
         output.remark(f"logged in to {remote.app_url}{owner}; key stored in {path} [{remote.name}]")
-        if Environment(os.environ).holds_a_remote:
+        if Environment(os.environ).defines_remote:
             output.remark("BASETEN_* variables with another key take precedence: unset them or use --remote")
 
     return run_with(remote, settings, verify_and_keep)

@@ -72,7 +72,7 @@ def emulator_remote(name: str, url: str, key_file: Path) -> Remote:
     """Return a remote with the key in that file. Raises ConfigurationError, and OSError."""
     origin = f"the emulator folder {key_file.parent}"
     key = secret(read_small_file(key_file).decode("ascii", "replace").strip(), origin)
-    return remote_at(name, url, origin, key=key, key_origin=origin, api=(url, origin))
+    return remote_at(name, url, origin, key=key, key_origin=origin, api_url_and_origin=(url, origin))
 
 
 def default_data_dir(world: str) -> Path:
