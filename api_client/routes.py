@@ -57,7 +57,7 @@ from api_client.models import (
     UsageSummary,
     UserInfo,
 )
-from api_client.models.base import PAGE, Inside, OrNull
+from api_client.models.base import PAGE, NullAsEmpty, UnwrapField
 
 Answer = TypeVar("Answer")
 Other = TypeVar("Other")
@@ -132,8 +132,8 @@ class Route(Generic[Answer]):
             return self.reader
         kind: Any = self.kind
         if get_origin(kind) is list:
-            kind = Annotated[kind, PAGE, OrNull(list)]
-        return TypeAdapter(Annotated[kind, Inside(self.inside)] if self.inside else kind)
+            kind = Annotated[kind, PAGE, NullAsEmpty(list)]
+        return TypeAdapter(Annotated[kind, UnwrapField(self.inside)] if self.inside else kind)
 
     def with_reader(self, reader: Adapter[Other]) -> Route[Other]:
         """Return the same route, with answers parsed by ``reader``."""

@@ -56,7 +56,7 @@ class ApiModel(LargeApiModel):
 
 
 FIRST_MOMENT, LAST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-"""Times outside of this range are invalid, so that all arithmetic with times is safe."""
+"""Times outside of this range are invalid, so that arithmetic with times cannot overflow."""
 
 
 def _in_utc(moment: datetime) -> datetime:
@@ -98,9 +98,9 @@ UTC_TIME: CoreSchema = core_schema.datetime_schema(tz_constraint=0, ge=FIRST_MOM
 
 @dataclass(frozen=True, eq=False)
 class FastPath:
-    """Validates ``usual`` values in pydantic's core; ``read``, a Python function, gets only others.
+    """Validates values of the schema ``usual`` in pydantic's core, and passes only other values to ``read``.
 
-    Calling Python for each value would be slow.
+    Calling the Python function ``read`` for each value would be slow.
     """
 
     usual: CoreSchema
@@ -112,7 +112,7 @@ class FastPath:
 
 
 @dataclass(frozen=True, eq=False)
-class OrNull:
+class NullAsEmpty:
     """Accepts null as an empty list or dict, without leaving pydantic's JSON parser."""
 
     empty: type[list[Any]] | type[dict[str, Any]]
@@ -127,7 +127,7 @@ class OrNull:
 
 
 @dataclass(frozen=True, eq=False)
-class UpTo:
+class MaxItems:
     """Limits the length of a list, and stops validating at its first invalid item.
 
     pydantic would keep an error for each invalid item, and there may be a million.
@@ -142,15 +142,15 @@ class UpTo:
         )
 
 
-PAGE = UpTo(20_000)
+PAGE = MaxItems(20_000)
 """For pages, and lists that the API does not page: twice the jobs of the largest organization known."""
 
-TolerantList = Annotated[list[T], PAGE, OrNull(list)]
+TolerantList = Annotated[list[T], PAGE, NullAsEmpty(list)]
 """List that some servers may send as null."""
 
 
-class _OrInvalid:
-    """Validates an invalid value of a mapping as ``_INVALID``: pydantic would keep an error for each."""
+class _InvalidAsMarker:
+    """Replaces each invalid value of a mapping with ``_INVALID``: pydantic would build an error for each."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         invalid = core_schema.no_info_plain_validator_function(lambda _value: _INVALID)
@@ -166,14 +166,14 @@ def _reject_invalid_values(values: dict[str, T]) -> dict[str, T]:
 _INVALID = object()
 
 TolerantDict = Annotated[
-    dict[str, Annotated[T, _OrInvalid()]], AfterValidator(_reject_invalid_values), OrNull(dict)
+    dict[str, Annotated[T, _InvalidAsMarker()]], AfterValidator(_reject_invalid_values), NullAsEmpty(dict)
 ]
 """Mapping that some servers may send as null."""
 
 
 @dataclass(frozen=True, eq=False)
-class Inside:
-    """Validates an object by one of its fields, which must be present; the others are ignored."""
+class UnwrapField:
+    """Replaces an object with the value of its required field ``name``; ignores the other fields."""
 
     name: str
 

@@ -49,7 +49,7 @@ class InstanceType(ApiModel):
 
     @property
     def normal_gpu_type(self) -> str:
-        """Type of its GPUs in the spelling of config files; empty if unknown."""
+        """GPU type in the spelling of config files; empty if unknown."""
         return normal_gpu_type(self.gpu_type or "")
 
     def fits(

@@ -108,7 +108,7 @@ class LogLine(NamedTuple):
 class LogGap:
     """Time range ``start_ns <= t < end_ns`` in which lines are, or may be, missing, and the reason.
 
-    ``held`` are the lines in the range that were delivered nevertheless (at its edges, or some of a
+    ``held`` are the lines in the range that were delivered (at its edges, or some of a
     nanosecond with too many lines). ``fill_gap`` does not return them again.
     """
 
@@ -144,7 +144,7 @@ class LogEnd:
 
 
 def gap_with_lines(start_ns: int, end_ns: int, reason: str, lines: Iterable[LogLine]) -> LogGap:
-    """Create a gap; those of ``lines`` that are inside its range become ``held``."""
+    """Create a gap whose ``held`` lines are the ``lines`` inside its range."""
     inside = tuple([line for line in lines if start_ns <= line.timestamp_ns < end_ns])
     return LogGap(start_ns, end_ns, reason, inside)
 

@@ -17,10 +17,10 @@ from api_client.models.base import (
     UTC_TIME,
     FastPath,
     LargeApiModel,
+    MaxItems,
+    NullAsEmpty,
     Number,
-    OrNull,
     TolerantDict,
-    UpTo,
     UtcDatetime,
 )
 from api_client.models.jobs import TrainingJob
@@ -46,7 +46,7 @@ class MetricSample:
     value: _Value = None
 
 
-Samples = Annotated[list[MetricSample], UpTo(300_000), OrNull(list)]
+Samples = Annotated[list[MetricSample], MaxItems(300_000), NullAsEmpty(list)]
 
 
 class StorageMetrics(LargeApiModel):
@@ -81,7 +81,7 @@ class JobMetrics(NodeSeries):
 
     cache: StorageMetrics | None = None
     training_job: TrainingJob | None = None
-    per_node_metrics: Annotated[list[NodeMetrics], UpTo(1000), OrNull(list)] = []
+    per_node_metrics: Annotated[list[NodeMetrics], MaxItems(1000), NullAsEmpty(list)] = []
 
 
 GPU_VALUES = ("gpu_utilization", "gpu_memory_usage_bytes")
@@ -89,7 +89,7 @@ NODE_VALUES = ("cpu_usage", "cpu_memory_usage_bytes")
 STORAGE, STORAGE_VALUES = "ephemeral_storage", ("usage_bytes", "utilization")
 
 SeriesPath = tuple[str, ...]
-"""Where a series is in the response: its field, then the GPU, or the field within the storage, if any."""
+"""Path of a series in the response: the field, then the GPU or the field of the storage, if any."""
 
 
 def series_of(node: NodeSeries) -> Iterator[tuple[SeriesPath, list[MetricSample]]]:
@@ -105,7 +105,7 @@ def series_of(node: NodeSeries) -> Iterator[tuple[SeriesPath, list[MetricSample]
 def storage_series(
     name: str, storage: StorageMetrics | None
 ) -> Iterator[tuple[SeriesPath, list[MetricSample]]]:
-    """Yield the series of a volume."""
+    """Yield the series of a storage volume; ``name`` is the first component of their paths."""
     for part in STORAGE_VALUES if storage is not None else ():
         yield (name, part), getattr(storage, part)
 

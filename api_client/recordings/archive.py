@@ -1,6 +1,6 @@
 """Read and write the members of a recording, which is a zip file.
 
-Nothing is extracted to the disk, so a member's name cannot point outside a folder: members are looked up by
+Members are never extracted to the disk, so their names cannot point outside a folder. They are looked up by
 the names that bt-tui gives them, and read into memory, within limits. ``zipfile`` reads and writes them. Only
 a file without a central directory, as a killed recorder leaves it, is scanned here, from its beginning to the
 last complete member.
@@ -86,10 +86,10 @@ class Members:
 
 
 def open_members(path: Path, *, complete_only: bool = False) -> Members:
-    """Open a recording. Raises RecordingError.
+    """Open a recording for reading. Raises RecordingError.
 
-    A last member that is cut off is listed, too, unless it replaces another or ``complete_only`` is true;
-    reading it raises DamagedMember.
+    A truncated last member is listed, too, unless it replaces another member or ``complete_only`` is true;
+    reading the truncated member raises DamagedMember.
     """
     try:
         with ExitStack() as opened:
@@ -175,7 +175,11 @@ def _read_zip(file: _LimitedReader) -> tuple[ZipFile, _Directory, ZipInfo | None
 
 
 def _scan(file: _LimitedReader) -> tuple[_Directory, ZipInfo | None, int]:
-    """Scan a zip file without a directory: its members, one that is cut off, and the end of the others."""
+    """Scan a zip file that has no directory.
+
+    Returns its complete members, the truncated last member, if any, and the offset after the complete
+    members.
+    """
     directory: _Directory = {}
     file_bytes, offset = file.seek(0, os.SEEK_END), 0
     while (info := _header_at(file, offset)) is not None:
@@ -188,7 +192,7 @@ def _scan(file: _LimitedReader) -> tuple[_Directory, ZipInfo | None, int]:
 
 
 def _header_at(file: _LimitedReader, offset: int) -> ZipInfo | None:
-    """Read the member header at ``offset``, leaving the file at its content; None if there is no header."""
+    """Read the member header at ``offset`` and seek to the member's content; None if there is no header."""
     file.seek(offset)
     header = file.read(_HEADER.size)
     if len(header) < _HEADER.size:

@@ -36,10 +36,10 @@ _BLOCK_NAME = re.compile(r"(logs|metrics)/(\d{1,9})_(\d{1,19})_(\d{1,19})\.ndjso
 
 @dataclass(frozen=True)
 class Kind:
-    """The log or the metrics: names of members and maximum sizes."""
+    """The log or the metrics: the names of its members, and the maximum sizes of a line and of a block."""
 
     whole: str
-    """Name of the member, if it is not divided into blocks."""
+    """Name of the member that holds everything, if it is not divided into blocks."""
 
     folder: str
     """Folder of the blocks."""
@@ -54,7 +54,7 @@ METRICS = Kind("metrics.ndjson", "metrics", 64 * 1024, 2 * 1024**2)
 
 @dataclass(frozen=True, slots=True)
 class RecordedBlock:
-    """Lines of a recording, and their first and last time; stored as a member, or compressed in memory."""
+    """A block of lines with its first and last time; the lines are in a member, or compressed in memory."""
 
     first_ns: int
     last_ns: int
@@ -140,11 +140,11 @@ class Blocks:
                 if not line.strip():
                     continue
                 value = _json(line)
-                own = times_of(value)
-                undated += not own
+                times_ns = times_of(value)
+                undated += not times_ns
                 lines.append(line if value is not None else NOT_JSON)
-                stamps += own
-                newest_ns = max([newest_ns, *own])
+                stamps += times_ns
+                newest_ns = max([newest_ns, *times_ns])
                 size += len(line)
                 if len(lines) >= BLOCK_LINES or size > self._kind.block_bytes // 2:
                     size = 0

@@ -20,12 +20,12 @@ from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import LOG, Blocks, stamp_of
 
 LINES_AHEAD = 8_000
-"""Number of sorted lines to cache for the next pages, as overlapping blocks yield more than a page."""
+"""Number of sorted lines to cache, because reading overlapping blocks yields the lines of several pages."""
 UNREADABLE = "a line of the recording can't be read"
 
 
 class RecordedLine(NamedTuple):
-    """A line or a gap, and when it arrived."""
+    """A line or a gap, and the time at which it arrived."""
 
     arrived_ns: int
     entry: LogEntry
@@ -43,9 +43,10 @@ class RecordedLog:
     def arriving(
         self, position: tuple[int, int], until_ns: int, *, limit: int = sys.maxsize
     ) -> tuple[list[RecordedLine], tuple[int, int]]:
-        """Return what arrived from ``position`` (at first (0, 0)) to ``until_ns``, and the next position.
+        """Return the entries after ``position`` that arrived by ``until_ns``, and the position after them.
 
-        The entries are in file order, in which arrival times never decrease.
+        Positions are (block number, index in the block); the first is (0, 0). Entries are in file order, in
+        which arrival times never decrease.
         """
         number, start = position
         arrived: list[RecordedLine] = []

@@ -27,7 +27,7 @@ from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import METRICS, Blocks, clamped_moment, stamp_of
 
 MAX_NODES, MAX_GPUS, MAX_SAMPLES = 1_024, 64, 500_000
-"""Limits of a response: an hour of 512 nodes with 16 GPUs has fewer samples.
+"""Limits of a response, larger than an hour of 512 nodes with 16 GPUs.
 
 One sample of each series of each node must fit, or no step would be long enough.
 """
@@ -36,7 +36,7 @@ CACHE = "\0"
 
 
 Samples = dict[SeriesPath, list[MetricSample]]
-"""Samples of a node by series. Those of the cache are stored like a node's storage."""
+"""Samples of a node by series. Samples of the cache have the paths of a node's storage."""
 
 
 class RecordedMetrics:
@@ -70,7 +70,7 @@ class RecordedMetrics:
         )
 
     def _collect(self, start_ns: int, end_ns: int, step_ns: int) -> dict[str, Samples] | None:
-        """Return the samples by node; None if there are too many."""
+        """Return the samples by node; None if there are more than ``MAX_SAMPLES``."""
         nodes: dict[str, Samples] = {}
         slots: dict[str, int] = {}
         count = 0
@@ -79,8 +79,8 @@ class RecordedMetrics:
                 continue
             for time_ns, row in self._cached_rows(number):
                 node_id, slot = _node_of(row), time_ns // step_ns
-                is_refused = node_id not in nodes and len(nodes) >= MAX_NODES
-                if not start_ns <= time_ns <= end_ns or slots.get(node_id) == slot or is_refused:
+                exceeds_nodes = node_id not in nodes and len(nodes) >= MAX_NODES
+                if not start_ns <= time_ns <= end_ns or slots.get(node_id) == slot or exceeds_nodes:
                     continue
                 slots[node_id], samples = slot, nodes.setdefault(node_id, {})
                 moment = clamped_moment(time_ns)
@@ -118,15 +118,15 @@ def _values(row: Mapping[str, Any]) -> Iterator[tuple[SeriesPath, float]]:
         if stored is None:
             continue
         values = stored if isinstance(stored, dict) else {"": stored}
-        for part, value in islice(values.items(), MAX_GPUS):
-            # Larger numbers are no usage in cores or bytes. ``type`` rejects bools, unlike ``isinstance``.
+        for gpu_or_field, value in islice(values.items(), MAX_GPUS):
+            # No usage in cores or bytes is larger. ``type`` rejects bools, unlike ``isinstance``.
             if type(value) in (int, float) and abs(value) < 2.0**63:
-                path = (STORAGE if name == "cache" else name, part)
-                yield path if part else path[:1], float(value)
+                path = (STORAGE if name == "cache" else name, gpu_or_field)
+                yield path if gpu_or_field else path[:1], float(value)
 
 
 def rows_of(
-    answer: JobMetrics, start: datetime = FIRST_MOMENT, end: datetime = LAST_MOMENT
+    metrics: JobMetrics, start: datetime = FIRST_MOMENT, end: datetime = LAST_MOMENT
 ) -> list[dict[str, Any]]:
     """Convert a response's samples ``start <= t < end`` to rows of a recording, sorted by time."""
     rows: dict[tuple[datetime, str, bool], dict[str, Any]] = {}
@@ -142,8 +142,8 @@ def rows_of(
                     row = row.setdefault(name, {})
                 row[path[-1]] = sample.value
 
-    for entry in answer.per_node_metrics:
+    for entry in metrics.per_node_metrics:
         add({"node_id": entry.node_id}, series_of(entry.metrics))
-    add({}, series_of(answer))
-    add({}, storage_series("cache", answer.cache))
+    add({}, series_of(metrics))
+    add({}, storage_series("cache", metrics.cache))
     return [rows[key] for key in sorted(rows)]

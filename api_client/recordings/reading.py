@@ -134,7 +134,7 @@ class Recording:
         if self.job.project_id != self.project.id:
             self.job = self.job.model_copy(update={"training_project_id": self.project.id})
         self._events = sorted(self._optional(EVENTS) or [], key=_event_time)
-        self._own_events = [event for event in self._events if event.training_job_id == self.job.id]
+        self._job_events = [event for event in self._events if event.training_job_id == self.job.id]
         self._queue = self._optional(QUEUE)
         self._checkpoints: list[Checkpoint] | None = self._optional(CHECKPOINTS)
         self._files: list[CheckpointFile] = self._optional(CHECKPOINT_FILES) or []
@@ -142,7 +142,7 @@ class Recording:
         self.log = RecordedLog(self._members, created_ns)
         self.metrics = RecordedMetrics(self._members, created_ns)
         self.problems += [*self.log.blocks.problems, *self.metrics.blocks.problems]
-        unknown = [name for name in self._members.names() if not _is_known(name)]
+        unknown = [name for name in self._members.names() if not _is_known_member(name)]
         if unknown:
             self.problems.append(f"{counted(len(unknown), 'unknown part')}, such as {min(unknown)}")
         firsts = [self.log.blocks.first_ns, self.metrics.blocks.first_ns]
@@ -173,9 +173,11 @@ class Recording:
         return max((item for item in moments if item is not None), default=self.begin)
 
     def job_at(self, at: datetime) -> TrainingJob:
-        """Return the job as of a time: its status comes from the queue events, or without them from its end.
+        """Return the job as of a time.
 
-        For a job that had not ended, the status after the recording is ``NOT_RECORDED``.
+        The status is that of the last queue event; without recorded events, the job counts as running until
+        its end. If the recording stopped before the job's end, the status after the recording is
+        ``NOT_RECORDED``.
         """
         job = self.job
         if job.is_finished and at >= (job.updated_at or self.until):
@@ -184,13 +186,13 @@ class Recording:
             return job.model_copy(update={"current_status": NOT_RECORDED})
         if at == self.until and self.manifest.complete:
             return job
-        past_count = bisect_right(self._own_events, at, key=_event_time)
+        past_count = bisect_right(self._job_events, at, key=_event_time)
         if past_count:
             status, status_since = (
-                self._own_events[past_count - 1].status,
-                self._own_events[past_count - 1].created,
+                self._job_events[past_count - 1].status,
+                self._job_events[past_count - 1].created,
             )
-        elif self._own_events:
+        elif self._job_events:
             status, status_since = JobStatus.PENDING, job.created_at
         else:
             status, status_since = (
@@ -204,7 +206,7 @@ class Recording:
         return job.model_copy(update=changes)
 
     def queue_at(self, at: datetime) -> QueueContext | None:
-        """Return the queue context with the events until ``at``; None if neither was recorded."""
+        """Return the queue context with the events until ``at``; None if no queue or event was recorded."""
         if self._queue is None and not self._events:
             return None
         queue = self._queue or QueueContext(target_job_id=self.job.id, target_job_name=self.job.name)
@@ -233,7 +235,7 @@ class Recording:
         ]
 
     def stored_size(self, file: CheckpointFile) -> int | None:
-        """Return the size of a file's recorded content; None if it was not recorded."""
+        """Return the size of a file's recorded content in bytes; None if the content was not recorded."""
         name = self._member_of(file)
         return None if name is None else self._members.size(name)
 
@@ -245,7 +247,7 @@ class Recording:
         return read_member(self._members, name)
 
     def now_ns(self, at: datetime) -> int:
-        """Return the arrival time up to which log entries are visible; at the end of the run, all are."""
+        """Return the time by which visible log entries have arrived; at the run's end, all are visible."""
         return FOREVER_NS if at >= self.until else int(at.timestamp() * 1_000_000) * 1_000
 
     def member_names(self) -> Collection[str]:
@@ -279,9 +281,10 @@ class Recording:
             return None
 
     def _member_of(self, file: CheckpointFile) -> str | None:
-        """Return the name of the member with a file's content; older recordings use the file's own name."""
-        own = f"{FILES_FOLDER}/{file.node_rank}/{file.relative_file_name}"
-        return next((name for name in (file_member(file), own) if name in self._members.names()), None)
+        """Return the name of the member with a file's content; None if the content was not recorded."""
+        # Older recordings use the name of the file instead of a hash.
+        old_name = f"{FILES_FOLDER}/{file.node_rank}/{file.relative_file_name}"
+        return next((name for name in (file_member(file), old_name) if name in self._members.names()), None)
 
 
 def file_member(file: CheckpointFile) -> str:
@@ -290,8 +293,11 @@ def file_member(file: CheckpointFile) -> str:
     return f"{FILES_FOLDER}/{sha256(identity.encode()).hexdigest()}"
 
 
-def _is_known(name: str) -> bool:
-    """Return True if members of this name are read, or are not data (documents that newer versions add)."""
+def _is_known_member(name: str) -> bool:
+    """Return False for a data member (``.ndjson``) that this version does not read.
+
+    Other unknown members may be documents of newer versions, and are ignored.
+    """
     is_inside = name.startswith((f"{LOG.folder}/", f"{METRICS.folder}/", f"{FILES_FOLDER}/"))
     return is_inside or name in (LOG.whole, METRICS.whole) or not name.endswith(".ndjson")
 

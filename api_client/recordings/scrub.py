@@ -1,8 +1,9 @@
 """Remove secrets from everything that is written to a recording.
 
-A secret is a known value, a value that follows a name such as ``token``, or a text in the format of a key.
-The surer the name and the link between name and value, the less the value itself must look like a key: see
-``_is_secret``. Text is scrubbed before it is encoded as JSON, in time linear in its length.
+A secret is a known value, a value that follows a name such as ``token``, or a text in the format of a key. If
+the name, and the link between name and value, are unambiguous, any value is removed; otherwise only values
+that look like a key: see ``_is_secret``. Text is scrubbed before it is encoded as JSON, in time linear in its
+length.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MIN_SECRET_CHARACTERS = 8
 """Shorter known secrets are not removed, because they also occur in ordinary text."""
 
 MAX_REPLICAS = 10_000
-"""Number of replicas whose printing of a private key is tracked; beyond it, the least recent is dropped."""
+"""Maximum number of replicas tracked while they print a private key; then the oldest is dropped."""
 
 _MAX_SECRET_CHARACTERS = 4_000
 """Maximum number of characters of a secret."""
@@ -87,8 +88,8 @@ _PROVIDERS: tuple[tuple[str, str, int], ...] = (
 # One alternative per prefix, because then the regex engine only tries positions with a prefix's first letter.
 _PROVIDED = re.compile(
     "|".join(
-        rf"{start}{letters}{{{least},300}}+"
-        for starts, letters, least in _PROVIDERS
+        rf"{start}{letters}{{{min_length},300}}+"
+        for starts, letters, min_length in _PROVIDERS
         for start in starts.split()
     )
 )
@@ -121,20 +122,20 @@ _STYLE = re.compile(r"(?:\x1b|\\{1,3}(?:u001b|x1b|033))\[[0-9;]{0,40}m")
 
 
 class _Name:
-    """A name that may mean a secret, and how likely that is."""
+    """A name in a text whose value may be a secret, such as ``api_key``, and how likely that is."""
 
-    def __init__(self, text: str, match: re.Match[str], own: Collection[str]) -> None:
+    def __init__(self, text: str, match: re.Match[str], given_names: Collection[str]) -> None:
         start, self.end = match.span()
         before = _BEFORE.search(text[max(0, start - 48) : start])
         self.begin = start - len(before[0] if before else "")
         self.word = match["word"]
-        """The part of the name that means a secret, in lower case."""
+        """The part of the name that suggests a secret, in lower case, such as ``key``."""
         self.prefix = text[self.begin : start].lower()
         name = text[self.begin : self.end]
         self.is_option = name.startswith("--")
-        self.is_own = self.word in own
+        self.is_given = self.word in given_names
         is_in_query = text[max(0, self.begin - 1) : self.begin] in ("?", "&")
-        self.is_sure = self.is_own or is_in_query or match["sure"] is not None
+        self.is_sure = self.is_given or is_in_query or match["sure"] is not None
         self.is_whole_word = not text[start - 1 : start].isalpha() or text[start].isupper()
         self.is_variable = name.isupper() and "_" in name
         """True for the name of an environment variable, such as OPENAI_KEY."""
@@ -154,10 +155,10 @@ class Scrubber:
         self._values = sorted(
             {form for secret in secrets for form in _encodings(secret)}, key=len, reverse=True
         )
-        own = sorted({_ascii_lower(name) for name in names if len(name) > 1}, key=len, reverse=True)
-        self._own_names = frozenset(own)
-        self._hints = (*_NAME_HINTS, *own)
-        alternatives = "|".join([*map(re.escape, own), f"(?P<sure>{_STRONG_NAMES})", _WEAK_NAMES])
+        given_names = sorted({_ascii_lower(name) for name in names if len(name) > 1}, key=len, reverse=True)
+        self._given_names = frozenset(given_names)
+        self._hints = (*_NAME_HINTS, *given_names)
+        alternatives = "|".join([*map(re.escape, given_names), f"(?P<sure>{_STRONG_NAMES})", _WEAK_NAMES])
         self._names = re.compile(f"(?P<word>{alternatives}){_NAME_SUFFIX}")
         self._name = lru_cache(maxsize=1024)(self._text)
 
@@ -190,7 +191,7 @@ class Scrubber:
         return scrub
 
     def _document(self, value: Any, key_lines: list[int], holder: str = "") -> Any:
-        """Return a JSON value without secrets; ``holder`` is the name of the field that it belongs to."""
+        """Return a JSON value without secrets; ``holder`` is the name of the field that has the value."""
         if isinstance(value, str):
             return REMOVED if self._is_secret_value(holder, value) else self._clean(value, key_lines)
         if isinstance(value, list | tuple):
@@ -209,8 +210,8 @@ class Scrubber:
         scrubbed = {}
         for name, item in value.items():
             is_pair = name.lower() in ("value", "v") and isinstance(pair_name, str)
-            own = str(pair_name) if is_pair else self._holder(name, holder)
-            scrubbed[self._name(name)] = self._document(item, key_lines, own)
+            item_holder = str(pair_name) if is_pair else self._holder(name, holder)
+            scrubbed[self._name(name)] = self._document(item, key_lines, item_holder)
         return scrubbed
 
     def _holder(self, name: str, outer: str) -> str:
@@ -230,12 +231,12 @@ class Scrubber:
         lowered = _ascii_lower(text)
         if any(hint in lowered for hint in self._hints):
             for match in self._names.finditer(lowered):
-                name = _Name(text, match, self._own_names)
+                name = _Name(text, match, self._given_names)
                 if name.is_sure or name.is_whole_word:
                     yield name
 
     def _clean(self, text: str, key_lines: list[int]) -> str:
-        """Return the text without secrets; if it has any, also without color codes, which may split them."""
+        """Remove secrets and, if there are any, all color codes, because color codes may split a secret."""
         plain = _STYLE.sub("", text) if "[" in text else text
         clean = self._keys(self._text(plain), key_lines)
         return text if clean == plain else clean
@@ -254,7 +255,7 @@ class Scrubber:
         return self._without_named(text)
 
     def _without_named(self, text: str) -> str:
-        """Remove values that follow a name that means a secret."""
+        """Remove values that follow the name of a secret."""
         pieces, done = [], 0
         for name in self._secret_names(text):
             link = _LINK.match(text, name.end)
@@ -272,15 +273,21 @@ class Scrubber:
         return "".join([*pieces, text[done:]]) if pieces else text
 
     def _keys(self, text: str, key_lines: list[int]) -> str:
-        """Remove private keys; ``key_lines`` counts further lines that may belong to an open key."""
+        """Remove private keys.
+
+        ``key_lines`` has one item, which is updated: the number of following lines that may belong to a key.
+        """
         if key_lines[0] or "PRIVATE KEY" in text or (len(text) >= 64 and _KEY_LINE.search(text)):
             return "\n".join([_without_key(line, key_lines) for line in text.split("\n")])
         return text
 
 
 def _is_secret(name: _Name, value: str, is_strong: bool) -> bool:
-    """Return True if the value of a name is a secret, depending on how sure the name and the link are."""
-    if name.is_own and is_strong:
+    """Return True if the value of a name is a secret: the vaguer the name, the more it must look like a key.
+
+    ``is_strong`` is True if name and value are clearly linked, such as by ``=``.
+    """
+    if name.is_given and is_strong:
         return True
     if len(value) < 4 or value[-1] == ":" or REMOVED in value:
         return False
@@ -299,12 +306,12 @@ def _is_secret(name: _Name, value: str, is_strong: bool) -> bool:
 
 
 def _count_class_changes(text: str) -> int:
-    """Count changes between lower case, upper case and digits; a capitalized word has one."""
+    """Count changes between lower case, upper case and digits; a capitalized word has one change."""
     return sum(1 for _ in _SWITCH.finditer(text, 0, _CHECKED_CHARACTERS))
 
 
 def _encodings(value: str) -> set[str]:
-    """Return the encodings of a known secret that programs print, in base64 also inside a longer text."""
+    """Return the encodings of a secret that programs print, including base64 of a longer text around it."""
     data = value.encode("utf-8", "surrogatepass")
     plain = {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
     plain |= {form.replace("/", "\\/") for form in plain} | {repr(data)[2:-1]}
@@ -320,12 +327,12 @@ def _encodings(value: str) -> set[str]:
 
 
 def _ascii_lower(text: str) -> str:
-    """Lower ASCII letters only, so that the length is kept."""
+    """Convert only ASCII letters to lower case, so that positions in the text stay valid."""
     return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
 def _end_of_value(text: str, link: re.Match[str], name: _Name, limit: int) -> int:
-    """Return where the value after a link ends, at most ``limit`` characters on."""
+    """Return the end of the value after ``link``, at most ``limit`` characters after its start."""
     start = link.end()
     if link["open"]:
         end = text.find(link["open"], start, start + limit)
@@ -368,7 +375,7 @@ def _without_option(match: re.Match[str]) -> str:
 
 
 def _without_key(line: str, key_lines: list[int]) -> str:
-    """Remove private keys from a line, and the part of one that began on an earlier line."""
+    """Remove private keys from a line, including the rest of a key that began on an earlier line."""
     before = ""
     if key_lines[0] and (end := _END.search(line)) is not None:
         before, line, key_lines[0] = REMOVED, line[end.end() :], 0
@@ -382,7 +389,7 @@ def _without_key(line: str, key_lines: list[int]) -> str:
         line = clean
     else:
         clean = _KEY_LINE.sub(_without_key_text, line)
-        key_lines[0], line = clean != line, clean  # Its last line is shorter.
+        key_lines[0], line = clean != line, clean  # expect one more line: a key's last line is shorter
     return before + line
 
 

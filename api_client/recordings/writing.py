@@ -27,7 +27,7 @@ from api_client.recordings.reading import JOB, MANIFEST, Recording, document, fi
 from api_client.recordings.scrub import Scrubber
 
 OVERLAP_NS = 300 * NS_PER_S
-"""A continued recording rereads this much of the log and metrics, because lines and samples may be late."""
+"""Overlap that a continued recording reads again, because lines and samples may arrive late."""
 
 Document = dict[str, Any]
 
@@ -35,8 +35,8 @@ Document = dict[str, Any]
 class _BlockWriter:
     """Collects lines of one kind, writes each full block, and skips lines that the file already has.
 
-    ``blocks`` are those already in the file; only the newest of them can be reread, so only these are
-    checked.
+    ``blocks`` are the blocks already in the file. Lines are compared only with the blocks of the last
+    ``OVERLAP_NS``, because a continued recording does not read older lines again.
     """
 
     def __init__(self, kind: Kind, blocks: Blocks | None, writer: RecordingWriter) -> None:
@@ -46,15 +46,15 @@ class _BlockWriter:
         self._scrub_line = writer.scrub.stream()
         self._number = 0
         self.newest_ns: int | None = None
-        self._known: Counter[str] = Counter()
+        self._existing_lines: Counter[str] = Counter()
         if blocks is not None and blocks.last_ns is not None:
             self._number = max(block.number for block in blocks.items)
             self.newest_ns = blocks.last_ns
             for block in blocks.items:
                 if block.last_ns >= blocks.last_ns - OVERLAP_NS:
                     with suppress(DamagedMember):
-                        self._known.update(_key(kind, value) for value in blocks.values(block))
-        self._known_until_ns = self.newest_ns or 0
+                        self._existing_lines.update(_key(kind, value) for value in blocks.values(block))
+        self._existing_until_ns = self.newest_ns or 0
         self._lines: list[str] = []
         self._stamps: list[int] = []
         self._characters = 0
@@ -66,12 +66,12 @@ class _BlockWriter:
 
     def _add(self, document: Document) -> None:
         times = times_of(document)
-        if min(times, default=0) <= self._known_until_ns and self._is_known(document):
+        if min(times, default=0) <= self._existing_until_ns and self._is_already_written(document):
             return
         text = json.dumps(document).replace("\x7f", "\\u007f")
         if len(text) > self._kind.line_bytes:
-            part = "largest samples" if self._kind is METRICS else "longest lines of the log"
-            self._writer.problems[part] = f"more than {self._kind.line_bytes:,} bytes each"
+            omitted = "largest samples" if self._kind is METRICS else "longest lines of the log"
+            self._writer.problems[omitted] = f"more than {self._kind.line_bytes:,} bytes each"
             if not times or self._kind is METRICS:
                 return
             gap = _gap(times[0])
@@ -97,16 +97,16 @@ class _BlockWriter:
         self.newest_ns = max(near_ns, last_ns)
         self._lines, self._stamps, self._characters = [], [], 0
 
-    def _is_known(self, document: Document) -> bool:
+    def _is_already_written(self, document: Document) -> bool:
         key = _key(self._kind, document)
-        if not self._known[key]:
+        if not self._existing_lines[key]:
             return False
-        self._known[key] -= 1
+        self._existing_lines[key] -= 1
         return True
 
 
 def _key(kind: Kind, document: Any) -> str:
-    """Return a key that identifies a log line, or a node's samples at one time."""
+    """Return a text that identifies a log line, or the samples of one node at one time."""
     if not isinstance(document, dict):
         return ""
     if kind is METRICS:
@@ -115,19 +115,18 @@ def _key(kind: Kind, document: Any) -> str:
 
 
 def _gap(time_ns: int) -> Document:
-    """Return a gap in place of a line; one microsecond long, the resolution of ISO 8601 here."""
+    """Return a gap in place of a line. It lasts one microsecond, the resolution of its ISO 8601 times."""
     start, end = clamped_moment(time_ns), clamped_moment(time_ns + 1_000)
     reason = "this line is too long to be recorded"
     return {"gap": {"start": start.isoformat(), "end": end.isoformat(), "reason": reason}}
 
 
 class RecordingWriter:
-    """Appends to a recording, or creates one with these documents.
+    """Appends to a recording, or creates a recording with these documents.
 
-    Documents that ``Recording`` could not read are not written; ``problems`` gets the reason by name.
-
-    Its methods are safe from any thread. Raises RecordingError if the file is not a recording, or of another
-    job.
+    A document that ``Recording`` could not read is not written; ``problems`` gets the reason, by document
+    name. The methods may be called from any thread. Raises RecordingError if the file is not a recording, or
+    a recording of another job.
     """
 
     def __init__(
