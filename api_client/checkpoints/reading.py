@@ -94,9 +94,9 @@ class CheckpointContents:
     async def read(
         self, project_id: str, job_id: str, file: CheckpointFile, *, start: int = 0, length: int
     ) -> bytes:
-        """Read bytes of a file; fewer if it ends earlier.
+        """Read ``length`` bytes of a file from ``start``; fewer at the end of the file.
 
-        Raises InvalidAnswer if the file ends before its listed size.
+        Raises InvalidAnswer if the file is shorter than its listed size.
         """
         key = (job_id, file.node_rank, file.relative_file_name)
         url = self._renewed.get(key, file.url)
@@ -159,7 +159,7 @@ class CheckpointContents:
                 tasks = [group.create_task(shard(file)) for file in shards]
                 missing = group.create_task(self._missing(project_id, job_id, files))
         except ExceptionGroup as failures:
-            # One error is enough: all have the same cause, the object store or our listing.
+            # Raise only the first error: all errors have the same cause, the object store or our listing.
             raise failures.exceptions[0] from None
         return Weights(shards=tuple(task.result() for task in tasks), missing=missing.result())
 
@@ -216,7 +216,7 @@ class CheckpointContents:
         return tuple(missing)
 
     async def _fresh_url(self, project_id: str, key: FileKey, stale: str) -> str | None:
-        """Return a URL for the file that differs from the stale one; None if the listing has no other."""
+        """Return a URL for the file other than the URL ``stale``; None if the listing has no new URL."""
         async with self._renewing:
             renewed = self._renewed.get(key)
             if renewed is not None and renewed != stale:

@@ -168,7 +168,7 @@ class ReadShard:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Combined weights of all files. ``missing`` are files that an index names but the checkpoint lacks."""
+    """Weights of all files of a checkpoint; ``missing`` are files that the index names but do not exist."""
 
     shards: tuple[ReadShard, ...]
     missing: tuple[str, ...] = ()
@@ -221,7 +221,7 @@ class Weights:
 
 
 def shards_of_index(index: Any) -> list[str]:
-    """Return the file names in a ``model.safetensors.index.json``. Raises UnreadableFile if it is not one."""
+    """Return the file names in a ``model.safetensors.index.json``. Raises UnreadableFile if it is invalid."""
     files = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
         raise UnreadableFile("it has no weight_map")

@@ -67,19 +67,19 @@ class OpenDefinition(BaseModel):
     model_config = ConfigDict(extra="allow", validate_assignment=True)
 
 
-def unknown_fields(part: Any, kind: type[BaseModel] = BaseModel, place: str = "") -> Iterator[str]:
-    """Yield the paths of fields that are set and sent, but unknown here, such as ``weights.0.sources``.
+def unknown_fields(value: Any, kind: type[BaseModel] = BaseModel, prefix: str = "") -> Iterator[str]:
+    """Yield the paths of fields that are set but that no definition has, such as ``weights.0.sources``.
 
     Only definitions that are instances of ``kind`` are searched.
     """
-    if isinstance(part, BaseModel):
-        extra = (part.model_extra if isinstance(part, kind) else None) or {}
-        yield from (f"{place}{name}" for name, value in extra.items() if value is not None)
-        for name in type(part).model_fields:
-            yield from unknown_fields(getattr(part, name), kind, f"{place}{name}.")
-    elif isinstance(part, list):
-        for index, item in enumerate(part):
-            yield from unknown_fields(item, kind, f"{place}{index}.")
+    if isinstance(value, BaseModel):
+        extra = (value.model_extra if isinstance(value, kind) else None) or {}
+        yield from (f"{prefix}{name}" for name, field in extra.items() if field is not None)
+        for name in type(value).model_fields:
+            yield from unknown_fields(getattr(value, name), kind, f"{prefix}{name}.")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from unknown_fields(item, kind, f"{prefix}{index}.")
 
 
 def members_only(enumeration: type[Enum]) -> BeforeValidator:
@@ -99,7 +99,7 @@ def members_only(enumeration: type[Enum]) -> BeforeValidator:
 
 
 def check_method(definition: BaseModel, method: TextEnum, fields: Mapping[Any, tuple[str, ...]]) -> None:
-    """Raise ValueError unless the fields of the authentication method are set, and no other method's."""
+    """Raise ValueError unless exactly the fields of the authentication method ``method`` are set."""
     required = fields[method]
     missing = [name for name in required if not getattr(definition, name)]
     if missing:

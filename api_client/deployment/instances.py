@@ -90,11 +90,11 @@ async def listed_instances(client: TrainingClient) -> tuple[ListedInstance, ...]
     Falls back to REST if the server does not know the GraphQL query. Raises RequestError.
     """
     try:
-        answer = await client.graphql.execute(LISTED_INSTANCES_QUERY)
+        response = await client.graphql.execute(LISTED_INSTANCES_QUERY)
     except (BadRequest, InvalidAnswer, NotFound):
         rest = await client.account.instance_types()
         return tuple(ListedInstance.model_validate(described.model_dump()) for described in rest)
-    items = answer.get("listedInstances")
+    items = response.get("listedInstances")
     read = (_parse(item) for item in (items if isinstance(items, list) else []))
     return tuple(instance for instance in read if instance is not None)
 

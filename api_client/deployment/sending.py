@@ -154,7 +154,7 @@ DEPLOY_FIELD = "create_model_version_from_inference_template"  # field of the re
 def deployment_request(
     config: DeployCheckpointsConfig, *, instance_type_id: str, dry_run: bool
 ) -> dict[str, Any]:
-    """Build the mutation's ``request``. The server finds base model, ranks and folders by itself."""
+    """Build the mutation's ``request``. The server determines base model, ranks and folders."""
     details = config.checkpoint_details or CheckpointList()
     variables = config.runtime.environment_variables if config.runtime else {}
     return {
@@ -282,12 +282,12 @@ def deployment_link(remote: Remote, model_id: str, deployment_id: str) -> str:
 
 
 def _parse_result(data: dict[str, Any], remote: Remote, *, dry_run: bool) -> DeploymentResult:
-    answer = data.get(DEPLOY_FIELD)
-    answer = answer if isinstance(answer, dict) else {}
-    truss_config = answer.get("truss_config") or ""
+    result = data.get(DEPLOY_FIELD)
+    result = result if isinstance(result, dict) else {}
+    truss_config = result.get("truss_config") or ""
     if not isinstance(truss_config, str):
         truss_config = json.dumps(truss_config)
-    version = answer.get("model_version")
+    version = result.get("model_version")
     if dry_run:
         # A dry run has no page to link to, whatever the server returns.
         return DeploymentResult(None, None, None, truss_config, None)
@@ -366,7 +366,7 @@ class DeploymentUpdate:
 
     @property
     def is_serving(self) -> bool:
-        """True if requests are answered."""
+        """True if the deployment serves requests."""
         return self.status in SERVING_STATUSES
 
 

@@ -1,4 +1,4 @@
-"""Check a deployment config before it is sent, also the LoRA ranks, which nothing else checks."""
+"""Check a deployment config before it is sent, including LoRA ranks, which nothing else checks."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _memory_findings(
     files: tuple[CheckpointFile, ...] | None,
     instances: Iterable[InstanceType] | None,
 ) -> Iterator[Finding]:
-    """Warn of weights that are known to be larger than the memory of the chosen GPUs."""
+    """Warn if the weights are known to be larger than the memory of the requested GPUs."""
     machine = smallest_instance(instances or (), config.compute)
     base_model = config.checkpoint_details and config.checkpoint_details.base_model_id
     if machine is None or not machine.gpu_memory_bytes:

@@ -156,7 +156,7 @@ class _Folder(NamedTuple):
     ancestors: frozenset[str]
 
 
-class Survey:
+class FolderScan:
     """Scans folders, and sorts their entries into ``files`` and ``dropped``.
 
     ``surprising`` are names that match ``SURPRISING_RULES``. Raises ArchiveError for an unusable
@@ -230,7 +230,7 @@ class Survey:
         return entries
 
     def _add_link(self, entry: os.DirEntry[str], name: str, current: _Folder, queue: list[_Folder]) -> None:
-        """Handle a link: follow it in a workspace; else keep it if it leads to a file inside."""
+        """Follow a link in a workspace; otherwise, archive the link itself if its target is a file inside."""
         try:
             is_folder, status = entry.is_dir(), entry.stat()
         except OSError:
@@ -292,7 +292,7 @@ def plan_archive(config_dir: Path, workspace: Workspace | None = None) -> Archiv
     ``MAXIMUM_BYTES``.
     """
     layout = resolve_folders(config_dir, workspace)
-    survey = Survey(layout)
+    survey = FolderScan(layout)
     survey.walk(layout.root, "")
     for external in layout.externals:
         if survey.is_included(external.name, is_folder=True):

@@ -59,13 +59,13 @@ Doubt = Literal["none", "some", "much"]
 
 
 def command_findings(request: JobRequest, plan: ArchivePlan) -> Iterator[Finding]:
-    walk = _Walk(request, plan)
+    checker = _CommandChecker(request, plan)
     for text in request.start_commands:
         for words in simple_commands(text):
-            yield from walk.run(words)
-    yield from _temporary_files(request, walk.written)
-    if walk.first_loader and request.total_gpus > 1 and request.caching:
-        problem = f"nothing before {walk.first_loader} loads the data, so each of its processes may"
+            yield from checker.run(words)
+    yield from _temporary_files(request, checker.written)
+    if checker.first_loader and request.total_gpus > 1 and request.caching:
+        problem = f"nothing before {checker.first_loader} loads the data, so each of its processes may"
         yield Finding("info", FIELD, problem, "run a script that fills the cache before training starts")
 
 
@@ -107,7 +107,7 @@ def _is_script(path: str) -> bool:
     return PurePosixPath(path).suffix in (".py", ".sh", ".bash")
 
 
-def _written(words: Sequence[str]) -> Iterator[str]:
+def _written_paths(words: Sequence[str]) -> Iterator[str]:
     """Yield the paths that a command seems to write, such as redirections and values of ``--output``."""
     name, *arguments = _program(words) or [""]
     paths = [argument for argument in arguments if not argument.startswith("-")]
@@ -125,8 +125,8 @@ def _written(words: Sequence[str]) -> Iterator[str]:
             yield value if separator else following
 
 
-class _Walk:
-    """Goes through the commands in order, and keeps track of the effects of earlier ones."""
+class _CommandChecker:
+    """Checks the commands in order, and tracks the effects of earlier commands."""
 
     def __init__(self, request: JobRequest, plan: ArchivePlan) -> None:
         self._request = request
@@ -135,13 +135,13 @@ class _Walk:
         self._folder: str | None = WORKING_FOLDER
         """The working directory; None if it is unknown."""
         self._doubt: Doubt = "none"
-        """How likely an earlier command created a missing file, or the next one does not run at all."""
-        self._knows_modes = True
+        """How likely an earlier command created a missing file, or the next command does not run at all."""
+        self._are_modes_known = True
         self._created: set[str | None] = set()
-        self._has_loaded = False
+        self._may_have_loaded_data = False
         self.written: list[str] = []
         self.first_loader = ""
-        """The first parallel launcher, if nothing that may load its data runs before it."""
+        """The first parallel launcher, unless an earlier command may have loaded the data; else empty."""
 
     def run(self, words: list[str]) -> Iterator[Finding]:
         self._record_effects(words)
@@ -149,29 +149,29 @@ class _Walk:
         if name == "cd":
             self._folder = self._absolute(arguments[0]) if arguments else None
         elif name == "chmod":
-            self._knows_modes = False
+            self._are_modes_known = False
         elif name in BRINGS_FILES or name in CONDITIONS:
             self._doubt = "much"
         elif name:
             script, executes = _script_of(name, arguments)
             path = self._absolute(script) if script else None
             if path is not None and path not in self._created and path.startswith(f"{WORKING_FOLDER}/"):
-                yield from self._script(path.removeprefix(f"{WORKING_FOLDER}/"), executes=executes)
+                yield from self._script_findings(path.removeprefix(f"{WORKING_FOLDER}/"), executes=executes)
             if self._doubt == "none" and (script or name not in HARMLESS):
                 self._doubt = "some"
 
     def _record_effects(self, words: list[str]) -> None:
         """Record what a command writes, and whether it loads data."""
-        paths = list(_written(words))
+        paths = list(_written_paths(words))
         self.written += paths
         self._created.update(map(self._absolute, paths))
         name = PurePosixPath(next(iter(_program(words)), "")).name
         is_parallel = name in PARALLEL_LAUNCHERS or any(
             word.startswith("torch.distributed") for word in words
         )
-        if is_parallel and not self._has_loaded:
+        if is_parallel and not self._may_have_loaded_data:
             self.first_loader = name
-        self._has_loaded |= is_parallel or name in BRINGS_FILES or _is_python(name)
+        self._may_have_loaded_data |= is_parallel or name in BRINGS_FILES or _is_python(name)
 
     def _absolute(self, path: str) -> str | None:
         """Return the absolute path; None if it is unknown."""
@@ -179,12 +179,12 @@ class _Walk:
             return None
         return posixpath.normpath(posixpath.join(self._folder, path))
 
-    def _script(self, name: str, *, executes: bool) -> Iterator[Finding]:
+    def _script_findings(self, name: str, *, executes: bool) -> Iterator[Finding]:
         path = self._paths.get(name)
         if path is None:
-            yield from self._missing(name)
+            yield from self._missing_script_findings(name)
             return
-        if executes and self._knows_modes and not os.access(path, os.X_OK):
+        if executes and self._are_modes_known and not os.access(path, os.X_OK):
             remedy = f"chmod +x {name}, or start it with: bash {name}"
             yield Finding("error", FIELD, f"{name} is not executable", remedy)
         if name.endswith((".sh", ".bash")):
@@ -195,7 +195,7 @@ class _Walk:
             for words in simple_commands(text):
                 self._record_effects(words)
 
-    def _missing(self, script: str) -> Iterator[Finding]:
+    def _missing_script_findings(self, script: str) -> Iterator[Finding]:
         problem = f"{script} is not in the archive"
         for name, reason in self._plan.dropped:
             if script == name or script.startswith(name.rstrip("/") + "/"):

@@ -11,7 +11,7 @@ Severity = Literal["error", "warning", "info"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A ``problem`` with ``field`` (as in the config: ``runtime.start_commands``), and its ``remedy``.
+    """A ``problem`` with a ``field`` of the config, such as ``runtime.start_commands``, and its ``remedy``.
 
     An error means that the job cannot do what is requested, so it prevents the submission. A warning may cost
     time, money or results, so it asks for confirmation. An info is only shown. ``remedy`` may be empty.

@@ -77,35 +77,36 @@ def _apply(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
     yield from _set(compute, "availability_model", "the availability", model)
 
 
-def _set(part: BaseModel, field: str, what: str, value: Any) -> Iterator[str]:
+def _set(definition: BaseModel, field: str, override_name: str, value: Any) -> Iterator[str]:
     """Set a field unless ``value`` is None; yield a warning if that replaces a value other than the default.
 
-    Raises ConfigurationError, with ``what`` as the override's name, if the definition rejects the value.
+    Raises ConfigurationError, which names the override, if the definition rejects the value.
     """
-    own, default = getattr(part, field), type(part).model_fields[field].get_default(call_default_factory=True)
+    old_value = getattr(definition, field)
+    default = type(definition).model_fields[field].get_default(call_default_factory=True)
     if value is None:
         return
     try:
-        setattr(part, field, value)
+        setattr(definition, field, value)
     except ValidationError as error:
         reason = error.errors(include_url=False, include_context=False)[0]["msg"]
         raise ConfigurationError(
-            f"{what} '{value}' is invalid: {reason.removeprefix('Value error, ')}"
+            f"{override_name} '{value}' is invalid: {reason.removeprefix('Value error, ')}"
         ) from None
-    if own not in (None, "", default, getattr(part, field)):
-        yield f"{field}: {_text(value)} replaces the config's {_text(own)}"
+    if old_value not in (None, "", default, getattr(definition, field)):
+        yield f"{field}: {_text(value)} replaces the config's {_text(old_value)}"
 
 
 def _text(value: object) -> str:
     return str(value.value if isinstance(value, Enum) else value)
 
 
-def _member(choices: type[E], what: str, value: str | None) -> E | None:
+def _member(choices: type[E], override_name: str, value: str | None) -> E | None:
     try:
         return None if value is None else choices(value.lower())
     except ValueError:
         names = ", ".join(member.value for member in choices)
-        raise ConfigurationError(f"{what} '{value}' must be one of {names}") from None
+        raise ConfigurationError(f"{override_name} '{value}' must be one of {names}") from None
 
 
 def project_payload(project: TrainingProject) -> dict[str, Any]:

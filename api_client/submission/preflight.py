@@ -64,13 +64,13 @@ async def fetch_account_facts(
     """
     unknown_facts: list[tuple[str, str]] = []
 
-    async def fetch(what: str, call: Callable[[], Awaitable[T]], *, is_needed: bool = True) -> T | None:
+    async def fetch(fact: str, call: Callable[[], Awaitable[T]], *, is_needed: bool = True) -> T | None:
         try:
             return await call() if is_needed else None
         except RequestError as error:
             if isinstance(error, Unreachable) or (isinstance(error, Unauthorized) and error.is_key_invalid):
                 raise
-            unknown_facts.append((what, str(error)))
+            unknown_facts.append((fact, str(error)))
             return None
 
     needs_gpus = request.gpu_type is not None
@@ -109,8 +109,8 @@ def account_findings(request: JobRequest, facts: AccountFacts) -> Iterator[Findi
         yield from _machine_findings(request, facts)
         yield from _capacity_findings(request, facts)
     yield from _price_findings(request, facts)
-    for what, reason in facts.unknown_facts:
-        yield Finding("info", "account", f"{what} could not be checked: {reason}")
+    for fact, reason in facts.unknown_facts:
+        yield Finding("info", "account", f"{fact} could not be checked: {reason}")
 
 
 def _machine_findings(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
@@ -240,7 +240,7 @@ async def preflight(
 
 
 async def _is_emulator(client: SubmissionClient) -> bool | None:
-    """Return True or False if known, else None: a server on this machine may also be a proxy or a tunnel."""
+    """Return True for an emulator; None if unknown: a server on this machine may be a proxy or a tunnel."""
     if not is_loopback(urlsplit(client.remote.api_url).hostname or ""):
         return False
     with suppress(RequestError):

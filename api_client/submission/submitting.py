@@ -54,7 +54,7 @@ Phase = Literal["archiving", "uploading", "creating"]
 
 @dataclass(frozen=True, slots=True)
 class SubmissionProgress:
-    """Progress of a submission: bytes done, and in total, within its phase.
+    """Progress of a submission: bytes done and total bytes of its current phase.
 
     ``note`` is set while an upload makes no progress.
     """

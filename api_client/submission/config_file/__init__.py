@@ -67,17 +67,17 @@ def _load(path: Path, definition: type[ModelT], python: Path | str | None, stop:
 def _run(path: Path, python: Path, kind: str, stop: Event) -> dict[str, Any]:
     status, output, messages = _run_process(path, python, kind, stop)
     try:
-        answer = json.loads(output)
+        document = json.loads(output)
     except ValueError:
-        answer = None
-    if not isinstance(answer, dict):
+        document = None
+    if not isinstance(document, dict):
         last = "\n".join(messages.strip().splitlines()[-5:])
         reason = f"{python} exited with status {status} without a result"
         raise ConfigFileError(f"{reason}: {last}" if last else reason, path=path)
     sys.stderr.write(messages)
-    if "failure" in answer:
-        raise ConfigFileError(answer["failure"]["message"], path=path, line=answer["failure"]["line"])
-    definition: dict[str, Any] = answer["definition"]
+    if "failure" in document:
+        raise ConfigFileError(document["failure"]["message"], path=path, line=document["failure"]["line"])
+    definition: dict[str, Any] = document["definition"]
     return definition
 
 

@@ -63,18 +63,18 @@ def execute(path: str) -> ModuleType:
     return module
 
 
-def only_instance(module: ModuleType, wanted: type) -> Any:
-    """Return the module's only instance of the class ``wanted``.
+def only_instance(module: ModuleType, kind: type) -> Any:
+    """Return the module's only instance of the class ``kind``. Raises ConfigFailure.
 
-    An object with two names counts as two, as in the official SDK.
+    An object with two names counts as two objects, as in the official SDK.
     """
-    names = [name for name, value in vars(module).items() if issubclass(type(value), wanted)]
+    names = [name for name, value in vars(module).items() if issubclass(type(value), kind)]
     if len(names) == 1:
         return vars(module)[names[0]]
     if not names:
-        raise ConfigFailure(f"it defines no {wanted.__name__}; assign one to a name at the top level")
+        raise ConfigFailure(f"it defines no {kind.__name__}; assign one to a name at the top level")
     listed = ", ".join(sorted(names))
-    raise ConfigFailure(f"it defines {len(names)} {wanted.__name__} objects: {listed}; define only one")
+    raise ConfigFailure(f"it defines {len(names)} {kind.__name__} objects: {listed}; define only one")
 
 
 def refuse_to_push(*_args: object, **_options: object) -> None:
@@ -128,16 +128,16 @@ def _import_hint(error: ImportError) -> str:
 
 def _locate(trace: TracebackType | None, path: str) -> tuple[int | None, str]:
     """Return the last line executed in the config file, and a note if another file raised the error."""
-    line, deepest = None, ""
+    line, other_file_note = None, ""
     folder = Path(path).parent
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if file == path:
-            line, deepest = trace.tb_lineno, ""
+            line, other_file_note = trace.tb_lineno, ""
         elif not file.startswith("<") and Path(file).absolute().parent == folder:
-            deepest = f" (raised in {Path(file).name}, line {trace.tb_lineno})"
+            other_file_note = f" (raised in {Path(file).name}, line {trace.tb_lineno})"
         trace = trace.tb_next
-    return line, deepest
+    return line, other_file_note
 
 
 def _clipped(text: str, length: int) -> str:
