@@ -1,4 +1,4 @@
-"""Create the HTTP client: timeouts, TLS, proxies, and the key, with renewal of an expired OAuth token.
+"""Create the HTTP client with its timeouts, TLS, proxies and authentication; renew expired OAuth tokens.
 
 A renewal is one form-encoded POST to the remote's own API with the refresh token (RFC 6749, section 6). The
 path and the client id are the official client's (truss 0.18, truss.remote.baseten.oauth).
@@ -32,10 +32,10 @@ _LINE = RequestLine("POST", TOKEN_PATH)
 
 
 class KeyAuth(httpx.Auth):
-    """Adds the key to a request just before it is sent, so that it exists nowhere else as plain text.
+    """Adds the key to a request just before it is sent, so that no other object has the key as plain text.
 
-    Raises RequestError if a login has expired and cannot be renewed: then the request was not sent, or
-    the server rejected it.
+    Raises RequestError if a login has expired and cannot be renewed. The request has had no effect then: it
+    was not sent, or the server rejected it.
     """
 
     def __init__(self, remote: Remote, clock: Clock) -> None:
@@ -57,8 +57,8 @@ class KeyAuth(httpx.Auth):
                     await login.adopt_saved_tokens()
                 if self._needs_renewal(login.tokens, rejected):
                     if login.tokens.refresh is not None:
-                        answer = yield self._renewal_request(request, login)
-                        await self._store_renewed_tokens(answer, login)
+                        renewal_response = yield self._renewal_request(request, login)
+                        await self._store_renewed_tokens(renewal_response, login)
                     elif rejected is not None:
                         return
             rejected = login.tokens.access
@@ -89,27 +89,27 @@ class KeyAuth(httpx.Auth):
             extensions={**request.extensions, MAX_BYTES: 64 * 1024},
         )
 
-    async def _store_renewed_tokens(self, answer: httpx.Response, login: OAuthLogin) -> None:
-        """Store the tokens of the response. Raises RequestError if it has none."""
-        if answer.is_redirect:
+    async def _store_renewed_tokens(self, response: httpx.Response, login: OAuthLogin) -> None:
+        """Store the tokens of the response. Raises RequestError if the renewal failed."""
+        if response.is_redirect:
             raise RedirectRefused(
                 f"{self._host} redirected POST {TOKEN_PATH}; not followed, because the login is only for "
                 f"this host",
                 **_LINE.details,
             )
-        content = await answer.aread()
-        if answer.is_success:
+        content = await response.aread()
+        if response.is_success:
             try:
                 await login.renew(self._tokens_in(content, login))
             except ConfigurationError as problem:
                 login.save_problem = str(problem)
             return
-        error = failures.from_response(answer, content, self._remote, self._host, _LINE, self._clock.now())
+        error = failures.from_response(response, content, self._remote, self._host, _LINE, self._clock.now())
         if error.retryable:
             raise error
         # Another process may have renewed the login, which invalidates our refresh token: use its tokens.
         if not await login.adopt_saved_tokens():
-            raise self._login_expired(error.server_message or error.code, answer.status_code)
+            raise self._login_expired(error.server_message or error.code, response.status_code)
 
     def _tokens_in(self, content: bytes, login: OAuthLogin) -> OAuthTokens:
         try:
@@ -186,7 +186,7 @@ async def connect(
         )
     except (ValueError, ImportError, httpx.InvalidURL) as error:
         reason = type(error).__name__
-    # Only the type: the proxy's address may contain a password.
+    # Quote only the type of the error: its message has the proxy's address, which may contain a password.
     raise ConfigurationError(f"unusable proxy settings in the environment ({reason})")
 
 

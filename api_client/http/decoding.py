@@ -29,7 +29,7 @@ _VALUE = re.compile(
     rb'(?:[^",{\[]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z))*+(?:([,{\[])|\Z)',
     re.DOTALL,
 )
-"""Matches up to the next value: it follows a bracket or a comma that is not inside a string."""
+"""Matches everything up to the next bracket or comma outside of strings; each of them precedes a value."""
 
 
 class ResponseLimit(NamedTuple):
@@ -51,7 +51,7 @@ class NotDecodable(ValueError):
 
 
 class TooManyValues(NotDecodable):
-    """The bytes have more values than are accepted."""
+    """The JSON has more values than the limit allows."""
 
 
 def decode(content: bytes, adapter: Adapter[T], max_values: int = USUAL.values) -> T:
@@ -68,7 +68,7 @@ def decode(content: bytes, adapter: Adapter[T], max_values: int = USUAL.values) 
 
 
 def _check_value_count(content: bytes, max_values: int) -> None:
-    """Raise TooManyValues if the document has more values; nested, empty and invalid ones count, too."""
+    """Raise TooManyValues if the document has more values, including nested, empty and invalid values."""
     # The upper bound also counts characters inside strings, but it is quick and usually low enough.
     upper_bound = sum(map(content.count, (b",", b"{", b"[")))
     if upper_bound > max_values and any(
@@ -86,7 +86,7 @@ def read_json(content: bytes, max_values: int = LARGE.values) -> Any:
     except RecursionError:
         reason = "nested too deeply"
     except ValueError as error:
-        # Only the position: the rest of the message may quote parts of the document.
+        # Report only the position: the rest of the message may quote the document.
         position = error.pos if isinstance(error, json.JSONDecodeError) else None
         reason = "not JSON" if position is None else f"not JSON at character {position}"
     raise NotDecodable(reason)
@@ -94,7 +94,7 @@ def read_json(content: bytes, max_values: int = LARGE.values) -> Any:
 
 def describe(error: ValidationError, whole: str) -> str:
     """Describe the first error, without input values, which may be secrets; ``whole`` names the document."""
-    if error.error_count() > 1000:  # pydantic builds the list of all of them
+    if error.error_count() > 1000:  # error.errors() would build a list of all errors
         return f"{whole}: {error.error_count():,} values are invalid"
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     location = ".".join(str(part) for part in first["loc"])[:200]  # field names are chosen by the server

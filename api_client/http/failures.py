@@ -62,7 +62,7 @@ _REASONS = {
 
 
 class RequestLine(NamedTuple):
-    """Method, path and attempt of a request, and in ``words`` what it does, to follow "can't"."""
+    """Method, path and attempt of a request; ``words`` complete the message "can't …": "update job 1"."""
 
     method: str
     path: str
@@ -101,8 +101,8 @@ def from_response(
     phrase = (server_message or responses.get(status, "no reason given")).rstrip(".")
     kind = _KINDS.get(status, ServerFault if status >= HTTPStatus.INTERNAL_SERVER_ERROR else BadRequest)
     form = " as HTML" if _is_html(content, content_type) else ""
-    answer = f"{host}: {phrase} ({status})" if server_message else f"{host} returned {status} {phrase}{form}"
-    message = f"can't {line.words}: {answer}"
+    reason = f"{host}: {phrase} ({status})" if server_message else f"{host} returned {status} {phrase}{form}"
+    message = f"can't {line.words}: {reason}"
     if status == HTTPStatus.UNAUTHORIZED or (kind is Unauthorized and remote.key is None):
         message = f"{_refusal(remote, host)}: {phrase} ({status})"
     elif kind is Unauthorized:  # 403: the key is valid, but lacks a permission
@@ -156,7 +156,8 @@ def from_exception(error: Exception, remote: Remote | None, host: str, line: Req
     if isinstance(error, disconnects):
         reason = _reason(error, remote)
         return Unreachable(f"{host} broke off the connection: {reason}", **details)
-    # Only the type: the remaining exceptions (LocalProtocolError, InvalidURL) may quote headers.
+    # Quote only the type: messages of the remaining exceptions (LocalProtocolError, InvalidURL) may have
+    # headers.
     return RequestError(f"request to {host} failed: {type(error).__name__}", **details)
 
 
@@ -198,7 +199,7 @@ def _owner(remote: Remote) -> str:
 
 
 def _server_message(content: bytes, content_type: str, remote: Remote) -> tuple[str | None, str | None]:
-    """Return the server's code and message; the JSON may have any of the known structures."""
+    """Return the server's error code and message, each None if missing; several JSON structures are known."""
     head = content[:_MAX_PARSED_BYTES]
     if not head.strip() or _is_html(head, content_type):  # HTML comes from a proxy, not from the API
         return None, None

@@ -36,9 +36,9 @@ class RetryPolicy:
     """Longest ``Retry-After`` that is obeyed in full."""
 
     silence_s: float | None = None
-    """Read timeout of the first attempt; it doubles with each attempt.
+    """Read timeout of the first attempt in seconds; it doubles with each attempt.
 
-    None leaves it to the connection's own timeout, which is the maximum in any case.
+    The connection's read timeout is the maximum, and is used alone if this is None.
     """
 
     min_s: float = 0.0
@@ -48,7 +48,7 @@ class RetryPolicy:
     """Give up after so many consecutive responses that are not the API's; None means never."""
 
     refused_s: float | None = None
-    """Delay after all other errors, such as a 403; None means that they are final."""
+    """Delay after all other errors, such as a 403; None means that such errors are not retried."""
 
     def for_polling(self) -> RetryPolicy:
         """Return a variant for polling: shorter delays, so that the user sees a recovery within seconds.
@@ -67,7 +67,7 @@ class RetryPolicy:
         """Return the delay in seconds before attempt ``attempt + 1``, or None to give up with ``error``.
 
         ``invalid_responses`` is the number of consecutive responses that were not the API's. With ``random``,
-        the delay is anything up to the maximum (full jitter).
+        the delay is random, up to the maximum (full jitter).
         """
         if error.retryable:
             may_retry = self.max_attempts is None or attempt < self.max_attempts
@@ -112,10 +112,10 @@ async def retrying(
     random: Random | None = None,
     on_wait: Callable[[RequestError, float], object] = lambda _error, _delay_s: None,
 ) -> T:
-    """Await ``call``, repeating it after RequestErrors according to the policy; raises the last of them.
+    """Await ``call()``, and repeat it after a RequestError as the policy allows; raise the last error.
 
-    ``may_repeat`` vetoes a retry. ``on_wait`` is called before each ``sleep``, with the error and the
-    delay in seconds.
+    A retry also needs ``may_repeat(error)`` to be true. ``on_wait`` is called before each ``sleep``, with the
+    error and the delay in seconds.
     """
     attempt = invalid_responses = 0
     while True:
@@ -136,8 +136,8 @@ async def retrying(
 class InvalidStreak:
     """Counts consecutive responses that are not the API's, to give up on a server that is not Baseten.
 
-    The limit is six of them. A server that has answered before may only be in maintenance, so it gets ten
-    minutes from its last valid response.
+    The limit is six responses. A server that has sent a valid response before may only be in maintenance, so
+    it gets ten minutes from its last valid response.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -27,7 +27,7 @@ from api_client.routes import Adapter, Route, Site
 if TYPE_CHECKING:
     import httpx
 
-RESPONSE_TIMEOUT_S = 300.0  # from the first byte sent to the last one received; frees the request's slot
+RESPONSE_TIMEOUT_S = 300.0  # from the first byte sent to the last byte received; then the slot is freed
 MAX_REDIRECTS = 3
 MAX_IN_FLIGHT = 4  # maximum concurrent requests; more were slower when measured
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class _Call:
     """True if the server may have received this attempt."""
 
     is_over: bool = False
-    """True after RESPONSE_TIMEOUT_S; not repeated then, because the next response would be as slow."""
+    """True after RESPONSE_TIMEOUT_S; the request is not retried then: the next response would be as slow."""
 
     status: int | None = None
     date: str = ""
@@ -125,7 +125,7 @@ class Transport:
     ) -> T:
         """Send a request and return its response; None values of ``query`` are left out.
 
-        The ids are those of the route's path, in its order; with ``team_id`` it is the route below the team.
+        ``ids`` fill the placeholders of the route's path, in order; ``team_id`` selects the team's own route.
         Raises RequestError and its subclasses. Raises ReadOnlyError, before anything is sent, for a
         change while changes are forbidden.
         """
@@ -155,7 +155,7 @@ class Transport:
         raise problem
 
     def check_may_change(self, change: str) -> None:
-        """Raise ReadOnlyError, naming ``change``, if changes are forbidden. Other code sends the change."""
+        """Raise ReadOnlyError, naming ``change``, if changes are forbidden. Does not send anything."""
         if self._read_only_by:
             raise failures.refused_change(self._read_only_by, change)
 
@@ -303,9 +303,9 @@ class Transport:
 def _build_request(
     http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s: float
 ) -> httpx.Request:
-    """Build the request; names under .localhost are connected to as localhost.
+    """Build the request; for a host under ``.localhost``, connect to ``localhost``.
 
-    RFC 6761 reserves them for this machine, but not every resolver knows that.
+    RFC 6761 reserves such hosts for this machine, but not every resolver resolves them.
     """
     import httpx
 

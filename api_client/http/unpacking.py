@@ -1,7 +1,7 @@
 """Decompress the bodies of responses while counting bytes, so that a compression bomb cannot fill the memory.
 
-httpx would decompress all layers of all encodings that it knows in one step, before anybody can count the
-bytes. Here a body is either compressed once, with gzip, or not at all.
+httpx would decompress all encodings of a body in one step, before the bytes can be counted. This transport
+accepts only bodies that are compressed once, with gzip, or not at all.
 """
 
 from __future__ import annotations

@@ -29,11 +29,11 @@ class Graphql(Resource):
         if variables is not None:
             body["variables"] = dict(variables)
         route = routes.GRAPHQL_QUERY if is_query(query) else routes.GRAPHQL_MUTATION
-        answer = await self._transport.request(route, body=body)
-        errors = answer.get("errors")
+        response = await self._transport.request(route, body=body)
+        errors = response.get("errors")
         if errors:
             raise self._refusal(errors[0])
-        return answer.get("data") or {}
+        return response.get("data") or {}
 
     def _refusal(self, error: Mapping[str, Any]) -> BadRequest:
         extensions = error.get("extensions")

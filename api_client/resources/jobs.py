@@ -89,7 +89,7 @@ class Jobs(Resource):
         )
 
     async def _jobs_in_project_of(self, job_id: str, unreadable: Reasons) -> JobList:
-        """Search project by project; return the jobs of the one that has the job, or none."""
+        """List project by project; return all jobs of the project that has this job, or an empty list."""
         for project in await self._transport.request(without_unreadable(routes.PROJECTS, unreadable)):
             jobs = await self.list(project.id, unreadable=unreadable)
             if any(job.id == job_id for job in jobs):

@@ -104,7 +104,7 @@ class Logs(Resource):
     def increments(
         self, project_id: str, job_id: str, *, start: datetime, known: Iterable[LogLine] = ()
     ) -> LogIncrements:
-        """Return a reader whose ``poll`` yields new lines, for a log that is read only now and then.
+        """Return a reader whose ``poll`` yields new lines, for a log that is polled rarely.
 
         ``known`` are lines from ``start`` on that have been read already.
         """
@@ -119,8 +119,8 @@ class Logs(Resource):
         return await fill_gap(self._fetch(project_id, job_id), gap, clock=self._transport.clock)
 
     def _fetch(self, project_id: str, job_id: str) -> FetchPage:
-        # Here, retry a response that is not the API's once: listeners are told of these retries, but not of
-        # the stream's own.
+        # Retry a response that is not the API's once in the transport: it reports retries to listeners, the
+        # stream does not.
         policy = replace(self._transport.retry.for_polling(), max_invalid_responses=2)
         return partial(self._transport.request, routes.JOB_LOGS, project_id, job_id, retry=policy)
 

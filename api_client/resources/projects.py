@@ -59,7 +59,7 @@ _SUMMARY: Route[CacheSummary | None] = routes.PROJECT_CACHE.with_reader(
 _LISTING: Route[CacheListing | None] = routes.PROJECT_CACHE.with_reader(
     TypeAdapter(CacheListing | None, config=_LAZY)
 )
-Answer = TypeVar("Answer")
+Content = TypeVar("Content")
 
 
 class Cache(Resource):
@@ -78,7 +78,7 @@ class Cache(Resource):
         listing = await self._get(project_id, _LISTING)
         return None if listing == CacheListing() else listing
 
-    async def _get(self, project_id: str, route: Route[Answer | None]) -> Answer | None:
+    async def _get(self, project_id: str, route: Route[Content | None]) -> Content | None:
         try:
             return await self._transport.request(route, project_id)
         except NotFound:

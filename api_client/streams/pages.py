@@ -126,7 +126,7 @@ class PageSource:
             if len(failures) >= 3:
                 raise PageRefused(str(failures[-1])) from failures[-1]
             try:
-                answer = await self._fetch(query=query)
+                page = await self._fetch(query=query)
             except AnswerTooLarge as error:
                 raise PageRefused(str(error), may_repeat=False) from error
             except (ServerFault, InvalidAnswer, TimedOut) as error:
@@ -134,9 +134,9 @@ class PageSource:
                 self._invalid.note_error(error)
                 raise
             self._invalid.note_valid_response()
-            lines = _parse(answer)
-            self.is_complete = answer.get("complete", False)
-            self.recorded_gaps |= {LogGap(**gap) for gap in answer.get("gaps", ())}
+            lines = _parse(page)
+            self.is_complete = page.get("complete", False)
+            self.recorded_gaps |= {LogGap(**gap) for gap in page.get("gaps", ())}
             return lines
 
         lines = await retrying(fetch_once, ENDLESS, sleep=self.clock.sleep)

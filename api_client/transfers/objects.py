@@ -128,8 +128,8 @@ class Objects:
 
         async def read_once() -> bytes:
             content = bytearray()
-            async with self.open(url, start=start, end=start + length) as answer:
-                async for data in answer.chunks:
+            async with self.open(url, start=start, end=start + length) as object_response:
+                async for data in object_response.chunks:
                     content += data
                     if len(content) >= length:
                         break
@@ -156,9 +156,9 @@ class Objects:
             for _ in range(MAX_REDIRECTS + 1):
                 async with await self._send(current, start, end) as response:
                     if response.status in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
-                        answer = _answer(response, current, start, end)
-                        async with aclosing(answer.chunks):
-                            yield answer
+                        object_response = _parse_response(response, current, start, end)
+                        async with aclosing(object_response.chunks):
+                            yield object_response
                         return
                     headers = httpx.Headers(response.headers)
                     if not HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST:
@@ -244,7 +244,9 @@ def element(text: str, name: str) -> str:
     return clean(unescape(match[1])) if match else ""
 
 
-def _answer(response: httpcore.Response, url: ObjectUrl, start: int, end: int | None) -> ObjectResponse:
+def _parse_response(
+    response: httpcore.Response, url: ObjectUrl, start: int, end: int | None
+) -> ObjectResponse:
     """Parse the headers of a successful response.
 
     Raises InvalidAnswer if the store sent another range than requested.

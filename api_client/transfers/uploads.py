@@ -266,8 +266,10 @@ async def _bucket_region(bucket: str, network: Network) -> str:
     region = ""
     try:
         pool = await network.pool_for(site)
-        answer = await pool.request("HEAD", f"{site}/{quote(bucket, safe='')}", headers={"Host": site.netloc})
-        region = httpx.Headers(answer.headers).get("x-amz-bucket-region", "")
+        response = await pool.request(
+            "HEAD", f"{site}/{quote(bucket, safe='')}", headers={"Host": site.netloc}
+        )
+        region = httpx.Headers(response.headers).get("x-amz-bucket-region", "")
     except BREAKS:
         pass  # the upload itself reports the problem
     finally:
@@ -278,13 +280,13 @@ async def _bucket_region(bucket: str, network: Network) -> str:
 def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) -> UploadFailed:
     """Build the error from obstore's text, which quotes the request and the store's response."""
     text = str(error).partition("\n\nDebug source:")[0]
-    answer = re.search(
+    match = re.search(
         r"(?:status code: (?P<status>\d{3})[^:]*|error response): (?P<body>.*)", text, re.DOTALL
     )
-    status = int(answer["status"] or HTTPStatus.OK) if answer else None
+    status = int(match["status"] or HTTPStatus.OK) if match else None
     code = message = ""
-    if answer is not None:
-        code, message = element(answer["body"], "Code"), element(answer["body"], "Message")
+    if match is not None:
+        code, message = element(match["body"], "Code"), element(match["body"], "Message")
         reason = f"{endpoint.netloc} answered {status}" + f" {code}".rstrip() + f": {message}".rstrip(": .")
     elif isinstance(error, UnicodeError) or text.startswith("Could not parse path"):
         reason = UNUSABLE_NAME
