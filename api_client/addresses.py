@@ -86,7 +86,7 @@ class Destinations:
         return tuple(sorted(self._networks))
 
     def remote_is_at(self, address: str) -> None:
-        """Record an IP address of the remote; names are ignored: their owner decides where they lead."""
+        """Record an IP address of the remote; ignore host names: their owner decides how they resolve."""
         with suppress(ValueError):
             kind = THIS_MACHINE if is_loopback(address) else _kind_of(address)
             if _is_private(kind):

@@ -60,13 +60,13 @@ class ReadOnlyError(RequestError):
 
 
 class Unreachable(RequestError):
-    """The server did not answer."""
+    """The server could not be reached, or closed the connection."""
 
     retryable = True
 
 
 class TimedOut(Unreachable):
-    """The server did not answer in time."""
+    """The server sent no complete response in time."""
 
 
 class RedirectRefused(RequestError):
@@ -81,22 +81,22 @@ class AddressRefused(RequestError):
 
 
 class InvalidAnswer(RequestError):
-    """The answer is not JSON, or does not have the expected structure."""
+    """The response is not JSON, or does not have the expected structure."""
 
 
 class AnswerTooLarge(InvalidAnswer):
-    """The answer has more bytes or values than are accepted. A retry would not help."""
+    """The response has more bytes or values than the limit allows. A retry would not help."""
 
 
 class UploadFailed(RequestError):
-    """The object store rejected an archive. ``status`` and ``code`` are the store's, if it answered."""
+    """The object store rejected an archive. ``status`` and ``code`` come from the store's response."""
 
     status: int | None = None
     code: str | None = None
 
 
 class ErrorAnswer(RequestError):
-    """An error answer from the server: ``status``, and its own ``code`` and ``message`` if it sent them."""
+    """An error response of the server: ``status``, and the server's ``code`` and ``message``, if any."""
 
     def __init__(
         self,

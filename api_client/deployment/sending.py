@@ -71,7 +71,7 @@ class DeployAnswers:
     """For LoRAs only; if it is text, it is not a valid rank."""
     model_name: str | None = None
     gpu: str | None = None
-    """Type and count as in config files, ``H100:2``; empty: a machine without GPUs."""
+    """GPU type and count as in config files, ``H100:2``; an empty text means a machine without GPUs."""
     hf_secret: str | None = None
     """Name of the secret that holds the Hugging Face token."""
     environment: Pairs | None = None

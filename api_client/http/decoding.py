@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from api_client.routes import Adapter, Route
 
 T = TypeVar("T")
-MAX_DEPTH = 100  # maximum nesting of a response; the published responses have less than ten levels
+MAX_DEPTH = 100  # maximum nesting of a response; the documented responses have less than ten levels
 _VALUE = re.compile(
     rb'(?:[^",{\[]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z))*+(?:([,{\[])|\Z)',
     re.DOTALL,
@@ -33,17 +33,17 @@ _VALUE = re.compile(
 
 
 class ResponseLimit(NamedTuple):
-    """Maximum size of an unpacked response, in bytes and in values."""
+    """Maximum size of a decompressed response, in bytes and in JSON values."""
 
     bytes: int
     values: int
 
 
 USUAL = ResponseLimit(16 * 1024 * 1024, 400_000)
-"""For a page, or a list that the API does not page: 10,000 jobs have 250,000 values."""
+"""Limit for pages, and for lists that the API does not page: 10,000 jobs have 250,000 values."""
 
 LARGE = ResponseLimit(64 * 1024 * 1024, 900_000)
-"""For metrics and caches: 300,000 samples, or 150,000 files."""
+"""Limit for metrics (300,000 samples) and caches (150,000 files)."""
 
 
 class NotDecodable(ValueError):

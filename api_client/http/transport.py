@@ -32,7 +32,7 @@ MAX_REDIRECTS = 3
 MAX_IN_FLIGHT = 4  # maximum concurrent requests; more were slower when measured
 T = TypeVar("T")
 AnswerRequest = Callable[[Route[Any], tuple[str, ...], Mapping[str, Any]], Awaitable[Any]]
-"""Answers a request without the network: ``await response(route, ids, query_or_body)``."""
+"""Answers a request without the network: ``await answer(route, ids, query_or_body)``."""
 QueryValue = str | int | list[str] | None
 
 

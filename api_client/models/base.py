@@ -143,7 +143,7 @@ class MaxItems:
 
 
 PAGE = MaxItems(20_000)
-"""For pages, and lists that the API does not page: twice the jobs of the largest organization known."""
+"""Maximum length of pages and unpaged lists: twice the jobs of the largest organization known."""
 
 TolerantList = Annotated[list[T], PAGE, NullAsEmpty(list)]
 """List that some servers may send as null."""

@@ -98,7 +98,7 @@ def open_members(path: Path, *, complete_only: bool = False) -> Members:
             if cut_off is not None and not complete_only:
                 directory.setdefault(cut_off.filename, cut_off)
             members = Members(archive, directory, file.close)
-            opened.pop_all()  # keep the file open
+            opened.pop_all()  # success: leave the file open
             return members
     except OSError as error:
         raise RecordingError(f"can't read {path}: {error.strerror}") from error

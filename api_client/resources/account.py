@@ -38,7 +38,7 @@ class Account(Resource):
 
     async def log_out(self) -> None:
         """End the key's OAuth login. The route is the official client's; the API description lacks it."""
-        # A response without content is valid too.
+        # The response may be empty, which is not valid JSON.
         with suppress(InvalidAnswer):
             await self._transport.request(routes.LOG_OUT, retry=ONE_ATTEMPT)
 

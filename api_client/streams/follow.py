@@ -212,7 +212,7 @@ class Follower:
 
     async def _begin(self) -> None:
         if self._start_ms is None:
-            # Report an outage at once, but retry after a maintenance page.
+            # Report an unreachable server at once (one attempt), but retry after a maintenance page.
             first_read = replace(ENDLESS, max_attempts=1)
             job = await retrying(self._fetch_job, first_read, sleep=self._clock.sleep)
             self._start_ms = epoch_ms(job.earliest_time(self._clock.now()))

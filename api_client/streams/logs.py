@@ -106,6 +106,6 @@ class LogIncrements:
                 newest_ms = max(newest_ms, lines[-1].timestamp_ns // NS_PER_MS)
             new = self._deduplicator.new_lines(lines)
             yield tuple(sorted([*new, *gaps], key=stamp_ns))
-        # A node whose clock is ahead must not settle ranges where other nodes still write.
+        # If a node's clock is ahead, its lines must not settle ranges in which other nodes still log.
         self._settled_ms = max(self._settled_ms, min(newest_ms, now_ms) - LATENESS_MS)
         self._deduplicator.forget_before(self._settled_ms)

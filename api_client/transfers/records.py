@@ -135,7 +135,7 @@ class FileProgress:
     state: FileState = FileState.WAITING
     done_bytes: int = 0
     size_bytes: int | None = None
-    """None until it is known."""
+    """None until the size is known."""
 
     error: str = ""
     """Why the file failed; empty if it did not fail."""
