@@ -139,7 +139,7 @@ class RangeReader:
         return list(lines[cut:]), (start_ms, first_ms + 1)
 
     def _update_proven_size(self, page: CheckedPage, *, has_only_boundary_ms: bool) -> None:
-        """Record the previous page's size as proven if this page adds only lines of its last millisecond.
+        """Record the previous page's size as proven if this page only repeats that page's last millisecond.
 
         Then no line followed the previous page, so it was complete.
         """

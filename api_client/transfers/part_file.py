@@ -137,7 +137,7 @@ class PartFile:
     def append(self, offset: int, content: bytes | bytearray) -> None:
         """Write bytes of the file from ``offset`` on; if the disk becomes full, as many as fit.
 
-        Does nothing unless ``offset`` is the end of the file: a failed write must not leave a hole.
+        Does nothing unless ``offset`` is the end of the file: earlier bytes may not have been written.
         """
         with self._while_open():
             rest = memoryview(content if offset == self.done_bytes else b"")
