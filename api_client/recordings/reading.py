@@ -175,7 +175,7 @@ class Recording:
     def job_at(self, at: datetime) -> TrainingJob:
         """Return the job as of a time.
 
-        The status is that of the last queue event; without recorded events, the job counts as running until
+        The status is that of the last queue event; without recorded events, a finished job was running until
         its end. If the recording stopped before the job's end, the status after the recording is
         ``NOT_RECORDED``.
         """
