@@ -329,9 +329,9 @@ async def test_lines_not_kept_are_counted_and_read_again_from_their_mark() -> No
         await reader.press("enter")
         assert server.requests[2:] == [None]
         assert f"{dropped - 50:,} older lines not kept" in reader.bar
-        assert f"step {dropped}" in reader.rows[0]
+        assert f"step {dropped}" in reader.own
         await reader.press("k")
-        assert f"step {dropped - 1}" in reader.rows[0]
+        assert f"step {dropped - 1}" in reader.own
 
 
 async def test_the_first_error_is_gone_to_though_it_was_not_kept() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -41,7 +41,7 @@ from tui.screens.home.screen import HomeScreen
 from tui.screens.job.header import RunHeader
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import BatchRequested, ResumeRequested
-from tui.screens.why import WhyScreen
+from tui.screens.why import ShowLog, WhyScreen
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import TextPanel
@@ -78,13 +78,16 @@ async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChi
             await pilot.press("r")
         await pilot.press("Y")
         await until(pilot, lambda: app.clipboard.startswith("### `llama-70b-longctx-v1`: `node-2 lags"))
+        await to_screen(pilot, JobScreen, "enter")
+        await to_screen(pilot, WhyScreen, "escape")  # from the log that it opened back to it
+        assert "Only node-2 logs this" in text_of(app)
         await to_screen(pilot, JobScreen, "escape")
         health = app.screen.query_one(RunHeader).query_one("#health", StatusLine)
         await pilot.click(health, offset=(3, 0))
         await until(pilot, lambda: isinstance(app.screen, WhyScreen))
 
 
-def why_screen(shown: RunSnapshot, show_log: Callable[[datetime], object] = print, **view: Any) -> Dashboard:
+def why_screen(shown: RunSnapshot, show_log: ShowLog = print, **view: Any) -> Dashboard:
     explained = {"explanation": explain(shown, next(iter(shown.findings), None), ())}
     feed: Any = partial(StubFeed, WhyView((None,), **(explained | view)))
     return screen_view(lambda: WhyScreen(lambda: shown, feed, show_log))
@@ -114,7 +117,7 @@ async def test_only_a_job_that_ended_is_said_to_have_ended(shown: TrainingJob, i
 @pytest.mark.proves("docs/health.md", "Health and cost")
 async def test_keys_lead_from_why_to_the_log_and_to_stopping_the_job() -> None:
     shown, log_times, requests = sick_run("hang"), list[datetime](), Heard(BatchRequested, ResumeRequested)
-    async with opened(why_screen(shown, log_times.append), message_hook=requests) as pilot:
+    async with opened(why_screen(shown, lambda at, _: log_times.append(at)), message_hook=requests) as pilot:
         text = text_of(pilot.app)
         assert "→ stop it now: what is not saved is lost" in text
         assert "≈$65" in text and "s stop" in text and "resume" not in text

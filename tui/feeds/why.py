@@ -32,23 +32,25 @@ class WhyView:
 
 
 class WhyFeed(SnapshotFeed[WhyView]):
-    """Publishes ``WhyView``s of a run: at first of its worst problem, then of the selected one."""
+    """Publishes ``WhyView``s of a run: at first ``view`` or its worst problem, then the selected one."""
 
     def __init__(
         self,
         session: Session,
         run: RunSnapshot,
         latest: Callable[[], RunSnapshot | None],
+        view: WhyView | None = None,
         *,
         publish: Callable[[WhyView], object],
     ) -> None:
-        super().__init__(session, WhyView(explained_findings(run), at=_time_of(run)), publish)
+        super().__init__(session, view or WhyView(explained_findings(run), at=_time_of(run)), publish)
         self._run = run
         self._latest = latest
         self._explanations: dict[int, Explanation] = {}
 
     async def run(self) -> None:
         """Explain the selected problem until cancelled; retry while the server does not respond."""
+        self._change()  # what was known before is shown at once
         while True:
             await retrying(
                 self._explain,

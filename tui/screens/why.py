@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import zip_longest
 
 from textual.app import ComposeResult
@@ -41,6 +42,8 @@ ACTION_LABELS = {
 """Actions on a problem, and the labels of their buttons."""
 UNITS = {"%": percent, "B": bytes_iec, "cores": cores}
 Line = list[Span]
+ShowLog = Callable[[datetime, WhyView], object]
+"""Shows the log at a time, on the screen below; going back from there shows the view again."""
 
 
 class WhyScreen(AppScreen):
@@ -59,7 +62,7 @@ class WhyScreen(AppScreen):
         self,
         run: Callable[[], RunSnapshot],
         feed_with: MakeFeed,
-        show_log: Callable[[datetime], object],
+        show_log: ShowLog,
     ) -> None:
         super().__init__(feed_with)
         self._run = run
@@ -132,7 +135,7 @@ class WhyScreen(AppScreen):
 
     def action_show_log(self) -> None:
         if self._began_at is not None:
-            self._show_log(self._began_at)
+            self._show_log(self._began_at, self.snapshot)
             self.leave()
         else:
             self.notify(READING if self.snapshot.explanation is None else "Its beginning is unknown.")
@@ -218,8 +221,9 @@ class WhyPage(Page):
     run: RunSnapshot
     latest: Callable[[], RunSnapshot | None]
     """Returns the newest state of the run."""
-    show_log: Callable[[datetime], object]
-    """Shows the log at a time, on the screen below this page."""
+    show_log: ShowLog
+    view: WhyView | None = None
+    """What to show first; by default the worst problem."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -228,6 +232,6 @@ class WhyPage(Page):
     def open(self, services: PageServices) -> WhyScreen:
         return WhyScreen(
             lambda: self.latest() or self.run,
-            lambda publish: WhyFeed(services.session, self.run, self.latest, publish=publish),
+            partial(WhyFeed, services.session, self.run, self.latest, self.view),
             self.show_log,
         )

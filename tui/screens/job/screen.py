@@ -53,6 +53,7 @@ from tui.widgets.status_footer import StatusFooter
 from tui.widgets.status_line import StatusLine
 
 if TYPE_CHECKING:
+    from tui.feeds.why import WhyView
     from tui.readers.recorded_runs import RecordedRun
 
 NO_PROBLEMS = "No problems found with this job."
@@ -161,6 +162,8 @@ class JobScreen(AppScreen):
         """The newest snapshot; not shown while another screen covers this one."""
         self._sync_timer: Timer | None = None
         self._synced_ns: int | None = None
+        self._why_behind: WhyView | None = None
+        """The explanation that led to the log; going back shows it again."""
         self._feed = self._new_feed(None)
 
     def _new_feed(self, span_s: float | None, **options: Any) -> RunFeed:
@@ -282,6 +285,7 @@ class JobScreen(AppScreen):
     # View
 
     def watch_tab(self, tab: str) -> None:
+        self._why_behind = None
         self.update_classes({f"-tab-{name}": name == tab for name in JOB_TABS})
         self.query_one(TabStrip).active = tab
         self.refresh_bindings()
@@ -449,18 +453,19 @@ class JobScreen(AppScreen):
     def action_change_job(self, verb: str) -> None:
         self.post_message(messages.BatchRequested(Verb(verb), [self.job], self.snapshot))
 
-    def action_why(self) -> None:
+    def action_why(self, view: WhyView | None = None) -> None:
         if self.snapshot is not None and self._is_explainable:
             from tui.screens.why import WhyPage
 
-            page = WhyPage(self.snapshot, lambda: self._newest, self._show_log_from)
+            page = WhyPage(self.snapshot, lambda: self._newest, self._show_log_from, view)
             self.post_message(OpenPage(page))
         else:
             self.notify(NO_PROBLEMS)
 
-    def _show_log_from(self, begin: datetime) -> None:
+    def _show_log_from(self, begin: datetime, view: WhyView) -> None:
         self.action_show_tab("logs")
         self._go_to_time(LogPane.TimeRequested(int(begin.timestamp() * NS_PER_S)))
+        self._why_behind = view
 
     def action_resume(self) -> None:
         if self.snapshot is None:
@@ -495,6 +500,10 @@ class JobScreen(AppScreen):
     def action_back(self) -> None:
         """Clear the innermost state (filter, cursor, marks, selected node), else close the screen."""
         if self.log_pane.leave():
+            return
+        if self._why_behind is not None:
+            self.action_why(self._why_behind)
+            self._why_behind = None
             return
         if self.tab == "live" and self.metrics.picks_node:
             self.focus_tab(self.tab)

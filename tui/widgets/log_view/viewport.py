@@ -175,9 +175,12 @@ class Viewport:
             self._moved()
 
     def go_to_time(self, time_ns: int) -> None:
-        """Go to the first row at or after a time (epoch nanoseconds), else to the last row."""
+        """Go to the first row at or after a time (epoch ns), else to the last, with the rows before it."""
         self.follow = False
         self._model.point_at(time_ns)
+        self._cursor_line = self.height // 3
+        if self._model.rows.is_complete:  # else at the end of the build
+            self.restore_line()
         self._moved()
 
     def align_with(self, other: Viewport) -> None:
