@@ -216,6 +216,16 @@ async def test_the_nodes_at_large_over_time_worst_first_and_into_one() -> None:
         assert not screen(pilot).metrics.nodes_large
 
 
+async def test_few_nodes_above_the_charts_take_their_place_and_give_it_back() -> None:
+    async with opened(job_view(sick_run("straggler"), tab="metrics", lines=()), WIDE) as pilot:
+        before = text_of(pilot.app)
+        assert "GPU memory" in before.split("GPU use now")[1]
+        large = await pressed(pilot, "n")
+        assert "GPU memory" not in large
+        assert "3 others" in large  # over time, below them
+        assert await pressed(pilot, "n") == before
+
+
 WORDS = {
     "healthy": "✓ healthy",
     "hang": "✗ no step or log line for 24m",

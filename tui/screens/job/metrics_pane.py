@@ -112,11 +112,11 @@ class MetricsPane(ChartControls, Horizontal):
 
     @property
     def _has_column(self) -> bool:
-        """True if the nodes are in a column beside the charts, where a chart may be shown below them."""
-        if self._tab == "live":
+        """True if the nodes have a column, beside the charts or alone, where a chart fits below them."""
+        if self._tab == "live" or self.nodes_large:
             return True
         is_grid = self.grid.arrangement == "grid" and not self.grid.text
-        return is_grid and not self._lines_above and not self.nodes_large and self.screen.has_class("-wide")
+        return is_grid and not self._lines_above and self.screen.has_class("-wide")
 
     @property
     def _machines(self) -> Sequence[NodeSnapshot]:
@@ -124,18 +124,12 @@ class MetricsPane(ChartControls, Horizontal):
         return metrics.nodes if metrics is not None else ()
 
     def _place_nodes(self) -> None:
-        """On Metrics, put the nodes above the charts if they are few, else beside the charts or alone."""
-        large = self.nodes_large
+        """On Metrics, put few nodes above the charts, more beside them, and large ones alone."""
         rows = len(self._machines)
-        if large and self.view.node is not None:
-            rows = sum(len(node.gpus) for node in self._machines if node.name == self.view.node)
-        lines = 1 + rows + (large and self.matrix.over_time)
-        has_room = rows > 0 and lines * (2 if large else 3) <= self.size.height
-        above = self._tab == "metrics" and has_room and not (large and self.grid.arrangement == "one")
-        lines = lines if above else 0
-        self.update_classes(
-            {"-nodes-large": large, "-nodes-alone": large and not above, "-nodes-above": above}
-        )
+        has_room = rows > 0 and 3 * (1 + rows) <= self.size.height
+        above = self._tab == "metrics" and has_room and not self.nodes_large
+        lines = 1 + rows if above else 0
+        self.update_classes({"-nodes-large": self.nodes_large, "-nodes-above": above})
         if self._lines_above != lines:
             self._lines_above = lines
             self._nodes_pane.styles.height = lines or None
@@ -168,7 +162,7 @@ class MetricsPane(ChartControls, Horizontal):
         if self.snapshot is not None and self._tab in ("live", "metrics"):
             self._charts_drawn_at = self.snapshot.at
             charts = run_charts(self.snapshot, self.view)
-            others = [chart for chart in charts if chart.id != self.grid.front]
+            others = [chart for chart in charts if self.nodes_large or chart.id != self.grid.front]
             self._chart_below_nodes = self._nodes_pane.show_chart(others if self._has_column else ())
             self.grid.set_charts(
                 [chart for chart in charts if chart is not self._chart_below_nodes], at_s=at_s
