@@ -42,6 +42,7 @@ from tui.screens.job.header import RunHeader
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import BatchRequested, ResumeRequested
 from tui.screens.why import ShowLog, WhyScreen
+from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import TextPanel
@@ -181,3 +182,13 @@ async def test_a_low_screen_shows_evidence_instead_of_charts() -> None:
     async with opened(why_screen(sick_run("hang")), (80, 24)) as pilot:
         assert "┤" in text_of(pilot.app)
         assert "┤" not in await resized(pilot, 60, 20) and not pilot.app.screen.show_vertical_scrollbar
+
+
+async def test_charts_reach_to_now_though_their_samples_do_not() -> None:
+    shown = sick_run("silent")
+    explained = explain(shown, shown.findings[0], ())
+    of_node = replace(explained.figures[0], series=explained.figures[0].series[1:])
+    view = {"explanation": replace(explained, figures=(of_node,)), "at": shown.at}
+    async with opened(why_screen(shown, **view)) as pilot:
+        end = pilot.app.screen.query_one(LineChart).spec.end
+        assert end == shown.at.timestamp() > of_node.series[0].times[-1]

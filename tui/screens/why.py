@@ -114,7 +114,8 @@ class WhyScreen(AppScreen):
         for chart, figure in zip_longest(self.query(LineChart), explanation.figures[:2]):
             chart.display = figure is not None
             if figure is not None:
-                chart.show(figure.series, _chart_spec(figure, explanation.finding, self._began_at))
+                spec = _chart_spec(figure, explanation.finding, self._began_at, view.at)
+                chart.show(figure.series, spec)
         self.unhint(
             next_problem=len(view.problems) < 2,
             show_log=self._began_at is None,
@@ -190,11 +191,15 @@ def _clue_lines(clue: Clue) -> Iterator[Line]:
     yield from ([("    ", "plain"), (sanitize_beginning(line), "plain")] for line in others)
 
 
-def _chart_spec(figure: Figure, finding: HealthFinding | None, begin: datetime | None) -> ChartSpec:
+def _chart_spec(
+    figure: Figure, finding: HealthFinding | None, begin: datetime | None, at: datetime | None
+) -> ChartSpec:
     severity = finding.severity if finding is not None else "critical"
     mark_tone: Tone = "bad" if severity == "critical" else "caution"
     marks = (Mark(begin.timestamp(), SIGNS[severity], mark_tone),) if begin is not None else ()
     times = [time for series in figure.series for time in (series.times[:1] + series.times[-1:])]
+    if at is not None:  # what is no longer sampled ends before the edge
+        times.append(at.timestamp())
     start, end = min(times), max(times)
     # Extend the axis to the left to show the beginning of the problem, but by at most an eighth.
     if begin is not None and start - begin.timestamp() < (end - start) / 8:
