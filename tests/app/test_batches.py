@@ -53,7 +53,7 @@ def dashboard(session: RecordingSession) -> Any:
     return app
 
 
-MARK_SIX = ("space", "down") * 6
+MARK_SIX = ("space",) * 6
 """Three that run, one that starts, one that waits, one that was preempted: of the ten of the fixed world."""
 
 
@@ -79,12 +79,12 @@ async def test_what_fails_is_told_by_name_beside_what_was_done() -> None:
     session = RecordingSession(refused=("grpo7",))
     app = dashboard(session)
     async with opened(app, (100, 30), notifications=True) as pilot:
-        await to_screen(pilot, ConfirmScreen, "down", "space", "up", "space", "R")
+        await to_screen(pilot, ConfirmScreen, "down", "space", "up", "up", "space", "R")
         await sees(pilot, "Not run again: 1 of 2", after=("y",))
         assert "qwen3-grpo-7: the server said no" in text_of(app)
         assert "whisper-ft: started again as whisper." in text_of(app)
         session.is_unsure = True
-        await to_screen(pilot, ConfirmScreen, "R")
+        await to_screen(pilot, ConfirmScreen, "up", "R")
         await sees(pilot, "Possibly not run again: 1 of 1", after=("y",))
 
 

@@ -62,20 +62,20 @@ async def on_home(baseten: FakeBaseten) -> AsyncIterator[tuple[BtTuiApp, Pilot[A
 async def test_marks_are_signs_counted_in_the_header_taken_away_and_compared() -> None:
     app, asked = home(), Heard(OpenPage)
     async with opened(app, message_hook=asked) as pilot:
-        text = await pressed(pilot, "space", "j", "space")
+        text = await pressed(pilot, "space", "space")  # each moves to the next job
         assert "◆ 2 marked" in text and text.count("◆") == 3
-        assert "◆ 1 marked" in await pressed(pilot, "space")
+        assert "◆ 1 marked" in await pressed(pilot, "k", "space")
         assert "◆" not in await pressed(pilot, "escape")
         await pressed(pilot, "c")
         assert not asked.messages
-        await pressed(pilot, "k", "space", "j", "c")
+        await pressed(pilot, "k", "k", "space", "c")
     assert [message.page.ids for message in asked.messages] == [("grpo7", "whisper")]
 
 
 async def test_marked_jobs_are_read_and_compared(baseten: FakeBaseten) -> None:
     async with on_home(baseten) as (app, pilot):
         await until(pilot, lambda: all(row.judged for row in app.screen.snapshot.jobs))  # type: ignore[attr-defined]
-        await to_screen(pilot, CompareRunsScreen, "space", "j", "space", "j", "space", "c")
+        await to_screen(pilot, CompareRunsScreen, "space", "space", "space", "c")
         await until(pilot, lambda: all(one.state == "read" for one in app.screen.runs))  # type: ignore[attr-defined]
         await until(pilot, lambda: all(one in text_of(app) for one in ("loss  ━ first", "tok/s  ━ first")))
         screen = text_of(app)
@@ -100,7 +100,7 @@ async def test_a_running_job_is_followed_beside_one_that_is_gone_and_one_that_fa
         line(f"step {n}/900 loss={3 - n / 100}", at_ms=now_ms - 60_000 + 10 * n) for n in range(1, 30)
     ]
     async with on_home(baseten) as (app, pilot):
-        await pilot.press("space", "j", "space", "j", "space", "c")
+        await pilot.press("space", "space", "space", "c")
 
         def steps() -> list[Any]:
             return [one.progress.step for one in getattr(app.screen, "runs", ()) if one.progress]

@@ -34,7 +34,7 @@ def test_text_of_the_server_is_quoted() -> None:
 async def test_home_copies_the_status_of_the_marked_jobs() -> None:
     copied = Heard(CopyRequested)
     async with opened(home(), (80, 24), message_hook=copied) as pilot:
-        await pressed(pilot, "Y", "space", "down", "space", "Y")
+        await pressed(pilot, "Y", "space", "space", "Y")
     assert [one.text for one in copied.messages] == [GRPO, f"{GRPO}\n{WHISPER}"]
 
 

@@ -63,7 +63,7 @@ PAGES: dict[str, tuple[Step, ...]] = {
     "why-failed": (((*FIND["failed"], "enter", "exclamation_mark"), "first error"),),
     "compare": (
         (("slash", *"llama-8b-lora", "enter"), "2 of 51"),
-        (("g", "space", "down", "space"), "2 marked"),
+        (("g", "space", "space"), "2 marked"),
         (("c",), "Compare"),
     ),
     **{

@@ -179,7 +179,7 @@ WALKS: dict[type[Page], Walk] = {
         opening(lambda job: CompareCheckpointsPage(job, *checkpoint_facts(CHECKPOINTS))),
         opens_asking=True,
     ),
-    ComparePage: Walk("H100:8 208x1872", keys("space", "down", "space", "c")),
+    ComparePage: Walk("H100:8 208x1872", keys("space", "space", "c")),
     DifferencesPage: Walk(
         "no code archive", opening(lambda job: DifferencesPage(job, job)), opens_asking=True
     ),

@@ -428,6 +428,7 @@ class HomeScreen(AppScreen):
             self.marked = tuple(job_id for job_id in self.marked if job_id != job.id)
         else:
             self.marked = (*self.marked, job.id)
+        self._jobs.action_cursor_by(1)
 
     def action_compare(self) -> None:
         from tui.analysis.comparison import MAX_COMPARED_RUNS
