@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
-from api_client.transfers import FileProgress, FileState
+from api_client.transfers import DownloadError, FileProgress, FileState
 from support.dashboard import Heard, home, pressed, settle, text_of
-from tui.analysis.transfers import Transfer, Transfers, TransferState, outcome_text
+from support.worlds import JOBS
+from tui.analysis.transfers import DownloadRequest, Transfer, Transfers, TransferState, outcome_text
+from tui.feeds.downloads import DownloadsFeed
 from tui.screens.dialogs import QuitScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import CancelDownloadRequested, RetryDownloadRequested
@@ -149,7 +152,22 @@ def test_the_looks_of_the_list(snap_compare: Callable[..., bool]) -> None:
 def test_what_became_of_a_download_is_a_sentence_that_says_what_to_do() -> None:
     assert "Press T, then t to resume." in outcome_text(FAILED, "T, then t")
     done = Transfer("3", "x", "/there", TransferState.DONE, size_bytes=MIB, files=GOING.files[:1])
-    assert outcome_text(done, "") == "Downloaded x to /there: 1.00 MiB, 1 file."
+    assert outcome_text(done, "") == f"Downloaded x to {done.files[0].path}: 1.00 MiB, 1 file."
+
+
+async def test_code_of_a_job_is_named_after_it() -> None:
+    names = []
+
+    async def plan_archive(*_job: object, project_name: str) -> None:
+        names.append(project_name)
+        raise DownloadError("planned")
+
+    client = SimpleNamespace(downloads=SimpleNamespace(plan_archive=plan_archive))
+    session: Any = SimpleNamespace(client=client)
+    feed = DownloadsFeed(session, publish=lambda _: None, on_end=lambda _: None)
+    check: Any = None  # nothing was planned
+    await feed.download(feed.begin(DownloadRequest(JOBS[0], archive=True), FOLDER), check)
+    assert names == [JOBS[0].name]
 
 
 async def test_repeated_quit_key_asks_once() -> None:

@@ -158,7 +158,8 @@ def outcome_text(item: Transfer, resume_keys: str) -> str:
     skipped = sum(file.state is FileState.SKIPPED for file in item.files)
     skipped_note = f", {count(skipped)} already there" if skipped else ""
     size = f"{bytes_iec(item.size_bytes)}, {counted(len(item.files), 'file')}{skipped_note}"
-    return f"Downloaded {item.title} to {sanitize(item.folder)}: {size}."
+    where = str(item.files[0].path) if len(item.files) == 1 else item.folder
+    return f"Downloaded {item.title} to {sanitize(where)}: {size}."
 
 
 def time_left(item: Transfer) -> str:

@@ -124,7 +124,8 @@ class DownloadsFeed:
         downloads, request, folder = self._session.client.downloads, queued.request, queued.folder
         job = request.job
         if request.archive:
-            return await downloads.plan_archive(job.project_id, job.id, folder)
+            name = job.name or job.project_name  # as the job is called on the screen
+            return await downloads.plan_archive(job.project_id, job.id, folder, project_name=name)
         if request.files:
             return await downloads.plan_files(
                 job.project_id, job.id, folder, request.files, by_rank=request.by_rank
