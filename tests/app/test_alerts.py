@@ -63,6 +63,10 @@ async def test_a_new_finding_is_in_the_header_without_a_notice_and_the_title_tel
             app.notify(f"notice {place}", title="long " * 11, severity="error" if place == 1 else "warning")
         await settle(pilot)
         assert [one.message[-1] for one in app._notifications] == ["1", "3", "4"]
+        app.notify("done")
+        await pilot.pause()
+        *problems, done = app._notifications
+        assert done.timeout < min(problem.timeout for problem in problems)  # what it covers is back sooner
         assert "notice 4" in text_of(app) and "notice 2" not in text_of(app)
         assert "Cancel (n)" in (asked := await pressed(pilot, "R")) and "notice 4" in asked
         assert app.titles[-1] == "✗ llama-70b-sft-v3 failed – bt-tui"

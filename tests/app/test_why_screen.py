@@ -188,7 +188,7 @@ async def test_charts_reach_to_now_though_their_samples_do_not() -> None:
     shown = sick_run("silent")
     explained = explain(shown, shown.findings[0], ())
     of_node = replace(explained.figures[0], series=explained.figures[0].series[1:])
-    view = {"explanation": replace(explained, figures=(of_node,)), "at": shown.at}
+    view: dict[str, Any] = {"explanation": replace(explained, figures=(of_node,)), "at": shown.at}
     async with opened(why_screen(shown, **view)) as pilot:
         end = pilot.app.screen.query_one(LineChart).spec.end
         assert end == shown.at.timestamp() > of_node.series[0].times[-1]

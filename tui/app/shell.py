@@ -399,7 +399,7 @@ class BtTuiApp(BaseApp):
             sanitize_multiline(message[:LONGEST_WRAPPED]),
             title=sanitize_multiline(title[:LONGEST_WRAPPED]),
             severity=severity,
-            timeout=timeout,
+            timeout=timeout or (3.0 if severity == "information" else None),  # it covers text
             markup=False,
         )
 

@@ -338,7 +338,7 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
         if isinstance(entry, LogGap):
             self.post_message(GapRetryRequested(entry))
         elif not self.viewport.toggle_fold():
-            self.notify("Nothing to expand on this line.", timeout=3)
+            self.notify("Nothing to expand on this line.")
 
     def action_scroll_pages(self, pages: float) -> None:
         self.viewport.scroll(int(pages * max(2, self.viewport.height - 1)))
