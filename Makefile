@@ -11,8 +11,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
-# Tests wait much, so one more than the usual two cores; WORKERS=0 runs them in one process, for a debugger.
-WORKERS ?= 3
+# Tests wait much, so two more than the usual two cores; WORKERS=0 runs them in one process, for a debugger.
+WORKERS ?= 4
 # Where it is set, each of the hundreds of processes of the tests compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
