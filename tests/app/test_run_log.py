@@ -88,7 +88,7 @@ async def test_the_newest_lines_come_first_and_the_rest_with_its_progress() -> N
     assert len(told) > 3
     assert told == sorted(told)
     assert told[-1] == 1.0
-    assert watcher.log.is_read
+    assert reader.log.is_read
     assert watcher.job.is_finished
 
 

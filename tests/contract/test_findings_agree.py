@@ -21,8 +21,7 @@ from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.cli import main
 from tui.feeds.previews import PreviewFeed
-from tui.readers.billing import read_status_changes
-from tui.readers.session import Session
+from tui.readers.session import Session, read_status_changes
 
 SAME_MOMENT_S = 150.0
 """Two looks at one onset: samples of the past are a minute apart or two, and their grid moves."""

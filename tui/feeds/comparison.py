@@ -14,8 +14,7 @@ from api_client.models import TrainingJob
 from tui.analysis.comparison import ComparedRun
 from tui.analysis.cost import price_of
 from tui.feeds.throttle import Pause, Throttle
-from tui.readers.billing import listed_prices
-from tui.readers.session import Session
+from tui.readers.session import Session, listed_prices
 from tui.readers.watcher import RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.times import time_key

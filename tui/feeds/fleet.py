@@ -18,8 +18,9 @@ from tui.analysis.connection import LISTS
 from tui.analysis.cost import Bill
 from tui.analysis.fleet.snapshot import UNREAD, FleetFold, FleetSnapshot, JobPreview, previewed_jobs
 from tui.feeds.throttle import Pause, Throttle
-from tui.readers.billing import BILL_INTERVAL_S, listed_prices, read_bill
+from tui.readers.billing import BILL_INTERVAL_S, read_bill
 from tui.readers.kept_health import KeptHealth, keep_health
+from tui.readers.session import listed_prices
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.tables.fleet import health_cells
 from tui.text.failures import left_out

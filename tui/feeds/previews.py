@@ -18,7 +18,6 @@ from tui.analysis.node_metrics import mean_known
 from tui.analysis.progress.metrics import headline_series
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.run.verdict import is_all_checked
 from tui.analysis.series import even_means
 from tui.feeds.throttle import Pause
 from tui.readers.session import Session
@@ -35,9 +34,9 @@ Read: TypeAlias = Callable[[TrainingJob], Awaitable[None]]
 class PreviewFeed:
     """Polls the running jobs of a list in turn, then reads their older logs and the ends of ended jobs once.
 
-    Unless ``is_shown`` is set, the running jobs alone are polled, a few a minute, so that alerts still come;
-    not one whose own screen reads it. ``on_change`` is called after a read of a job whose log is not read
-    yet; what later polls find is shown when the list is.
+    Unless ``is_shown`` is set, the running jobs alone are polled, a few a minute, so that alerts still come.
+    ``on_change`` is called after a read of a job whose log is not
+    read yet; what later polls find is shown when the list is.
     """
 
     def __init__(
@@ -76,12 +75,11 @@ class PreviewFeed:
         """
         if (running, ended) != (self._running, self._ended):
             self._idle.end()
-        running_ids = {job.id for job in running}
-        stopped_ids = {job.id for job in self._running} - running_ids
         self._running, self._ended = running, ended
+        running_ids = {job.id for job in running}
         kept_ids = running_ids.union(job.id for job in ended)
         self.previews = {
-            job_id: replace(preview, reading=True) if job_id in stopped_ids else preview
+            job_id: replace(preview, reading=True) if job_id in self._runs.keys() - running_ids else preview
             for job_id, preview in self.previews.items()
             if job_id in job_ids
         }
@@ -130,7 +128,7 @@ class PreviewFeed:
         # The interval limits the rate, except for jobs that are new, or overdue after another screen.
         is_early = is_shown and now_s < self._polled_s + POLL_INTERVAL_S
         until_s = now_s - OVERDUE_S if is_early else now_s
-        if due := [job for job in free if self._due_s.get(job.id, -math.inf) <= until_s]:
+        if due := [job for job in free if self._due_at(job) <= until_s]:
             return max(due, key=lambda job: self._overdue_intervals(job, now_s)), self.poll
         if not is_shown:
             return None
@@ -139,8 +137,11 @@ class PreviewFeed:
         awaited = (job for job in self._ended if self._is_reading(job) and job.id not in self._busy)
         return next(((job, self._read_end) for job in awaited), None)
 
+    def _due_at(self, job: TrainingJob) -> float:
+        return self._due_s[job.id] if job.id in self._runs else -math.inf
+
     def _overdue_intervals(self, job: TrainingJob, now_s: float) -> float:
-        return (now_s - self._due_s.get(job.id, -math.inf)) / self._interval_s.get(job.id, POLL_EVERY_S)
+        return (now_s - self._due_at(job)) / self._interval_s.get(job.id, POLL_EVERY_S)
 
     def _last_line_ns(self, job: TrainingJob) -> int:
         progress = self._runs[job.id].snapshot.progress
@@ -158,28 +159,22 @@ class PreviewFeed:
             job,
             self._settings,
             max_points=2000,
-            findings=self.previews.get(job.id, NO_PREVIEW).findings,
             clock_offset=self._clock_offset,
         )
 
     async def poll(self, job: TrainingJob) -> None:
-        """Read what is new of a running job, unless its own screen has read it. Raises RequestError."""
+        """Read what is new of a running job. Raises RequestError."""
         clock = self._session.clock
+        if job.id not in self._runs:
+            self._runs[job.id] = self._watcher(job)
+        watcher = self._runs[job.id]
         self._due_s[job.id] = clock.monotonic() + 5.0  # unless every request succeeds
-        is_shown = self._is_shown.is_set()
-        watcher = None if is_shown else self._session.watchers.get(job.id)
-        if watcher is None:
-            watcher = self._runs.get(job.id) or self._watcher(job)
-            self._runs[job.id] = watcher
-            self._polled_s = clock.monotonic()
-            watcher.change(job=job, seen_at=clock.now())
-            # behind another screen this is the only turn of a job, and what is not read whole is not judged
-            read_log = watcher.log.read_newest if is_shown else watcher.log.read_sample
-            await watcher.poll(read_log, checkpoints_age_s=CHECKPOINTS_AGE_S)
-            await watcher.check()
-        elif not is_all_checked(watcher.snapshot):
-            self.previews.setdefault(job.id, UNREAD)
-            return
+        self._polled_s = clock.monotonic()
+        watcher.change(job=job, seen_at=clock.now())
+        # behind another screen this is the only turn of a job, and what is not read whole is not judged
+        read_log = watcher.log.read_newest if self._is_shown.is_set() else watcher.log.read_sample
+        await watcher.poll(read_log, checkpoints_age_s=CHECKPOINTS_AGE_S)
+        await watcher.check()
         run, log = watcher.snapshot, watcher.log
         self._interval_s[job.id] = min(max(5.0, run.running_time.seconds / 10), POLL_EVERY_S)
         self._due_s[job.id] = clock.monotonic() + self._interval_s[job.id]
@@ -199,8 +194,7 @@ class PreviewFeed:
         """Read the newest page of an ended job's log: its last step and loss. Raises RequestError."""
         watcher = self._runs.pop(job.id, None) or self._watcher(job)
         watcher.change(job=job)
-        known = self.previews.get(job.id, NO_PREVIEW)
-        preview = replace(known, reading=False)  # also if it cannot be read
+        preview = replace(self.previews.get(job.id, NO_PREVIEW), reading=False)  # also if it cannot be read
         try:
             await watcher.log.read_newest()
             if not is_all_billed(job, watcher.snapshot.at):
@@ -208,7 +202,7 @@ class PreviewFeed:
             progress = watcher.progress.snapshot()
             preview = JobPreview(
                 progress,
-                curve=_curve(progress, watcher.log.is_read) or known.curve,
+                curve=_curve(progress, watcher.log.is_read),
                 last_lines=watcher.log.last_lines,
                 log_read=watcher.log.is_read,
                 idle_s=_idle_s(watcher.snapshot),

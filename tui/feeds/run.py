@@ -93,8 +93,6 @@ class RunFeed:
         self._published_parts = self._first_parts
 
     async def run(self) -> None:
-        watchers, job_id = self._session.watchers, self._watcher.job.id
-        watchers[job_id] = self._watcher
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._publish_repeatedly())
@@ -108,8 +106,6 @@ class RunFeed:
                 if self._read_recorded is not None:
                     tasks.create_task(self._follow_recorded(self._read_recorded))
         finally:
-            if watchers.get(job_id) is self._watcher:
-                del watchers[job_id]
             for resource in (STATUS, LOG, METRICS, CHECKPOINTS):
                 self._session.report_success(resource)
 
@@ -156,7 +152,7 @@ class RunFeed:
 
     def _publish(self) -> None:
         run = self._watcher.update(
-            log_read=self._watcher.log.is_read if self._read_recorded is None else self._recorded_is_read,
+            log_read=self._log.is_read if self._read_recorded is None else self._recorded_is_read,
             metrics=self._metrics.snapshot,
             **({"progress": self._recorded} if self._recorded is not None else {}),
         )

@@ -58,7 +58,8 @@ class RunLog:
         self._publish = publish
         self._before_history = before_history
         self._has_begun = False
-        self.newest_is_read = False
+        self.newest_is_read = self.is_read = False
+        """Whether the newest part, and whether the whole log so far, has been read."""
         self.folding = asyncio.Lock()
         """Held while a page is being folded: until then, the progress lacks a part of the page."""
 
@@ -111,7 +112,7 @@ class RunLog:
         """Discard the log that was read before, once the first response arrives."""
         if not self._has_begun:
             self._has_begun = True
-            self.newest_is_read = False
+            self.newest_is_read = self.is_read = False
             self._watcher.restart_log()
             self._publish(LogPart((), restarted=True))
 
@@ -157,7 +158,7 @@ class RunLog:
                     self._publish(LogPart(batch.entries, older=True, read_part=batch.read_part or 0.0))
                     # Let keys and repaints go first; the stream reads ahead in the meantime, up to a limit.
                     await self._client.clock.sleep(0.005)
-        self._watcher.log.is_read = True
+        self.is_read = True
         self._fold(())
         self._publish(LogPart((), older=True, read_part=1.0))
 
@@ -165,4 +166,3 @@ class RunLog:
         self._begin()
         async with self.folding:
             await fold_in_slices(self._fold, entries)
-            self._watcher.log.note(entries)

@@ -1,10 +1,9 @@
-"""Read what jobs cost: prices, the status changes that show when a job ran, and what was billed."""
+"""Read what was billed for each job, in date ranges that the API accepts."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from tui.analysis.cost import NOTHING, Bill, Billed, total_billed
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
-    from api_client.models import QueueContext, TrainingJob
     from api_client.models.account import BilledItem
 
 LONGEST_BILL = timedelta(days=31)
@@ -79,30 +77,3 @@ def _why_not(error: RequestError) -> str:
     if isinstance(error, Unauthorized):
         return "only organization admins can read the bill"
     return "this server has no bill" if isinstance(error, NotFound) else str(error)
-
-
-async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None = None) -> dict[str, float]:
-    """Return USD per minute and node by instance id; empty if the server has none. Raises RequestError.
-
-    ``own`` prices, by id or name, take precedence over the listed ones.
-    """
-    price_by_id = dict(own or {})
-    try:
-        priced = await client.account.instance_type_prices()
-    except (ErrorAnswer, InvalidAnswer) as error:
-        if error.retryable or (isinstance(error, Unauthorized) and error.is_key_invalid):
-            raise
-        return price_by_id
-    for item in priced:
-        machine = item.instance_type
-        price = price_by_id.get(machine.id, price_by_id.get(machine.name, item.price))
-        if price is not None:
-            price_by_id[machine.id] = price
-    return price_by_id
-
-
-async def read_status_changes(client: TrainingClient, job: TrainingJob) -> QueueContext | None:
-    """Return a job's status changes; None if the user may not read them, or the server lacks them."""
-    with suppress(ErrorAnswer, InvalidAnswer):
-        return await client.jobs.queue_context(job.id)
-    return None

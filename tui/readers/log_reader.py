@@ -35,7 +35,7 @@ class LogReader:
     """Folds a job's log from ``start`` (default: its beginning). Every ``read_…`` raises RequestError.
 
     Call one of these: ``read_whole`` once; ``read_new`` on every poll; ``read_newest`` on every poll, and
-    ``read_older`` once. ``tui.feeds.run_log`` reads the log itself, and notes here what it has read.
+    ``read_older`` once.
     """
 
     def __init__(
@@ -149,16 +149,12 @@ class LogReader:
 
     async def _fold_entries(self, entries: Sequence[LogEntry], part: float | None = None) -> None:
         await fold_in_slices(self.fold.add, entries)
-        self.note(entries)
-        self._on_part(part, self.line_count)
-
-    def note(self, entries: Sequence[LogEntry]) -> None:
-        """Count entries that have been folded, and keep the newest lines."""
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         self.line_count += len(lines)
         self.gap_count += len(entries) - len(lines)
         newest = [line._replace(message=excerpt(line.message)) for line in lines[-NEWEST_LINES:]]
         self.newest = sorted([*self.newest, *newest], key=stamp_ns)[-NEWEST_LINES:]
+        self._on_part(part, self.line_count)
 
 
 async def fold_in_slices(fold: Callable[[Sequence[LogEntry]], object], entries: Sequence[LogEntry]) -> None:

@@ -1,4 +1,4 @@
-"""The dashboard's client and its connection state.
+"""The dashboard's client and its connection state; also reads prices and status histories.
 
 Importing the client takes as long as painting Home, so the client is created when first used.
 """
@@ -6,7 +6,7 @@ Importing the client takes as long as painting Home, so the client is created wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -17,9 +17,12 @@ from urllib.parse import urlsplit
 from api_client.clock import Clock, SystemClock
 from api_client.errors import (
     BadRequest,
+    ErrorAnswer,
+    InvalidAnswer,
     NotFound,
     RateLimited,
     RequestError,
+    Unauthorized,
 )
 from api_client.events import RequestEvent
 from api_client.http.retry import LASTING, RetryPolicy, retrying
@@ -29,9 +32,8 @@ from tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
-    from api_client.models import TrainingJob
+    from api_client.models import QueueContext, TrainingJob
     from api_client.replay import Replay
-    from tui.readers.watcher import RunWatcher
 
 CHECK_S = 8.0
 """Timeout of the connection check: a server silent for this long counts as unreachable."""
@@ -61,8 +63,6 @@ class Session:
         self.clock: Clock = clock or (SystemClock() if replay is None else replay.clock)
         self.connection = self._reported = Connection(recorded=recorded)
         self.on_connection = on_connection
-        self.watchers: dict[str, RunWatcher] = {}
-        """The runs that screens watch, by job ID: nothing else needs to poll them."""
         self._replay = replay
         self._read_only_by = read_only_by
         self._retry = RetryPolicy(cap_s=2.0)  # a user is waiting
@@ -152,3 +152,30 @@ class Session:
     async def aclose(self) -> None:
         if "client" in vars(self):
             await self.client.aclose()
+
+
+async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None = None) -> dict[str, float]:
+    """Return USD per minute and node by instance id; empty if the server has none. Raises RequestError.
+
+    ``own`` prices, by id or name, take precedence over the listed ones.
+    """
+    price_by_id = dict(own or {})
+    try:
+        priced = await client.account.instance_type_prices()
+    except (ErrorAnswer, InvalidAnswer) as error:
+        if error.retryable or (isinstance(error, Unauthorized) and error.is_key_invalid):
+            raise
+        return price_by_id
+    for item in priced:
+        machine = item.instance_type
+        price = price_by_id.get(machine.id, price_by_id.get(machine.name, item.price))
+        if price is not None:
+            price_by_id[machine.id] = price
+    return price_by_id
+
+
+async def read_status_changes(client: TrainingClient, job: TrainingJob) -> QueueContext | None:
+    """Return a job's status changes; None if the user may not read them, or the server lacks them."""
+    with suppress(ErrorAnswer, InvalidAnswer):
+        return await client.jobs.queue_context(job.id)
+    return None

@@ -38,9 +38,10 @@ from tui.analysis.run.checkpoints import KeptLosses, saved_key
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import is_all_checked
-from tui.readers.billing import listed_prices, read_bill, read_status_changes
+from tui.readers.billing import read_bill
 from tui.readers.health_metrics import HEALTH_STEP_S, HealthMetrics
 from tui.readers.log_reader import LogReader, OnPart
+from tui.readers.session import listed_prices, read_status_changes
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.times import time_key
 from tui.text.units import count
@@ -107,7 +108,6 @@ class RunWatcher:
         """Discard the progress, because the log is read again; the findings stay until it is checked."""
         self._earlier_findings = self.snapshot.findings
         self.progress = self._new_fold()
-        self.log = LogReader(self.client, self.job, self.progress)
 
     def _new_fold(self) -> ProgressFold:
         return ProgressFold(max_points=self._max_points, patterns=self.settings.patterns)

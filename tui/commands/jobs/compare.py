@@ -41,8 +41,8 @@ from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
 from tui.commands.support.text_chart import clock_label, draw_chart
-from tui.readers.billing import listed_prices
 from tui.readers.code import read_differences
+from tui.readers.session import listed_prices
 from tui.tables.comparison import comparison_columns
 from tui.text.sanitize import clip, markdown_code
 from tui.text.units import count, duration, number

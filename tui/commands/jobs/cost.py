@@ -34,7 +34,8 @@ from tui.commands.support.output import CSV, JSON, TABLE, Output, refuse
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list
-from tui.readers.billing import listed_prices, read_bill, read_status_changes
+from tui.readers.billing import read_bill
+from tui.readers.session import listed_prices, read_status_changes
 from tui.tables.column import Column, chosen, text_cell
 from tui.tables.jobs import JOB_COLUMNS
 from tui.text.units import UNKNOWN, count, money, significant

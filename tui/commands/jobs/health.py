@@ -42,7 +42,7 @@ from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
-from tui.readers.billing import listed_prices
+from tui.readers.session import listed_prices
 from tui.readers.watcher import LoadedRun
 from tui.settings.runs import RunSettings
 from tui.tables.column import Column, Span, text_column

@@ -29,8 +29,8 @@ from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import client_command
-from tui.readers.billing import listed_prices
 from tui.readers.log_reader import OnPart
+from tui.readers.session import listed_prices
 from tui.readers.watcher import RunWatcher, together
 from tui.readers.why import read_explanation
 from tui.settings.runs import DEFAULT, RunSettings

@@ -37,7 +37,7 @@ from tui.commands.support.output import (
 )
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.session import client_command
-from tui.readers.billing import read_status_changes
+from tui.readers.session import read_status_changes
 from tui.text.names import shortened
 from tui.text.units import counted, duration
 
