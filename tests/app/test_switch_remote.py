@@ -105,21 +105,21 @@ async def test_a_remote_that_cannot_be_had_is_told_of_and_the_one_before_is_kept
             assert app.session is not before
 
 
-@pytest.mark.parametrize("turns", [0, 36, 38])
-async def test_of_two_remotes_chosen_at_once_the_last_is_shown(turns: int) -> None:
-    with FakeBaseten() as first, FakeBaseten() as second:
-        one, other = (
-            Remote("", each.url, each.url, SecretStr(each.key), "a file") for each in (first, second)
-        )
-        app = BtTuiApp(one)
+@pytest.mark.parametrize("turns", [0, 3, 10, 36, 38, 40])
+async def test_of_two_remotes_chosen_in_a_row_the_last_is_shown(turns: int) -> None:
+    with FakeBaseten() as first, FakeBaseten() as second, FakeBaseten() as third:
+        remotes_ = [
+            Remote("", each.url, each.url, SecretStr(each.key), "a file") for each in (first, second, third)
+        ]
+        app = BtTuiApp(remotes_[0])
         async with app.run_test(size=(100, 30)) as pilot:
             await sees(pilot, "● live")
-
-            async def choose_later() -> None:
-                for _ in range(turns):
-                    await asyncio.sleep(0)
-                await app.continue_with(app.session_with(one))
-
-            await asyncio.gather(app.continue_with(app.session_with(other)), choose_later())
+            before = app.session
+            app.remotes.switch_to(remotes_[1])
+            await until(pilot, lambda: app.session is not before or app.session.on_connection is None)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            app.remotes.switch_to(remotes_[2])
+            await until(pilot, lambda: app.session.remote is remotes_[2])
             await until(pilot, lambda: getattr(app.screen, "snapshot", None) is not None)
-            assert app.session.remote is one and len(app.screen_stack) == 2
+            assert app._running and len(app.screen_stack) == 2

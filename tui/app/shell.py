@@ -134,6 +134,7 @@ class BtTuiApp(BaseApp):
         self._main_task: asyncio.Task[Any] | None = None
         self.remotes = Remotes(self, own_emulator)
         self._replacing_session = asyncio.Lock()
+        self._replacement: asyncio.Task[None] | None = None  # else it could be collected before it ends
         self.use_session(self.session_with(remote) if remote else None, demo=demo)
 
     # Session
@@ -208,6 +209,11 @@ class BtTuiApp(BaseApp):
         return not running and not stops
 
     async def continue_with(self, session: Session) -> None:
+        # Choosing another remote cancels the caller; a cancelled change of screens would end the app.
+        self._replacement = asyncio.create_task(self._replace_session(session))
+        await asyncio.shield(self._replacement)
+
+    async def _replace_session(self, session: Session) -> None:
         async with self._replacing_session:
             before = self.session
             if before is not None:
