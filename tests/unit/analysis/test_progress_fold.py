@@ -265,32 +265,6 @@ def test_epochs_are_counted_from_the_first_number_that_the_log_gives_them(
     assert (told.step, told.epoch, told.restarts) == (240, 2.4, ())
 
 
-@pytest.mark.parametrize("is_reversed", [False, True])
-@pytest.mark.parametrize(
-    "text",
-    ["Epoch {epoch} | Step {step}/900 | Loss 2.5", "Epoch {epoch}/3 | step {step}/900 | loss 2.5 | lr 1e-3"],
-)
-def test_a_count_that_goes_on_over_epochs_is_the_runs(text: str, is_reversed: bool) -> None:
-    lines = [line(n * 20, text.format(epoch=1 + n // 10, step=n * 30)) for n in range(25)]
-    told = fold(lines[::-1] if is_reversed else lines)
-    assert list(told.step_series.values) == list(range(0, 750, 30))
-    assert (told.step, told.total_steps, told.epoch, told.restarts) == (720, 900, 3, ())
-
-
-@pytest.mark.parametrize(
-    ("pause_s", "message", "count"),
-    [
-        (40, "loss spike; rollback to the snapshot of step 20", 0),
-        (40, "RuntimeError: CUDA error", 1),
-        (200, "loaded step 20", 1),
-    ],
-)
-def test_going_back_to_a_state_in_memory_is_no_restart(pause_s: int, message: str, count: int) -> None:
-    before = steps(range(0, 60, 5))
-    after = steps(range(0, 60, 5), first=20, start=60 + pause_s)
-    assert len(fold([*before, line(60, message), *after]).restarts) == count
-
-
 @pytest.mark.parametrize("counts", [[1, 2] * 9, [*range(5), 2, 3], [8, 8, 9, 8, 9] * 3])
 def test_counts_that_start_over_are_progress(counts: list[int]) -> None:
     assert fold([line(at, f"step={count} loss=1.0") for at, count in enumerate(counts)]).step is not None

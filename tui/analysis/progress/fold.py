@@ -357,8 +357,7 @@ def _values_and_curves(shown: Stream, streams: _Streams) -> dict[str, Any]:
             for name, points in stream.losses_by_name.items()
             if points is not losses and name != "loss"
         }
-        epochs = {"epoch": points} if (points := stream.epochs) is not None else {}
-        fields = ({"loss": losses} if losses else {}) | stream.fields | epochs | fields
+        fields = ({"loss": losses} if losses else {}) | stream.fields | fields
         metrics = means | stream.metrics | metrics
     newest = {
         name: fields[name].values[-1] for name in (*CURVES, "epoch", "total_epochs") if fields.get(name)

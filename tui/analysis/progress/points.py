@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
-from copy import copy
 from operator import itemgetter
 
 from tui.analysis.pauses import recurring_pause
@@ -71,13 +69,11 @@ class ThinnedPoints:
         if len(times) > self.limit and len(times) > 2 * _UNTHINNED_POINTS:
             self._thin()
 
-    def moved(self, offsets: Iterable[float]) -> ThinnedPoints:
-        """Return a copy with an offset added to each value."""
-        self._sort()
-        points = copy(self)
-        points._values = [value + offset for value, offset in zip(self._values, offsets, strict=True)]
-        points._series = None
-        return points
+    def shift(self, by: float) -> None:
+        """Add ``by`` to each value whose step is not None."""
+        pairs = zip(self._values, self._steps, strict=True)
+        self._values = [value if step is None else value + by for value, step in pairs]
+        self._series = None
 
     def _sort(self) -> None:
         if not self._is_sorted:

@@ -85,8 +85,8 @@ def _merge_named(counts: Mapping[Source | str, ThinnedPoints], losses: ThinnedPo
 
 def steps_of(
     by_source: Mapping[Source | str, ThinnedPoints],
-    fields: Mapping[str, ThinnedPoints],
     losses: ThinnedPoints,
+    fields: Mapping[str, ThinnedPoints],
 ) -> Steps | None:
     """Return the steps of the run; None if nothing counts them."""
     counts = _merge_named(by_source, losses)

@@ -6,11 +6,9 @@ Everything is stored by time, because older lines may arrive after newer ones.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
-from itertools import pairwise
 from operator import attrgetter
 
-from tui.analysis.progress.lines.reading import ParsedMetrics
+from tui.analysis.progress.lines.reading import ParsedMetrics, counted_from_zero
 from tui.analysis.progress.points import ThinnedPoints, TimeRanges
 from tui.analysis.progress.steps import Source, Steps, is_ordered, steps_of
 
@@ -42,12 +40,8 @@ class Stream:
         self.active = TimeRanges()
         self._steps: Steps | None = None
         self._is_derived = False
-        self._epoch_lengths: dict[Source | str, int] = {}
-        """The steps of an epoch, by source of counts within epochs."""
-        self._first_epoch = 1
-        """0 once a line counts within epoch 0."""
-        self._goes_on = False
-        """True if a count with the number of an epoch goes on over the epochs: ``Epoch 2 | step 40/300``."""
+        self.counts_from_zero = False
+        """True once a line counts within epoch 0; until then, epochs are assumed to be counted from 1."""
 
     @property
     def losses(self) -> ThinnedPoints:
@@ -84,8 +78,10 @@ class Stream:
     def add(self, time: float, reading: ParsedMetrics) -> None:
         """Add a line's count, loss and fields at a time (epoch s); the caller adds its metrics."""
         self._is_derived = False
-        if reading.is_epoch_0:
-            self._first_epoch = 0
+        if reading.is_epoch_0 and not self.counts_from_zero:
+            self._count_from_zero()
+        if self.counts_from_zero:
+            reading = counted_from_zero(reading)
         step = self._add_count(time, reading)
         if step is not None or reading.loss is not None:
             self.active.add(time)
@@ -94,7 +90,7 @@ class Stream:
         for name, value in zip(_FIELDS, _VALUES(reading), strict=True):
             if value is not None:
                 field = self._field(_OF_BARS.get(name, name) if reading.from_bar else name)
-                field.add(time, value, reading.epoch_number)
+                field.add(time, value, reading.whole_epochs)
 
     def newest(self, field: str) -> float | None:
         return self.fields[field].values[-1] if field in self.fields else None
@@ -102,46 +98,10 @@ class Stream:
     @property
     def steps(self) -> Steps | None:
         """The steps of the run; None if the stream has none."""
-        self._derive()
-        return self._steps
-
-    @property
-    def epochs(self) -> ThinnedPoints | None:
-        """The epoch over time, by what all lines together show."""
-        points = self.fields.get("epoch")
-        if points is None:
-            return None
-        self._derive()
-        numbered = zip(points.values, points.steps, strict=True)
-        return points.moved(self._epoch_offset(epoch, number) for epoch, number in numbered)
-
-    def corrected(self, reading: ParsedMetrics) -> ParsedMetrics:
-        """Return a reading with the step and the epoch that all lines together show."""
-        number = reading.epoch_number
-        if number is None or reading.epoch is None:
-            return reading
-        self._derive()
-        offset = self._epoch_offset(reading.epoch, number)
-        step, total = reading.step, reading.total_steps
-        if self._goes_on and reading.epoch_step is not None:
-            step, total = reading.epoch_step, reading.epoch_steps
-        elif offset and step is not None:
-            step += reading.epoch_steps or 0
-        epoch, whole = reading.epoch + offset, number - self._first_epoch
-        return reading._replace(step=step, total_steps=total, epoch=epoch, whole_epochs=whole)
-
-    def _epoch_offset(self, epoch: float, number: int | None) -> float:
-        """Return the correction of an epoch: readings assume that the first is 1, and counts start over."""
-        if number is None:
-            return 0.0
-        if self._goes_on:
-            return number - epoch
-        return 1.0 if self._first_epoch == 0 < number else 0.0
-
-    def _derive(self) -> None:
         if not self._is_derived:
+            self._steps = steps_of(self.counts, self.losses, self.fields)
             self._is_derived = True
-            self._steps = steps_of(*self._over_epochs(), self.losses)
+        return self._steps
 
     def counts_other_work(self, time: float, reading: ParsedMetrics) -> bool:
         """Return True if a bar counts other work during the run, such as an evaluation."""
@@ -178,9 +138,6 @@ class Stream:
             source = reading.total_steps or -(epoch_length or 0) or source
         elif step is None and epoch_length:
             step, epoch, source = reading.epoch_step, None, -epoch_length
-        if reading.epoch_number is not None and epoch_length:
-            step, epoch = reading.epoch_step, reading.epoch_number
-            self._epoch_lengths[source] = epoch_length
         if step is not None:
             if source not in self.counts and len(self.counts) >= 16:
                 del self.counts[min(self.counts, key=lambda other: len(self.counts[other]))]
@@ -188,30 +145,17 @@ class Stream:
             points.add(time, float(step), epoch)
         elif reading.epoch is not None:
             self._field("epoch without step").add(time, reading.epoch)
-        if reading.epoch_number is not None and reading.epoch_step is None:
-            self._field("epoch number").add(time, reading.epoch_number)
+        if reading.whole_epochs is not None and reading.epoch_step is None:
+            self._field("whole epochs").add(time, reading.whole_epochs, reading.whole_epochs)
         return step
 
-    def _over_epochs(self) -> tuple[Mapping[Source | str, ThinnedPoints], Mapping[str, ThinnedPoints]]:
-        """Return the counts over the run, and the fields; counts within epochs start over, or go on."""
-        within = {source: self.counts[source] for source in self._epoch_lengths if source in self.counts}
-        self._goes_on = any(map(_goes_on, within.values()))
-        if self._goes_on:
-            run = ThinnedPoints("")
-            run.add(0.0, 1.0)
-            lengths = {"total_steps": self.fields["epoch_steps"], "total_epochs": run}
-            return self.counts, self.fields | lengths
-        over_run = {}
-        for source, points in within.items():
-            length = self._epoch_lengths[source]
-            over_run[source] = points.moved(
-                0.0 if number is None or value > length else float(length * (number - self._first_epoch))
-                for value, number in zip(points.values, points.steps, strict=True)
-            )
-        fields = dict(self.fields)
-        if (numbers := fields.get("epoch number")) is not None:
-            fields["whole epochs"] = numbers.moved([-float(self._first_epoch)] * len(numbers))
-        return self.counts | over_run, fields
+    def _count_from_zero(self) -> None:
+        """Correct the points added before a line of epoch 0: older lines of a log may be read last."""
+        self.counts_from_zero = True
+        for points in self.counts.values():
+            points.shift(self.newest("epoch_steps") or 0.0)
+        for name in {"epoch", "whole epochs"} & self.fields.keys():
+            self.fields[name].shift(1.0)
 
     def _losses_named(self, name: str) -> ThinnedPoints:
         named = self.losses_by_name
@@ -224,14 +168,3 @@ class Stream:
         if name not in curves:
             curves[name] = ThinnedPoints(title, self._limit)
         return curves[name]
-
-
-def _goes_on(points: ThinnedPoints) -> bool:
-    """Return True if a count has risen from one epoch to the next, and never started over in one."""
-    numbered = [
-        (value, number)
-        for value, number in zip(points.values, points.steps, strict=True)
-        if number is not None
-    ]
-    moves = [after[0] - before[0] for before, after in pairwise(numbered) if before[1] < after[1]]
-    return any(move > 0 for move in moves) and all(move >= 0 for move in moves)

@@ -25,7 +25,7 @@ from tui.analysis.export import csv_lines, json_number
 from tui.analysis.health.judge import judged
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.reader import Reader
-from tui.analysis.progress.lines.reading import ParsedMetrics, merged
+from tui.analysis.progress.lines.reading import ParsedMetrics, counted_from_zero, merged
 from tui.analysis.progress.metrics import curves_of
 from tui.analysis.progress.points import MAX_POINTS
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
@@ -386,7 +386,7 @@ def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
     records: dict[int, Record] = {}
     for index in sorted(readings):
         stream = streams[lines[index].replica or ""]
-        reading = stream.corrected(readings[index])
+        reading = counted_from_zero(readings[index]) if stream.counts_from_zero else readings[index]
         if not stream.counts_other_work(times[index], reading):
             records[index] = _record(index, reading)
     return records

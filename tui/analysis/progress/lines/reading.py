@@ -52,11 +52,6 @@ class ParsedMetrics(NamedTuple):
         return self.epoch_step if self.epoch_step is not None else self.epoch
 
     @property
-    def epoch_number(self) -> int | None:
-        """The epoch as printed, of a heading or a line that counts within it."""
-        return None if self.whole_epochs is None else 0 if self.is_epoch_0 else self.whole_epochs + 1
-
-    @property
     def is_save(self) -> bool:
         """True if the line reports nothing but a save, with or without its step."""
         return self.checkpoint is not None and self == ParsedMetrics(
@@ -72,6 +67,14 @@ class ParsedMetrics(NamedTuple):
         """True if the line reports nothing but an epoch: a heading, or a line within an evaluation."""
         is_more = self.loss is not None or self.step is not None or self.epoch is None
         return not is_more and self == ParsedMetrics(epoch=self.epoch, rank=self.rank, metrics=self.metrics)
+
+
+def counted_from_zero(reading: ParsedMetrics) -> ParsedMetrics:
+    """Correct a reading whose epoch was taken as counted from 1 for a log that counts from 0."""
+    if reading.whole_epochs is None or reading.epoch is None or reading.is_epoch_0:
+        return reading
+    step = None if reading.step is None else reading.step + (reading.epoch_steps or 0)
+    return reading._replace(step=step, epoch=reading.epoch + 1, whole_epochs=reading.whole_epochs + 1)
 
 
 class LineReading(NamedTuple):
