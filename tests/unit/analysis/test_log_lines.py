@@ -171,13 +171,15 @@ TOGETHER = {
         [f"[Train Epoch: {n}/20] [12000/50000 images] loss=0.8, lr=0.1" for n in (2, 3)],
         [{"step": None, "epoch": 2.0, "loss": 0.8}, {"step": None, "epoch": 3.0}],
     ),
-    "losses named by their data": (
-        [f"Epoch {n} | train 1.{n} | val 2.{n} | f1 0.4" for n in (1, 2, 3)],
-        [{"epoch": n, "loss": 1 + n / 10, "eval_loss": 2 + n / 10} for n in (1, 2, 3)],
-    ),
-    "shares named by their data": (
-        [f"Epoch {n} | train 0.{n} | val 0.{n} | f1 0.4" for n in (1, 2, 3)],
+    "values named by their data, which may be losses or shares": (
+        [f"Epoch {n} | train 9.{n} | val 9.{n} | f1 0.4" for n in (1, 2, 3)],
         [{"epoch": n, "loss": None, "eval_loss": None} for n in (1, 2, 3)],
+    ),
+    "a model's name that ends in VL": (
+        [f"[Qwen2.5-VL-7B] step: {n}0/900 loss: 2.{n}" for n in (1, 2)], [{"step": 10, "loss": 2.1}, {"step": 20, "loss": 2.2}],
+    ),
+    "an error's code before a time": (
+        [CLEAR, "E0501 12:34:57.123 4321 trainer.py:88] batch 12 loss 3.2 is too high"], [{"step": 1}],
     ),
     "an epoch and its batches in brackets": (
         [f"[{epoch}, {step}000] loss: 2.5" for epoch in (1, 2) for step in (2, 4)],
@@ -208,7 +210,7 @@ TOGETHER = {
         [{"step": 1}, {"step": None, "checkpoint": "checkpoint-100"}],
     ),
     "counts of one letter": (
-        [f"e{n} s{n}0/900 loss=2.{n} lr=1e-3" for n in (1, 2)] + [f"E{n}/12 — tr_loss: 1.{n}, vl_loss: 2.{n}" for n in (1, 2)],
+        [f"e{n} s{n}0/900 loss=2.{n} lr=1e-3" for n in (1, 2)] + [f"E{n}/12 — tr_loss: 1.{n}, val_loss: 2.{n}" for n in (1, 2)],
         [*({"step": n * 10 + 900 * (n - 1), "loss": 2 + n / 10} for n in (1, 2)),
          *({"epoch": n, "total_epochs": 12, "loss": 1 + n / 10, "eval_loss": 2 + n / 10} for n in (1, 2))],
     ),

@@ -307,7 +307,7 @@ class ProgressFold:
             count_starts=tuple(sorted({0.0, *steps.offsets})) if steps else (0.0,),
             rate_series=rates(marks),
             step_series=marks,
-            restarts=restarts(marks, announced_restarts, [error.at_s for error in logged.errors.kept]),
+            restarts=restarts(marks, announced_restarts),
             saves=self._saves.named(marks),
             streams=_views(streams),
             stream=_stream_key(key),

@@ -31,9 +31,6 @@ RECENT_S = 300.0
 LONG_S = 1800.0
 """Window (s) of the speed used for the ETA: long enough to include evaluations and saves."""
 
-MIN_RESTART_PAUSE_S = 60.0
-"""A process that starts again loads its model, and begins to communicate, for this long at least."""
-
 MIN_RESTART_GAP_S = 600.0
 """An announcement and a fall of the step less than this later are one restart."""
 
@@ -300,13 +297,11 @@ def _relative_error(marks: Series) -> float:
     return stdev(speeds) / math.sqrt(len(speeds)) / mean if len(speeds) > 1 and mean > 0 else 0.25
 
 
-def restarts(marks: Series, announced: Sequence[float], failures: Sequence[float] = ()) -> tuple[float, ...]:
+def restarts(marks: Series, announced: Sequence[float]) -> tuple[float, ...]:
     """Return the times of restarts: announced ones, and those that only the steps show (all in epoch s)."""
     # Loading may take long: a restart ends with the first step after it was announced.
     unannounced = {
-        at
-        for before, at in _falls(marks, failures)
-        if bisect_left(announced, before) == bisect_left(announced, at)
+        at for before, at in _falls(marks) if bisect_left(announced, before) == bisect_left(announced, at)
     }
     apart: list[float] = []
     for time in sorted({*announced, *unannounced}):
@@ -316,23 +311,15 @@ def restarts(marks: Series, announced: Sequence[float], failures: Sequence[float
     return tuple(apart)
 
 
-def _falls(marks: Series, failures: Sequence[float]) -> list[tuple[float, float]]:
+def _falls(marks: Series) -> list[tuple[float, float]]:
     """Return the times of the steps before and after which the run resumed at an earlier one."""
     times, steps = marks.times, marks.values
     falls = [
         index
         for index in range(1, len(times))
-        # A single higher count comes from an unrelated line.
+        # Without a pause, it is ranks out of order. A single higher count comes from an unrelated line.
         if steps[index] <= min(steps[max(0, index - 2) : index]) - 2
-    ]
-    # Without a pause, it is ranks out of order; without a long one, or an error, a training may go back to a
-    # state in memory.
-    long_s = (usual_interval(marks) or 0.0) + MIN_RESTART_PAUSE_S if falls else 0.0
-    falls = [
-        index
-        for index in falls
-        if (pause_s := times[index] - times[index - 1]) >= long_s
-        or (pause_s >= 15.0 and any(times[index - 1] <= at <= times[index] for at in failures))
+        and times[index] - times[index - 1] >= 15.0
     ]
     usual = median(abs(later - before) for before, later in pairwise(steps)) if falls else 0.0
     # A single outlier (0/900 between 850 and 900) is no restart: no run catches up on twice its usual change

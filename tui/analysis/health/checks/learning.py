@@ -29,7 +29,9 @@ def not_learning(run: Watched, _limits: NoLimits) -> Findings:
     is_sudden = bool(finer) and finer[-1] > 10 * min(finer)
     if _loss_stands_still(run, rate_since_s, 1 / 3 if is_sudden else 1.0):
         cause, since_s = "learning rate is 0", rate_since_s
-    elif _loss_stands_still(run, norm_since_s, 1 / 3 if any(norms.values) else 1.0, even_with_rewards=True):
+    elif _loss_stands_still(
+        run, norm_since_s, 1 / 3 if any(norms.values) else 1.0, even_with_rewards=_rewards_stand_still(run)
+    ):
         cause, since_s = "gradient norm is 0", norm_since_s
     elif _loss_stands_still(run, -math.inf, 2.0) and _only_guesses(run):
         cause, since_s = "model only guesses", run.training_since or 0.0
@@ -37,6 +39,12 @@ def not_learning(run: Watched, _limits: NoLimits) -> Findings:
         return
     text = f"the {cause}, and the loss has not moved from {number(run.progress.loss or 0.0)}"
     yield run.finding("warning", text, short=cause, since_s=max(since_s, run.attempt_since))
+
+
+def _rewards_stand_still(run: Watched) -> bool:
+    """Return True if each reward in the log has been the same in all of the newest lines."""
+    rewards = [series.values[-50:] for name, series in run.progress.metrics.items() if REWARD.search(name)]
+    return all(min(values) == max(values) for values in rewards)
 
 
 def _only_guesses(run: Watched) -> bool:

@@ -169,15 +169,21 @@ def _is_divergence(run: Watched, worse: Worse, factor: float) -> bool:
     if worse.is_beyond(_CRITICAL_FACTOR**2 - 1) and worse.best > 0:
         return True
     gradients = grown_gradients(run, worse.since)
-    # Words that the log never had before may announce another stage, or other data.
-    near_s = max(2 * MINUTE_S, 2 * (run.progress.step_interval_s or 0.0))
-    if any(worse.since - near_s <= at <= worse.since for at in run.progress.new_words):
+    if _is_announced(run, worse.since) and not worse.is_beyond(_CRITICAL_FACTOR - 1):
         return bool(gradients) and worse.is_beyond(factor - 1)
     if worse.grows:
         return worse.is_beyond(factor - 1) or bool(gradients)
     # Within this many steps, a model would have learned a part of harder data.
     is_long = len(worse.after) >= 3 * NEWEST and run.steps_between(worse.since) >= 9 * NEWEST
     return is_long and worse.is_beyond(factor - 1 if gradients else 1.0)
+
+
+def _is_announced(run: Watched, since: float) -> bool:
+    """Return True if the log had new words right before, such as of another stage, but no skipped steps."""
+    near_s = max(2 * MINUTE_S, 2 * (run.progress.step_interval_s or 0.0))
+    return any(since - near_s <= at <= since for at in run.progress.new_words) and not any(
+        abs(since - at) <= near_s for at in run.progress.skipped_steps
+    )
 
 
 def _is_by_design(run: Watched, worse: Worse) -> bool:

@@ -263,11 +263,12 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     numbers = [_number(texts, values, index) for index in range(len(values))]
     _assign_measures(numbers)
     _assign_counts(numbers)
-    if any(number.field == "epoch" and "." in values[index] for index, number in enumerate(numbers)):
+    is_object = "{" in texts[0]
+    if is_object and any(number.field == "epoch" and "." in values[n] for n, number in enumerate(numbers)):
         for number in numbers:
             if number.name.lower() == "batch" and not number.is_fraction:
                 number.meaning = None  # its size, since the epoch says where the training is
-    _assign_loss(numbers, values)
+    _assign_loss(numbers)
     index, is_bar = _find_counter(texts, values, numbers)
     evaluates = _evaluates(texts, numbers)
     _separate_evaluation(numbers, evaluates)
@@ -508,12 +509,13 @@ def _assign_counts(numbers: Sequence[_Number]) -> None:
             if measured is not None and following is not None and not following.before.strip(" :=|()s"):
                 following.meaning = measured  # "validation loss at step 100: 2.1"
     first = numbers[0].name.lower() if numbers else ""
-    if first in ("episode", "ep", "e"):
+    is_letter = first == "e" and (numbers[0].is_fraction or numbers[0].after.startswith((":", " |", " s")))
+    if first == "episode" or is_letter:
         numbers[0].meaning = numbers[0].meaning or Meaning("epoch")
         for number in numbers[1:]:
             if number.field == "step" and _is_amount(number):
                 number.meaning = None  # the length of the episode
-            elif first == "e" and number.name.lower() == "s":
+            elif is_letter and number.name.lower() == "s":
                 number.meaning = Meaning("step", 1)  # "e1 s50/1200"
     for number, following in pairwise(numbers):
         if (
@@ -530,23 +532,12 @@ def _assign_counts(numbers: Sequence[_Number]) -> None:
             break
 
 
-def _assign_loss(numbers: Sequence[_Number], values: Sequence[str]) -> None:
-    """Assign the training's loss to the only loss next to a count, whatever its name: ``CTC loss: 1.2``.
-
-    Without a named loss, ``train 1.2 | val 1.3`` are losses, unless they may be fractions or percentages.
-    """
+def _assign_loss(numbers: Sequence[_Number]) -> None:
+    """Assign the training's loss to the only loss next to a count, whatever its name: ``CTC loss: 1.2``."""
     fields = {number.field for number in numbers}
     losses = [number for number in numbers if not number.field and names_loss(number.name)]
-    if not fields & COUNTS or fields & LOSSES or len(losses) > 1:
-        return
-    if losses:
+    if len(losses) == 1 and fields & COUNTS and not fields & LOSSES:
         losses[0].meaning = Meaning("eval_loss" if names_evaluation(losses[0].name) else "loss")
-        return
-    named = {number.name.lower(): index for index, number in enumerate(numbers) if number.unit != "%"}
-    if {"train", "val"} <= named.keys():
-        train, val = named["train"], named["val"]
-        if 1 < max(to_float(values[index]) or 0.0 for index in (train, val)) < 20:
-            numbers[train].meaning, numbers[val].meaning = Meaning("loss"), Meaning("eval_loss")
 
 
 def _find_counter(

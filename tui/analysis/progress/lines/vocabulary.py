@@ -34,7 +34,7 @@ def _words(text: str) -> frozenset[str]:
 
 EVALUATION = _words(
     "eval evaluation evaluate evaluating val vali valid validation validate validating test testing dev"
-    " holdout heldout va vl cv"
+    " holdout heldout va cv"
 )
 TRAINING = _words("train training trainer trained trn tr learn")
 COUNT_PREFIXES = _words(
