@@ -179,7 +179,7 @@ TOGETHER = {
         [f"[Qwen2.5-VL-7B] step: {n}0/900 loss: 2.{n}" for n in (1, 2)], [{"step": 10, "loss": 2.1}, {"step": 20, "loss": 2.2}],
     ),
     "an error's code before a time": (
-        [CLEAR, "E0501 12:34:57.123 4321 trainer.py:88] batch 12 loss 3.2 is too high"], [{"step": 1}],
+        [CLEAR, "E0501 12:34:57.123 4321 trainer.py:88] batch 12 loss 3.2 is too high"], [{"step": 1}, {"step": 12, "epoch": None}],
     ),
     "an epoch and its batches in brackets": (
         [f"[{epoch}, {step}000] loss: 2.5" for epoch in (1, 2) for step in (2, 4)],

@@ -103,11 +103,13 @@ def _waits_more_often(run: Watched, since: float, window_s: float) -> bool:
         [mean < IDLE for mean in segment_means(utilizations, end, _SEGMENT_S, int(length_s / _SEGMENT_S))]
         for end, length_s in ((run.now_s, window_s), (since, 3 * window_s))
     )
-    # Evaluations and saves, which the log reports, are no waiting.
+    # Evaluations and saves, which the log reports, are no waiting, nor is a new stage.
     other_work = [
         *run.progress.eval_loss_series.times,
         *(at_ns / NS_PER_S for _, at_ns in run.progress.saves),
     ]
+    if any(abs(at - since) < window_s / 4 for at in run.progress.new_words):
+        return False
     stops = sum(1 for is_idle, _ in groupby(newest) if is_idle)
     stops -= sum(1 for at in other_work if at > run.now_s - window_s)
     return stops >= _BINS and sum(newest) > len(newest) / 4 and sum(before) < len(before) / 20
