@@ -39,7 +39,10 @@ def find(run: Watched, limits: Limits) -> Findings:
     if run.training_since is None or not series.times or is_unclear:
         return
     bin_s = limits.slowdown_window_s / _BINS
-    speeds = binned(series, run.training_since + bin_s, series.times[-1], bin_s, mean_speed)
+    # The machines of another attempt may be slower, so the earlier ones count, too.
+    earlier_end = min(max(run.attempt_since, series.times[0]), series.times[-1])
+    speeds = binned(series, series.times[0] + bin_s, earlier_end, bin_s, mean_speed)
+    speeds |= binned(series, run.training_since + bin_s, series.times[-1], bin_s, mean_speed)
     is_held = run.is_held()
     share = run.eased(limits.slowdown_share, 1.0, held=is_held)
     curve = flipped([*speeds], speeds.values())
@@ -56,7 +59,7 @@ def find(run: Watched, limits: Limits) -> Findings:
     ):
         return
     # Leave out the start-up, in which GPUs hold less memory.
-    begin = max(run.training_since + bin_s, fall.since - 4 * limits.slowdown_window_s)
+    begin = max(min(speeds, default=run.training_since), fall.since - 4 * limits.slowdown_window_s)
     times = ((begin, fall.since), (fall.since, run.metrics.at or fall.since))
     old, new = (
         mean_known(mean_between(node.mean_utilization, *time) for node in run.metrics.nodes) for time in times
