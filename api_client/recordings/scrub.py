@@ -22,7 +22,7 @@ MIN_SECRET_CHARACTERS = 8
 """Shorter known secrets are not removed, because they also occur in ordinary text."""
 
 MAX_REPLICAS = 10_000
-"""Maximum number of replicas tracked while they print a private key; then the oldest is dropped."""
+"""Maximum number of replicas tracked while they print a private key; then the least recent is dropped."""
 
 _MAX_SECRET_CHARACTERS = 4_000
 """Maximum number of characters of a secret."""

@@ -183,8 +183,8 @@ class AlertTracker:
     ) -> tuple[Alert, ...]:
         """Return alerts for the end of the job, if it has just ended, and for its new findings.
 
-        ``source`` names what has read the job: Home or its screen. Each reads other data, so each has its own
-        first minutes, in which older findings are not new.
+        ``source`` names what has read the job: its screen, Home's preview, or the list. Each reads other
+        data, so each has its own first minutes, in which older findings are not new.
         """
         news: list[Alert] = []
         if job.is_finished:

@@ -46,11 +46,14 @@ class WhyFeed(SnapshotFeed[WhyView]):
         super().__init__(session, view or WhyView(explained_findings(run), at=_time_of(run)), publish)
         self._run = run
         self._latest = latest
+        self._is_shown_again = view is not None
         self._explanations: dict[int, Explanation] = {}
 
     async def run(self) -> None:
         """Explain the selected problem until cancelled; retry while the server does not respond."""
         self._change()  # what was known before is shown at once
+        if self._is_shown_again:
+            self.refresh()
         while True:
             await retrying(
                 self._explain,

@@ -281,13 +281,13 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
 
     def _update_geometry(self) -> None:
         if self.is_attached:
-            width, self.viewport.height = self.size
+            width, height = self.size
             pattern = self.finder.search.pattern if self.finder.search is not None else None
             colors = not self.app.no_color
             self._renderer.geometry = Geometry(
                 max(1, width - 1), self.options.wrap, self._pan, pattern, colors
             )
-            self.viewport.invalidate()
+            self.viewport.resize(height)
 
     def on_resize(self) -> None:
         self._update_geometry()

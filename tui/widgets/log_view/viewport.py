@@ -20,12 +20,22 @@ class Viewport:
         self._moved = moved
         self._page: list[ScrollPosition] | None = None
         self._cursor_line: int | None = None
+        self._waits_for_layout = False
+        """True if a time was gone to while the view was hidden, without lines to place it on."""
 
     def _lines_of(self, row: int) -> int:
         return len(self._renderer.rows(self._model.row_key(row)))
 
     def invalidate(self) -> None:
         self._page = None
+
+    def resize(self, height: int) -> None:
+        self.height = height
+        if self._waits_for_layout and height:
+            self._waits_for_layout = False
+            self._cursor_line = height // 3
+            self.restore_line()
+        self.invalidate()
 
     def page(self) -> list[ScrollPosition]:
         """Return the screen lines to show. While following, also update the top of the view."""
@@ -179,6 +189,7 @@ class Viewport:
         self.follow = False
         self._model.point_at(time_ns)
         self._cursor_line = self.height // 3
+        self._waits_for_layout = not self.height
         if self._model.rows.is_complete:  # else at the end of the build
             self.restore_line()
         self._moved()
