@@ -37,6 +37,7 @@ from tui.app import BtTuiApp
 from tui.cli import main
 from tui.feeds.why import WhyView
 from tui.readers.why import Evidence
+from tui.screens.base import OpenPage
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.header import RunHeader
 from tui.screens.job.screen import JobScreen
@@ -192,3 +193,20 @@ async def test_charts_reach_to_now_though_their_samples_do_not() -> None:
     async with opened(why_screen(shown, **view)) as pilot:
         end = pilot.app.screen.query_one(LineChart).spec.end
         assert end == shown.at.timestamp() > of_node.series[0].times[-1]
+
+
+@pytest.mark.parametrize("is_solved", [False, True])
+async def test_escape_leads_from_the_log_to_why_last_unless_the_problem_is_gone(*, is_solved: bool) -> None:
+    run = sick_run("straggler")
+    heard = Heard(OpenPage)
+    async with opened(job_view(run, lines=()), (120, 40), message_hook=heard) as pilot:
+        screen = pilot.app.screen
+        screen._show_log_from(run.findings[0].since, WhyView(tuple(run.findings)))
+        screen.node = "node-2"
+        await settle(pilot)
+        if is_solved:
+            screen.take(replace(run, findings=()))
+        await pressed(pilot, "escape")
+        assert screen.node is None and not heard.messages
+        await pressed(pilot, "escape")
+        assert bool(heard.messages) is not is_solved

@@ -498,12 +498,8 @@ class JobScreen(AppScreen):
             self.post_message(messages.CopyRequested(text, "status", lines=True))
 
     def action_back(self) -> None:
-        """Clear the innermost state (filter, cursor, marks, selected node), else close the screen."""
+        """Clear the innermost state (filter, cursor, marks, selected node), else go back to Why, or close."""
         if self.log_pane.leave():
-            return
-        if self._why_behind is not None:
-            self.action_why(self._why_behind)
-            self._why_behind = None
             return
         if self.tab == "live" and self.metrics.picks_node:
             self.focus_tab(self.tab)
@@ -517,4 +513,8 @@ class JobScreen(AppScreen):
         elif self.node is not None:
             self.node = None
         else:
-            self.leave()
+            why, self._why_behind = self._why_behind, None
+            if why is not None and self._is_explainable:
+                self.action_why(why)
+            else:
+                self.leave()
