@@ -36,6 +36,7 @@ class RecordedRun:
         self._recording = recording
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_closed = False
         self._request_lock = Lock()
         self.clock = clock
         self.begin, self.end = recording.begin, max(recording.begin, recording.until)
@@ -94,6 +95,8 @@ class RecordedRun:
         """Call a method of the ``RecordingIndex`` in the analysis process."""
         with self._request_lock:
             try:
+                if self._is_closed:  # a thread may get here only after the dashboard has ended
+                    raise EOFError
                 if self._process is None:
                     self._process = _start()
                     _send(self._process.stdin, (self._recording.path.absolute(), self._settings))
@@ -105,10 +108,14 @@ class RecordedRun:
 
     def close(self) -> None:
         """End the analysis process; a call that waits for it raises RecordingError."""
+        self._is_closed = True
         if self._process is not None:
             self._process.kill()
-            with self._request_lock, suppress(BrokenPipeError), self._process:
-                pass  # close its pipes
+        with self._request_lock:
+            if self._process is not None:
+                self._process.kill()  # it may have been started since
+                with suppress(BrokenPipeError), self._process:
+                    pass  # close its pipes
 
 
 def _start() -> subprocess.Popen[bytes]:

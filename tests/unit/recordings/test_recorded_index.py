@@ -96,10 +96,12 @@ async def test_another_process_finds_progress_and_moments(path: Path) -> None:
     assert [one.text for one in marks if one.kind == "checkpoint"] == [f"checkpoint-{n}" for n in (1, 2, 3)]
 
 
-async def test_analysis_that_has_ended_is_reported(path: Path) -> None:
+@pytest.mark.parametrize("is_started", [True, False])
+async def test_analysis_that_has_ended_is_reported(path: Path, is_started: bool) -> None:
     with Recording(path) as recording:
         run = RecordedRun(recording, Playback(recording.begin, recording.until))
-        await run.progress()
+        if is_started:
+            await run.progress()
         run.close()
         with pytest.raises(RecordingError, match=r"the analysis of .* ended"):
             await run.progress()
