@@ -100,7 +100,9 @@ async def test_job_is_stopped_on_conditions_while_the_dashboard_is_open(
 ) -> None:
     monkeypatch.setattr("tui.guard.watch.POLL_EVERY_S", 1.0)
     server.jobs = []
-    live_run(server, "job1", [*STEADY, *["nan"] * 60])
+    live_run(server, "job1", [*STEADY, *["nan"] * 5])
+    log = server.logs["job1"]
+    server.logs["job1"] = log[: len(STEADY)]
     async with dashboard_on(server, "job1", size=(120, 30), notifications=True) as (app, pilot):
         await to_screen(pilot, StopScreen, "s")
         await to_screen(pilot, StopRulesScreen, "w")
@@ -109,6 +111,7 @@ async def test_job_is_stopped_on_conditions_while_the_dashboard_is_open(
         app.screen.query_one(Input).value = "stalled loss-not-finite 900usd"
         await to_screen(pilot, HomeScreen, "enter")
         await sees(pilot, "stops on loss-not-finite, stalled")
+        server.logs["job1"] = log
         await until(pilot, lambda: any("loss is NaN" in each.message for each in app._notifications))
         await until(pilot, lambda: "stopped" in text_of(app) and not app.stopping)
     assert sum(asked.path.endswith("/stop") for asked in server.asked) == 1
