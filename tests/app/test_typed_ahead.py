@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +89,30 @@ async def test_key_after_enter_waits_for_a_slow_field(monkeypatch: pytest.Monkey
         is_free = asyncio.Event()
         field.call_later(is_free.wait)
         asyncio.get_running_loop().call_later(0.4, is_free.set)
+        await at_once(app, pilot, "enter", "colon")
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette) or field.value != "v2")
+        assert field.value == "v2"
+
+
+async def test_time_for_which_the_whole_program_stalls_is_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop, stalled_s, monotonic = asyncio.get_running_loop(), 0.0, time.monotonic
+    monkeypatch.setattr(loop, "time", lambda: monotonic() + stalled_s)
+    monkeypatch.setattr("tui.app.typed_keys.monotonic", loop.time)
+    app = home()
+    async with opened(app, SIZE) as pilot:
+        await pilot.press("slash", *"v2")
+        field = app.focused
+        is_free = asyncio.Event()
+
+        def stall() -> None:
+            nonlocal stalled_s
+            stalled_s = 5.0
+            loop.call_later(0.1, is_free.set)
+
+        field.call_later(is_free.wait)
+        loop.call_later(0.1, stall)
         await at_once(app, pilot, "enter", "colon")
         await until(pilot, lambda: isinstance(app.screen, CommandPalette) or field.value != "v2")
         assert field.value == "v2"

@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -31,7 +30,9 @@ from textual.worker import Worker
 from tui.widgets.opening import is_fully_mounted
 
 MAX_WAIT_S = 2.0
-"""Keys wait at most this long for a screen."""
+"""Keys wait at most this long for a screen, not counting the time for which the whole program was stalled."""
+POLL_S = 0.02
+"""Waits are counted in polls of this length: a clock would go on while a busy machine runs no widget."""
 SEEN_AFTER_S = 0.5
 """A dialog that opens by itself ignores keys for this long, as permission prompts of browsers do."""
 
@@ -120,16 +121,25 @@ class TypedKeys:
 
 async def _wait_for_queues(pumps: Iterable[MessagePump]) -> None:
     """Wait until each has handled its queued messages, with a limit: a removed one never does."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(MAX_WAIT_S):
-            for pump in pumps:
-                is_done = asyncio.Event()
-                if pump.call_later(is_done.set):
-                    await is_done.wait()
+
+    async def wait() -> None:
+        for pump in pumps:
+            is_done = asyncio.Event()
+            if pump.call_later(is_done.set):
+                await is_done.wait()
+
+    waiting = asyncio.create_task(wait())
+    try:
+        for _ in range(round(MAX_WAIT_S / POLL_S)):
+            if waiting in (await asyncio.wait((waiting,), timeout=POLL_S))[0]:
+                break
+    finally:
+        waiting.cancel()
 
 
 async def _until(condition: Callable[[], bool], timeout_s: float) -> None:
     """Wait until the condition holds, at most ``timeout_s`` seconds."""
-    begun_s = monotonic()
-    while not condition() and monotonic() - begun_s <= timeout_s:  # noqa: ASYNC110
-        await asyncio.sleep(0.02)  # no message says when all widgets of a screen are mounted
+    for _ in range(round(timeout_s / POLL_S)):
+        if condition():
+            break
+        await asyncio.sleep(POLL_S)  # no message says when all widgets of a screen are mounted
