@@ -124,7 +124,7 @@ async def test_the_first_error_is_pinned_by_what_went_wrong_and_one_key_away() -
 async def test_the_first_error_of_another_day_is_pinned_with_its_day() -> None:
     async with reading((line(1, "fine"),)) as reader:
         for part, notice in (
-            (LogPart((), older=True, ended=True, read_part=1), "No errors so far."),
+            (LogPart((), older=True, ended=True, read_fraction=1), "No errors so far."),
             (LogPart((), settled=True), "No errors in the log; ! shows what is wrong."),
         ):
             reader.pane.take(part)
@@ -365,11 +365,15 @@ async def test_a_log_is_empty_only_once_it_was_read_and_followed_only_once_its_n
     async with reading(()) as reader:
         for part, status, told in (
             (LogPart((), ended=True), "job ended", "Reading the log…"),
-            (LogPart((), older=True, read_part=1.0), "job ended", "The job ended without logging anything."),
+            (
+                LogPart((), older=True, read_fraction=1.0),
+                "job ended",
+                "The job ended without logging anything.",
+            ),
             (LogPart((), restarted=True), "all nodes · reading", "Reading the log…"),
-            (LogPart((), older=True, read_part=0.0), "all nodes · reading", "Reading the log…"),
+            (LogPart((), older=True, read_fraction=0.0), "all nodes · reading", "Reading the log…"),
             (LogPart(()), "following · reading older lines", "Reading the log…"),
-            (LogPart((), older=True, read_part=1.0), "following", "No log lines yet."),
+            (LogPart((), older=True, read_fraction=1.0), "following", "No log lines yet."),
         ):
             assert told in await reader.take(part) and status in reader.bar
 

@@ -84,7 +84,7 @@ async def test_the_newest_lines_come_first_and_the_rest_with_its_progress() -> N
     assert newest[-1].stamp_ns in [line.timestamp_ns for line in reader.taken[:1_000]]
     stamps = [entry.timestamp_ns for entry in reader.entries]
     assert stamps == sorted(stamps)
-    told = [part.read_part for part in reader.parts if part.older]
+    told = [part.read_fraction for part in reader.parts if part.older]
     assert len(told) > 3
     assert told == sorted(told)
     assert told[-1] == 1.0
@@ -103,7 +103,7 @@ async def test_what_is_seen_of_a_log_that_is_being_read_has_no_hole() -> None:
         while True:
             await reader.news.wait()
             reader.news.clear()
-            async with reader.log.folding:
+            async with reader.log.fold_lock:
                 stamps = {line.timestamp_ns for line in reader.taken}
                 oldest = min(stamps, default=0)
                 assert stamps in (set(), {stamp for stamp in logged if stamp >= oldest})

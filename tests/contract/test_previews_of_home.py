@@ -26,7 +26,7 @@ def baseten() -> Iterator[FakeBaseten]:
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, KeptHealth]]:
     kept: list[dict[str, KeptHealth]] = []
     monkeypatch.setattr(fleet_module, "keep_health", lambda _server, jobs, _now_s: kept.append(jobs))
-    monkeypatch.setattr(fleet_module, "KEEP_INTERVAL_S", 0.0)
+    monkeypatch.setattr(fleet_module, "STORE_INTERVAL_S", 0.0)
     monkeypatch.setattr(fleet_module, "SLOW_INTERVAL_S", 0.01)
     monkeypatch.setattr(fleet_module, "PUBLISH_INTERVAL_S", 0.01)
     return kept
@@ -38,7 +38,7 @@ async def test_health_is_as_old_as_what_was_read_while_another_screen_is_in_fron
     live_run(baseten, "well")
     async with followed(baseten) as (feed, wait_for):
         await wait_for(lambda fleet: fleet.is_read)
-        feed.watched = False
+        feed.is_shown = False
         read = feed._previews["well"]
         later = await wait_for(lambda fleet: fleet.at.timestamp() > read.at_s + 0.1)
     assert later.jobs[0].preview is read

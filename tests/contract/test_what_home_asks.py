@@ -77,7 +77,7 @@ async def test_running_jobs_are_read_behind_another_screen_for_their_alerts() ->
         baseten.logs["run"] = [line("step=10/90 loss=2.0", at_ms=NOW_MS - 9000)]
         async with followed(baseten, FastClock(begin_s=NOW_MS / 1000, pause_s=0.001)) as (feed, wait_for):
             await wait_for(shows(10))
-            feed.watched = False
+            feed.is_shown = False
             baseten.logs["run"].append(line("step=20/90 loss=1.5", at_ms=NOW_MS - 1000))
             await wait_for(shows(20))
 
@@ -86,7 +86,7 @@ async def test_a_job_that_starts_behind_another_screen_is_read_whole_so_that_it_
     with FakeBaseten() as baseten:
         async with followed(baseten, FastClock(begin_s=NOW_MS / 1000, pause_s=0.001)) as (feed, wait_for):
             await wait_for(lambda snapshot: snapshot.is_read)
-            feed.watched = False
+            feed.is_shown = False
             baseten.jobs = [job("run", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
             await wait_for(lambda snapshot: any(row.preview.log_read for row in snapshot.jobs))
 

@@ -21,7 +21,7 @@ from tui.text.times import time_key
 
 
 async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
-    """Return the newest older job of the same project. Raises RequestError."""
+    """Return the last job that was created before ``job`` in its project, if any. Raises RequestError."""
     jobs = await session.client.jobs.list(job.project_id)
     dated = [other for other in jobs if other.created_at is not None and other.id != job.id]
     older = [
@@ -33,9 +33,9 @@ async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
 
 
 class RunCache(dict[str, ComparedRun]):
-    """The newest finished runs that were read without gaps, by job id, since they no longer change."""
+    """Finished runs by job ID, which no longer change. Only runs that were read without gaps are added."""
 
-    def keep(self, run: ComparedRun, max_runs: int = 16) -> None:
+    def add_if_final(self, run: ComparedRun, max_runs: int = 16) -> None:
         if run.job.is_finished and not run.gap_count:
             self[run.job.id] = run
             while len(self) > max_runs:
@@ -43,12 +43,12 @@ class RunCache(dict[str, ComparedRun]):
 
 
 class ComparisonFeed:
-    """Publishes the runs, in the given order, after every change until cancelled."""
+    """Publishes the compared runs, in the order of ``jobs``, after every change until cancelled."""
 
     def __init__(
         self,
         session: Session,
-        memory: RunCache,
+        cache: RunCache,
         jobs: Sequence[TrainingJob],
         settings: RunSettings = DEFAULT,
         *,
@@ -56,11 +56,11 @@ class ComparisonFeed:
     ) -> None:
         self._settings = settings
         self._session = session
-        self._cache = memory
+        self._cache = cache
         self._publish_runs = publish
         self._throttle = Throttle(self._publish, session.clock, interval_s=0.5)
-        self._runs = {job.id: memory.get(job.id) or ComparedRun(job) for job in jobs}
-        # two logs at a time: each may be read by several concurrent readers
+        self._runs = {job.id: cache.get(job.id) or ComparedRun(job) for job in jobs}
+        # Read at most two logs at a time, because each may take several concurrent requests.
         self._log_slots = asyncio.Semaphore(2)
         self._prices: dict[str, float] = {}
         self._pause = Pause(session.clock)
@@ -102,32 +102,32 @@ class ComparisonFeed:
         client, clock = self._session.client, self._session.clock
         job = await client.jobs.get(job.project_id, job.id)  # Home's data may be outdated.
 
-        def show_part(part: float | None, _lines: int) -> None:
-            run = replace(self._runs[job.id], part=part)
+        def show_progress(fraction: float | None, _line_count: int) -> None:
+            run = replace(self._runs[job.id], part=fraction)
             self._change(run if job.is_finished else replace(run, run=watcher.update(log_read=True)))
 
-        watcher = RunWatcher(client, job, self._settings, max_points=5000, on_part=show_part)
+        watcher = RunWatcher(client, job, self._settings, max_points=5000, on_log_progress=show_progress)
         watcher.change(price_per_minute=price_of(job, self._prices, self._settings.prices))
         poll = partial(watcher.poll, with_metrics=not job.node_count)
         self._change(ComparedRun(job, "reading"))
         async with self._log_slots if job.is_finished else nullcontext():
             await poll(watcher.log.read_whole if job.is_finished else watcher.log.read_new)
         self._show(watcher)
-        is_last = job.is_finished
-        while not is_last:
+        is_last_poll = job.is_finished
+        while not is_last_poll:
             await clock.sleep(5.0)
-            is_last = watcher.job.is_finished
+            is_last_poll = watcher.job.is_finished
             try:
                 await watcher.read_status()
                 await poll(watcher.log.read_new)
             except RequestError as error:
                 if not is_transient(error):
                     raise
-                is_last = False
+                is_last_poll = False
             self._show(watcher)
 
     def _show(self, watcher: RunWatcher) -> None:
         run = ComparedRun(watcher.job, "read", watcher.snapshot, gap_count=watcher.log.gap_count)
         if watcher.job.is_finished and not watcher.unread:
-            self._cache.keep(run)
+            self._cache.add_if_final(run)
         self._change(run)

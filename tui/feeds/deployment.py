@@ -40,9 +40,12 @@ from tui.readers.session import Session
 from tui.readers.watcher import read_checked_run
 from tui.settings.runs import DEFAULT, RunSettings
 
-READING = "the log is still being read"
-UNREAD = DeployForm(Facts(datetime.min.replace(tzinfo=UTC)))
+READING_LOG = "the log is still being read"
+"""The reason why checkpoints are unchecked while the job's log is read."""
+EMPTY_FORM = DeployForm(Facts(datetime.min.replace(tzinfo=UTC)))
+"""The form before the server's data has arrived."""
 Stage = Literal["loading", "asking", "working", "tried", "following"]
+"""``tried`` follows a dry run, ``following`` a deployment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +53,21 @@ class DeploySnapshot:
     """The state of the form, and of the deployment once there is one."""
 
     stage: Stage = "loading"
-    form: DeployForm = UNREAD
+    form: DeployForm = EMPTY_FORM
     error: str = ""
     """Why the last step failed; all answers are kept."""
     note: str = ""
-    """A report of another action, such as a saved file."""
+    """The result of another action, such as where the config was saved."""
     sent: SentDeployment | None = None
+    """The response to the last deployment or dry run."""
     update: DeploymentUpdate | None = None
     """The deployment as it is now; None for a dry run."""
     lines: tuple[LogEntry, ...] = ()
     """The deployment's log so far."""
     startups: tuple[Startup, ...] = ()
+    """The starts of the deployment's replicas."""
     pending: str = ""
-    """The change of the deployment that is being requested."""
+    """Text about the change that is being requested, such as "promoting…"."""
     show_again: str = ""
     """The command that shows the deployment later; empty if there is none."""
     calls: Calls | None = None
@@ -74,8 +79,9 @@ class DeploySnapshot:
 class DeployFeed(SnapshotFeed[DeploySnapshot]):
     """Publishes a new snapshot after each step.
 
-    Checkpoints are checked using the losses of ``known`` if that is their run and its log has been read
-    completely, otherwise using the job's log, which is read while the user answers questions.
+    Checkpoints are checked against the losses of ``known_run`` if this is the selected job's run and its
+    log has been read completely; otherwise against the job's log, which is read while the user answers
+    questions.
     """
 
     def __init__(
@@ -84,14 +90,14 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
         options: DeployAnswers,
         *,
         publish: Callable[[DeploySnapshot], object],
-        known: RunSnapshot | None = None,
+        known_run: RunSnapshot | None = None,
         settings: RunSettings = DEFAULT,
     ) -> None:
         super().__init__(session, DeploySnapshot(), publish)
         self._options = options
-        self._known = known
+        self._known_run = known_run
         self._settings = settings
-        self._checking: set[str] = set()
+        self._checking_job_ids: set[str] = set()
 
     @property
     def form(self) -> DeployForm:
@@ -110,7 +116,7 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
             sleep=self._session.clock.sleep,
             on_wait=lambda error, _delay_s: self._change(error=str(error)),
         )
-        self.show(replace(form, facts=self._with_known(facts)))
+        self.show(replace(form, facts=self._with_known_evidence(facts)))
         await self._check_checkpoints()
 
     def show(self, form: DeployForm) -> None:
@@ -122,56 +128,57 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
 
         First requests the checkpoints of a newly selected job.
         """
-        before = self.form
-        if question_id != before.current:
+        previous_form = self.form
+        if question_id != previous_form.current:
             return
-        form = before.answered(answer)
+        form = previous_form.answered(answer)
         if form.needs_checkpoints and form.job is not None:
             self._change(stage="loading", error="", note="")
             try:
                 facts = await read_checkpoints(self._session.client, form.facts, [form.job])
             except RequestError as error:
-                # Ask for the job again: the checkpoints of another one may be readable.
-                self._change(stage="asking", form=before, error=str(error))
+                # Ask for the job again: the checkpoints of another job may be readable.
+                self._change(stage="asking", form=previous_form, error=str(error))
                 return
-            form = replace(form, facts=self._with_known(facts))
+            form = replace(form, facts=self._with_known_evidence(facts))
         self.show(form)
         await self._check_checkpoints()
 
-    def _with_known(self, facts: Facts) -> Facts:
-        run = self._known
+    def _with_known_evidence(self, facts: Facts) -> Facts:
+        """Add the known run's losses to ``facts``, or else the reason why checkpoints are unchecked."""
+        run = self._known_run
         if not facts.checkpoints:
             return facts
         if run is not None and run.job.id == facts.checkpoints_of and run.faults is not None and run.log_read:
             return facts.with_evidence(run)
-        return replace(facts, unchecked_reason=READING)
+        return replace(facts, unchecked_reason=READING_LOG)
 
     async def _check_checkpoints(self) -> None:
         job, facts = self.form.job, self.form.facts
-        if job is None or facts.unchecked_reason != READING or job.id in self._checking:
+        if job is None or facts.unchecked_reason != READING_LOG or job.id in self._checking_job_ids:
             return
-        self._checking.add(job.id)
+        self._checking_job_ids.add(job.id)
         try:
             evidence = await read_checked_run(self._session.client, job, facts.checkpoints, self._settings)
         finally:
-            self._checking.discard(job.id)
+            self._checking_job_ids.discard(job.id)
         form = self.form
         if form.facts.checkpoints_of == job.id:
             facts = form.facts.with_evidence(evidence.run, evidence.problem)
             asks = form.asks | {form.current}  # keep asking what the user is answering now
             self._change(form=replace(form, facts=facts, asks=asks))
 
-    def save(self, name: str, path: Path) -> None:
-        """Write the config in the format ``name`` to a file, never overwriting an existing one."""
+    def save(self, format_name: str, path: Path) -> None:
+        """Write the config to ``path`` in a format of the review; never overwrite an existing file."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, self.form.review.forms[name].encode(), replace=False)
+            write_file(path, self.form.review.forms[format_name].encode(), replace=False)
         except FileExistsError:
             self._change(error=f"{path} already exists; not overwritten")
         except OSError as error:
             self._change(error=f"can't write {path}: {why_not_written(error)}")
         else:
-            command = deploy_command(self._session.remote, name, path)
+            command = deploy_command(self._session.remote, format_name, path)
             self._change(error="", note=f"saved as {path}; deploy it with: {command}")
 
     async def deploy(self, *, dry_run: bool) -> None:
@@ -188,14 +195,14 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
         await self.follow(sent, dry_run=dry_run)
 
     async def follow(self, sent: SentDeployment, *, dry_run: bool = False) -> None:
-        """Show the response to a deployment, and follow that unless it was a dry run."""
-        failure, remote = sent.not_written, self._session.remote
+        """Show the response to a deployment request; unless it was a dry run, follow the deployment."""
+        write_error, remote = sent.write_error, self._session.remote
         is_local = serves_nothing(remote)
         show = remote.command_line("deployments", "show", sent.result.version_id or "")
         self._change(
             stage="tried" if dry_run else "following",
             sent=sent,
-            error=f"can't write the truss config: {why_not_written(failure)}" if failure else "",
+            error=f"can't write the truss config: {why_not_written(write_error)}" if write_error else "",
             show_again="" if is_local else show,
             serves_nothing=is_local,
         )
@@ -203,26 +210,30 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
             await self._follow(sent)
 
     async def _follow(self, sent: SentDeployment, changed_from: str = "") -> None:
+        """Publish the deployment's state and log until it serves or has failed, then its replica starts.
+
+        ``changed_from`` is the status before a change that the server has just accepted.
+        """
         client, result = self._session.client, sent.result
         ids = result.model_id or "", result.version_id or ""
         try:
-            shown = [entry for entry in self.snapshot.lines if isinstance(entry, LogLine)]
-            async for update in follow(client, *ids, changed_from=changed_from, known=shown):
-                how = calls(client.remote, result, self.form.chosen) if update.is_serving else None
-                self._change(update=update, calls=how, lines=self.snapshot.lines + update.lines)
+            shown_lines = [entry for entry in self.snapshot.lines if isinstance(entry, LogLine)]
+            async for update in follow(client, *ids, changed_from=changed_from, known=shown_lines):
+                how_to_call = calls(client.remote, result, self.form.chosen) if update.is_serving else None
+                self._change(update=update, calls=how_to_call, lines=self.snapshot.lines + update.lines)
             self._change(startups=await read_startups(client, *ids))
         except RequestError as error:
             self._change(error=f"Can't follow the deployment any longer: {error}")
 
     def change_of(self, verb: DeploymentVerb) -> DeploymentChange | None:
-        """Return this change of the deployment; None while it is impossible."""
+        """Return the change that ``verb`` means for the deployment; None while it is impossible."""
         if self.snapshot.update is None or self.snapshot.pending:
             return None
         change = DeploymentChange(verb, self.snapshot.update.deployment, self.form.model_name)
         return None if change.refusal else change
 
     async def change_deployment(self, verb: DeploymentVerb) -> None:
-        """Request a change, without retries, and follow the deployment again, even if it failed."""
+        """Request a change, without retries, and follow the deployment again, even if the request failed."""
         change, sent = self.change_of(verb), self.snapshot.sent
         if change is None or sent is None:
             return
@@ -231,8 +242,8 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
         try:
             outcome = await change_deployment(self._session.client, change)
         except RequestError as error:
-            doubt = "may not have been" if error.may_have_happened else "not"
-            problem = f"{doubt} {verb.done}: {error}"
+            negation = "may not have been" if error.may_have_happened else "not"
+            problem = f"{negation} {verb.done}: {error}"
         else:
             problem = f"not {verb.done}: {outcome.reason}" if outcome.is_refused else ""
             note = "" if problem else outcome.reason or verb.done

@@ -1,4 +1,4 @@
-"""Feeds that list the files of a checkpoint or a cache, and previews of files, which read only a part."""
+"""Feeds that list the files of a checkpoint or a cache, and previews, which read only part of a file."""
 
 from __future__ import annotations
 
@@ -29,51 +29,52 @@ MAX_STATE_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FilePreview:
-    """A preview of a file.
-
-    ``header`` is set for safetensors, ``state`` for a trainer_state.json. ``text`` is the beginning of a
-    text file (``is_cut``: there is more), None for any other file. ``read_bytes`` is the number of bytes
-    transferred. ``problem`` says why the file does not match its name, ``error`` why nothing could be read;
-    ``problem`` is not sanitized.
-    """
+    """A preview of a file."""
 
     file: CheckpointFile
     read_bytes: int = 0
+    """Number of bytes transferred."""
     header: SafetensorsHeader | None = None
+    """The header of a safetensors file."""
     state: TrainerState | None = None
+    """The contents of a trainer_state.json."""
     text: str | None = None
+    """The beginning of a text file; None for any other file."""
     is_cut: bool = False
+    """True if the file has more text."""
     problem: str = ""
+    """Why the content does not have the format that the file's name suggests; not sanitized."""
     error: str = ""
+    """Why nothing could be read."""
 
 
 async def preview_file(client: TrainingClient, job: TrainingJob, file: CheckpointFile) -> FilePreview:
     """Read as much of the file as a preview shows; request errors are returned in ``error``."""
     try:
         if is_safetensors(file.relative_file_name) and file.size_bytes:
-            return await _weights(client, job, file)
-        return await _content(client, job, file)
+            return await _preview_weights(client, job, file)
+        return await _preview_content(client, job, file)
     except RequestError as error:
         return FilePreview(file, error=sanitize(str(error)))
 
 
-async def _weights(client: TrainingClient, job: TrainingJob, file: CheckpointFile) -> FilePreview:
+async def _preview_weights(client: TrainingClient, job: TrainingJob, file: CheckpointFile) -> FilePreview:
     try:
         header = await client.checkpoint_contents.safetensors_header(job.project_id, job.id, file)
     except UnreadableFile as error:
-        return replace(await _content(client, job, file), problem=error.problem)
+        return replace(await _preview_content(client, job, file), problem=error.problem)
     return FilePreview(file, header.header_bytes, header=header)
 
 
-async def _content(client: TrainingClient, job: TrainingJob, file: CheckpointFile) -> FilePreview:
+async def _preview_content(client: TrainingClient, job: TrainingJob, file: CheckpointFile) -> FilePreview:
     if not file.size_bytes:
         return FilePreview(file)
     name = PurePosixPath(file.relative_file_name).name
     is_state = name == TRAINER_STATE and file.size_bytes <= MAX_STATE_BYTES
     length = min(MAX_STATE_BYTES if is_state else 256 * 1024, file.size_bytes)
     content = await client.checkpoint_contents.read(job.project_id, job.id, file, length=length)
-    seen = preview(content, file.size_bytes)
-    result = FilePreview(file, len(content), text=seen.text, is_cut=not seen.is_whole)
+    beginning = preview(content, file.size_bytes)
+    result = FilePreview(file, len(content), text=beginning.text, is_cut=not beginning.is_whole)
     if not is_state:
         return result
     try:
@@ -84,33 +85,29 @@ async def _content(client: TrainingClient, job: TrainingJob, file: CheckpointFil
 
 @dataclass(frozen=True, slots=True)
 class FilesSnapshot:
-    """The files of a checkpoint.
-
-    ``files`` is None until the first page arrives, and incomplete while ``is_loading``. ``by_rank`` says if
-    nodes other than the first have files of the job, None until that is known. ``error`` is set while the
-    last attempt failed; the previous files are kept.
-    """
+    """The files of a checkpoint."""
 
     is_loading: bool = True
     files: tuple[CheckpointFile, ...] | None = None
+    """None until the first page arrives; incomplete while the first list ``is_loading``."""
     by_rank: bool | None = None
+    """True if nodes other than the first have files of the job; None until that is known."""
     error: str = ""
+    """Why the last list failed; the files of the previous list are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheSnapshot:
-    """A snapshot of a cache.
-
-    ``entries`` is None until the first response; ``exists`` is False if the project has no cache.
-    ``captured_s`` (epoch seconds) is when the server listed the cache. ``error`` is set while the last
-    attempt failed; the previous entries are kept.
-    """
+    """The files of a project's cache."""
 
     is_loading: bool = True
     exists: bool | None = None
+    """False if the project has no cache; None until the first response."""
     entries: Sequence[FileEntry] | None = None
     captured_s: float | None = None
+    """When the server listed the cache (epoch seconds)."""
     error: str = ""
+    """Why the last request failed; the previous entries are kept."""
 
 
 Listing = TypeVar("Listing", FilesSnapshot, CacheSnapshot)
@@ -119,7 +116,7 @@ Listing = TypeVar("Listing", FilesSnapshot, CacheSnapshot)
 class ListingFeed(SnapshotFeed[Listing], ABC):
     """Lists files now, on each ``refresh`` and every ``interval_s``, and publishes snapshots until cancelled.
 
-    It retries after errors; until a new list arrives, the last one is kept.
+    It retries after errors; until a new list arrives, the snapshot keeps the previous list.
     """
 
     interval_s: float | None = None
@@ -141,7 +138,7 @@ class ListingFeed(SnapshotFeed[Listing], ABC):
 
 
 class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
-    """The files of a checkpoint, listed again while it is uploaded."""
+    """Lists the files of a checkpoint; repeatedly while the checkpoint is being uploaded."""
 
     def __init__(
         self,
@@ -153,7 +150,6 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
     ) -> None:
         super().__init__(session, FilesSnapshot(), publish)
         if (checkpoint.sync_status or "").upper() == "SYNCING":
-            # more files may arrive during the upload
             self.interval_s = 15.0
         self._job = job
         self._checkpoint = checkpoint
@@ -163,25 +159,27 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
         return await preview_file(self._session.client, self._job, file)
 
     async def _list(self) -> None:
-        first = self.snapshot.files is None
+        is_first_list = self.snapshot.files is None
         files: list[CheckpointFile] = []
         job, name = self._job, self._checkpoint.checkpoint_id
         checkpoints = self._session.client.checkpoints
-        by_rank, others = False, set[str]()
+        by_rank, other_names = False, set[str]()
         if name == ROOT_CHECKPOINT:
             listed = await checkpoints.list(job.project_id, job.id)
-            others = {other.checkpoint_id for other in listed} - {name}
+            other_names = {other.checkpoint_id for other in listed} - {name}
         async for file in checkpoints.files(job.project_id, job.id):
             by_rank |= bool(file.node_rank)
-            if not belongs_to(file.relative_file_name, name, others):
+            if not belongs_to(file.relative_file_name, name, other_names):
                 continue
             files.append(file)
-            if first and len(files) % 1000 == 0:
+            if is_first_list and len(files) % 1000 == 0:
                 self._change(files=tuple(files))
         self._change(is_loading=False, files=tuple(files), by_rank=by_rank, error="")
 
 
 class CacheFeed(ListingFeed[CacheSnapshot]):
+    """Lists the files of a project's cache."""
+
     def __init__(
         self, session: Session, project_id: str, *, publish: Callable[[CacheSnapshot], object]
     ) -> None:

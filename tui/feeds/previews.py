@@ -1,4 +1,4 @@
-"""Previews of the running jobs for Home: progress from the log, recent GPU use, last checkpoint."""
+"""Previews of jobs for Home: progress from the log, findings, recent GPU utilization."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ from tui.readers.watcher import CHECKPOINTS_AGE_S, POLL_EVERY_S, RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
 
 POLL_INTERVAL_S, HIDDEN_INTERVAL_S = 5.0, 15.0
-"""Interval between polls of running jobs; the longer one while another screen is in front."""
+"""Minimum interval between polls of two running jobs; the second while another screen is in front."""
 OVERDUE_S = 120.0
+"""A job that is overdue for this long is polled regardless of ``POLL_INTERVAL_S``."""
 
-Read: TypeAlias = Callable[[TrainingJob], Awaitable[None]]
+ReadJob: TypeAlias = Callable[[TrainingJob], Awaitable[None]]
 
 
 class PreviewFeed:
-    """Polls the running jobs of a list in turn, then reads their older logs and the ends of ended jobs once.
+    """Polls running jobs in turn; reads their older log lines, and the log's end of ended jobs, once.
 
-    Unless ``is_shown`` is set, the running jobs alone are polled, a few a minute, so that alerts still come.
-    ``on_change`` is called after a read of a job whose log is not
-    read yet; what later polls find is shown when the list is.
+    Unless ``is_shown`` is set, only the running jobs are polled, a few per minute, so that alerts still come.
+    ``on_change`` is called after reading a job whose log had not been read; the results of later polls are
+    shown together with the next list of jobs.
     """
 
     def __init__(
@@ -54,94 +55,97 @@ class PreviewFeed:
         self._clock_offset = ClockOffset()
         self._runs: dict[str, RunWatcher] = {}
         self._due_s: dict[str, float] = {}
-        """When to poll each of them next (monotonic)."""
+        """When to poll each running job next (monotonic), by job ID."""
         self._interval_s: dict[str, float] = {}
-        """How often to poll each of them: young runs change fast."""
+        """Polling interval of each running job by ID: shorter for young runs, which change fast."""
         self._polled_s = -math.inf
-        """When the last poll of any began (monotonic)."""
+        """When the last poll of any job began (monotonic)."""
         self._running: list[TrainingJob] = []
         self._ended: list[TrainingJob] = []
-        self._busy: set[str] = set()
-        self._waiting = asyncio.Lock()
+        self._busy_ids: set[str] = set()
+        self._idle_lock = asyncio.Lock()
         self._idle = Pause(session.clock)
         self.previews: dict[str, JobPreview] = {}
         """The previews by job id."""
 
     def watch(self, running: list[TrainingJob], ended: list[TrainingJob], job_ids: Collection[str]) -> None:
-        """Poll these running jobs and read the ends of these ended ones, and drop the logs of all others.
+        """Poll the ``running`` jobs and read the log's end of the ``ended`` jobs; stop reading all others.
 
-        The end of a job that ran until now is read, too, whatever was read of it before. ``job_ids`` are
-        those of all jobs: previews of others, which were deleted, are dropped.
+        If a job has just ended, its log's end is read even if its preview was complete. ``job_ids`` are the
+        IDs of all jobs: previews of other jobs, which were deleted, are dropped.
         """
         if (running, ended) != (self._running, self._ended):
             self._idle.end()
         self._running, self._ended = running, ended
         running_ids = {job.id for job in running}
-        kept_ids = running_ids.union(job.id for job in ended)
+        watched_ids = running_ids.union(job.id for job in ended)
         self.previews = {
             job_id: replace(preview, reading=True) if job_id in self._runs.keys() - running_ids else preview
             for job_id, preview in self.previews.items()
             if job_id in job_ids
         }
-        self._runs = {job_id: run for job_id, run in self._runs.items() if job_id in kept_ids}
+        self._runs = {job_id: run for job_id, run in self._runs.items() if job_id in watched_ids}
 
     @property
     def is_read(self) -> bool:
-        """True once the whole log of each job that is polled has been read, and the end of each ended one."""
-        return not any(map(self._is_reading, (*self._running, *self._ended)))
+        """True once the whole log of each running job and the log's end of each ended job have been read."""
+        return not any(map(self._is_unread, (*self._running, *self._ended)))
 
-    def _is_reading(self, job: TrainingJob) -> bool:
+    def _is_unread(self, job: TrainingJob) -> bool:
         return self.previews.get(job.id, UNREAD).reading
 
     async def run(self) -> None:
-        """Read what is most urgent, again and again, until cancelled."""
+        """Read jobs, three at a time and the most urgent first, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for _ in range(3):
                 tasks.create_task(self._read_in_turn())
 
     async def _read_in_turn(self) -> None:
         while True:
-            async with self._waiting:  # one of them wakes up while there is nothing to read, not all
-                while (upcoming := self._next()) is None:
+            async with self._idle_lock:  # while there is nothing to read, only one of the tasks polls
+                while (next_read := self._next_read()) is None:
                     await self._idle(1.0)
-                job, read = upcoming
-                self._busy.add(job.id)
-            was_read = not self._is_reading(job)
+                job, read = next_read
+                self._busy_ids.add(job.id)
+            was_read = not self._is_unread(job)
             pause_s = 1.0  # after an error
             with suppress(RequestError):
                 await read(job)
-                pause_s = 0.02  # leaves time for keys
-            self.previews.setdefault(job.id, NO_PREVIEW)  # also if it cannot be read
-            self._busy.discard(job.id)
+                pause_s = 0.02  # lets the event loop handle keys
+            self.previews.setdefault(job.id, NO_PREVIEW)  # also if the job cannot be read
+            self._busy_ids.discard(job.id)
             if not was_read:
                 self._on_change()
-                self._idle.end()  # more of it may be read now
+                self._idle.end()  # the job's older lines can be read now
             await self._session.clock.sleep(pause_s)
 
-    def _next(self) -> tuple[TrainingJob, Read] | None:
-        """Return what to read: of the job due longest, of the one silent longest, or of an ended one."""
+    def _next_read(self) -> tuple[TrainingJob, ReadJob] | None:
+        """Return the next job and what to read of it, None if nothing.
+
+        A job due for a poll comes first, then a job with unread older lines, then an ended job.
+        """
         now_s = self._session.clock.monotonic()
-        free = [job for job in self._running if job.id not in self._busy]
+        free = [job for job in self._running if job.id not in self._busy_ids]
         is_shown = self._is_shown.is_set()
         if not is_shown and now_s < self._polled_s + HIDDEN_INTERVAL_S:
             return None
-        # The interval limits the rate, except for jobs that are new, or overdue after another screen.
+        # The interval does not limit new jobs, nor jobs that became overdue behind another screen.
         is_early = is_shown and now_s < self._polled_s + POLL_INTERVAL_S
-        until_s = now_s - OVERDUE_S if is_early else now_s
-        if due := [job for job in free if self._due_at(job) <= until_s]:
+        due_until_s = now_s - OVERDUE_S if is_early else now_s
+        if due := [job for job in free if self._due_time_s(job) <= due_until_s]:
             return max(due, key=lambda job: self._overdue_intervals(job, now_s)), self.poll
         if not is_shown:
             return None
         if unread := [job for job in free if job.id in self._runs and not self._runs[job.id].log.is_read]:
             return min(unread, key=self._last_line_ns), self.read_older
-        awaited = (job for job in self._ended if self._is_reading(job) and job.id not in self._busy)
-        return next(((job, self._read_end) for job in awaited), None)
+        unread_ended = (job for job in self._ended if self._is_unread(job) and job.id not in self._busy_ids)
+        return next(((job, self._read_end) for job in unread_ended), None)
 
-    def _due_at(self, job: TrainingJob) -> float:
+    def _due_time_s(self, job: TrainingJob) -> float:
         return self._due_s[job.id] if job.id in self._runs else -math.inf
 
     def _overdue_intervals(self, job: TrainingJob, now_s: float) -> float:
-        return (now_s - self._due_at(job)) / self._interval_s.get(job.id, POLL_EVERY_S)
+        return (now_s - self._due_time_s(job)) / self._interval_s.get(job.id, POLL_EVERY_S)
 
     def _last_line_ns(self, job: TrainingJob) -> int:
         progress = self._runs[job.id].snapshot.progress
@@ -152,8 +156,8 @@ class PreviewFeed:
         await self._runs[job.id].log.read_older(self._is_shown)
         self._due_s[job.id] = -math.inf
 
-    def _watcher(self, job: TrainingJob) -> RunWatcher:
-        # few points per curve: Home draws none, but checks the loss
+    def _new_watcher(self, job: TrainingJob) -> RunWatcher:
+        # few points per curve: Home draws no charts, but checks the loss
         return RunWatcher(
             self._session.client,
             job,
@@ -163,15 +167,15 @@ class PreviewFeed:
         )
 
     async def poll(self, job: TrainingJob) -> None:
-        """Read what is new of a running job. Raises RequestError."""
+        """Read the new lines, samples and checkpoints of a running job. Raises RequestError."""
         clock = self._session.clock
         if job.id not in self._runs:
-            self._runs[job.id] = self._watcher(job)
+            self._runs[job.id] = self._new_watcher(job)
         watcher = self._runs[job.id]
-        self._due_s[job.id] = clock.monotonic() + 5.0  # unless every request succeeds
+        self._due_s[job.id] = clock.monotonic() + 5.0  # the next poll if a request fails
         self._polled_s = clock.monotonic()
         watcher.change(job=job, seen_at=clock.now())
-        # behind another screen this is the only turn of a job, and what is not read whole is not judged
+        # Behind another screen, nothing else reads older lines, without which a run is not checked.
         read_log = watcher.log.read_newest if self._is_shown.is_set() else watcher.log.read_sample
         await watcher.poll(read_log, checkpoints_age_s=CHECKPOINTS_AGE_S)
         await watcher.check()
@@ -192,9 +196,9 @@ class PreviewFeed:
 
     async def _read_end(self, job: TrainingJob) -> None:
         """Read the newest page of an ended job's log: its last step and loss. Raises RequestError."""
-        watcher = self._runs.pop(job.id, None) or self._watcher(job)
+        watcher = self._runs.pop(job.id, None) or self._new_watcher(job)
         watcher.change(job=job)
-        preview = replace(self.previews.get(job.id, NO_PREVIEW), reading=False)  # also if it cannot be read
+        preview = replace(self.previews.get(job.id, NO_PREVIEW), reading=False)  # also after an error
         try:
             await watcher.log.read_newest()
             if not is_all_billed(job, watcher.snapshot.at):
@@ -216,7 +220,7 @@ def _curve(progress: ProgressSnapshot | None, log_is_read: bool) -> tuple[float 
 
 
 def _idle_s(run: RunSnapshot) -> float | None:
-    """Return how long a job has not run since its creation, as far as its status history shows."""
+    """Return for how much of the time since its creation a job has not run, by its status history."""
     if (created := run.job.created_at) is None:
         return None
     end = (run.job.updated_at if run.job.is_finished else None) or run.at

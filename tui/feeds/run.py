@@ -28,16 +28,18 @@ from tui.settings.runs import DEFAULT, RunSettings
 FIRST_PUBLISH_INTERVAL_S, PUBLISH_INTERVAL_S = 0.5, 0.75
 """Interval between snapshots until the log has been read, and from then on."""
 RECORDED_INTERVAL_S = 1.0
+"""Interval for checking if the shown time of a recording has changed."""
 
 
 class RunFeed:
     """Publishes a ``RunSnapshot`` after changes, and every part of the log, until cancelled.
 
     ``on_gone`` is called once if the server has no such job; polling continues, since the response may come
-    from a proxy. Charts show the metrics of the last ``span``, or of the run. ``findings`` are from an
-    earlier check.
+    from a proxy. Charts show the metrics of the last ``span``; if None, of the whole run. ``findings`` are
+    from an earlier check.
+
     For a recording, ``recorded_progress`` reads the progress at the shown time, since folding the log for
-    each time would take too long; ``metrics`` are the metrics at the shown time, if they are known.
+    each time would take too long; ``metrics`` are the metrics at the shown time, if known.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class RunFeed:
         self._essentials_read = asyncio.Event()
         """Set once progress, charts and newest lines at a recording's shown time have been read.
 
-        All other data is read after that.
+        All other data is read after that. For a live run, it is set from the start.
         """
         if recorded_progress is None:
             self._essentials_read.set()
@@ -84,11 +86,11 @@ class RunFeed:
             self._watcher.change(metrics_at=session.clock.now())
         self._on_log = on_log
         self._awaits_lines = False
-        self._lines_pause = Pause(session.clock)
-        self._charts_pause = Pause(session.clock)
+        self._next_lines_pause = Pause(session.clock)
+        self._publish_pause = Pause(session.clock)
         self._reread_pause = Pause(session.clock)
-        self._read_recorded = recorded_progress
-        self._recorded: ProgressSnapshot | None = None
+        self._read_recorded_progress = recorded_progress
+        self._recorded_progress: ProgressSnapshot | None = None
         self._pause = Pause(session.clock)
         self._published_parts = self._first_parts
 
@@ -103,8 +105,8 @@ class RunFeed:
                 tasks.create_task(self._retry_forever(self._poll_health_metrics))
                 tasks.create_task(self._retry_forever(self._poll_checkpoints, CHECKPOINTS))
                 tasks.create_task(self._retry_forever(self._poll_cost))
-                if self._read_recorded is not None:
-                    tasks.create_task(self._follow_recorded(self._read_recorded))
+                if self._read_recorded_progress is not None:
+                    tasks.create_task(self._follow_recorded(self._read_recorded_progress))
         finally:
             for resource in (STATUS, LOG, METRICS, CHECKPOINTS):
                 self._session.report_success(resource)
@@ -117,28 +119,29 @@ class RunFeed:
         """Read a gap of the log again, see ``RunLog.retry``, and publish the result. Raises RequestError."""
         await self._log.retry(gap, from_ns)
 
-    def set_span(self, span: timedelta | None, shown: timedelta | None = None) -> None:
-        """Show metrics of the last ``span``, or of the whole run, read again at a suitable resolution.
+    def set_span(self, span: timedelta | None, window: timedelta | None = None) -> None:
+        """Read and show the metrics of the last ``span`` (None: the whole run) at a suitable resolution.
 
-        ``shown`` is the length of the window if it is only a part of that time range; the resolution is
-        then finer.
+        ``window`` is the length of the time range that the charts show, if shorter than ``span``; the
+        resolution is then finer.
         """
-        self._metrics.set_span(span, shown or span)
+        self._metrics.set_span(span, window or span)
         self._reread_pause.end()
 
     async def _publish_repeatedly(self) -> None:
         """Publish at intervals, since ages and elapsed times change even if nothing else does."""
-        is_published = self._metrics.snapshot.nodes != ()  # a recording's new time is shown when complete
+        # Publish a recording with known metrics only when all data of the new time has been read.
+        is_published = self._metrics.snapshot.nodes != ()
         while True:
             if not is_published:
-                async with self._log.folding:
+                async with self._log.fold_lock:
                     self._publish()
             is_read = self._watcher.snapshot.log_read
-            await self._charts_pause(PUBLISH_INTERVAL_S if is_read else FIRST_PUBLISH_INTERVAL_S)
+            await self._publish_pause(PUBLISH_INTERVAL_S if is_read else FIRST_PUBLISH_INTERVAL_S)
             self._awaits_lines = is_read
             if is_read:
                 # publish together with the next lines, if they arrive soon, so that both are painted once
-                await self._lines_pause(0.5)
+                await self._next_lines_pause(0.5)
             is_published = is_read and not self._awaits_lines
             self._awaits_lines = False
 
@@ -146,15 +149,15 @@ class RunFeed:
         if part.entries and self._awaits_lines:
             self._awaits_lines = False
             self._publish()
-            self._lines_pause.end()
+            self._next_lines_pause.end()
         self._on_log(part)
         self._publish_shown_time()
 
     def _publish(self) -> None:
         run = self._watcher.update(
-            log_read=self._log.is_read if self._read_recorded is None else self._recorded_is_read,
+            log_read=self._log.is_read if self._read_recorded_progress is None else self._recorded_is_read,
             metrics=self._metrics.snapshot,
-            **({"progress": self._recorded} if self._recorded is not None else {}),
+            **({"progress": self._recorded_progress} if self._recorded_progress is not None else {}),
         )
         self._published_parts = self._first_parts
         self._publish_snapshot(run)
@@ -165,24 +168,24 @@ class RunFeed:
         return bool(self._metrics.snapshot.nodes), self._watcher.progress.lines_read > 0
 
     async def _check_health(self) -> None:
-        clock, checked_at = self._session.clock, -math.inf
+        clock, checked_at_s = self._session.clock, -math.inf
         checked_state: tuple[object, ...] = ()
         while True:
             run = self._watcher.snapshot
             state = (run.job.current_status, run.log_read, run.health_metrics is not None, run.failing)
-            # problems take minutes to show, so check every few seconds, or if there is other data to check
-            if state != checked_state or clock.monotonic() - checked_at >= 5.0:
-                checked_at, checked_state = clock.monotonic(), state
+            # Problems develop over minutes, so check only every few seconds, and if the state has changed.
+            if state != checked_state or clock.monotonic() - checked_at_s >= 5.0:
+                checked_at_s, checked_state = clock.monotonic(), state
                 await self._watcher.check()
                 await self._watcher.check_checkpoints()
             await clock.sleep(FIRST_PUBLISH_INTERVAL_S)
 
-    def _report_success(self, part: str) -> None:
-        self._session.report_success(part)
-        self._watcher.change(failing=self._watcher.snapshot.failing - {part})
+    def _report_success(self, resource: str) -> None:
+        self._session.report_success(resource)
+        self._watcher.change(failing=self._watcher.snapshot.failing - {resource})
         self._publish_shown_time()
         if self._first_parts != self._published_parts:
-            self._charts_pause.end()
+            self._publish_pause.end()
 
     def _publish_shown_time(self) -> None:
         """Publish a recording's shown time once its progress, charts and newest lines are known."""
@@ -193,8 +196,8 @@ class RunFeed:
             self._essentials_read.set()
             self._publish()
 
-    async def _retry_forever(self, feed: Callable[[], Awaitable[None]], resource: str = "") -> None:
-        """Run a feed to its end, restarting it after errors; ``resource`` is the display name of its data."""
+    async def _retry_forever(self, read: Callable[[], Awaitable[None]], resource: str = "") -> None:
+        """Await ``read()``, again after each error; ``resource`` is the display name of the data it reads."""
 
         def on_wait(error: RequestError, _delay_s: float) -> None:
             if resource:
@@ -205,7 +208,7 @@ class RunFeed:
                 self._was_gone = True
                 self._on_gone()
 
-        await retrying(feed, LASTING, sleep=self._pause, on_wait=on_wait)
+        await retrying(read, LASTING, sleep=self._pause, on_wait=on_wait)
 
     async def _watch_status(self) -> None:
         job = self._watcher.job
@@ -226,9 +229,9 @@ class RunFeed:
             await self._pause(BILL_INTERVAL_S)
 
     def _fold_log(self, entries: Sequence[LogEntry]) -> None:
-        if self._recorded is not None:
+        if self._recorded_progress is not None:
             entries = ()
-        elif self._read_recorded is not None:
+        elif self._read_recorded_progress is not None:
             # the last minute of a recorded log suffices to show a step until the progress has been read
             since_ns = (self._session.clock.now() - timedelta(minutes=1)).timestamp() * NS_PER_S
             entries = [entry for entry in entries if stamp_ns(entry) >= since_ns]
@@ -237,19 +240,19 @@ class RunFeed:
 
     @property
     def _recorded_is_read(self) -> bool:
-        return self._recorded is not None and self._log.newest_is_read
+        return self._recorded_progress is not None and self._log.newest_is_read
 
     async def _follow_recorded(self, read: Callable[[], Awaitable[ProgressSnapshot]]) -> None:
-        """Read the progress at the shown time, and again whenever that has changed."""
+        """Read the progress at a recording's shown time, and again whenever the shown time has changed."""
         clock = self._session.clock
         while True:
-            at = clock.now()
+            shown_at = clock.now()
             try:
-                self._recorded = await read()
+                self._recorded_progress = await read()
             except ConfigurationError:
                 self._watcher.change(failing=self._watcher.snapshot.failing | {LOG})
             self._publish_shown_time()
-            while clock.now() == at:
+            while clock.now() == shown_at:
                 await clock.sleep(RECORDED_INTERVAL_S)
 
     async def _follow_metrics(self, tasks: asyncio.TaskGroup) -> None:
@@ -259,9 +262,9 @@ class RunFeed:
         while True:
             # No nested task group: after a cancel, its reference cycle would keep all samples in memory until
             # the garbage collector runs.
-            following = tasks.create_task(self._retry_forever(self._read_metrics, METRICS))
-            await self._reread_pause(REREAD_S)
-            following.cancel()
+            metrics_task = tasks.create_task(self._retry_forever(self._read_metrics, METRICS))
+            await self._reread_pause(REREAD_INTERVAL_S)
+            metrics_task.cancel()
 
     async def _read_metrics(self) -> None:
         async for _ in self._metrics.follow():
@@ -271,12 +274,12 @@ class RunFeed:
         await self._essentials_read.wait()
         while not self._watcher.job.is_finished:
             await self._watcher.read_health_metrics()
-            await self._pause(POLL_EVERY_S if self._read_recorded is None else RECORDED_INTERVAL_S)
+            await self._pause(POLL_EVERY_S if self._read_recorded_progress is None else RECORDED_INTERVAL_S)
 
     async def _poll_checkpoints(self) -> None:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""
         while True:
-            # before the list is read: what is stored at the end may be missing otherwise
+            # Decide before listing: otherwise, a checkpoint stored just before the end would be missed.
             has_ended = self._watcher.job.is_finished
             await self._watcher.read_checkpoints()
             self._report_success(CHECKPOINTS)
@@ -285,36 +288,37 @@ class RunFeed:
             run = self._watcher.snapshot
             if not run.checkpoints_recorded:
                 return
-            uploading = any(checkpoint.sync_status == "SYNCING" for checkpoint in run.checkpoints or ())
-            is_final = has_ended and not uploading
+            is_uploading = any(checkpoint.sync_status == "SYNCING" for checkpoint in run.checkpoints or ())
+            is_final = has_ended and not is_uploading
             await self._pause(None if is_final else self._intervals.checkpoints_s)
 
 
 MIN_METRIC_STEP_S = 5
+"""Shortest sampling interval to request."""
 MAX_METRIC_POINTS_MANY_NODES = 480
 """Maximum number of samples to read per series of a job with more than ``FEW_NODES`` nodes."""
-REREAD_S = 3600.0
-"""Interval for reading the samples again, because new ones may be denser than those of the time range."""
-NEW_POINTS = int(REREAD_S / MIN_METRIC_STEP_S)
-"""Additional samples to keep per series, so that new ones do not displace those of the time range."""
+REREAD_INTERVAL_S = 3600.0
+"""Interval for reading the whole time range again, because new samples may be denser than older ones."""
+NEW_POINTS = int(REREAD_INTERVAL_S / MIN_METRIC_STEP_S)
+"""Number of new samples to keep per series in addition to the samples of the time range."""
 
 
 class RunMetrics:
-    """The samples of the last ``span``, or of the whole run.
+    """The metrics of the last ``span``; if None, of the whole run.
 
-    ``interval_s`` is the minimum polling interval; it is longer for slow sampling: half its interval, or
-    two of them with many nodes, whose samples take long to read.
+    ``interval_s`` is the minimum polling interval. If samples are far apart, polls are, too: by half the
+    sampling interval; by twice the sampling interval with many nodes, whose samples take long to read.
     """
 
     def __init__(self, watcher: RunWatcher, span: timedelta | None, *, interval_s: float) -> None:
         self._watcher = watcher
-        self._span = self._shown = span
+        self._span = self._window = span
         self._interval_s = interval_s
         self.snapshot = MetricsSnapshot()
 
-    def set_span(self, span: timedelta | None, shown: timedelta | None) -> None:
-        """Set another time range for the next ``follow``; charts show a window of the length ``shown``."""
-        self._span, self._shown = span, shown
+    def set_span(self, span: timedelta | None, window: timedelta | None) -> None:
+        """Set another time range for the next ``follow``; charts show a range of the length ``window``."""
+        self._span, self._window = span, window
 
     async def follow(self) -> AsyncIterator[None]:
         """Read the time range, then new samples, until cancelled; yield after every response.
@@ -327,7 +331,7 @@ class RunMetrics:
         begin = job.created_at or job.earliest_time(now)
         start = begin if self._span is None else max(begin, end - self._span)
         is_large = has_many_nodes(job)
-        step_s = self._step_s(end - start)
+        step_s = self._sampling_step_s(end - start)
         new_step_s = min(step_s, HEALTH_STEP_S)
         fold = MetricsFold(max_points=self._max_points + NEW_POINTS)
         since = start
@@ -344,10 +348,10 @@ class RunMetrics:
             new_step_s=new_step_s,
             interval_s=max(self._interval_s, new_step_s * (2 if is_large else 0.5)),
         )
-        async for answer in stream:
-            self.snapshot = await asyncio.to_thread(fold.fold, answer, step_s)
-            # A response with many nodes has 100,000 objects: don't keep them until the next one.
-            del answer
+        async for response in stream:
+            self.snapshot = await asyncio.to_thread(fold.fold, response, step_s)
+            # A response with many nodes has 100,000 objects: free them before waiting for the next response.
+            del response
             self._watcher.update_clock_offset(self.snapshot, self.snapshot.step_s)
             self._watcher.change(metrics_at=client.clock.now())
             yield
@@ -356,27 +360,26 @@ class RunMetrics:
     async def _read_parts(
         self, fold: MetricsFold, start: datetime, end: datetime, step_s: int
     ) -> AsyncIterator[None]:
-        """Read the metrics of many nodes in parts. Unless some are shown already, show the newest first."""
+        """Read the metrics of many nodes in parts; if none are shown yet, the last five minutes first."""
         client, job = self._watcher.client, self._watcher.job
         if not self.snapshot.nodes:
-            # show the newest metrics of many nodes first
-            newest = MetricsFold()
-            async for answer in metrics_in_parts(
+            newest_fold = MetricsFold()
+            async for response in metrics_in_parts(
                 client, job, max(start, end - timedelta(minutes=5)), end, step_s
             ):
-                self.snapshot = await asyncio.to_thread(newest.fold, answer, step_s)
+                self.snapshot = await asyncio.to_thread(newest_fold.fold, response, step_s)
                 yield
-        async for answer in metrics_in_parts(client, job, start, end, step_s):
-            await asyncio.to_thread(fold.add, answer, step_s)
+        async for response in metrics_in_parts(client, job, start, end, step_s):
+            await asyncio.to_thread(fold.add, response, step_s)
             yield
 
     @property
     def _max_points(self) -> int:
-        # samples to read per series, which limits the resolution of a short window that is far in the past
+        """Number of samples to read per series; it limits the resolution of a short window in the past."""
         return MAX_METRIC_POINTS_MANY_NODES if has_many_nodes(self._watcher.job) else 1400
 
-    def _step_s(self, whole: timedelta) -> int:
-        """Return a sampling interval fine enough for the window without too many samples in total."""
+    def _sampling_step_s(self, time_range: timedelta) -> int:
+        """Return the sampling interval: fine enough for the charts, with at most ``_max_points`` samples."""
         # charts have at most 240 columns
-        window_step_s = min(whole, self._shown or whole).total_seconds() / 240
-        return max(MIN_METRIC_STEP_S, int(window_step_s), int(whole.total_seconds() / self._max_points))
+        window_step_s = min(time_range, self._window or time_range).total_seconds() / 240
+        return max(MIN_METRIC_STEP_S, int(window_step_s), int(time_range.total_seconds() / self._max_points))

@@ -18,30 +18,30 @@ from tui.text.times import moment_at
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """Log entries in time order: new ones for the end, or ``older`` ones for the beginning.
-
-    ``restarted`` asks to discard all earlier parts, because the log is read again after an error.
-    ``filled`` is a gap that was read again: the entries replace it. ``read_part`` (0 to 1) of an
-    ``older`` part is the fraction of the older log read so far, by time; it is 1 in the last one.
-    ``wanted_ns`` is the time whose lines were the reason to read a gap, by default its start.
-    ``ended``: the job has ended, though a few more lines may arrive unless it is also ``settled``.
-    """
+    """Log entries in time order, to append to the log unless one of the fields says otherwise."""
 
     entries: tuple[LogEntry, ...]
     older: bool = False
+    """True if the entries precede all entries published before."""
     ended: bool = False
+    """True if the job has ended; a few late lines may still arrive."""
     settled: bool = False
+    """True if the job has ended and no more lines will arrive."""
     restarted: bool = False
+    """True if all parts published before must be discarded, because the log is read again after an error."""
     filled: LogGap | None = None
-    read_part: float | None = None
+    """A gap that was read again; the entries replace it."""
+    read_fraction: float | None = None
+    """In an ``older`` part, the fraction of the older log read so far, by time; 1 in the last such part."""
     wanted_ns: int | None = None
+    """In a part that fills a gap, the time of the lines that the user wants to see; None for its start."""
 
 
 class RunLog:
-    """Reads a run's log once: calls ``fold`` with its entries, and ``publish`` with parts of it.
+    """Reads a run's log once; calls ``fold`` with the log's entries, and ``publish`` with parts of the log.
 
-    If it is read again after an error, the earlier data stays until the first new entries. ``before_history``
-    is awaited before lines older than the newest part are read.
+    If the log is read again after an error, the previous data stays until the first response.
+    ``before_history`` is awaited before the older log, which precedes the last ten minutes, is read.
     """
 
     def __init__(
@@ -57,28 +57,30 @@ class RunLog:
         self._fold = fold
         self._publish = publish
         self._before_history = before_history
-        self._has_begun = False
+        self._is_previous_discarded = False
         self.newest_is_read = self.is_read = False
-        """Whether the newest part, and whether the whole log so far, has been read."""
-        self.folding = asyncio.Lock()
-        """Held while a page is being folded: until then, the progress lacks a part of the page."""
+        """Whether the last ten minutes, and whether the whole log up to now, have been read."""
+        self.fold_lock = asyncio.Lock()
+        """Held while entries are being folded in slices, when the progress includes only some of them."""
 
     async def read(self) -> None:
         """Read the log until the job has ended. Raises RequestError; call it again to start over."""
         job = self._watcher.job
-        boundary, caught_up = self._history_end(job), asyncio.Event()
-        self._has_begun = False
-        await together(self._follow(job, boundary, caught_up), self._read_history(job, boundary, caught_up))
+        history_end, caught_up = self._history_end(job), asyncio.Event()
+        self._is_previous_discarded = False
+        follow = self._follow(job, history_end, caught_up)
+        await together(follow, self._read_history(job, history_end, caught_up))
 
     async def retry(self, gap: LogGap, from_ns: int | None = None) -> None:
-        """Retry a gap; the result is published as a part with the gap as ``filled``.
+        """Read the lines of a gap again, and publish them as a part with ``filled=gap``.
 
-        Lines that still cannot be read are a gap among its entries. Of a ``NotKept``, only some lines are
-        read: the last ones, or those from ``from_ns`` on. Raises RequestError.
+        The part's entries include a smaller gap for lines that still cannot be read. If the gap is a
+        ``NotKept``, about ``gap.at_once`` lines are read: the newest lines, or with ``from_ns``, the lines
+        from that time on. Raises RequestError.
         """
         job = self._watcher.job
         if isinstance(gap, NotKept):
-            entries = await self._read_again(job, gap, from_ns)
+            entries = await self._read_not_kept(job, gap, from_ns)
             wanted_ns = gap.end_ns if from_ns is None else from_ns
             self._publish(LogPart(entries, filled=gap, wanted_ns=wanted_ns))
             return
@@ -87,7 +89,10 @@ class RunLog:
         self._fold(entries)
         self._publish(LogPart(entries, filled=gap))
 
-    async def _read_again(self, job: TrainingJob, gap: NotKept, from_ns: int | None) -> tuple[LogEntry, ...]:
+    async def _read_not_kept(
+        self, job: TrainingJob, gap: NotKept, from_ns: int | None
+    ) -> tuple[LogEntry, ...]:
+        """Return some lines that were dropped from memory, and the unread rest of the gap."""
         start_ns, end_ns = gap.start_ns if from_ns is None else millisecond_of(from_ns), gap.end_ns
         start, end = moment_at(start_ns, UTC), moment_at(end_ns, UTC)
         assert start is not None
@@ -104,14 +109,14 @@ class RunLog:
                     else:
                         end_ns = millisecond_of(stamp_ns(batch.entries[-1])) + NS_PER_MS
                     break
-        unread = (replace(gap, end_ns=start_ns), replace(gap, start_ns=end_ns))
-        entries += (remaining for remaining in unread if remaining.start_ns < remaining.end_ns)
+        unread_gaps = (replace(gap, end_ns=start_ns), replace(gap, start_ns=end_ns))
+        entries += (remaining for remaining in unread_gaps if remaining.start_ns < remaining.end_ns)
         return tuple(sorted(entries, key=stamp_ns))
 
-    def _begin(self) -> None:
-        """Discard the log that was read before, once the first response arrives."""
-        if not self._has_begun:
-            self._has_begun = True
+    def _discard_previous(self) -> None:
+        """On the first response of a ``read``, discard the log of the previous ``read``."""
+        if not self._is_previous_discarded:
+            self._is_previous_discarded = True
             self.newest_is_read = self.is_read = False
             self._watcher.restart_log()
             self._publish(LogPart((), restarted=True))
@@ -123,46 +128,46 @@ class RunLog:
         start = newest - timedelta(minutes=10)
         return max(start, job.earliest_time(now))
 
-    async def _follow(self, job: TrainingJob, boundary: datetime, caught_up: asyncio.Event) -> None:
+    async def _follow(self, job: TrainingJob, history_end: datetime, caught_up: asyncio.Event) -> None:
         logs = self._client.logs
-        async for part in logs.follow(job.project_id, job.id, start=boundary, newest_first=True):
-            if isinstance(part, LogEnd):
-                self._report_end(part.job, settled=True)
-            elif part.finished_job is not None:
+        async for batch in logs.follow(job.project_id, job.id, start=history_end, newest_first=True):
+            if isinstance(batch, LogEnd):
+                self._report_end(batch.job, settled=True)
+            elif batch.finished_job is not None:
                 # Late lines may arrive for a minute, but there is no need to wait for them.
-                self._report_end(part.finished_job)
+                self._report_end(batch.finished_job)
             else:
-                await self._fold_entries(part.entries)
-                if part.caught_up and not part.entries:  # parts with entries may precede the newest page
+                await self._fold_entries(batch.entries)
+                if batch.caught_up and not batch.entries:  # batches with entries may precede the newest page
                     self.newest_is_read = True
                     caught_up.set()
-                read_part = None if part.caught_up else part.read_part or 0.0
-                self._publish(LogPart(part.entries, older=not part.caught_up, read_part=read_part))
+                fraction = None if batch.caught_up else batch.read_part or 0.0
+                self._publish(LogPart(batch.entries, older=not batch.caught_up, read_fraction=fraction))
 
     def _report_end(self, job: TrainingJob, *, settled: bool = False) -> None:
-        self._begin()
+        self._discard_previous()
         self._publish(LogPart((), ended=True, settled=settled))
         self._watcher.change(job=job)
 
-    async def _read_history(self, job: TrainingJob, boundary: datetime, caught_up: asyncio.Event) -> None:
+    async def _read_history(self, job: TrainingJob, history_end: datetime, caught_up: asyncio.Event) -> None:
         start = job.earliest_time(self._client.clock.now())
         await caught_up.wait()
         await self._before_history()
-        if start < boundary:
+        if start < history_end:
             history = self._client.logs.history(
-                job.project_id, job.id, start=start, end=boundary, newest_first=True
+                job.project_id, job.id, start=start, end=history_end, newest_first=True
             )
             async with aclosing(history) as batches:
                 async for batch in batches:
                     await self._fold_entries(batch.entries)
-                    self._publish(LogPart(batch.entries, older=True, read_part=batch.read_part or 0.0))
+                    self._publish(LogPart(batch.entries, older=True, read_fraction=batch.read_part or 0.0))
                     # Let keys and repaints go first; the stream reads ahead in the meantime, up to a limit.
                     await self._client.clock.sleep(0.005)
         self.is_read = True
         self._fold(())
-        self._publish(LogPart((), older=True, read_part=1.0))
+        self._publish(LogPart((), older=True, read_fraction=1.0))
 
     async def _fold_entries(self, entries: Sequence[LogEntry]) -> None:
-        self._begin()
-        async with self.folding:
+        self._discard_previous()
+        async with self.fold_lock:
             await fold_in_slices(self._fold, entries)

@@ -34,12 +34,12 @@ from tui.text.failures import creation_doubt
 from tui.text.units import bytes_iec
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
-FILE_NAME = "recent-configs.json"
+RECENT_CONFIGS_FILE = "recent-configs.json"
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigChoice:
-    """A config file (``recent`` if it was submitted from here before), or a starter project."""
+    """A config file (``recent`` if it was submitted from this machine before), or a starter project."""
 
     path: Path
     recent: bool = False
@@ -59,7 +59,8 @@ class ConfigChoice:
     def read(self) -> str:
         """Return the config's text without values of environment variables; "" if it cannot be read."""
         with suppress(OSError):
-            return _shown_source(self.path if self.starter is None else TEMPLATES / self.name / "config.py")
+            config = self.path if self.starter is None else TEMPLATES / self.name / "config.py"
+            return _redacted_source(config)
         return ""
 
 
@@ -69,35 +70,36 @@ STARTERS = tuple(ConfigChoice(Path(starter.name), starter=starter) for starter i
 @dataclass(frozen=True)
 class RecentConfigs(State):
     paths: list[str] = field(default_factory=list)
-    """The newest first."""
+    """Paths of submitted configs, newest first."""
 
 
-def find_configs(below: Path, memory: Path) -> tuple[ConfigChoice, ...]:
-    """Return recent configs that still exist, newest first, then each ``config.py`` that names a project.
+def find_configs(folder: Path, state_file: Path) -> tuple[ConfigChoice, ...]:
+    """Return the recent configs that still exist, newest first, then each ``config.py`` below ``folder``.
 
-    Many programs have a ``config.py`` that configures something else. A path of any file can be typed.
+    A ``config.py`` that names no training project is skipped: many programs have one. For any other file,
+    users can type its path.
     """
-    remembered = read_state(memory, RecentConfigs).paths
+    remembered = read_state(state_file, RecentConfigs).paths
     recent = [Path(path) for path in remembered if os.path.isfile(path)]  # noqa: PTH113 - never raises
-    nearby = (path for path in _walk(below) if path not in recent and _names_a_project(path))
+    nearby = (path for path in _config_files(folder) if path not in recent and _names_a_project(path))
     return (
         *(ConfigChoice(path, True) for path in recent),
         *(ConfigChoice(path, False) for path in islice(nearby, 50)),
     )
 
 
-def remember_config(path: Path, memory: Path) -> None:
-    """Move a config to the top of the recent ones. Write errors are ignored."""
+def remember_config(path: Path, state_file: Path) -> None:
+    """Put a config at the top of the recent configs. Write errors are ignored."""
     with suppress(OSError):
         change_state(
-            memory,
+            state_file,
             RecentConfigs,
-            lambda kept: RecentConfigs(paths=list(dict.fromkeys([str(path), *kept.paths]))[:20]),
+            lambda before: RecentConfigs(paths=list(dict.fromkeys([str(path), *before.paths]))[:20]),
         )
 
 
 def _names_a_project(path: Path) -> bool:
-    """Return True if the file names the SDK's class, or the usual variable, which it may import."""
+    """Return True if the file names the SDK's class, or the usual variable, which may be imported."""
     if not path.is_file():  # Opening a pipe of that name would block.
         return False
     try:
@@ -108,9 +110,9 @@ def _names_a_project(path: Path) -> bool:
     return b"TrainingProject" in text or b"training_project" in text
 
 
-def _walk(below: Path) -> Iterator[Path]:
-    for folder, subfolders, files in os.walk(below):
-        depth = len(Path(folder).relative_to(below).parts)
+def _config_files(root: Path) -> Iterator[Path]:
+    for folder, subfolders, files in os.walk(root):
+        depth = len(Path(folder).relative_to(root).parts)
         subfolders[:] = sorted(
             name for name in subfolders if depth < 3 and name not in SKIPPED_FOLDERS and name[0] != "."
         )
@@ -120,24 +122,19 @@ def _walk(below: Path) -> Iterator[Path]:
 Stage = Literal["choosing", "loading", "reviewing", "submitting", "submitted"]
 
 
-def _shown_source(config: Path) -> str:
-    if (size_bytes := config.stat().st_size) > 100_000:  # reading a megabyte takes five seconds
+def _redacted_source(config: Path) -> str:
+    if (size_bytes := config.stat().st_size) > 100_000:  # redacting a megabyte takes five seconds
         return f"# {bytes_iec(size_bytes)}: too large to be shown without values of variables"
     text = config.read_text(encoding="utf-8", errors="replace")
-    shown, _hidden = redaction({config.name: text}, lambda _value: "…")
-    lines = (shown(config.name) or "").splitlines(keepends=True)
+    redacted, _ = redaction({config.name: text}, lambda _value: "…")
+    lines = (redacted(config.name) or "").splitlines(keepends=True)
     # leave out docstrings and comments, which are hidden as a whole
     return "".join(line for line in lines if line.strip() not in ("…", "# …")).strip()
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionSnapshot:
-    """The state of a submission.
-
-    ``project`` is the project to send, with overrides applied; ``error`` is why the last step failed.
-    After an error, the previous stage is shown again with all its data. ``is_reviewed`` is False if the
-    last review failed: ``project`` is then that of an earlier one, and must not be submitted.
-    """
+    """The state of a submission. After an error, the previous stage is shown again with all its data."""
 
     stage: Stage = "choosing"
     choices: tuple[ConfigChoice, ...] | None = None
@@ -145,11 +142,14 @@ class SubmissionSnapshot:
     source: str = ""
     """The text of the config, without values of environment variables."""
     project: TrainingProject | None = None
+    """The project to send, with overrides applied."""
     plan: ArchivePlan | None = None
     is_reviewed: bool = False
+    """False if the last review failed: ``project`` is from an earlier review and must not be submitted."""
     findings: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()
     error: str = ""
+    """Why the last step failed."""
     progress: SubmissionProgress | None = None
     job: TrainingJob | None = None
 
@@ -169,31 +169,31 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
         *,
         team: str = "",
     ) -> None:
-        """Use ``team`` for projects that do not name one; if empty, the remote's default applies."""
+        """Use ``team`` for projects that do not name a team; if empty, the remote's default team applies."""
         super().__init__(session, SubmissionSnapshot(), publish)
         self._team = team
-        self._memory = state_path(FILE_NAME)
+        self._recent_configs_path = state_path(RECENT_CONFIGS_FILE)
         self._loaded: TrainingProject | None = None
         self._overrides = Overrides()
 
     async def find_configs_nearby(self) -> None:
         """Find configs to choose from, without running any."""
-        configs = await asyncio.to_thread(find_configs, Path.cwd(), self._memory)
+        configs = await asyncio.to_thread(find_configs, Path.cwd(), self._recent_configs_path)
         self._change(choices=(*configs, *STARTERS))
 
     async def load(self, config: Path) -> None:
-        """Run the config, then review the result."""
+        """Run the config file in a process of its own, then review the project that it defines."""
         config = await asyncio.to_thread(_absolute_path, config)
         self._change(stage="loading", config=config, error="")
-        stop = Event()  # set if canceled, too: else the thread would wait for the config
+        stop_loading = Event()  # set if canceled, too: else the thread would wait for the config
         try:
-            loaded = await asyncio.to_thread(load_training_project, config, stop=stop)
-            source = await asyncio.to_thread(_shown_source, config)
+            loaded = await asyncio.to_thread(load_training_project, config, stop=stop_loading)
+            source = await asyncio.to_thread(_redacted_source, config)
         except (ApiClientError, OSError) as error:
             self._change(stage="choosing", error=str(error))
             return
         finally:
-            stop.set()
+            stop_loading.set()
         if self._team and not loaded.team_name:
             loaded = loaded.model_copy(update={"team_name": self._team})
         self._loaded = loaded
@@ -201,7 +201,7 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
         await self.review(Overrides())
 
     async def review(self, overrides: Overrides) -> None:
-        """Review the project with these overrides, and run the preflight checks."""
+        """Apply the overrides to the loaded project, plan its archive, and run the preflight checks."""
         if self._loaded is None or self.snapshot.config is None:
             return
         try:
@@ -229,7 +229,7 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
             return
         self._change(stage="submitting", error="", progress=SubmissionProgress("archiving"))
         try:
-            made = await submit(
+            submitted = await submit(
                 self._session.client,
                 loaded,
                 source_dir=config.parent,
@@ -242,8 +242,8 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
             failure = "; ".join(filter(None, (str(error), doubt)))
             self._change(stage="reviewing", error=failure, progress=None)
             return
-        await asyncio.to_thread(remember_config, config, self._memory)
-        self._change(stage="submitted", job=made.training_job)
+        await asyncio.to_thread(remember_config, config, self._recent_configs_path)
+        self._change(stage="submitted", job=submitted.training_job)
 
     def back_to_choices(self) -> None:
         self._loaded = None

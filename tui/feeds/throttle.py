@@ -1,4 +1,4 @@
-"""Shared by feeds: a snapshot that is published after each change, pauses, and a limit to publishing."""
+"""The base class of feeds that publish a snapshot, pauses between polls, and a limit to publishing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Throttle:
 
 
 class SnapshotFeed(Generic[Snapshot]):
-    """Keeps a snapshot, a dataclass, and publishes it after each change."""
+    """Base class of feeds that hold a snapshot, which is a dataclass, and publish it after each change."""
 
     def __init__(self, session: Session, snapshot: Snapshot, publish: Callable[[Snapshot], object]) -> None:
         self.snapshot: Snapshot = snapshot

@@ -19,20 +19,25 @@ from tui.readers.why import read_evidence
 
 @dataclass(frozen=True, slots=True)
 class WhyView:
-    """The problems of a run at the time ``at`` (None if it has ended), and an explanation of one of them.
-
-    ``index`` is the index of that one; ``explanation`` is None while it is read.
-    """
+    """The problems of a run, and an explanation of the selected problem."""
 
     problems: tuple[HealthFinding | None, ...]
+    """The findings, worst first; None stands for the failure of the run itself."""
     index: int = 0
+    """Index of the selected problem."""
     explanation: Explanation | None = None
+    """None until the evidence has been read."""
     error: str = ""
     at: datetime | None = None
+    """The time of the problems; None if the run has ended."""
 
 
 class WhyFeed(SnapshotFeed[WhyView]):
-    """Publishes ``WhyView``s of a run: at first ``view`` or its worst problem, then the selected one."""
+    """Publishes ``WhyView``s of a run.
+
+    The first is ``view`` if the screen is shown again, else it explains the worst problem. ``latest`` returns
+    the newest snapshot of the run.
+    """
 
     def __init__(
         self,
@@ -51,7 +56,7 @@ class WhyFeed(SnapshotFeed[WhyView]):
 
     async def run(self) -> None:
         """Explain the selected problem until cancelled; retry while the server does not respond."""
-        self._change()  # what was known before is shown at once
+        self._change()  # publish the initial view at once
         if self._is_shown_again:
             self.refresh()
         while True:
@@ -64,13 +69,14 @@ class WhyFeed(SnapshotFeed[WhyView]):
             await self._pause(None)
 
     def refresh(self) -> None:
-        """Explain the current problems; if there are none anymore, the previous ones again."""
+        """Explain the current problems; if the run has none anymore, explain the previous problems again."""
         run, view = self._latest(), self.snapshot
         problems = explained_findings(run) if run is not None else ()
         if run is not None and problems:
-            shown = _key(view.problems[view.index])
-            index = next((at for at, problem in enumerate(problems) if _key(problem) == shown), 0)
-            explanation = view.explanation if _key(problems[index]) == shown else None
+            selected_key = _problem_key(view.problems[view.index])
+            keys = [_problem_key(problem) for problem in problems]
+            index = keys.index(selected_key) if selected_key in keys else 0
+            explanation = view.explanation if keys[index] == selected_key else None
             self._run = run
             self._change(problems=problems, index=index, explanation=explanation, at=_time_of(run))
         self._explanations = {}
@@ -109,5 +115,5 @@ def _time_of(run: RunSnapshot) -> datetime | None:
     return None if run.job.is_finished else run.server_now
 
 
-def _key(problem: HealthFinding | None) -> str:
+def _problem_key(problem: HealthFinding | None) -> str:
     return problem.key if problem is not None else ""

@@ -58,7 +58,7 @@ class SentDeployment:
 
     result: DeploymentResult
     written_to: Path | None = None
-    not_written: OSError | None = None
+    write_error: OSError | None = None
 
 
 async def send(
@@ -76,7 +76,7 @@ async def send(
     try:
         path = await asyncio.to_thread(write_truss_config, result, directory, client.clock.now().astimezone())
     except OSError as error:
-        return SentDeployment(result, not_written=error)
+        return SentDeployment(result, write_error=error)
     return SentDeployment(result, path)
 
 

@@ -27,7 +27,7 @@ FLOOD_LINES = 2_000
 NEWEST_LINES = 8
 MILLISECOND = timedelta(milliseconds=1)
 
-OnPart = Callable[[float | None, int], object]
+OnLogProgress = Callable[[float | None, int], object]
 """Called with the fraction of the log read (0–1, None if unknown) and the number of lines."""
 
 
@@ -45,7 +45,7 @@ class LogReader:
         fold: ProgressFold,
         *,
         start: datetime | None = None,
-        on_part: OnPart = lambda _part, _count: None,
+        on_log_progress: OnLogProgress = lambda _part, _count: None,
     ) -> None:
         self.fold = fold
         self.is_read = False
@@ -55,7 +55,7 @@ class LogReader:
         self._client = client
         self._job = job
         self._start = self._older_until = start or job.earliest_time(client.clock.now())
-        self._on_part = on_part
+        self._on_log_progress = on_log_progress
         self._increments: LogIncrements | None = None
 
     async def read_whole(self, max_lines: int | None = None) -> None:
@@ -154,7 +154,7 @@ class LogReader:
         self.gap_count += len(entries) - len(lines)
         newest = [line._replace(message=excerpt(line.message)) for line in lines[-NEWEST_LINES:]]
         self.newest = sorted([*self.newest, *newest], key=stamp_ns)[-NEWEST_LINES:]
-        self._on_part(part, self.line_count)
+        self._on_log_progress(part, self.line_count)
 
 
 async def fold_in_slices(fold: Callable[[Sequence[LogEntry]], object], entries: Sequence[LogEntry]) -> None:

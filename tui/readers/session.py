@@ -66,8 +66,8 @@ class Session:
         self._replay = replay
         self._read_only_by = read_only_by
         self._retry = RetryPolicy(cap_s=2.0)  # a user is waiting
-        self.polling = self._retry.for_polling()
-        """The retry policy for polling: a request that hangs must not block Home."""
+        self.polling_retry = self._retry.for_polling()
+        """The retry policy of polls: a request that hangs must not block Home."""
 
     @cached_property
     def client(self) -> TrainingClient:

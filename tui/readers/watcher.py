@@ -40,7 +40,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import is_all_checked
 from tui.readers.billing import read_bill
 from tui.readers.health_metrics import HEALTH_STEP_S, HealthMetrics
-from tui.readers.log_reader import LogReader, OnPart
+from tui.readers.log_reader import LogReader, OnLogProgress
 from tui.readers.session import listed_prices, read_status_changes
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.times import time_key
@@ -69,7 +69,7 @@ class RunWatcher:
         findings: tuple[HealthFinding, ...] = (),
         clock_offset: ClockOffset | None = None,
         since: datetime | None = None,
-        on_part: OnPart = lambda _part, _count: None,
+        on_log_progress: OnLogProgress = lambda _part, _count: None,
     ) -> None:
         self.client = client
         self.settings = settings
@@ -79,7 +79,7 @@ class RunWatcher:
         self.snapshot = with_findings(RunSnapshot(job=job, at=now, seen_at=now), findings)
         """The newest state; ``at`` and the progress are those of the last ``update``."""
         self.progress = self._new_fold()
-        self.log = LogReader(client, job, self.progress, start=since, on_part=on_part)
+        self.log = LogReader(client, job, self.progress, start=since, on_log_progress=on_log_progress)
         self.health_metrics = HealthMetrics(client, job)
         self.unread: dict[str, RequestError] = {}
         """The error of each part that the server refused at the last poll (not of routes that it lacks)."""
@@ -312,7 +312,7 @@ async def read_run(
     prices: Mapping[str, float] | None = None,
     with_health_metrics: bool = True,
     stream: str | None = None,
-    on_part: OnPart = lambda _part, _count: None,
+    on_log_progress: OnLogProgress = lambda _part, _count: None,
 ) -> LoadedRun:
     """Read a run's log from ``since`` (default: its beginning) to now, and all other data about it.
 
@@ -322,7 +322,7 @@ async def read_run(
     assumed to agree: a single answer cannot distinguish an offset from samples that have stopped. Raises
     RequestError.
     """
-    watcher = RunWatcher(client, job, settings, since=since, on_part=on_part)
+    watcher = RunWatcher(client, job, settings, since=since, on_log_progress=on_log_progress)
     log = watcher.log
     watcher.progress.choose(stream)
     watcher.change(price_per_minute=price_of(job, prices or {}, settings.prices))
@@ -345,11 +345,11 @@ async def read_checked_run(
     checkpoints: Sequence[Checkpoint],
     settings: RunSettings = DEFAULT,
     *,
-    on_part: OnPart = lambda _part, _count: None,
+    on_log_progress: OnLogProgress = lambda _part, _count: None,
     max_lines: int = 100_000,  # longer logs would take commands minutes
 ) -> CheckedRun:
     """Read the log of a job and check its checkpoints by it; without a log, they stay unchecked."""
-    watcher = RunWatcher(client, job, settings, on_part=on_part)
+    watcher = RunWatcher(client, job, settings, on_log_progress=on_log_progress)
     log = watcher.log
     watcher.change(checkpoints=tuple(checkpoints), history_known=True)
     if not checkpoints:

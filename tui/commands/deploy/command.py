@@ -417,10 +417,10 @@ class Deployer:
         sent = await send(
             self._client, review.config, dry_run=dry_run, directory=self._cli_options.output_dir
         )
-        if sent.not_written is not None:
-            failure = cannot_write("the truss config", sent.not_written)
+        if sent.write_error is not None:
+            failure = cannot_write("the truss config", sent.write_error)
             if dry_run:
-                raise failure from sent.not_written
+                raise failure from sent.write_error
             self._remark(str(failure))
         return sent
 

@@ -29,7 +29,7 @@ from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import client_command
-from tui.readers.log_reader import OnPart
+from tui.readers.log_reader import OnLogProgress
 from tui.readers.session import listed_prices
 from tui.readers.watcher import RunWatcher, together
 from tui.readers.why import read_explanation
@@ -69,7 +69,7 @@ async def summary(client: TrainingClient, output: Output, job_id: str, follow: b
             client,
             await job_named(client, job_id),
             run_settings(),
-            on_part=lambda part, lines: line.show(label, note=lines_note(part, lines)),
+            on_log_progress=lambda part, lines: line.show(label, note=lines_note(part, lines)),
         )
         if not follow:
             read = await reader.read()
@@ -182,7 +182,7 @@ def _clue_text(clue: Clue) -> str:
 
 
 class SummaryReader:
-    """Summarizes one run; ``on_part`` is called while its log is read."""
+    """Summarizes one run; ``on_log_progress`` is called while its log is read."""
 
     def __init__(
         self,
@@ -190,10 +190,10 @@ class SummaryReader:
         job: TrainingJob,
         settings: RunSettings = DEFAULT,
         *,
-        on_part: OnPart = lambda _part, _count: None,
+        on_log_progress: OnLogProgress = lambda _part, _count: None,
     ) -> None:
         self._client = client
-        self._watcher = RunWatcher(client, job, settings, on_part=on_part)
+        self._watcher = RunWatcher(client, job, settings, on_log_progress=on_log_progress)
 
     @property
     def job(self) -> TrainingJob:

@@ -129,7 +129,7 @@ async def watched_fleet(
         return snapshot
 
     async with session.client, asyncio.TaskGroup() as tasks:
-        feed = FleetFeed(session, snapshots.put_nowait, run_settings(), only=only)
+        feed = FleetFeed(session, snapshots.put_nowait, run_settings(), previewed_ids=only)
         task = tasks.create_task(feed.run())
         yield newest
         task.cancel()

@@ -37,7 +37,7 @@ async def read_with_line(
             since=since,
             prices=prices,
             with_health_metrics=with_health_metrics,
-            on_part=_shown_on(line, job, prefix),
+            on_log_progress=_shown_on(line, job, prefix),
             stream=stream,
         )
     if reading.gap_count:
@@ -51,7 +51,9 @@ async def read_evidence(
     client: TrainingClient, job: TrainingJob, checkpoints: Sequence[Checkpoint]
 ) -> CheckedRun:
     with ProgressLine() as line:
-        return await read_checked_run(client, job, checkpoints, run_settings(), on_part=_shown_on(line, job))
+        return await read_checked_run(
+            client, job, checkpoints, run_settings(), on_log_progress=_shown_on(line, job)
+        )
 
 
 def _shown_on(line: ProgressLine, job: TrainingJob, prefix: str = "") -> Callable[[float | None, int], None]:

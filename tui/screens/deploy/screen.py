@@ -468,7 +468,7 @@ class DeployPage(Page):
                 DeployFeed,
                 services.session,
                 DeployAnswers(self.job.id if self.job is not None else None, self.checkpoints),
-                known=self.run,
+                known_run=self.run,
                 settings=services.settings.configuration.runs,
             ),
             services.session.remote_name,

@@ -158,10 +158,10 @@ class HomeScreen(AppScreen):
         self._memory.put(home=layout)
 
     def on_screen_suspend(self) -> None:
-        self._feed.watched = False
+        self._feed.is_shown = False
 
     def on_screen_resume(self) -> None:
-        self._feed.watched = True
+        self._feed.is_shown = True
         if self._is_outdated and self.snapshot is not None:
             self._show_fleet(self.snapshot)
 

@@ -191,7 +191,7 @@ class LogPane(MountsWithChildren, Vertical):
             store.append(part.entries)
             state.caught_up = True
         state.ended, state.settled = state.ended or part.ended, state.settled or part.settled
-        state.read_part = state.read_part if part.read_part is None else part.read_part
+        state.read_part = state.read_part if part.read_fraction is None else part.read_fraction
         self.set_nodes({line.replica for line in part.entries if isinstance(line, LogLine) and line.replica})
         self.show_log_status()
 
