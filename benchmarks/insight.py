@@ -31,7 +31,7 @@ from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.run import MAX_METRIC_POINTS_MANY_NODES, MIN_METRIC_STEP_S, NEW_POINTS
-from tui.readers.health_metrics import FINE_POINTS, health_metrics_fold, history_points
+from tui.readers.health_metrics import LAST_HOUR_POINTS, health_metrics_fold, history_points
 
 EPOCH = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
 NODES, GPUS = 64, 8
@@ -76,7 +76,7 @@ def judging_ms(backend: FleetBackend, job: TrainingJob) -> float:
 
 def watched(backend: FleetBackend, job: TrainingJob, hours: int) -> Figure:
     """Memory at half time and at the end, of the folds of one run that is watched."""
-    metrics, progress = MetricsFold(max_points=FINE_POINTS), ProgressFold()
+    metrics, progress = MetricsFold(max_points=LAST_HOUR_POINTS), ProgressFold()
     found: tuple[HealthFinding, ...] = ()
     sizes, looks, end_s = [], hours * 60 // LOOK_MIN, EPOCH.timestamp()
     tracemalloc.start()

@@ -24,7 +24,7 @@ from tui.screens.job.screen import JobScreen
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[DeployingServer]:
     """A server with a running job, which can be stopped."""
-    monkeypatch.setattr("tui.readers.stopping.PATIENCE_S", 60.0)
+    monkeypatch.setattr("tui.readers.stopping.UNSAVED_TIMEOUT_S", 60.0)
     with DeployingServer() as server:
         server.jobs = []
         live_run(server, "job1")

@@ -12,7 +12,7 @@ from support.fake_runs import STEADY, finished_run, iso, live_run
 from support.terminal import AtTerminal
 from tui.commands.jobs.top import read_fleet
 from tui.commands.support.output import Output
-from tui.readers.kept_health import FILE_NAME, KeptHealth, keep_health, kept_health
+from tui.readers.stored_health import FILE_NAME, StoredHealth, store_health, stored_health
 from tui.settings.remembered import state_path
 from tui.text.sanitize import cell_width
 
@@ -243,9 +243,9 @@ def test_status_tells_how_old_its_count_is_and_forgets_it(
 
 
 def test_the_newest_reading_of_a_job_stays_whoever_writes_last() -> None:
-    keep_health("server", {"run": KeptHealth(at_s=1000.0, sign="✗")}, 1010.0)
-    keep_health("server", {"run": KeptHealth(at_s=900.0)}, 1020.0)
-    assert kept_health("server", ["run"], 1030.0)["run"].sign == "✗"
+    store_health("server", {"run": StoredHealth(at_s=1000.0, sign="✗")}, 1010.0)
+    store_health("server", {"run": StoredHealth(at_s=900.0)}, 1020.0)
+    assert stored_health("server", ["run"], 1030.0)["run"].sign == "✗"
 
 
 @pytest.mark.proves("docs/commands.md", "`projects`")

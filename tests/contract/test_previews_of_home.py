@@ -12,7 +12,7 @@ from support.followed_fleet import followed
 from tui.analysis.fleet import snapshot as snapshot_module
 from tui.analysis.fleet.snapshot import UNREAD
 from tui.feeds import fleet as fleet_module
-from tui.readers.kept_health import KeptHealth
+from tui.readers.stored_health import StoredHealth
 
 
 @pytest.fixture
@@ -23,9 +23,9 @@ def baseten() -> Iterator[FakeBaseten]:
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, KeptHealth]]:
-    kept: list[dict[str, KeptHealth]] = []
-    monkeypatch.setattr(fleet_module, "keep_health", lambda _server, jobs, _now_s: kept.append(jobs))
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, StoredHealth]]:
+    kept: list[dict[str, StoredHealth]] = []
+    monkeypatch.setattr(fleet_module, "store_health", lambda _server, jobs, _now_s: kept.append(jobs))
     monkeypatch.setattr(fleet_module, "STORE_INTERVAL_S", 0.0)
     monkeypatch.setattr(fleet_module, "SLOW_INTERVAL_S", 0.01)
     monkeypatch.setattr(fleet_module, "PUBLISH_INTERVAL_S", 0.01)
@@ -33,7 +33,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, KeptHealth]]:
 
 
 async def test_health_is_as_old_as_what_was_read_while_another_screen_is_in_front(
-    baseten: FakeBaseten, kept: list[dict[str, KeptHealth]]
+    baseten: FakeBaseten, kept: list[dict[str, StoredHealth]]
 ) -> None:
     live_run(baseten, "well")
     async with followed(baseten) as (feed, wait_for):

@@ -19,8 +19,8 @@ from tui.analysis.cost import Bill
 from tui.analysis.fleet.snapshot import UNREAD, FleetFold, FleetSnapshot, JobPreview, previewed_jobs
 from tui.feeds.throttle import Pause, Throttle
 from tui.readers.billing import BILL_INTERVAL_S, read_bill
-from tui.readers.kept_health import KeptHealth, keep_health
 from tui.readers.session import listed_prices
+from tui.readers.stored_health import StoredHealth, store_health
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.tables.fleet import health_cells
 from tui.text.failures import left_out
@@ -286,14 +286,14 @@ class FleetFeed:
         if snapshot.is_read and now_s >= self._store_due_s and self._session.connection.recorded is None:
             self._store_due_s = now_s + STORE_INTERVAL_S
             jobs = {
-                row.id: KeptHealth(
+                row.id: StoredHealth(
                     row.preview.at_s, row.sign if row.alarmed else "", health_cells(snapshot, row)
                 )
                 for row in snapshot.jobs
                 if row.running and row.preview.log_read
             }
             asyncio.get_running_loop().run_in_executor(
-                None, keep_health, self._session.remote.api_url, jobs, snapshot.at.timestamp()
+                None, store_health, self._session.remote.api_url, jobs, snapshot.at.timestamp()
             )
 
 

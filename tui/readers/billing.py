@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.models.account import BilledItem
 
-LONGEST_BILL = timedelta(days=31)
-"""The API rejects longer ranges."""
+MAX_BILL_RANGE = timedelta(days=31)
+"""Longest time range for which the API returns a bill."""
 BILL_INTERVAL_S = 600.0
 """Interval at which feeds read the bill; the platform updates it hourly."""
 
@@ -24,21 +24,19 @@ BILL_INTERVAL_S = 600.0
 async def read_bill(client: TrainingClient, since: datetime, now: datetime) -> Bill:
     """Return what was billed since the day of ``since`` (UTC), or why the bill is unreadable.
 
-    Raises RequestError.
-
-    Only organization admins may read it, and not every server has it.
+    Only organization admins may read the bill, and not every server has it. Raises RequestError.
     """
     midnight = since.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     start = max(datetime(2026, 1, 1, tzinfo=UTC), midnight)  # the API rejects earlier days
     items: list[BilledItem] = []
     try:
-        for first, last in _ranges(start, now):
-            usage = (await client.account.usage_summary(first, last)).training_usage
+        for range_start, range_end in _ranges(start, now):
+            usage = (await client.account.usage_summary(range_start, range_end)).training_usage
             items += usage.breakdown if usage is not None else ()
     except (ErrorAnswer, InvalidAnswer) as error:
         if isinstance(error, Unauthorized) and error.is_key_invalid:
             raise
-        return Bill(start, why_not=_why_not(error))
+        return Bill(start, why_not=_unreadable_reason(error))
     by_job: defaultdict[str, list[BilledItem]] = defaultdict(list)
     for item in items:
         if item.billable_resource.kind == TRAINING_JOB:
@@ -52,8 +50,8 @@ async def read_bill(client: TrainingClient, since: datetime, now: datetime) -> B
 
 def _ranges(start: datetime, now: datetime) -> Iterator[tuple[datetime, datetime]]:
     while start < now:
-        yield start, min(now, start + LONGEST_BILL)
-        start += LONGEST_BILL
+        yield start, min(now, start + MAX_BILL_RANGE)
+        start += MAX_BILL_RANGE
 
 
 def _total(items: list[BilledItem]) -> Billed | None:
@@ -73,7 +71,7 @@ def _total(items: list[BilledItem]) -> Billed | None:
     return total_billed(days.values())
 
 
-def _why_not(error: RequestError) -> str:
+def _unreadable_reason(error: RequestError) -> str:
     if isinstance(error, Unauthorized):
         return "only organization admins can read the bill"
     return "this server has no bill" if isinstance(error, NotFound) else str(error)

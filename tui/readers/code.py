@@ -1,4 +1,4 @@
-"""Read the code that a job was submitted with, to show it; it is neither executed nor kept on disk."""
+"""Read the code that a job was submitted with, to show it; the code is neither executed nor left on disk."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ async def read_differences(client: TrainingClient, before: TrainingJob, after: T
 
 async def read_code(client: TrainingClient, job: TrainingJob) -> Files:
     """Return the files of a job's archive by path. Raises NoCode and RequestError."""
-    missing = f"job {job.id} has no code archive"
+    no_archive = f"job {job.id} has no code archive"
     try:
         urls = await client.jobs.download_urls(job.project_id, job.id)
     except NotFound as error:
-        raise NoCode(f"{missing} (404)") from error
+        raise NoCode(f"{no_archive} (404)") from error
     if not urls:
-        raise NoCode(missing)
+        raise NoCode(no_archive)
     archive_bytes = await client.objects.read(urls[0], length=MAX_ARCHIVE_BYTES + 1)
     if len(archive_bytes) > MAX_ARCHIVE_BYTES:
         raise NoCode(f"the archive of {job.id} is larger than {MAX_ARCHIVE_BYTES:,} bytes")
     try:
-        return await asyncio.to_thread(_unpacked, archive_bytes)
+        return await asyncio.to_thread(_unpacked_files, archive_bytes)
     except BadArchive as error:
         raise NoCode(f"the archive of {job.id} can't be read: {error}") from None
 
 
-def _unpacked(archive_bytes: bytes) -> Files:
+def _unpacked_files(archive_bytes: bytes) -> Files:
     with TemporaryDirectory(prefix="bt-tui-code-") as name:
         folder = Path(name)
         archive, target = folder / "archive", folder / "files"

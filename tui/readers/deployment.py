@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SentDeployment:
-    """The response to a deployment, and where its truss config was written, or why it could not be."""
+    """The response to a deployment, and where its truss config was written, or why not."""
 
     result: DeploymentResult
     written_to: Path | None = None
@@ -80,9 +80,9 @@ async def send(
     return SentDeployment(result, path)
 
 
-def deploy_command(remote: Remote, name: str, path: Path) -> str:
-    """Return the command that deploys the config saved at ``path``; ``name`` is ``python`` or a Truss's."""
-    if name == "python":
+def deploy_command(remote: Remote, format_name: str, path: Path) -> str:
+    """Return the command that deploys the config saved at ``path``, a Python or a truss config."""
+    if format_name == "python":
         return remote.command_line("deploy_checkpoints", "--config", str(path), changes=True)
     return shlex.join(("truss", "push", str(path.parent)))
 
@@ -116,10 +116,10 @@ async def read_checkpoints(client: TrainingClient, facts: Facts, jobs: Sequence[
         checkpoint
         if checkpoint.training_job_id
         else checkpoint.model_copy(update={"training_job_id": job.id})
-        for job, of_one_job in zip(jobs, listed, strict=True)
-        for checkpoint in of_one_job
+        for job, job_checkpoints in zip(jobs, listed, strict=True)
+        for checkpoint in job_checkpoints
     ]
-    # Several jobs may use the same checkpoint names, and a file does not name its job.
+    # Of several jobs, files are not used: jobs may share checkpoint names, and a file does not name its job.
     known_files = files[0] if len(jobs) == 1 else None
     updated = facts.with_checkpoints(jobs[0].id if jobs else "", checkpoints, known_files)
     names, store_secret = secrets or (None, facts.store_secret)
@@ -146,9 +146,9 @@ async def _files(client: TrainingClient, job: TrainingJob) -> tuple[CheckpointFi
 
 
 async def _secrets(client: TrainingClient, project_id: str) -> tuple[tuple[str, ...], str]:
-    """Return the names of the project's team's secrets, which its deployments can access.
+    """Return the names of the secrets that the project's deployments can access: its team's secrets.
 
-    The second value is the command that stores a Hugging Face token there.
+    The second value is the command that stores a Hugging Face token as one of these secrets.
     """
     team_id = await _if_available(lambda: _team_id(client, project_id)) if project_id else None
     names = tuple(secret.name for secret in await client.account.secrets(team_id))
@@ -183,11 +183,13 @@ NO_REASON = "the server gave no reason"
 async def list_deployments(
     client: TrainingClient, models: Sequence[Model], job_id: str | None = None
 ) -> list[ListedDeployment]:
-    """Return the models' deployments, newest first; with ``job_id``, those that serve its checkpoints."""
+    """Return the models' deployments, newest first; with ``job_id``, only if they serve its checkpoints."""
     listed = await asyncio.gather(*(_model_deployments(client, model) for model in models))
-    deployments = [deployment for of_model in listed for deployment in of_model]
+    deployments = [deployment for model_deployments in listed for deployment in model_deployments]
     if job_id is not None:
-        served = await asyncio.gather(*(_served_by(client, deployment) for deployment in deployments))
+        served = await asyncio.gather(
+            *(_served_checkpoints(client, deployment) for deployment in deployments)
+        )
         deployments = [
             deployment
             for deployment, checkpoints in zip(deployments, served, strict=True)
@@ -207,12 +209,12 @@ async def _model_deployments(client: TrainingClient, model: Model) -> list[Liste
     ]
 
 
-async def _served_by(client: TrainingClient, deployment: Deployment) -> tuple[ServedCheckpoint, ...]:
+async def _served_checkpoints(client: TrainingClient, deployment: Deployment) -> tuple[ServedCheckpoint, ...]:
     try:
-        answer = await client.models.config(deployment.model_id, deployment.id)
+        response = await client.models.config(deployment.model_id, deployment.id)
     except NotFound:
         return ()
-    return served_checkpoints(answer.config)
+    return served_checkpoints(response.config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +227,7 @@ class ServedModel:
 
 
 async def read_served(client: TrainingClient, deployment: Deployment) -> ServedModel:
-    """Return a deployment's details, without those that the server lacks or refuses. Raises RequestError."""
+    """Return a deployment's details, except for what the server lacks or refuses. Raises RequestError."""
     config = None
     with suppress(ErrorAnswer, InvalidAnswer):
         config = (await client.models.config(deployment.model_id, deployment.id)).config
@@ -243,7 +245,7 @@ async def read_served(client: TrainingClient, deployment: Deployment) -> ServedM
 
 
 async def read_startups(client: TrainingClient, model_id: str, deployment_id: str) -> tuple[Startup, ...]:
-    """Return the replica starts of the last seven days; empty if they cannot be read (they are optional)."""
+    """Return the replica starts of the last seven days; empty if they cannot be read."""
     now = client.clock.now()
     with suppress(RequestError):
         startups = await client.models.startups(
@@ -255,9 +257,9 @@ async def read_startups(client: TrainingClient, model_id: str, deployment_id: st
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcome:
-    """The server's response to a change; ``reason`` says why nothing changed, "" if it did."""
+    """The server's response to a change; ``reason`` says why nothing changed, "" if something changed."""
 
-    answer: ApiModel
+    response: ApiModel
     reason: str = ""
     is_refused: bool = False
 
@@ -268,11 +270,11 @@ async def change_deployment(client: TrainingClient, change: DeploymentChange) ->
     Raises RequestError; its ``may_have_happened`` is True if the change may have been made.
     """
     ids = change.deployment.model_id, change.deployment.id
-    answer: Deployment | Activation | Retry = await getattr(client.models, change.verb.name)(*ids)
-    if isinstance(answer, Retry):
-        reason = "" if answer.retried else answer.reason or NO_REASON
-        return ChangeOutcome(answer, reason, is_refused=not answer.retried)
-    if isinstance(answer, Activation) and not answer.success:
-        return ChangeOutcome(answer, NO_REASON, is_refused=True)
-    is_no_op = isinstance(answer, Activation) and answer.no_op
-    return ChangeOutcome(answer, f"it was {change.verb.done} already" if is_no_op else "")
+    response: Deployment | Activation | Retry = await getattr(client.models, change.verb.name)(*ids)
+    if isinstance(response, Retry):
+        reason = "" if response.retried else response.reason or NO_REASON
+        return ChangeOutcome(response, reason, is_refused=not response.retried)
+    if isinstance(response, Activation) and not response.success:
+        return ChangeOutcome(response, NO_REASON, is_refused=True)
+    is_no_op = isinstance(response, Activation) and response.no_op
+    return ChangeOutcome(response, f"it was {change.verb.done} already" if is_no_op else "")

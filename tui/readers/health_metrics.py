@@ -1,7 +1,7 @@
-"""The metrics for health checks: one sample a minute in the last hour, fewer before it.
+"""The metrics for health checks: one sample a minute in the last hour, fewer before.
 
-Home, the job screen and ``bt-tui health`` all use them, so that their results agree. They do not depend on
-the time range of charts.
+Home, the job screen and ``bt-tui health`` all use these metrics, so that their findings agree. The metrics do
+not depend on the time range of charts.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 
 HEALTH_STEP_S = 60
 OVERLAP = timedelta(minutes=5)
-"""Every poll reads the last minutes again, since samples may be late."""
+"""Every poll reads this much before the newest sample again, since samples may be late."""
 
 LONGEST_HISTORY = timedelta(milliseconds=LONGEST_HISTORY_MS)
+"""Maximum age of the samples to read."""
 
-FINE_POINTS = 90
+LAST_HOUR_POINTS = 90
 """Maximum number of points per series for the last hour, however long a run is watched."""
 FEW_NODES = 8
+"""Metrics of jobs with more nodes are read in parts, with fewer samples."""
 
 
 def has_many_nodes(job: TrainingJob) -> bool:
@@ -34,39 +36,40 @@ def has_many_nodes(job: TrainingJob) -> bool:
 
 
 def history_points(job: TrainingJob) -> int:
+    """Return the maximum number of points per series for the time before the last hour."""
     return 60 if has_many_nodes(job) else 240
 
 
 def health_metrics_fold(job: TrainingJob) -> MetricsFold:
-    return MetricsFold(max_points=FINE_POINTS + history_points(job), thins=True)
+    return MetricsFold(max_points=LAST_HOUR_POINTS + history_points(job), thins=True)
 
 
 PART_SAMPLES = 20_000
-"""GPU samples per response. Parsing more would delay keys, even in a thread, since it holds the GIL."""
+"""GPU samples per request. Parsing more would delay keys, even in a thread, because it holds the GIL."""
 
 
 async def metrics_in_parts(
     client: TrainingClient, job: TrainingJob, start: datetime, end: datetime, step_s: int
 ) -> AsyncIterator[JobMetrics]:
-    """Yield the samples of a time range in parts, in time order; the samples between two parts may repeat.
+    """Yield the samples of a time range in parts, in time order; a part may repeat the previous sample.
 
     With few nodes, there is one part, unless the range is longer than a server accepts. Raises RequestError.
     """
-    # two series of each of a node's eight GPUs
-    width_ms = step_s * MS_PER_S * (PART_SAMPLES // (16 * (job.node_count or 1)) + 1)
+    # a node has 16 series: two for each of eight GPUs
+    part_length_ms = step_s * MS_PER_S * (PART_SAMPLES // (16 * (job.node_count or 1)) + 1)
     for start_ms, end_ms in metric_windows(epoch_ms(start), epoch_ms(end)):
-        for part_ms in range(start_ms, end_ms, width_ms):
+        for part_ms in range(start_ms, end_ms, part_length_ms):
             yield await client.metrics.get(
                 job.project_id,
                 job.id,
                 start_ms=part_ms,
-                end_ms=min(end_ms, part_ms + width_ms),
+                end_ms=min(end_ms, part_ms + part_length_ms),
                 step_s=step_s,
             )
 
 
 class HealthMetrics:
-    """The metrics of one job: the first ``poll`` reads all, later ones the new samples."""
+    """The metrics of one job: the first ``poll`` reads all samples, later polls read the new samples."""
 
     def __init__(self, client: TrainingClient, job: TrainingJob) -> None:
         self._client = client
@@ -78,13 +81,13 @@ class HealthMetrics:
         return self._fold.snapshot
 
     async def poll(self, now: datetime) -> MetricsSnapshot:
-        """Read the new samples and return all; for a finished job, those of the server's default range.
+        """Read the new samples, and return all; for a finished job, read the server's default time range.
 
         Raises RequestError.
         """
         if self._job.is_finished:
-            answer = await self._client.metrics.get(self._job.project_id, self._job.id)
-            return await asyncio.to_thread(MetricsFold().fold, answer)
+            response = await self._client.metrics.get(self._job.project_id, self._job.id)
+            return await asyncio.to_thread(MetricsFold().fold, response)
         newest = self.snapshot.at
         if newest is None:
             # a little more than four times the window for detecting growth (`growth_window_s`)
@@ -92,7 +95,7 @@ class HealthMetrics:
             await self._read_history(last_hour)
             await self._read(last_hour, now + CLOCK_SKEW, HEALTH_STEP_S)
         else:
-            # Relative to the newest sample, not to now, since the server's clock may differ from ours.
+            # Relative to the newest sample, not to now, because the server's clock may differ from ours.
             start = datetime.fromtimestamp(newest, UTC) - OVERLAP
             end = min(max(now + CLOCK_SKEW, start + 2 * OVERLAP), start + timedelta(days=6))
             await self._read(start, end, HEALTH_STEP_S)
@@ -103,9 +106,9 @@ class HealthMetrics:
         created_at = self._job.created_at
         if created_at is not None and created_at < until:
             start = max(created_at, until - LONGEST_HISTORY)
-            coarse_s = int((until - start).total_seconds() / history_points(self._job)) + 1
-            await self._read(start, until, max(HEALTH_STEP_S, coarse_s))
+            coarse_step_s = int((until - start).total_seconds() / history_points(self._job)) + 1
+            await self._read(start, until, max(HEALTH_STEP_S, coarse_step_s))
 
     async def _read(self, start: datetime, end: datetime, step_s: int) -> None:
-        async for answer in metrics_in_parts(self._client, self._job, start, end, step_s):
-            await asyncio.to_thread(self._fold.add, answer, step_s)
+        async for response in metrics_in_parts(self._client, self._job, start, end, step_s):
+            await asyncio.to_thread(self._fold.add, response, step_s)

@@ -25,6 +25,7 @@ LINES_PER_SLICE = 250
 FLOOD_LINES = 2_000
 """``read_newest`` skips to the newest page if more lines than this arrived since the last poll."""
 NEWEST_LINES = 8
+"""Number of newest lines to retain."""
 MILLISECOND = timedelta(milliseconds=1)
 
 OnLogProgress = Callable[[float | None, int], object]
@@ -34,8 +35,8 @@ OnLogProgress = Callable[[float | None, int], object]
 class LogReader:
     """Folds a job's log from ``start`` (default: its beginning). Every ``read_…`` raises RequestError.
 
-    Call one of these: ``read_whole`` once; ``read_new`` on every poll; ``read_newest`` on every poll, and
-    ``read_older`` once.
+    Use it in one of these ways: call ``read_whole`` once; ``read_new`` on every poll; or ``read_newest`` on
+    every poll, and ``read_older`` until ``is_read``.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class LogReader:
         fold: ProgressFold,
         *,
         start: datetime | None = None,
-        on_log_progress: OnLogProgress = lambda _part, _count: None,
+        on_log_progress: OnLogProgress = lambda _fraction, _line_count: None,
     ) -> None:
         self.fold = fold
         self.is_read = False
@@ -68,7 +69,7 @@ class LogReader:
         self.is_read = True
 
     async def read_new(self) -> None:
-        """Read the lines since the last poll; the first call reads all."""
+        """Read the lines since the last poll; the first call reads the whole log."""
         if self._increments is None:
             self._increments = self._increments_from(self._start)
         begin_s = self._start.timestamp()
@@ -76,7 +77,8 @@ class LogReader:
         async with aclosing(self._increments.poll()) as polled:
             async for entries in polled:
                 reached_s = stamp_ns(entries[-1]) / NS_PER_S if entries else begin_s + span_s
-                await self._fold_entries(entries, min(max((reached_s - begin_s) / span_s, 0.0), 1.0))
+                fraction = min(max((reached_s - begin_s) / span_s, 0.0), 1.0)
+                await self._fold_entries(entries, fraction)
         self.is_read = True
 
     async def read_newest(self) -> None:
@@ -89,13 +91,13 @@ class LogReader:
             async for entries in polled:
                 await self._fold_entries(entries)
                 if self.line_count - before > FLOOD_LINES:
-                    # A node whose clock is ahead must not hide later lines of other nodes.
+                    # If the clock of a node is ahead, its newest line must not hide lines of other nodes.
                     newest = min(_time_of(self.newest[-1]), self._client.clock.now() + CLOCK_SKEW)
                     await self._read_newest_page(newest + MILLISECOND)
                     return
 
-    async def read_older(self, resume: asyncio.Event | None = None) -> None:
-        """Read the lines before the first page, newest first; stops while ``resume`` is not set."""
+    async def read_older(self, may_continue: asyncio.Event | None = None) -> None:
+        """Read the lines before the first page, newest first; return early if ``may_continue`` is not set."""
         if self._increments is None or self.is_read:
             return
         before = self.line_count
@@ -103,23 +105,23 @@ class LogReader:
             async for batch in batches:
                 await self._fold_entries(batch.entries, batch.read_part)
                 if batch.entries:
-                    # Another call resumes here.
+                    # The next call resumes here.
                     self._older_until = min(self._older_until, _time_of(batch.entries[0]))
                 # Home and guards read the logs of many jobs, so the older lines of each are limited.
                 if self.line_count - before >= 50_000:
                     break
-                if resume is not None and not resume.is_set():
+                if may_continue is not None and not may_continue.is_set():
                     return
         self.is_read = True
 
     async def read_sample(self) -> None:
-        """Read the newest lines, and at first also the older ones."""
+        """Read the newest lines, and once also the older lines."""
         await self.read_newest()
         await self.read_older()
 
     @property
     def last_lines(self) -> tuple[str, ...]:
-        """The newest lines, each sanitized and in one row."""
+        """The newest lines, sanitized; of a line redrawn with carriage returns, the last version."""
         texts = (last_carriage_segment(strip_ansi(line.message)) for line in self.newest)
         return tuple(sanitize(text).rstrip() for text in texts)
 
@@ -139,22 +141,22 @@ class LogReader:
             entries = (await anext(batches, LogBatch((), caught_up=False))).entries
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         if lines:
-            # Late lines may still arrive before the first one. A batch of more than 500 lines is a page of a
-            # longer log, whose earlier lines are read separately.
+            # Lines older than the first line may still arrive late. But a batch of more than 500 lines is the
+            # newest page of a longer log, whose earlier lines are read separately.
             lateness_ms = 0 if len(lines) > 500 else LATENESS_MS
             start = max(start, _time_of(lines[0]) - lateness_ms * MILLISECOND)
         self._increments = self._increments_from(start, lines)
         await self._fold_entries(entries)
         return start
 
-    async def _fold_entries(self, entries: Sequence[LogEntry], part: float | None = None) -> None:
+    async def _fold_entries(self, entries: Sequence[LogEntry], fraction: float | None = None) -> None:
         await fold_in_slices(self.fold.add, entries)
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         self.line_count += len(lines)
         self.gap_count += len(entries) - len(lines)
         newest = [line._replace(message=excerpt(line.message)) for line in lines[-NEWEST_LINES:]]
         self.newest = sorted([*self.newest, *newest], key=stamp_ns)[-NEWEST_LINES:]
-        self._on_log_progress(part, self.line_count)
+        self._on_log_progress(fraction, self.line_count)
 
 
 async def fold_in_slices(fold: Callable[[Sequence[LogEntry]], object], entries: Sequence[LogEntry]) -> None:

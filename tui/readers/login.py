@@ -22,9 +22,10 @@ def credentials_path() -> Path:
 
 
 def remote_without_key(name: str = "baseten", url: str | None = None) -> Remote:
-    """Return a remote of ~/.trussrc without its key. Its URL is ``url``, else the section's, else Baseten's.
+    """Return a remote without its key.
 
-    Raises ConfigurationError.
+    Its URL is ``url`` if given, else the URL in the section ``name`` of ~/.trussrc, else Baseten's. Raises
+    ConfigurationError.
     """
     check_section_name(name)
     section = read_sections(credentials_path()).get(name, {})
@@ -44,7 +45,7 @@ async def log_in(key: str) -> None:
 
 
 async def key_owner(client: TrainingClient) -> str:
-    """Return the key's owner to append to a text, such as `` as ada@example.com (Acme)``; "" if unknown.
+    """Return the key's owner as the end of a sentence: `` as ada@example.com (Acme)``; "" if unknown.
 
     Raises RequestError if the server rejects the key.
     """
@@ -72,8 +73,8 @@ def store_key(remote: Remote, team: str | None = None) -> Path:
     if team is not None:
         values["team"] = team
     path = credentials_path()
-    tokens = ("oauth_access_token", "oauth_refresh_token", "oauth_expires_at")
-    set_section(path, remote.name, values, without=tokens)
-    # Remove the keyring entry of an earlier login: it is stale and could only cause errors.
+    oauth_options = ("oauth_access_token", "oauth_refresh_token", "oauth_expires_at")
+    set_section(path, remote.name, values, without=oauth_options)
+    # Remove the keyring entry of an earlier login: it is outdated and could only cause errors.
     delete_entry(TRUSS_SERVICE, remote.name, os.environ)
     return path

@@ -1,4 +1,4 @@
-"""Index a recorded run: its progress and findings at any time, and the moments to jump to.
+"""Index a recorded run: its progress at any time, its findings, and the moments to jump to.
 
 The log is folded once, from its beginning. Copies of the fold are stored at intervals, so that the progress
 at another time needs only the nearest earlier copy and the lines after it. A long log takes minutes, so this
@@ -34,7 +34,7 @@ from tui.settings.runs import RunSettings
 
 @dataclass(frozen=True, slots=True)
 class FindingPeriod:
-    """The period in which a finding was shown; ``finding`` is its most severe form, if several the newest."""
+    """The period in which a finding was present; ``finding`` is the newest version of highest severity."""
 
     finding: HealthFinding
     first_seen: datetime
@@ -54,7 +54,7 @@ class Timeline:
         self._findings: tuple[HealthFinding, ...] = ()
         self._open_periods: dict[str, FindingPeriod] = {}
         self._closed_periods: list[FindingPeriod] = []
-        # Limit the checks to 40,000: in a run of more than two weeks, they are more than 30 s apart.
+        # Limit the number of checks to 40,000: in a run of over two weeks, they are more than 30 s apart.
         self._interval = max(timedelta(seconds=30), (recording.until - recording.begin) / 40_000)
         self.at = recording.begin
         self.is_done = False
@@ -76,15 +76,15 @@ class Timeline:
         self._metrics_until_ns = now_ns
         self._metrics.fold(new_samples, HEALTH_STEP_S)
         checkpoints = recording.checkpoints_at(at)
-        samples = self._metrics.snapshot
+        metrics = self._metrics.snapshot
         run = RunSnapshot(
             job,
             at,
             at,
             progress=self._progress.snapshot(),
-            metrics=samples,
+            metrics=metrics,
             metrics_at=at,
-            health_metrics=samples,
+            health_metrics=metrics,
             health_metrics_at=at,
             checkpoints=None if checkpoints is None else tuple(checkpoints),
             queue=recording.queue_at(at),
@@ -128,8 +128,8 @@ class Moment:
 
 
 @dataclass
-class _Progress:
-    """The log folded up to ``position``; ``arrived_ns`` is when the last folded line arrived."""
+class _FoldedLog:
+    """The fold of all lines before ``position``; ``arrived_ns`` is when the last folded line arrived."""
 
     fold: ProgressFold
     position: tuple[int, int] = (0, 0)
@@ -148,11 +148,11 @@ class RecordingIndex:
 
     def __init__(self, recording: Recording, settings: RunSettings) -> None:
         self._log = recording.log
-        self._first_pass = _Progress(ProgressFold(patterns=settings.patterns))
-        self._replayed: _Progress | None = None
+        self._first_pass = _FoldedLog(ProgressFold(patterns=settings.patterns))
+        self._replayed: _FoldedLog | None = None
         """The fold for the last requested time before the end of the first pass."""
         self._copies: list[tuple[int, bytes]] = []
-        """For each copy, when its last line arrived (ns), and the copy, pickled and compressed."""
+        """Pickled, compressed copies of the first pass, each with the arrival time of its last line (ns)."""
         self._store_copy()
         self._next_copy = self._blocks_between = len(self._log.blocks.items) // COPIES + 1
         self._newest_error_ns = -SAME_ERROR_NS
@@ -160,13 +160,13 @@ class RecordingIndex:
         self._search = self._find_moments(Timeline(recording, settings))
 
     def progress_at(self, until_ns: int) -> ProgressSnapshot | None:
-        """Return the progress by the lines that arrived up to ``until_ns``; None if it must be called again.
+        """Return the progress from the lines that arrived up to ``until_ns``.
 
-        It must be called again only while the first pass over the log has not reached that time.
+        Return None while the first pass over the log has not reached that time: call again to continue it.
         """
         first = self._first_pass
         if first.arrived_ns <= until_ns:
-            return None if self._advance(until_ns) else first.fold.snapshot()
+            return None if self._advance_first_pass(until_ns) else first.fold.snapshot()
         copy_ns, packed = [copy for copy in self._copies if copy[0] <= until_ns][-1]
         if self._replayed is None or not copy_ns <= self._replayed.arrived_ns <= until_ns:
             self._replayed = pickle.loads(zlib.decompress(packed))
@@ -175,14 +175,14 @@ class RecordingIndex:
         return self._replayed.fold.snapshot()
 
     def moments_after(self, count: int) -> tuple[list[Moment], bool]:
-        """Continue the search; return the moments after the first ``count``, and True if it is complete.
+        """Continue the search; return all moments except the first ``count``, and True if it is complete.
 
         The moments are in the order in which they were found: errors, then findings.
         """
         is_complete = next(self._search, True) is True
         return self._moments[count:], is_complete
 
-    def _advance(self, until_ns: int) -> bool:
+    def _advance_first_pass(self, until_ns: int) -> bool:
         """Fold the next lines of the first pass; return False if no more arrived up to ``until_ns``."""
         first = self._first_pass
         lines = first.advance(self._log, until_ns)
@@ -201,14 +201,14 @@ class RecordingIndex:
         line = recorded.entry
         text = None if isinstance(line, LogGap) else error_text(line.message, line.level)
         is_new = recorded.arrived_ns - self._newest_error_ns >= SAME_ERROR_NS
-        if text is not None and is_new and len(self._moments) < 1_000:  # limits the errors, which come first
+        if text is not None and is_new and len(self._moments) < 1_000:  # errors only: findings come later
             self._newest_error_ns = recorded.arrived_ns
             # The clock has only microseconds: round up to a time at which the line is visible.
             visible_at = clamped_moment(recorded.arrived_ns) + timedelta(microseconds=1)
             self._moments.append(Moment(visible_at, "error", text))
 
     def _find_moments(self, timeline: Timeline) -> Iterator[None]:
-        while self._advance(FOREVER_NS):
+        while self._advance_first_pass(FOREVER_NS):
             yield
         count = 0
         while not timeline.is_done:
@@ -222,14 +222,14 @@ class RecordingIndex:
 
 
 def main() -> None:
-    """Answer requests, pickled pairs of a method's name and its argument, until stdin ends."""
+    """Serve requests from stdin until it ends; each is a pickled pair of a method's name and its argument."""
     os.nice(10)  # reading a long log takes minutes and must not slow the dashboard
-    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    requests, responses = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr
     path, settings = pickle.load(requests)
     with Recording(path) as recording, suppress(EOFError, BrokenPipeError):
         index = RecordingIndex(recording, settings)
         while True:
             method, argument = pickle.load(requests)
-            pickle.dump(getattr(index, method)(argument), answers)
-            answers.flush()
+            pickle.dump(getattr(index, method)(argument), responses)
+            responses.flush()

@@ -28,8 +28,8 @@ from tui.settings.runs import DEFAULT, RunSettings
 class RecordedRun:
     """A recorded run and the clock of the dashboard that shows it.
 
-    The first request for progress or moments starts a process that analyzes the log. It ends with the
-    dashboard, even if that is killed.
+    The first request for progress or moments starts a process that analyzes the log. The process ends with
+    the dashboard, even if the dashboard is killed.
     """
 
     def __init__(self, recording: Recording, clock: Playback, settings: RunSettings = DEFAULT) -> None:
@@ -57,11 +57,11 @@ class RecordedRun:
 
     @property
     def metrics(self) -> MetricsSnapshot | None:
-        """All metrics up to the shown time; None if those given to ``keep_metrics`` end earlier."""
+        """All metrics up to the shown time; None if the metrics given to ``keep_metrics`` end earlier."""
         return metrics_until(self._metrics, self.at.timestamp()) if self.at <= self._metrics_at else None
 
     def keep_metrics(self, run: RunSnapshot) -> None:
-        """Keep the snapshot's metrics if they are the latest; they include those of all earlier times."""
+        """Keep the snapshot's metrics if they are the latest, which include those of all earlier times."""
         if run.metrics is not None and run.metrics_at is not None and run.metrics_at >= self._metrics_at:
             self._metrics, self._metrics_at = run.metrics, run.metrics_at
 
@@ -74,7 +74,7 @@ class RecordedRun:
         return progress
 
     async def moments(self) -> AsyncIterator[list[Moment]]:
-        """Yield all moments found so far, sorted by time, whenever there are more.
+        """Yield all moments found so far, sorted by time, each time that more have been found.
 
         Raises RecordingError if the analysis process has ended.
         """
@@ -83,13 +83,13 @@ class RecordedRun:
             for checkpoint in self._recording.checkpoints_at(self.end) or ()
             if checkpoint.created_at is not None
         ]
-        others: list[Moment] = []
+        indexed: list[Moment] = []
         is_complete = False
         while not is_complete:
-            new, is_complete = await asyncio.to_thread(self._call, "moments_after", len(others))
-            others += new
+            new, is_complete = await asyncio.to_thread(self._call, "moments_after", len(indexed))
+            indexed += new
             if new or is_complete:
-                yield sorted([*checkpoints, *others])
+                yield sorted([*checkpoints, *indexed])
 
     def _call(self, method: str, argument: int) -> Any:
         """Call a method of the ``RecordingIndex`` in the analysis process."""
@@ -98,7 +98,7 @@ class RecordedRun:
                 if self._is_closed:  # a thread may get here only after the dashboard has ended
                     raise EOFError
                 if self._process is None:
-                    self._process = _start()
+                    self._process = _start_analysis()
                     _send(self._process.stdin, (self._recording.path.absolute(), self._settings))
                 _send(self._process.stdin, (method, argument))
                 assert self._process.stdout is not None
@@ -113,12 +113,12 @@ class RecordedRun:
             self._process.kill()
         with self._request_lock:
             if self._process is not None:
-                self._process.kill()  # it may have been started since
+                self._process.kill()  # a call may have started it since
                 with suppress(BrokenPipeError), self._process:
                     pass  # close its pipes
 
 
-def _start() -> subprocess.Popen[bytes]:
+def _start_analysis() -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-P", "-c", "from tui.readers.recorded_index import main; main()"],
         stdin=subprocess.PIPE,
@@ -136,7 +136,7 @@ def _send(stream: IO[bytes] | None, message: object) -> None:
 
 
 class OpenRecordings(ExitStack):
-    """The recordings of a dashboard, all shown at the same time; leaving the ``with`` block closes them."""
+    """The recordings of a dashboard, which share one clock; leaving the ``with`` block closes them."""
 
     def __init__(self, recordings: Sequence[Recording], replay: Replay) -> None:
         super().__init__()
@@ -151,8 +151,8 @@ class OpenRecordings(ExitStack):
         return f"{first.name} and {len(more)} more" if more else first.name
 
     def run(self, job_id: str, settings: RunSettings = DEFAULT) -> RecordedRun | None:
-        """Return the recorded run of a job; None if no recording is of this job."""
-        recording = next((item for item in self.recordings if item.job.id == job_id), None)
+        """Return the recorded run of a job; None if no recording has this job."""
+        recording = next((opened for opened in self.recordings if opened.job.id == job_id), None)
         if recording is not None and job_id not in self._runs:
             self._runs[job_id] = self.enter_context(closing(RecordedRun(recording, self.clock, settings)))
         return self._runs.get(job_id)

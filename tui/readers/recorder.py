@@ -13,7 +13,7 @@ from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from api_client.client import TrainingClient
@@ -42,25 +42,23 @@ from api_client.recordings.writing import OVERLAP_NS, RecordingWriter
 from tui.readers.health_metrics import has_many_nodes, metrics_in_parts
 from tui.text.log_entries import record_of
 
-OnLines = Callable[[float | None, int], object]
-"""Called with the fraction of the log read (0–1, None if unknown) and the number of lines."""
+if TYPE_CHECKING:
+    from tui.readers.log_reader import OnLogProgress
 
 
 @dataclass
 class Recorder:
-    """Records one job. ``problems`` has the reason for each part that could not be recorded.
-
-    ``on_begin`` is called when the file has been opened.
-    """
+    """Records one job; ``on_begin`` is called when the file has been opened."""
 
     client: TrainingClient
     job: TrainingJob
     path: Path
     since: datetime | None = None
     with_messages: bool = True
-    on_lines: OnLines = lambda _part, _count: None
+    on_log_progress: OnLogProgress = lambda _fraction, _line_count: None
     on_begin: Callable[[], object] = lambda: None
     problems: dict[str, str] = field(default_factory=dict)
+    """Why a part could not be recorded, by the name of the part."""
     _files: list[CheckpointFile] = field(default_factory=list)
     _metrics_until: datetime | None = None
     _is_log_complete: bool = False
@@ -69,7 +67,7 @@ class Recorder:
         """Record the run; with ``follow``, until the job ends. Raises RequestError, RecordingError."""
         now = self._now()
         self._start = self.since or self.job.earliest_time(now)
-        self._before = self._existing_manifest()
+        self._previous_manifest = self._existing_manifest()
         scrub = Scrubber(self._secrets(), await self._secret_names())
         documents = await self._documents()
         opening = asyncio.create_task(
@@ -91,7 +89,7 @@ class Recorder:
 
     @property
     def line_count(self) -> int:
-        """Lines and gaps recorded so far, without those that were in the file already."""
+        """Number of lines and gaps recorded so far, without those of earlier recordings to the same file."""
         return self._writer.log.count
 
     def _now(self) -> datetime:
@@ -109,12 +107,12 @@ class Recorder:
         return manifest
 
     def _manifest(self) -> dict[str, Any]:
-        before, ended_at = self._before, self.job.updated_at if self.job.is_finished else None
-        recorded_until = None if before is None else before.recorded_until
+        previous, ended_at = self._previous_manifest, self.job.updated_at if self.job.is_finished else None
+        recorded_until = None if previous is None else previous.recorded_until
         return Manifest(
             format=FORMAT,
             version=VERSION,
-            recorded_from=(before and before.recorded_from) or self._start,
+            recorded_from=(previous and previous.recorded_from) or self._start,
             recorded_until=ended_at or self._now() if self._is_log_complete else recorded_until,
             remote=urlsplit(self.client.remote.api_url).hostname or "",
             ended=self.job.is_finished,
@@ -124,9 +122,9 @@ class Recorder:
 
     def _secrets(self) -> list[str]:
         remote = self.client.remote
-        own = [remote.key.get_secret_value()] if remote.key else []
-        own += remote.login.secrets() if remote.login else []
-        return [*own, *secrets_of_environment(os.environ)]
+        remote_secrets = [remote.key.get_secret_value()] if remote.key else []
+        remote_secrets += remote.login.secrets() if remote.login else []
+        return [*remote_secrets, *secrets_of_environment(os.environ)]
 
     async def _secret_names(self) -> list[str]:
         with suppress(ErrorAnswer, InvalidAnswer):
@@ -134,7 +132,7 @@ class Recorder:
         return []
 
     async def _documents(self) -> dict[str, Any]:
-        """Read all but the log and the metrics; what the server refuses is left out."""
+        """Read everything except log and metrics; leave out what the server refuses."""
         client, project_id, job_id = self.client, self.job.project_id, self.job.id
         documents: dict[str, Any] = {MANIFEST: self._manifest(), JOB: _dump(self.job)}
         with self._optional("project"):
@@ -177,46 +175,45 @@ class Recorder:
             await self.client.clock.sleep(60.0)
 
     async def _record_log(self, *, follow: bool = False) -> None:
-        read: Callable[..., AsyncGenerator[LogBatch | LogEnd]] = (
+        stream_log: Callable[..., AsyncGenerator[LogBatch | LogEnd]] = (
             self.client.logs.follow if follow else self.client.logs.history
         )
         start = self._start_after(self._writer.log.newest_ns)
-        async with aclosing(read(self.job.project_id, self.job.id, start=start)) as items:
-            async for item in items:
-                if isinstance(item, LogEnd):
-                    self.job = item.job
+        async with aclosing(stream_log(self.job.project_id, self.job.id, start=start)) as batches:
+            async for batch in batches:
+                if isinstance(batch, LogEnd):
+                    self.job = batch.job
                     continue
-                await self._record_lines(item.entries, item.read_part)
-                self._is_log_complete |= item.caught_up
+                await self._record_lines(batch.entries, batch.read_part)
+                self._is_log_complete |= batch.caught_up
         self._is_log_complete = True
 
     def _start_after(self, newest_ns: int | None) -> datetime:
-        """Return the time from which to read, slightly before ``newest_ns``, the newest recorded time."""
+        """Return the time from which to read: a little before ``newest_ns``, the newest recorded time."""
         if newest_ns is None:
             return self._start
         return max(self._start, datetime.fromtimestamp((newest_ns - OVERLAP_NS) // NS_PER_S, UTC))
 
-    async def _record_lines(self, entries: Sequence[LogEntry], part: float | None) -> None:
+    async def _record_lines(self, entries: Sequence[LogEntry], fraction: float | None) -> None:
         records = [record_of(entry) for entry in entries]
         if not self.with_messages:
             records = [
                 {name: value for name, value in record.items() if name != "message"} for record in records
             ]
         await asyncio.to_thread(self._writer.log.add, records)
-        self.on_lines(part, self.line_count)
+        self.on_log_progress(fraction, self.line_count)
 
     async def _record_metrics(self, end: datetime | None = None) -> None:
-        """Record the samples up to ``end``, by default those that are settled."""
-        # newer samples are not recorded yet, because others of their time may be late
+        """Record the samples up to ``end``, by default up to three minutes ago: newer samples may be late."""
         end = end or self._now() - timedelta(minutes=3)
         if self.job.is_finished and self.job.updated_at is not None:
             end = min(end, self.job.updated_at + timedelta(minutes=5))
         start = self._metrics_until or self._start_after(self._writer.metrics.newest_ns)
         step_s = 60 if has_many_nodes(self.job) else 30
         with self._optional("metrics"):
-            async for answer in metrics_in_parts(self.client, self.job, start, end, step_s):
+            async for response in metrics_in_parts(self.client, self.job, start, end, step_s):
                 # A server may return samples outside the requested range.
-                rows = await asyncio.to_thread(rows_of, answer, start, end)
+                rows = await asyncio.to_thread(rows_of, response, start, end)
                 await asyncio.to_thread(self._writer.metrics.add, rows)
             self._metrics_until = end
 
@@ -229,10 +226,10 @@ class Recorder:
         await asyncio.to_thread(self._writer.documents, await self._documents())
 
     async def _record_small_files(self) -> None:
-        """Record the small files in checkpoints, such as trainer states, newest first, up to a total size."""
-        left = 64 * 1024**2
+        """Record trainer states and adapter configs in checkpoints, newest first, up to a total size."""
+        remaining_bytes = 64 * 1024**2
         for file in sorted(self._files, key=lambda saved_file: saved_file.last_modified, reverse=True):
-            is_small = 0 < file.size_bytes <= min(8 * 1024**2, left)
+            is_small = 0 < file.size_bytes <= min(8 * 1024**2, remaining_bytes)
             if not is_small or file.relative_file_name.rpartition("/")[2] not in (
                 "trainer_state.json",
                 "adapter_config.json",
@@ -242,7 +239,7 @@ class Recorder:
                 content = await self.client.checkpoint_contents.read(
                     self.job.project_id, self.job.id, file, length=file.size_bytes
                 )
-                left -= len(content)
+                remaining_bytes -= len(content)
                 self._writer.file(file, content)
 
     @contextmanager

@@ -46,7 +46,8 @@ class Session:
 
     ``on_connection`` is called with each new state; if only the time of the last response changed, at most
     every ``REPORT_INTERVAL_S``. ``read_only_by`` names the setting that forbids changes, if any. For
-    recordings, ``replay`` answers the requests, and ``recorded`` returns their name and the shown time.
+    recordings, ``replay`` takes the place of the server, and ``recorded`` returns the recordings' name and
+    the shown time as a text.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Session:
     ) -> None:
         self.remote = remote
         self.clock: Clock = clock or (SystemClock() if replay is None else replay.clock)
-        self.connection = self._reported = Connection(recorded=recorded)
+        self.connection = self._reported_connection = Connection(recorded=recorded)
         self.on_connection = on_connection
         self._replay = replay
         self._read_only_by = read_only_by
@@ -90,14 +91,14 @@ class Session:
     def remote_name(self) -> str:
         """Display name of the remote: its name, or its host if it has none."""
         remote = self.remote
-        named = remote.name and remote.name != ENVIRONMENT_REMOTE
-        return sanitize(remote.name if named else urlsplit(remote.api_url).netloc)
+        has_name = remote.name and remote.name != ENVIRONMENT_REMOTE
+        return sanitize(remote.name if has_name else urlsplit(remote.api_url).netloc)
 
     def report_failure(self, resource: str, error: RequestError) -> None:
-        """Record that a feed cannot get ``resource`` ("the log") because of a lasting error.
+        """Record that a feed cannot get ``resource``, such as "the log".
 
-        Screens that show this data mark it as stale until ``report_success`` is called for it. Temporary
-        errors are covered by the connection's own state.
+        After a lasting error, screens mark this data as stale until ``report_success`` is called for it.
+        Temporary errors affect only the connection's state, which shows them already.
         """
         if error.retryable:
             if self.connection.stale_resources:
@@ -116,23 +117,23 @@ class Session:
 
     def _on_request_event(self, event: RequestEvent) -> None:
         if not isinstance(self.clock, SystemClock):
-            event = replace(event, server_time=None)  # a recording's clock differs from it on purpose
+            event = replace(event, server_time=None)  # the clock of a recording is not the server's
         self._change(self.connection.after(event))
 
     def _change(self, connection: Connection) -> None:
         self.connection = connection
         if self.on_connection is not None and not self._is_reported(connection):
-            self._reported = connection
+            self._reported_connection = connection
             self.on_connection(connection)
 
     def _is_reported(self, connection: Connection) -> bool:
-        """True if screens have this state already, apart from a slightly newer time of the last response."""
-        before, now = self._reported.answered_at, connection.answered_at
+        """True if screens show this state already, apart from a slightly newer time of the last response."""
+        before, now = self._reported_connection.answered_at, connection.answered_at
         if connection.recorded is not None or before is None or now is None:
             return False
         if abs((now - before).total_seconds()) >= REPORT_INTERVAL_S:
             return False
-        return replace(connection, answered_at=before) == self._reported
+        return replace(connection, answered_at=before) == self._reported_connection
 
     async def find_job(self, job_id: str) -> TrainingJob | None:
         """Find a job, retrying while the server is unreachable; None if the server has no such job."""
@@ -146,7 +147,7 @@ class Session:
 
     async def check(self) -> None:
         """Check once that the server responds and accepts the key; raises the client's errors if not."""
-        with suppress(NotFound, BadRequest, RateLimited):  # these errors are responses, too
+        with suppress(NotFound, BadRequest, RateLimited):  # the server responded, too
             await self.client.projects.list(retry=RetryPolicy(max_attempts=1, silence_s=CHECK_S))
 
     async def aclose(self) -> None:
@@ -154,23 +155,25 @@ class Session:
             await self.client.aclose()
 
 
-async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None = None) -> dict[str, float]:
-    """Return USD per minute and node by instance id; empty if the server has none. Raises RequestError.
+async def listed_prices(
+    client: TrainingClient, own_prices: Mapping[str, float] | None = None
+) -> dict[str, float]:
+    """Return the USD per minute of a node by instance ID; empty if the server lists no prices.
 
-    ``own`` prices, by id or name, take precedence over the listed ones.
+    ``own_prices``, the user's by ID or name, take precedence. Raises RequestError.
     """
-    price_by_id = dict(own or {})
+    price_by_id = dict(own_prices or {})
     try:
-        priced = await client.account.instance_type_prices()
+        listed = await client.account.instance_type_prices()
     except (ErrorAnswer, InvalidAnswer) as error:
         if error.retryable or (isinstance(error, Unauthorized) and error.is_key_invalid):
             raise
         return price_by_id
-    for item in priced:
-        machine = item.instance_type
-        price = price_by_id.get(machine.id, price_by_id.get(machine.name, item.price))
+    for item in listed:
+        instance = item.instance_type
+        price = price_by_id.get(instance.id, price_by_id.get(instance.name, item.price))
         if price is not None:
-            price_by_id[machine.id] = price
+            price_by_id[instance.id] = price
     return price_by_id
 
 

@@ -18,19 +18,19 @@ from tui.analysis.run.checkpoints import SavedKey, saved_key
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.watcher import RunWatcher, together
 
-PATIENCE_S = 1.5
-"""Maximum time for which the question whether to stop a run waits for this data."""
+UNSAVED_TIMEOUT_S = 1.5
+"""How long the question whether to stop a run waits for the description of what would be lost."""
 
 
 async def read_unsaved_words(client: TrainingClient, job: TrainingJob, run: RunSnapshot | None = None) -> str:
     """Describe what stopping the run would lose; empty if that cannot be read in time.
 
-    ``run`` is what was read of the run already.
+    ``run`` is an earlier snapshot of the run, if any.
     """
     if run is None or run.checkpoints is None:
         watcher = RunWatcher(client, job)
         with suppress(RequestError, TimeoutError):
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(UNSAVED_TIMEOUT_S):
                 await together(watcher.read_checkpoints(), watcher.read_history(), _read_price(watcher))
         snapshot = watcher.snapshot
         run = snapshot if run is None else replace(run, checkpoints=snapshot.checkpoints)
@@ -46,33 +46,34 @@ async def next_checkpoint(
     client: TrainingClient,
     job: TrainingJob,
     *,
-    on_trouble: Callable[[RequestError, float], object] = lambda _error, _delay_s: None,
+    on_error: Callable[[RequestError, float], object] = lambda _error, _delay_s: None,
 ) -> tuple[Checkpoint | None, TrainingJob]:
     """Wait until the job stores another checkpoint; return it and the job's state at that time.
 
-    A checkpoint that is being uploaded now may be that one. Waits without a limit, even if the server does
-    not respond. The checkpoint is None if the job ended before. Raises RequestError if the server refuses.
+    This may be a checkpoint that is being uploaded now; it is None if the job ends first. Waits without a
+    limit and retries while the server does not respond, calling ``on_error`` with each error and the delay.
+    Raises RequestError if the server refuses.
     """
 
     async def read() -> tuple[TrainingJob, dict[SavedKey, Checkpoint]]:
-        now = await client.jobs.find(job.id)
+        current_job = await client.jobs.find(job.id)
         listed = await client.checkpoints.list(job.project_id, job.id)
         stored = [checkpoint for checkpoint in listed if sync_state(checkpoint) != "uploading"]
-        return now, {saved_key(checkpoint): checkpoint for checkpoint in stored}
+        return current_job, {saved_key(checkpoint): checkpoint for checkpoint in stored}
 
-    read_until_answered = partial(
+    read_with_retries = partial(
         retrying,
         read,
         LASTING,
         sleep=client.clock.sleep,
         may_repeat=lambda error: error.retryable,
-        on_wait=on_trouble,
+        on_wait=on_error,
     )
-    _, stored = await read_until_answered()
+    _, stored_before = await read_with_retries()
     while True:
         await client.clock.sleep(10.0)
-        now, stored_now = await read_until_answered()
-        if now.is_finished:
-            return None, now
-        if new := stored_now.keys() - stored.keys():
-            return stored_now[new.pop()], now
+        current_job, stored = await read_with_retries()
+        if current_job.is_finished:
+            return None, current_job
+        if new_keys := stored.keys() - stored_before.keys():
+            return stored[new_keys.pop()], current_job

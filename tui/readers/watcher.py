@@ -1,7 +1,7 @@
 """Watch a run: read its parts (status, log, metrics …) on request, and combine them in a snapshot.
 
-The job screen reads them as they change (``tui.feeds.run``); Home, Compare, guards and summaries poll them
-together, and a command reads them once (``read_run``).
+The job screen reads each part as it changes (``tui.feeds.run``); Home, Compare, guards and summaries poll
+all parts together, and a command reads them once (``read_run``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from api_client.checkpoints.trainer_state import FILE_NAME as RECORD_NAME
+from api_client.checkpoints.trainer_state import FILE_NAME as TRAINER_STATE
 from api_client.client import TrainingClient
 from api_client.errors import (
     NOT_RECORDED,
@@ -47,6 +47,7 @@ from tui.text.times import time_key
 from tui.text.units import count
 
 POLL_EVERY_S = 30.0
+"""Usual interval for polling a run."""
 CHECKPOINTS_AGE_S = 300.0
 """Minimum interval for listing a job's checkpoints: one additional request in ten polls."""
 
@@ -54,9 +55,10 @@ CHECKPOINTS_AGE_S = 300.0
 class RunWatcher:
     """Reads one run and holds its newest state. Every ``read_…`` reads one part, and raises RequestError.
 
-    ``max_points`` limits the points of each curve. ``findings`` are from an earlier check: they stay until
-    log and metrics have been checked. ``clock_offset`` is shared by the watchers of one server; without it,
-    the clocks are assumed to agree. The log is read from ``since`` (default: its beginning).
+    ``max_points`` limits the points of each curve. ``findings`` are from an earlier check, and stay in the
+    snapshot until log and metrics have been checked. ``clock_offset`` is shared by the watchers of one
+    server; without it, the clocks are assumed to agree. The log is read from ``since`` (default: its
+    beginning).
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class RunWatcher:
         findings: tuple[HealthFinding, ...] = (),
         clock_offset: ClockOffset | None = None,
         since: datetime | None = None,
-        on_log_progress: OnLogProgress = lambda _part, _count: None,
+        on_log_progress: OnLogProgress = lambda _fraction, _line_count: None,
     ) -> None:
         self.client = client
         self.settings = settings
@@ -82,13 +84,13 @@ class RunWatcher:
         self.log = LogReader(client, job, self.progress, start=since, on_log_progress=on_log_progress)
         self.health_metrics = HealthMetrics(client, job)
         self.unread: dict[str, RequestError] = {}
-        """The error of each part that the server refused at the last poll (not of routes that it lacks)."""
+        """Errors of the last poll by part, such as "the log"; not for parts whose route the server lacks."""
         self._clock_offset = clock_offset
         self._checkpoints_polled_s = self._bill_read_s = -math.inf
         self._history_state: tuple[object, ...] = ()
-        """The job's status and time of change when its history was last polled."""
+        """The job's status and ``updated_at`` when its status history was last polled."""
         self._checked_inputs: tuple[object, ...] = ()
-        """The inputs of the last check of the checkpoints."""
+        """What the last check of the checkpoints depended on."""
         self._kept_losses_of: tuple[Checkpoint, ...] | None = None
 
     @property
@@ -105,7 +107,7 @@ class RunWatcher:
         return self.snapshot
 
     def restart_log(self) -> None:
-        """Discard the progress, because the log is read again; the findings stay until it is checked."""
+        """Discard the progress, because the log is read again; the findings stay until that is checked."""
         self._earlier_findings = self.snapshot.findings
         self.progress = self._new_fold()
 
@@ -129,13 +131,13 @@ class RunWatcher:
         parts = [read_log(), self._poll_history()]
         if with_metrics:
             parts.append(self._poll_part(METRICS, self._poll_metrics))
-        if are_due := now_s - self._checkpoints_polled_s >= checkpoints_age_s:
+        if are_checkpoints_due := now_s - self._checkpoints_polled_s >= checkpoints_age_s:
             parts.append(self._poll_part(CHECKPOINTS, self.read_checkpoints))
         await together(*parts)
-        if are_due:
+        if are_checkpoints_due:
             self._checkpoints_polled_s = now_s
         run = self.snapshot
-        # The snapshot is as of the beginning of the poll, since later lines may not have been read.
+        # The snapshot has the time when the poll began, because later lines may not have been read.
         self.update(
             at=at,
             log_read=self.log.is_read,
@@ -200,9 +202,10 @@ class RunWatcher:
             self.change(kept_losses=losses)
 
     async def read_price(self) -> None:
-        own = self.settings.prices
-        self.change(price_per_minute=price_of(self.job, {}, own))  # in case the next request fails
-        self.change(price_per_minute=price_of(self.job, await listed_prices(self.client), own))
+        own_prices = self.settings.prices
+        self.change(price_per_minute=price_of(self.job, {}, own_prices))  # in case the next request fails
+        listed = await listed_prices(self.client)
+        self.change(price_per_minute=price_of(self.job, listed, own_prices))
 
     async def read_bill(self, *, age_s: float = 0.0) -> None:
         """Read the bill, unless it was read less than ``age_s`` ago."""
@@ -212,13 +215,13 @@ class RunWatcher:
             self._bill_read_s = clock.monotonic()
 
     async def read_health_metrics(self) -> None:
-        """Read the samples for health checks: at first all, then the new ones."""
+        """Read the samples for health checks: all on the first call, the new samples on later calls."""
         now = self.client.clock.now()
         samples = await self.health_metrics.poll(now)
         self.change(health_metrics=samples, health_metrics_at=now)
 
     def update_clock_offset(self, samples: MetricsSnapshot, step_s: float) -> None:
-        """Update the clock offset by samples, ``step_s`` apart, that were just read."""
+        """Update the estimated clock offset from samples, ``step_s`` apart, that were just read."""
         if self._clock_offset is None:
             return
         if samples.at is not None:
@@ -236,7 +239,7 @@ class RunWatcher:
         self.snapshot = with_findings(self.snapshot, findings)
 
     async def check_checkpoints(self) -> None:
-        """Check the checkpoints again if there are new ones, or the loss broke, recovered or restarted."""
+        """Check the checkpoints if any are new, the run restarted, or findings about the loss changed."""
         run = self.snapshot
         if run.log_read and _check_inputs(run) != self._checked_inputs:
             faults = await asyncio.to_thread(checkpoint_faults, run, self.settings.rules)
@@ -247,34 +250,35 @@ class RunWatcher:
 def _check_inputs(run: RunSnapshot) -> tuple[object, ...]:
     """Return what the check of the checkpoints depends on.
 
-    The number of losses counts only until the newest checkpoint is checked.
+    The number of losses is included only until the newest checkpoint has been checked.
     """
     restarts = run.progress.restarts if run.progress is not None else ()
-    broken = [(item.kind, item.since) for item in run.findings if item.kind.loss]
-    newest = max(run.checkpoints or (), key=lambda item: time_key(item.created_at), default=None)
+    loss_findings = [(finding.kind, finding.since) for finding in run.findings if finding.kind.loss]
+    checkpoints = run.checkpoints or ()
+    newest = max(checkpoints, key=lambda checkpoint: time_key(checkpoint.created_at), default=None)
     is_newest_unchecked = newest is not None and saved_key(newest) not in (run.faults or {})
-    readings = len(run.progress.loss_series) if is_newest_unchecked and run.progress is not None else 0
-    return (run.log_read, run.checkpoints, restarts, broken, readings)
+    loss_count = len(run.progress.loss_series) if is_newest_unchecked and run.progress is not None else 0
+    return (run.log_read, run.checkpoints, restarts, loss_findings, loss_count)
 
 
 async def kept_losses_of(
     client: TrainingClient, job: TrainingJob, listed: Sequence[Checkpoint]
 ) -> KeptLosses:
-    """Return the losses stored with the newest complete checkpoint. Unreadable ones count as not stored."""
+    """Return the losses that the trainer stored in the newest complete checkpoint; empty if unreadable."""
     finished = [checkpoint for checkpoint in listed if sync_state(checkpoint) != "uploading"]
     newest = newest_of(finished)
     if newest is None or len(finished) < 2:
-        return KeptLosses()  # It takes at least two checkpoints to have a best one.
+        return KeptLosses()  # a single checkpoint need not be compared
     folder = "" if newest.checkpoint_id == ROOT_CHECKPOINT else f"{newest.checkpoint_id}/"
-    seen = 0
+    file_count = 0
     with suppress(RequestError):
         async for file in client.checkpoints.files(job.project_id, job.id):
-            if file.relative_file_name == folder + RECORD_NAME:
+            if file.relative_file_name == folder + TRAINER_STATE:
                 state = await client.checkpoint_contents.trainer_state(job.project_id, job.id, file)
                 return KeptLosses(state.curve("loss"), state.curve("eval_loss"))
-            seen += 1
-            # a job may have many more files, too many to list just to mark the best checkpoint
-            if seen >= 5000:
+            file_count += 1
+            # Do not list all files of a large job just to mark its best checkpoint.
+            if file_count >= 5000:
                 break
     return KeptLosses()
 
@@ -294,7 +298,7 @@ async def together(*parts: Coroutine[Any, Any, Any]) -> list[Any]:
 class LoadedRun:
     """A run, with the number of lines and gaps in its log.
 
-    ``unread`` has the error of each part, other than the log, that could not be read; the run lacks it.
+    ``unread`` has the error of each part, other than the log, that could not be read and is not in ``run``.
     """
 
     run: RunSnapshot
@@ -312,15 +316,15 @@ async def read_run(
     prices: Mapping[str, float] | None = None,
     with_health_metrics: bool = True,
     stream: str | None = None,
-    on_log_progress: OnLogProgress = lambda _part, _count: None,
+    on_log_progress: OnLogProgress = lambda _fraction, _line_count: None,
 ) -> LoadedRun:
     """Read a run's log from ``since`` (default: its beginning) to now, and all other data about it.
 
     ``prices`` are the server's. ``stream`` selects the source of progress (``ProgressFold.choose``). The
     metrics are read if ``with_health_metrics``, or if nothing else gives the number of nodes. Parts that a
     server does not have are left out; those that it refuses are in ``LoadedRun.unread``. The clocks are
-    assumed to agree: a single answer cannot distinguish an offset from samples that have stopped. Raises
-    RequestError.
+    assumed to agree: a single response cannot distinguish a clock offset from samples that have stopped.
+    Raises RequestError.
     """
     watcher = RunWatcher(client, job, settings, since=since, on_log_progress=on_log_progress)
     log = watcher.log
@@ -333,7 +337,7 @@ async def read_run(
 
 @dataclass(frozen=True, slots=True)
 class CheckedRun:
-    """A run with its checkpoints checked; ``problem`` says why they could not be (not sanitized)."""
+    """A run with its checkpoints checked; ``problem`` says why they are unchecked, if so (not sanitized)."""
 
     run: RunSnapshot
     problem: str = ""
@@ -345,10 +349,10 @@ async def read_checked_run(
     checkpoints: Sequence[Checkpoint],
     settings: RunSettings = DEFAULT,
     *,
-    on_log_progress: OnLogProgress = lambda _part, _count: None,
+    on_log_progress: OnLogProgress = lambda _fraction, _line_count: None,
     max_lines: int = 100_000,  # longer logs would take commands minutes
 ) -> CheckedRun:
-    """Read the log of a job and check its checkpoints by it; without a log, they stay unchecked."""
+    """Read a job's log and check its checkpoints against it; if it can't be read, they stay unchecked."""
     watcher = RunWatcher(client, job, settings, on_log_progress=on_log_progress)
     log = watcher.log
     watcher.change(checkpoints=tuple(checkpoints), history_known=True)

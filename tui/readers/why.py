@@ -18,14 +18,17 @@ from tui.text.units import count
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The lines that explain ``finding``, or if None, why a run failed; ``unread`` says which are missing."""
+    """The lines that explain ``finding``; if it is None, the failure of the run.
+
+    ``unread`` has sentences that say which lines are missing.
+    """
 
     finding: HealthFinding | None
     lines: Sequence[LogLine]
     unread: Sequence[str] = ()
 
     async def explain(self, run: RunSnapshot) -> Explanation:
-        """Explain the finding, in its newest form in ``run``, by these lines."""
+        """Explain the finding from these lines; if ``run`` has a newer version of it, explain that."""
         newest_findings = {finding.key: finding for finding in run.findings}
         finding = self.finding and newest_findings.get(self.finding.key, self.finding)
         explanation = await asyncio.to_thread(explain, run, finding, self.lines)
@@ -35,13 +38,13 @@ class Evidence:
 async def read_explanation(
     client: TrainingClient, run: RunSnapshot, finding: HealthFinding | None
 ) -> Explanation:
-    """Explain ``finding``, or if None, why the run failed. Raises RequestError."""
+    """Explain ``finding``; if it is None, the failure of the run. Raises RequestError."""
     evidence = await read_evidence(client, run, finding)
     return await evidence.explain(run)
 
 
 async def read_evidence(client: TrainingClient, run: RunSnapshot, finding: HealthFinding | None) -> Evidence:
-    """Read the log lines that explain ``finding``, or if None, why the run failed. Raises RequestError."""
+    """Read the log lines that explain ``finding``; if it is None, the run's failure. Raises RequestError."""
     start, end = explained_range(run, finding)
     lines: list[LogLine] = []
     unread: list[str] = []

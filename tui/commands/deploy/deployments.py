@@ -310,7 +310,7 @@ async def _change(
         show = client.remote.command_line("deployments", "show", change.deployment.id)
         output.remark(f"{change.verb.done} {change.name}; {show}")
     if output.format == JSON:
-        output.json(outcome.answer)
+        output.json(outcome.response)
     elif not outcome.is_refused:
         output.data(f"{change.deployment.id}\n")
     return ExitCode.UNEXPECTED if outcome.is_refused else ExitCode.OK

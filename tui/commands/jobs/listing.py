@@ -44,7 +44,7 @@ from tui.commands.support.output import (
 )
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, facts_in, fitting, print_job, print_list, table_of
-from tui.readers.kept_health import KeptHealth, kept_health
+from tui.readers.stored_health import StoredHealth, stored_health
 from tui.tables.column import Column, chosen, exported
 from tui.tables.jobs import JOB_COLUMNS, LISTED_JOBS, LISTED_PROJECTS, PROJECT_COLUMNS, age_of
 from tui.text.failures import left_out
@@ -170,17 +170,17 @@ async def jobs(
     _point_to(client, output, shown, _when_read(kept), "jobs", "--health")
 
 
-def _kept_health(client: TrainingClient, jobs: Sequence[TrainingJob]) -> dict[str, KeptHealth]:
+def _kept_health(client: TrainingClient, jobs: Sequence[TrainingJob]) -> dict[str, StoredHealth]:
     """Return what Home knew lately of those that still run; of a job that has ended, its end is missing."""
     running = [job.id for job in jobs if job.current_status == JobStatus.RUNNING]
-    return kept_health(client.remote.api_url, running, client.clock.now().timestamp())
+    return stored_health(client.remote.api_url, running, client.clock.now().timestamp())
 
 
-def _cells(kept: Mapping[str, KeptHealth]) -> Mapping[str, Cells]:
+def _cells(kept: Mapping[str, StoredHealth]) -> Mapping[str, Cells]:
     return {job_id: health.cells for job_id, health in kept.items()}
 
 
-def _when_read(kept: Mapping[str, KeptHealth]) -> str:
+def _when_read(kept: Mapping[str, StoredHealth]) -> str:
     if not kept:
         return "progress, health and cost"
     oldest = datetime.fromtimestamp(min(health.at_s for health in kept.values()), UTC)

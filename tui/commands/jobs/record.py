@@ -58,7 +58,9 @@ async def record(
             path,
             since=resolve_since(since, client.clock.now()),
             with_messages=not without_messages,
-            on_lines=lambda part, lines: line.show(f"recording {job.id}", note=lines_note(part, lines)),
+            on_log_progress=lambda part, lines: line.show(
+                f"recording {job.id}", note=lines_note(part, lines)
+            ),
         )
         await recorder.run(follow=follow)
     for part, problem in recorder.problems.items():

@@ -21,7 +21,7 @@ from tui.commands.support.options import active_jobs, examples, format_option, j
 from tui.commands.support.output import JSON, TEXT, CommandFailed, ExitCode, Output
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command
-from tui.readers.kept_health import KeptHealth, kept_health
+from tui.readers.stored_health import StoredHealth, stored_health
 from tui.text.sanitize import sanitize
 from tui.text.units import age, count, duration, number, percent
 
@@ -81,7 +81,7 @@ async def status(
     if job_id is None:
         running = {job.id for job in jobs if job.current_status == JobStatus.RUNNING}
         now_s = client.clock.now().timestamp()
-        kept = kept_health(client.remote.api_url, running, now_s)
+        kept = stored_health(client.remote.api_url, running, now_s)
         if checks:
             kept |= await _read_health(client, output, jobs, kept, timeout or 30.0)
         words = attention(by_severity(health.sign for health in kept.values()))
@@ -107,9 +107,9 @@ async def _read_health(
     client: TrainingClient,
     output: Output,
     jobs: list[TrainingJob],
-    kept: Mapping[str, KeptHealth],
+    kept: Mapping[str, StoredHealth],
     timeout_s: float,
-) -> dict[str, KeptHealth]:
+) -> dict[str, StoredHealth]:
     """Return what needs attention of the running jobs that were not read just now, if known in time."""
     from tui.analysis.fleet.snapshot import previewed_jobs  # not for a prompt, which is to be fast
     from tui.commands.jobs.top import read_fleet
@@ -121,7 +121,7 @@ async def _read_health(
         return {}
     fleet = await read_fleet(client, output, due, timeout_s)
     checked = [row for row in fleet.jobs if row.id in due and (row.alarmed or row.preview.log_read)]
-    return {row.id: KeptHealth(row.preview.at_s, row.sign if row.alarmed else "") for row in checked}
+    return {row.id: StoredHealth(row.preview.at_s, row.sign if row.alarmed else "") for row in checked}
 
 
 def _of_jobs(jobs: list[TrainingJob]) -> tuple[dict[str, Any], str]:

@@ -142,7 +142,7 @@ async def _after_checkpoint(
     if lost := await read_unsaved_words(client, job):
         output.remark(lost)
     saved, job = await next_checkpoint(
-        client, job, on_trouble=lambda error, _delay_s: output.remark(f"{error}; retrying")
+        client, job, on_error=lambda error, _delay_s: output.remark(f"{error}; retrying")
     )
     if saved is not None:
         output.remark(f"stored {saved.checkpoint_id}")
