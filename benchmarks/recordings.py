@@ -36,7 +36,7 @@ from tui.readers.recorded_runs import OpenRecordings
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.system.garbage import cache_styles_without_widgets, collect_only_when_idle, disable_line_caches
-from tui.text.log_entries import record_of
+from tui.text.log_entries import entry_fields
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 HOURS = 12
@@ -102,7 +102,7 @@ def lines(count: int, nodes: int) -> Iterator[dict[str, object]]:
             f"lr {noise.random() / 1e4:.3e} | grad norm {noise.random():.3f} | "
             f"{noise.gauss(11_800, 90):.0f} tok/s"
         )
-        yield record_of(LogLine(at_ns, text, f"node-{number % nodes}", "INFO"))
+        yield entry_fields(LogLine(at_ns, text, f"node-{number % nodes}", "INFO"))
 
 
 def samples(nodes: int) -> Iterator[dict[str, object]]:

@@ -35,7 +35,7 @@ from tui.commands.support.output import (
 )
 from tui.commands.support.terminal import opening_notice
 from tui.system.termination import TerminationSignals
-from tui.text.sanitize import crash_text, sanitize_lines
+from tui.text.sanitize import sanitize_lines, traceback_text
 
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {code.meaning}" for code in ExitCode)
 
@@ -137,7 +137,7 @@ def _show_usage_error(error: click.ClickException) -> None:
 def _fail(error: Exception) -> int:
     message, code = explain(error)
     if wants_details():
-        click.echo(crash_text(error), err=True)
+        click.echo(traceback_text(error), err=True)
     output = Output()
     for line in (*message.splitlines(), *([request_details(error)] if wants_details() else [])):
         output.remark(line)

@@ -37,7 +37,7 @@ from tui.actions.table import Scope, actions_of
 from tui.app.service import Service
 from tui.screens.base import AppScreen, PaletteItem
 from tui.settings.remembered import ThemeState
-from tui.text.sanitize import LONGEST_WRAPPED
+from tui.text.sanitize import MAX_WRAPPED_LENGTH
 from tui.widgets.tones import Recolored
 
 BEFORE_KEYS = "  "
@@ -70,7 +70,7 @@ class PaletteProvider(Provider):
     async def discover(self) -> Hits:
         jobs = (item for item in self._objects() if item.kind == "job")
         for item in islice(jobs, 5):  # few enough that actions are visible, too
-            title = f"{item.kind} {item.name}"[:LONGEST_WRAPPED]
+            title = f"{item.kind} {item.name}"[:MAX_WRAPPED_LENGTH]
             # Actions have a score of 0, so jobs come first.
             shown = Content(title).stylize("dim", 0, len(item.kind))
             yield Hit(1.0, _row(shown, item.about), item.choose, text=title)
@@ -80,7 +80,7 @@ class PaletteProvider(Provider):
         for number, item in enumerate(self._objects()):
             if number % 200 == 199:  # let keys through every few milliseconds
                 await asyncio.sleep(0)
-            title = f"{item.kind} {item.name}"[:LONGEST_WRAPPED]
+            title = f"{item.kind} {item.name}"[:MAX_WRAPPED_LENGTH]
             score, offsets = matcher.fuzzy_search.match(query, title)
             if len(query) >= 3 and query.lower() in item.id.lower():  # shorter ones match too many ids
                 score = max(score, matcher.fuzzy_search.match(query, item.id)[0])
@@ -101,7 +101,7 @@ class PaletteProvider(Provider):
 def _row(name: Content, about: str, keys: str = "") -> Content:
     """Return the line of an entry: its name, its keys, and a description in an aligned column."""
     gap = " " * max(1, 32 - name.cell_length - len(keys))
-    return Content.assemble(name, gap, (keys, "$primary"), "  ", (about[:LONGEST_WRAPPED], "dim not bold"))
+    return Content.assemble(name, gap, (keys, "$primary"), "  ", (about[:MAX_WRAPPED_LENGTH], "dim not bold"))
 
 
 MARK = "● "

@@ -68,7 +68,7 @@ from tui.system.garbage import (
     IdleCollector,
 )
 from tui.system.keyboard import TerminalDriver
-from tui.text.sanitize import LONGEST_WRAPPED, clip, sanitize, sanitize_multiline
+from tui.text.sanitize import MAX_WRAPPED_LENGTH, clip, sanitize, sanitize_multiline
 from tui.text.times import local_time
 from tui.widgets.background import run_in_background
 from tui.widgets.tones import Recolored
@@ -402,8 +402,8 @@ class BtTuiApp(BaseApp):
     ) -> None:
         """Show a notice, always without markup, because it may contain names and text from servers."""
         super().notify(
-            sanitize_multiline(message[:LONGEST_WRAPPED]),
-            title=sanitize_multiline(title[:LONGEST_WRAPPED]),
+            sanitize_multiline(message[:MAX_WRAPPED_LENGTH]),
+            title=sanitize_multiline(title[:MAX_WRAPPED_LENGTH]),
             severity=severity,
             timeout=timeout or (3.0 if severity == "information" else None),  # it covers text
             markup=False,

@@ -23,7 +23,7 @@ from tui.readers.session import listed_prices
 from tui.readers.stored_health import StoredHealth, store_health
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.tables.fleet import health_cells
-from tui.text.failures import left_out
+from tui.text.failures import left_out_note
 
 if TYPE_CHECKING:
     from api_client.models import TrainingJob, TrainingProject
@@ -274,7 +274,10 @@ class FleetFeed:
             self._prices,
             self._bill,
         )
-        missing = (left_out("project", self._unreadable_projects), left_out("job", self._unreadable_jobs))
+        missing = (
+            left_out_note("project", self._unreadable_projects),
+            left_out_note("job", self._unreadable_jobs),
+        )
         self._is_read = self._is_read or self._is_all_read
         snapshot = replace(snapshot, left_out="; ".join(filter(None, missing)), is_read=self._is_read)
         self._publish_snapshot(snapshot)

@@ -18,7 +18,7 @@ from api_client.submission.payload import Overrides
 from api_client.words import listed
 from tui.forms.question import read_number
 from tui.text.sanitize import sanitize_beginning
-from tui.text.units import bytes_iec, counted, of_nodes
+from tui.text.units import bytes_iec, counted, node_hardware
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +107,4 @@ def hardware(job: TrainingJob) -> str:
     if spec is not None and spec.accelerator is not None:
         machine = f"{spec.count} {spec.accelerator.value}"
     spot = ", spot" if compute.availability_model is AvailabilityModel.SPOT else ""
-    return of_nodes(compute.node_count, machine) + spot
+    return node_hardware(compute.node_count, machine) + spot

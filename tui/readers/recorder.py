@@ -40,7 +40,7 @@ from api_client.recordings.reading import (
 from api_client.recordings.scrub import Scrubber, secrets_of_environment
 from api_client.recordings.writing import OVERLAP_NS, RecordingWriter
 from tui.readers.health_metrics import has_many_nodes, metrics_in_parts
-from tui.text.log_entries import record_of
+from tui.text.log_entries import entry_fields
 
 if TYPE_CHECKING:
     from tui.readers.log_reader import OnLogProgress
@@ -195,7 +195,7 @@ class Recorder:
         return max(self._start, datetime.fromtimestamp((newest_ns - OVERLAP_NS) // NS_PER_S, UTC))
 
     async def _record_lines(self, entries: Sequence[LogEntry], fraction: float | None) -> None:
-        records = [record_of(entry) for entry in entries]
+        records = [entry_fields(entry) for entry in entries]
         if not self.with_messages:
             records = [
                 {name: value for name, value in record.items() if name != "message"} for record in records

@@ -25,7 +25,7 @@ from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
 from tui.screens.messages import BatchRequested, CopyRequested, ResumeRequested, resume_obstacle
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize, sanitize_beginning
-from tui.text.times import TIME_OF_DAY, local_time, near_time
+from tui.text.times import TIME_OF_DAY, compact_time, local_time
 from tui.text.units import bytes_iec, cores, number, percent
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
@@ -167,7 +167,7 @@ def _evidence_lines(explanation: Explanation, at: datetime | None) -> Iterator[L
     severity = finding.severity if finding is not None else "critical"
     tone = TONES[severity]
     problem = finding.sentence if finding is not None else explanation.problem
-    since = f" (since {near_time(finding.since, at)})" if finding is not None and finding.since else ""
+    since = f" (since {compact_time(finding.since, at)})" if finding is not None and finding.since else ""
     yield [(f"{SIGNS[severity]} ", tone), (sanitize(problem), tone), (since, "muted")]
     if explanation.answer:
         yield [("  ", "plain"), (sanitize(explanation.answer), "strong")]

@@ -139,11 +139,11 @@ def is_own_file(typed: str) -> bool:
 
 def renderer(path: Path, timezone: tzinfo | None) -> Callable[[LogEntry], str]:
     """Return the formatter for a file with that name: JSON records or text."""
-    from tui.text.log_entries import record_of, written  # with the API's models
+    from tui.text.log_entries import entry_fields, entry_text  # with the API's models
 
     if path.suffix.lower() in {".ndjson", ".jsonl"}:
-        return lambda entry: json.dumps(record_of(entry)).replace("\x7f", "\\u007f")
-    return lambda entry: written(entry, timezone)
+        return lambda entry: json.dumps(entry_fields(entry)).replace("\x7f", "\\u007f")
+    return lambda entry: entry_text(entry, timezone)
 
 
 async def save_entries(

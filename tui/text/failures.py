@@ -1,4 +1,4 @@
-"""Texts for failed requests that may have taken effect, and for answers that are readable only in part."""
+"""Texts for failed requests that may have taken effect, and for list responses with unreadable records."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tui.text.units import counted
 
 
 def creation_doubt(error: Exception, list_jobs: str) -> str:
-    """Return what to do if ``error`` leaves open whether a job was created; empty if it was not.
+    """Return advice if a job may have been created despite ``error``; an empty string if it was not.
 
-    ``list_jobs`` is the command that lists the jobs, empty if there is none.
+    ``list_jobs`` is the command line that lists the jobs; empty if the remote has none.
     """
     if not isinstance(error, RequestError) or not error.may_have_happened:
         return ""
@@ -21,6 +21,9 @@ def creation_doubt(error: Exception, list_jobs: str) -> str:
     return f"the job may have been created; check {list_jobs or 'the jobs'} before trying again"
 
 
-def left_out(noun: str, reasons: Sequence[str]) -> str:
-    """Return how many records of a list are missing because they could not be read; empty if none."""
+def left_out_note(noun: str, reasons: Sequence[str]) -> str:
+    """Return a note on the records missing from a list because their data is invalid; empty without any.
+
+    ``reasons`` has the error text of each missing record; the note quotes the first.
+    """
     return f"{counted(len(reasons), noun)} left out: invalid data ({sanitize(reasons[0])})" if reasons else ""

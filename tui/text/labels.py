@@ -6,28 +6,29 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from math import floor, log10
 
-Label = Callable[[float], str]
+LabelFormat = Callable[[float], str]
+"""Formats the position of a tick as its label."""
 
 
-def labeled(ticks: Sequence[float], formats: Iterable[Label]) -> tuple[tuple[float, str], ...]:
-    """Label the ticks with the first format that gives each of them a different label.
+def labeled_ticks(ticks: Sequence[float], formats: Iterable[LabelFormat]) -> tuple[tuple[float, str], ...]:
+    """Return the ticks with their labels, in the first format that gives every tick a different label.
 
-    If there is none, use the last format, and keep only the first of the ticks with the same label.
+    If no format does, use the last one, and drop each tick whose label an earlier tick has.
     """
-    tick_of: dict[str, float] = {}
+    tick_by_label: dict[str, float] = {}
     for label in formats:
-        tick_of = {}
+        tick_by_label = {}
         for tick in ticks:
-            tick_of.setdefault(label(tick), tick)
-        if len(tick_of) == len(ticks):
+            tick_by_label.setdefault(label(tick), tick)
+        if len(tick_by_label) == len(ticks):
             break
-    return tuple((tick, text) for text, tick in tick_of.items())
+    return tuple((tick, text) for text, tick in tick_by_label.items())
 
 
-def decimal_label(step: float) -> Label:
-    """Return a formatter with enough digits to distinguish numbers that are ``step`` apart."""
+def decimal_format(step: float) -> LabelFormat:
+    """Return a format with enough digits to distinguish numbers that are ``step`` apart."""
     decimals = -floor(log10(step) + 1e-9) if step > 0 else 0
-    for _ in range(2):  # a step of 2.5 needs one more, 1.25 two
+    for _ in range(2):  # a step of 2.5 needs one more decimal, a step of 1.25 two more
         scaled = step * 10.0**decimals
         if abs(scaled - round(scaled)) <= 1e-6:
             break
@@ -42,9 +43,9 @@ def decimal_label(step: float) -> Label:
     return label
 
 
-def number_formats(ticks: Sequence[float]) -> tuple[Label, ...]:
-    """Return formatters with enough digits to distinguish the ticks, the shortest first."""
+def number_formats(ticks: Sequence[float]) -> tuple[LabelFormat, ...]:
+    """Return two formats for the ticks: enough digits to distinguish adjacent ticks, then two digits more."""
     smallest_step = min(
         (abs(after - before) for before, after in pairwise(ticks) if after != before), default=0.0
     )
-    return decimal_label(smallest_step), decimal_label(smallest_step / 100)
+    return decimal_format(smallest_step), decimal_format(smallest_step / 100)

@@ -1,9 +1,8 @@
 """Sanitize, measure and cut text from a server for a terminal.
 
-A server's text is data: nothing in it may move the cursor, restyle the screen, reorder adjacent words or
-be invisible. Anything that cannot be shown is replaced by a visible stand-in, never dropped silently.
-Only escape sequences, which were meant for another terminal, and variation selectors, which only choose
-between two looks of one character, are removed.
+Text from a server is data: nothing in it may move the cursor, restyle the screen, reorder adjacent words or
+be invisible. A character that cannot be shown is replaced by a visible one, never dropped silently. Only
+escape sequences and variation selectors (which choose between two glyphs of one character) are removed.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ REPLACEMENT = "\ufffd"
 ELLIPSIS = "…"
 
 
-MARKS_PER_CHARACTER = 2
-"""Maximum number of combining marks to keep per character; more would only pile up."""
+MAX_MARKS_PER_CHARACTER = 2
+"""Maximum number of combining marks per character; marks beyond it are removed, as they would stack up."""
 
-LONGEST_SHOWN = 1024
-"""Maximum number of characters of a name or sentence to show: more than a row of any screen has room for."""
+MAX_SHOWN_LENGTH = 1024
+"""Maximum length of a name or sentence that is shown in one row: more than fits into a row of any screen."""
 
-LONGEST_WRAPPED = 4096
-"""Maximum number of characters to break into rows of a screen: more than any screen shows."""
+MAX_WRAPPED_LENGTH = 4096
+"""Maximum length of a text that is wrapped into rows: more than fits on any screen."""
 
-_CHARACTERS_PER_CELL = 16  # More than any script needs; the rest of such a text is ignored.
+_CHARACTERS_PER_CELL = 16  # clip reads no more than this: no script needs so many characters in a cell
 _CONTROL_PICTURES = 0x2400  # Unicode block with a picture for each C0 control
 _C0_END = 0x20
 _DELETE = 0x7F
@@ -43,25 +42,26 @@ _MARKS = (
     "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 )
 
-# String sequences end with BEL or ST, but never extend past another escape: an unfinished one loses only its
-# introducer, so that malicious text cannot hide the rest of a line. Possessive: linear time.
+# A string sequence ends with BEL or ST, but never extends past another escape: of an unterminated sequence
+# only the introducer is removed, so that malicious text cannot hide the rest of a line. The quantifiers are
+# possessive, so that matching takes linear time.
 _ANSI = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]"  # CSI: colors, cursor
     # OSC, DCS, SOS, PM, APC: strings with a terminator
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])(?:[^\x07\x1b\x90-\x9f]*+(?:\x07|\x1b\\|\x9c))?+"
-    r"|\x1b[ -/]*+[0-Z\\`-~]"  # the two- and three-character escapes
+    r"|\x1b[ -/]*+[0-Z\\`-~]"  # escapes of two or three characters
 )
 _ESCAPE_INTRODUCERS = re.compile(r"[\x1b\x90-\x9f]")
-_NOT_ASCII = re.compile(r"[^ -~]+")
-_TROUBLED_MARKS = re.compile(f"[{_VARIATION_SELECTORS}]|[{_MARKS}]{{{MARKS_PER_CHARACTER + 1}}}")
-_VARIATIONS = re.compile(f"[{_VARIATION_SELECTORS}]+")
-_PILED_MARKS = re.compile(f"([{_MARKS}]{{{MARKS_PER_CHARACTER}}})[{_MARKS}]+")
+_NOT_PRINTABLE_ASCII = re.compile(r"[^ -~]+")
+_NEEDS_REMOVAL = re.compile(f"[{_VARIATION_SELECTORS}]|[{_MARKS}]{{{MAX_MARKS_PER_CHARACTER + 1}}}")
+_VARIATION_SELECTOR_RUN = re.compile(f"[{_VARIATION_SELECTORS}]+")
+_EXCESS_MARKS = re.compile(f"([{_MARKS}]{{{MAX_MARKS_PER_CHARACTER}}})[{_MARKS}]+")
 
 
 def strip_ansi(text: str) -> str:
     """Remove ANSI escape sequences (colors, cursor moves, titles, links …).
 
-    This is a single pass: the result may contain stray control characters, which ``sanitize`` handles.
+    Other control characters may remain; ``sanitize`` replaces them.
     """
     if _ESCAPE_INTRODUCERS.search(text) is None:
         return text
@@ -69,60 +69,62 @@ def strip_ansi(text: str) -> str:
 
 
 def last_carriage_segment(text: str) -> str:
-    r"""Return the last state of a line that progress bars overwrote with carriage returns.
+    r"""Return the text after the last carriage return: the last state of a progress bar.
 
-    A trailing ``\r`` (or ``\r\n``) ends a segment and does not begin an empty one.
+    A ``\r`` or ``\r\n`` at the end of the text is ignored.
     """
     if "\r" not in text:
         return text
-    ended = text.rstrip("\r\n")
-    return ended[ended.rfind("\r") + 1 :]
+    stripped = text.rstrip("\r\n")
+    return stripped[stripped.rfind("\r") + 1 :]
 
 
 def sanitize(text: str) -> str:
-    """Sanitize a name or a sentence to a single line of at most ``LONGEST_SHOWN`` characters.
+    """Sanitize a name or a sentence to a single line of at most ``MAX_SHOWN_LENGTH`` characters.
 
-    A longer one is reduced to its two ends with an ellipsis between them, so that showing it never costs more
-    than what is visible. ``sanitize_whole`` doesn't shorten; use it for logs and output.
+    The middle of a longer text is replaced by an ellipsis, so that a huge text costs no more than what is
+    visible. ``sanitize_whole`` doesn't shorten; use it for logs and output.
     """
-    return _both_ends(sanitize_whole(_both_ends(text)))
+    # Shorten again afterwards, because sanitizing may lengthen a text: tabs become spaces.
+    return _without_middle(sanitize_whole(_without_middle(text)))
 
 
-def _both_ends(text: str) -> str:
-    half = LONGEST_SHOWN // 2
-    return text if len(text) <= LONGEST_SHOWN else text[:half] + ELLIPSIS + text[1 - half :]
+def _without_middle(text: str) -> str:
+    half = MAX_SHOWN_LENGTH // 2
+    return text if len(text) <= MAX_SHOWN_LENGTH else text[:half] + ELLIPSIS + text[1 - half :]
 
 
 def sanitize_whole(text: str) -> str:
-    """Sanitize a text of any length to a single line that has no effect on a terminal.
+    """Sanitize a text of any length to a single line that is safe to print on a terminal.
 
-    Escape sequences are removed, tabs expanded to spaces, and trailing line breaks dropped. Other control
+    Escape sequences and trailing line breaks are removed, and tabs are expanded to spaces. Other control
     characters become control pictures (``␀``, ``␛``, ``␤`` …); bidirectional controls, zero-width
     characters, lone surrogates and unassigned characters become U+FFFD. The function is idempotent, and
-    costs almost nothing for plain text.
+    fast for plain text.
     """
     if text.isascii():
         if text.isprintable():
             return text
-    elif text.isprintable() and _TROUBLED_MARKS.search(text) is None:
+    elif text.isprintable() and _NEEDS_REMOVAL.search(text) is None:
         return text
     text = strip_ansi(text.rstrip("\r\n"))
     if "\t" in text:
         # expandtabs restarts its count after line breaks, which the next step turns into control pictures.
         text = text.replace("\n", _PICTURE_OF_NEWLINE).replace("\r", "\u240d").expandtabs(4)
-    text = _NOT_ASCII.sub(_replace_run, text)
+    text = _NOT_PRINTABLE_ASCII.sub(_make_run_visible, text)
     if not text.isascii():
-        text = _PILED_MARKS.sub(r"\1", _VARIATIONS.sub("", text))
+        text = _EXCESS_MARKS.sub(r"\1", _VARIATION_SELECTOR_RUN.sub("", text))
     return text
 
 
-def _replace_run(match: re.Match[str]) -> str:
+def _make_run_visible(match: re.Match[str]) -> str:
     run = match.group()
-    return run if run.isprintable() else "".join(map(_stand_in, run))
+    return run if run.isprintable() else "".join(map(_visible_character, run))
 
 
 @lru_cache(maxsize=1024)
-def _stand_in(character: str) -> str:
+def _visible_character(character: str) -> str:
+    """Return a printable character as it is, and the visible replacement of any other."""
     if character.isprintable():
         return character
     code = ord(character)
@@ -135,21 +137,21 @@ def _stand_in(character: str) -> str:
     category = unicodedata.category(character)
     if category == "Zs":
         return "  " if character == "\u3000" else " "
-    # Prompt and icon fonts use private use characters: one cell, harmless.
+    # Icon fonts for shell prompts use private use characters: they take one cell and are harmless.
     return character if category == "Co" else REPLACEMENT
 
 
 def cell_width(text: str) -> int:
-    """Return the width of a text in cells, as rich and Textual measure it."""
+    """Return the number of terminal cells that a text takes, as rich and Textual count them."""
     if text.isascii() and text.isprintable():
         return len(text)
     return cell_len(text)
 
 
 def clip(text: str, cells: int, *, ellipsis: str = ELLIPSIS) -> str:
-    """Cut the text to at most ``cells`` cells, replacing the end by the ellipsis if it was cut.
+    """Cut a sanitized text to at most ``cells`` cells, replacing its end by the ellipsis if it was cut.
 
-    The cost depends on the result, not on the length of the text, which must be sanitized.
+    The time depends on ``cells``, not on the length of the text.
     """
     if cells <= 0:
         return ""
@@ -172,31 +174,32 @@ def clip(text: str, cells: int, *, ellipsis: str = ELLIPSIS) -> str:
 
 
 def sanitize_beginning(text: str) -> str:
-    """Sanitize a text for a place that wraps it; shorten a long one to its beginning."""
-    rest = len(text) - LONGEST_WRAPPED
-    if rest <= 0:
+    """Sanitize a text that is wrapped; of more than ``MAX_WRAPPED_LENGTH``, keep only the beginning."""
+    excess = len(text) - MAX_WRAPPED_LENGTH
+    if excess <= 0:
         return sanitize_whole(text)
-    return f"{sanitize_whole(text[:LONGEST_WRAPPED])} {ELLIPSIS} {counted(rest, 'more character')}"
+    return f"{sanitize_whole(text[:MAX_WRAPPED_LENGTH])} {ELLIPSIS} {counted(excess, 'more character')}"
 
 
 def sanitize_multiline(text: str) -> str:
+    r"""Sanitize each line of a text; ``\r`` and the Unicode line separators end a line, too."""
     return "\n".join(sanitize_whole(line) for line in text.splitlines())
 
 
 def sanitize_lines(text: str) -> str:
-    """Sanitize each line and keep every line feed, including a trailing one."""
+    r"""Sanitize each line of a text, split at ``\n`` only; keep every ``\n``, including one at the end."""
     return "\n".join(map(sanitize_whole, text.split("\n")))
 
 
-def crash_text(error: BaseException) -> str:
-    """Return the sanitized traceback."""
+def traceback_text(error: BaseException) -> str:
+    """Return the traceback of an exception, sanitized."""
     return sanitize_multiline("".join(traceback.format_exception(error)))
 
 
 def markdown_code(text: str) -> str:
-    """Return a text as a Markdown code span on one line, in which it cannot format, link or mention anything.
+    """Return a text as a Markdown code span of one line: formatting, links and mentions have no effect in it.
 
-    Backticks, which would end the span, become apostrophes.
+    Backticks would end the span, so they become apostrophes.
     """
     quoted = sanitize(text).replace("`", "'")
     return f"`{quoted}`"

@@ -1,11 +1,11 @@
-"""Format quantities and hardware for display, ``UNKNOWN`` for a missing or undefined value."""
+"""Format quantities and hardware for display; a missing or undefined value becomes ``UNKNOWN``."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from api_client.words import counted as counted  # noqa: PLC0414 - exported: part of these units
+from api_client.words import counted as counted  # noqa: PLC0414 - re-exported as one of the formatters
 from tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ MINUTE_S = 60
 HOUR_S = 60 * MINUTE_S
 DAY_S = 24 * HOUR_S
 UNIT_S = {"s": 1, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
-"""Seconds per unit of a typed duration."""
+"""Number of seconds in each unit that a typed duration may have."""
 
 BYTES_PER_MIB = 1024**2
 _IEC_STEP = 1024
@@ -28,15 +28,15 @@ _MIN_CORES = 0.01
 def _is_missing(value: float | None) -> bool:
     try:
         return value is None or not math.isfinite(value)
-    except OverflowError:  # an integer from a server, beyond any float
+    except OverflowError:  # an integer from a server that is too large for a float
         return True
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Format a value with that many significant digits, never in scientific notation."""
+    """Format a value with ``digits`` significant digits, never in scientific notation."""
     if value == 0:
         return "0"
-    # Round first: 9.996 has one digit before the point, but rounds to 10.0.
+    # Round before counting the digits: 9.996 has one digit before the point, but rounds to 10.0.
     rounded = float(f"{value:.{digits - 1}e}")
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
     return f"{rounded:.{decimals}f}"
@@ -58,48 +58,44 @@ def bytes_iec(size_bytes: float | None) -> str:
     value = float(size_bytes)
     last = len(_IEC_UNITS) - 1
     power = 0
-    # 1023.7 KiB is shown as 1.00 MiB: the number never reaches the next unit.
+    # Compare the rounded value: 1023.7 KiB becomes 1.00 MiB, not 1024 KiB.
     while power < last and (power == 0 or round(value) >= _IEC_STEP):
         value /= _IEC_STEP
         power += 1
-    shown = f"{value:.0f}" if value >= 999.5 else significant(value)
-    return f"{shown} {_IEC_UNITS[power]}"
+    digits = f"{value:.0f}" if value >= 999.5 else significant(value)
+    return f"{digits} {_IEC_UNITS[power]}"
 
 
 def bytes_decimal(size_bytes: int) -> str:
-    """Format a size like the official command line: decimal units, two digits."""
+    """Format a size as the official command line does: in decimal units, with two decimals."""
     if _is_missing(size_bytes):
         return UNKNOWN
-    for unit, sign in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB")):
-        if size_bytes > unit:
-            return f"{size_bytes / unit:.2f} {sign}"
+    for unit_bytes, unit in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB")):
+        if size_bytes > unit_bytes:
+            return f"{size_bytes / unit_bytes:.2f} {unit}"
     return f"{size_bytes} B"
 
 
 def percent(fraction: float | None) -> str:
-    """Format ``0.463`` as ``46%``; whole percents."""
+    """Format a fraction in whole percents: ``0.463`` as ``46%``."""
     if fraction is None or _is_missing(fraction):
         return UNKNOWN
     return f"{fraction:.0%}"
 
 
 def cores(value: float | None) -> str:
-    """Format CPU cores in use: ``12.3``, ``0.25``, ``<0.01``; whole numbers from a hundred on."""
+    """Format CPU cores in use: ``12.3``, ``0.25``, ``<0.01``; a whole number if 100 or more."""
     if value is None or _is_missing(value):
         return UNKNOWN
     if 0 < value < _MIN_CORES:
         return f"<{_MIN_CORES}"
-    return (
-        significant(value, 2)
-        if abs(value) < 1
-        else significant(value)
-        if abs(value) < 100
-        else f"{value:.0f}"
-    )
+    if abs(value) >= 100:
+        return f"{value:.0f}"
+    return significant(value, 2 if abs(value) < 1 else 3)
 
 
 def duration(seconds: float | None) -> str:
-    """Format seconds: ``22320`` as ``6h 12m``, ``9`` as ``9s``, ``273600`` as ``3d 4h``; rounds down."""
+    """Format seconds in one or two units, rounded down: ``9s``, ``12m``, ``6h 12m``, ``3d 4h``."""
     if seconds is None or _is_missing(seconds):
         return UNKNOWN
     whole_s = max(0, int(seconds))
@@ -113,20 +109,21 @@ def duration(seconds: float | None) -> str:
 
 
 def age(seconds: float | None) -> str:
-    """Format ``2s``, ``12m``, ``3h``, ``5d``: only the largest unit, rounded down; the future is ``0s``."""
+    """Format seconds in the largest unit, rounded down: ``2s``, ``12m``, ``3h``, ``5d``; at least ``0s``."""
     if seconds is None or _is_missing(seconds):
         return UNKNOWN
     whole_s = max(0, int(seconds))
-    for unit_s, sign in ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "m")):
+    for unit_s, unit in ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "m")):
         if whole_s >= unit_s:
-            return f"{whole_s // unit_s}{sign}"
+            return f"{whole_s // unit_s}{unit}"
     return f"{whole_s}s"
 
 
 def rate(steps_per_s: float | None, like: float | None = None) -> str:
-    """Format ``0.18 it/s``, ``12.3 it/s``; below one step in ten seconds ``20.0 s/it``.
+    """Format a rate of steps: ``12.3 it/s``; one below 0.1 steps per second as ``20.0 s/it``.
 
-    ``like`` is a rate shown beside it, whose unit is used.
+    ``like`` is a rate shown beside this one (in steps per second); the unit is chosen for it, so that both
+    have the same.
     """
     if steps_per_s is None or _is_missing(steps_per_s) or steps_per_s <= 0:
         return UNKNOWN
@@ -138,7 +135,7 @@ def rate(steps_per_s: float | None, like: float | None = None) -> str:
 
 
 def is_slow(steps_per_s: float) -> bool:
-    """Return True if seconds per step are easier to read than steps per second."""
+    """True if a rate is so low that it is shown as seconds per step, not as steps per second."""
     return steps_per_s < 0.1
 
 
@@ -152,19 +149,18 @@ def step_time(seconds: float | None) -> str:
 
 
 def count(value: float | None) -> str:
-    """Format an integer with thousands separators: ``4,120``."""
+    """Format a number, rounded to an integer, with thousands separators: ``4,120``."""
     if value is None or _is_missing(value):
         return UNKNOWN
     return f"{round(value):,}"
 
 
 def money(usd: float | None) -> str:
-    """Format US dollars: ``$0.42``, ``$12.50``, ``$1,012``; without cents from a hundred on."""
+    """Format US dollars: ``$0.42``, ``$12.50``, ``$1,012``; without cents if $100 or more."""
     if usd is None or _is_missing(usd):
         return UNKNOWN
     if usd < 0:
         return "-" + money(-usd)
-    # from here on cents no longer matter
     return f"${usd:.2f}" if round(usd, 2) < 100.0 else f"${round(usd):,}"
 
 
@@ -174,28 +170,32 @@ def number(value: float | None, digits: int = 3) -> str:
         return UNKNOWN
     if not math.isfinite(value):
         return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    size = abs(value)
-    if size != 0 and (size < 1e-3 or size >= 1e6):
+    magnitude = abs(value)
+    if magnitude != 0 and (magnitude < 1e-3 or magnitude >= 1e6):
         return f"{value:.{digits}g}"
-    return significant(value, digits) if size < 1000 else count(value)
+    return significant(value, digits) if magnitude < 1000 else count(value)
 
 
 def thin_bar(fraction: float, cells: int) -> tuple[str, str]:
-    """Return the done and the remaining part of a progress bar, drawn as a line."""
-    halves = round(max(0.0, min(1.0, fraction)) * cells * 2)
-    full, half = divmod(halves, 2)
-    done = "━" * full + "╸" * half
-    return done, "─" * (cells - full - half)
+    """Return the completed and the remaining segment of a progress bar: a line of ``cells`` cells in all."""
+    half_cells = round(max(0.0, min(1.0, fraction)) * cells * 2)
+    full, half = divmod(half_cells, 2)
+    completed = "━" * full + "╸" * half
+    return completed, "─" * (cells - full - half)
 
 
 def hardware(job: TrainingJob) -> str:
-    """Return ``4×8 H100``; ``8 H100`` for one node or an unknown number."""
-    machine = job.instance_type
-    if not machine.gpu_count and not machine.name:
+    """Format a job's nodes and GPUs: ``4×8 H100`` for four nodes of eight GPUs, ``8 H100`` for one node.
+
+    An unknown number of nodes counts as one.
+    """
+    instance = job.instance_type
+    if not instance.gpu_count and not instance.name:
         return UNKNOWN
-    gpus = f"{machine.gpu_count} {sanitize(machine.gpu_type or 'GPU')}" if machine.gpu_count else "CPU"
-    return of_nodes(job.node_count or 1, gpus)
+    gpus = f"{instance.gpu_count} {sanitize(instance.gpu_type or 'GPU')}" if instance.gpu_count else "CPU"
+    return node_hardware(job.node_count or 1, gpus)
 
 
-def of_nodes(node_count: int, machine: str) -> str:
-    return f"{node_count}×{machine}" if node_count > 1 else machine
+def node_hardware(node_count: int, hardware_of_node: str) -> str:
+    """Put the number of nodes before the hardware of each node; omit it if there is only one node."""
+    return f"{node_count}×{hardware_of_node}" if node_count > 1 else hardware_of_node

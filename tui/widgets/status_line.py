@@ -12,7 +12,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from tui.tables.column import Span
-from tui.text.sanitize import LONGEST_WRAPPED, clip
+from tui.text.sanitize import MAX_WRAPPED_LENGTH, clip
 from tui.widgets.text_panel import join_rows, wrapped_rows
 from tui.widgets.tones import tone_styles
 
@@ -42,7 +42,7 @@ class StatusLine(Widget):
 
     def set_facts(self, facts: Sequence[Sequence[Span]], priority_count: int | None = None) -> None:
         """Show these facts. Each is a run of spans that stays together."""
-        new = tuple(tuple((text[:LONGEST_WRAPPED], tone) for text, tone in fact) for fact in facts if fact)
+        new = tuple(tuple((text[:MAX_WRAPPED_LENGTH], tone) for text, tone in fact) for fact in facts if fact)
         priority_count = self._priority_count if priority_count is None else priority_count
         if new != self._facts or priority_count != self._priority_count:
             before = self._rows_needed(self.size.width)

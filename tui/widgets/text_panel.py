@@ -17,7 +17,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.tables.column import Span
-from tui.text.sanitize import ELLIPSIS, LONGEST_WRAPPED
+from tui.text.sanitize import ELLIPSIS, MAX_WRAPPED_LENGTH
 from tui.widgets.tones import tone_styles
 
 NAME_BREAKS = "-_/:=,"
@@ -200,10 +200,10 @@ def join_rows(rows: Sequence[Text], cells: int, most: int) -> Text:
 
 
 def truncated(text: str | Text) -> Text:
-    """Return at most ``LONGEST_WRAPPED`` characters of a text, and an ellipsis if it was cut."""
+    """Return at most ``MAX_WRAPPED_LENGTH`` characters of a text, and an ellipsis if it was cut."""
     if isinstance(text, str):
-        text = Text(text[: LONGEST_WRAPPED + 1])
-    return text if len(text) <= LONGEST_WRAPPED else Text.assemble(text[:LONGEST_WRAPPED], ELLIPSIS)
+        text = Text(text[: MAX_WRAPPED_LENGTH + 1])
+    return text if len(text) <= MAX_WRAPPED_LENGTH else Text.assemble(text[:MAX_WRAPPED_LENGTH], ELLIPSIS)
 
 
 class WrappedText(Widget):

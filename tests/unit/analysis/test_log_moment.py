@@ -11,7 +11,7 @@ def at(hour: int, minute: int = 30, *, day: int = 21) -> datetime:
     return datetime(2026, 11, day, hour, minute, tzinfo=UTC)
 
 
-TIMES = LogTimes(oldest=at(6), newest=at(12), here=at(11), timezone=UTC)
+TIMES = LogTimes(oldest=at(6), newest=at(12), current=at(11), timezone=UTC)
 
 
 MOMENTS = {
@@ -24,7 +24,7 @@ MOMENTS = {
 
 def test_a_moment_as_people_type_it_in_their_zone():
     assert {typed: parse_time(typed, TIMES) for typed in MOMENTS} == MOMENTS
-    east = LogTimes(TIMES.oldest, TIMES.newest, TIMES.here, timezone(timedelta(hours=2)))
+    east = LogTimes(TIMES.oldest, TIMES.newest, TIMES.current, timezone(timedelta(hours=2)))
     assert parse_time("14:00", east) == parse_time("12:00Z", east) == at(12, 0)
 
 
@@ -44,13 +44,13 @@ ENDS_AND_DATES = {
 @pytest.mark.parametrize(("newest", "typed"), ENDS_AND_DATES)
 def test_date_without_year_is_the_last_one_before_the_end(newest: str, typed: str) -> None:
     end = datetime.fromisoformat(newest)
-    times = LogTimes(oldest=end, newest=end, here=end, timezone=UTC)
+    times = LogTimes(oldest=end, newest=end, current=end, timezone=UTC)
     assert parse_time(typed, times) == ENDS_AND_DATES[newest, typed]
 
 
 def test_date_without_year_uses_the_year_of_its_own_zone() -> None:
     end = datetime(2027, 1, 1, 0, 20, tzinfo=UTC)
-    times = LogTimes(oldest=end, newest=end, here=end, timezone=timezone(timedelta(hours=-5)))
+    times = LogTimes(oldest=end, newest=end, current=end, timezone=timezone(timedelta(hours=-5)))
     assert parse_time("01-01 00:10Z", times) == datetime(2027, 1, 1, 0, 10, tzinfo=UTC)
     assert parse_time("12-31 19:10", times) == datetime(2027, 1, 1, 0, 10, tzinfo=UTC)
 
@@ -65,7 +65,7 @@ def test_date_without_year_uses_the_year_of_its_own_zone() -> None:
 def test_date_without_year_is_never_in_the_future(
     end: datetime, day: str, clock: str, suffix: str, offset: int
 ) -> None:
-    times = LogTimes(oldest=end, newest=end, here=end, timezone=timezone(timedelta(hours=offset)))
+    times = LogTimes(oldest=end, newest=end, current=end, timezone=timezone(timedelta(hours=offset)))
     moment = parse_time(f"{day}{clock}{clock and suffix}", times)
     years = 8 if day == "02-29" else 1
     assert timedelta(0) <= end - moment <= timedelta(days=366 * years)

@@ -12,7 +12,7 @@ from tui.analysis.health.registry import KINDS
 from tui.analysis.run.finding import SHORT_CHARACTERS, HealthFinding
 from tui.text.names import abbreviated_names, clip_middle
 from tui.text.sanitize import (
-    LONGEST_SHOWN,
+    MAX_SHOWN_LENGTH,
     cell_width,
     clip,
     last_carriage_segment,
@@ -70,7 +70,7 @@ def test_what_cannot_be_shown_gets_a_stand_in():
 def test_long_name_costs_no_more_than_its_visible_part(character: str) -> None:
     name = f"begin {character * 1_000_000}ä end"
     shown = sanitize(name)
-    assert len(shown) <= LONGEST_SHOWN
+    assert len(shown) <= MAX_SHOWN_LENGTH
     assert shown.startswith("begin ")
     assert shown.endswith("ä end")
     assert sanitize(shown) == shown

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from api_client.models import Checkpoint
 from tui.analysis.run.finding import FindingKind
-from tui.text.sanitize import LONGEST_SHOWN
+from tui.text.sanitize import MAX_SHOWN_LENGTH
 from tui.text.units import duration
 
 StepValues = Sequence[tuple[int, float]]
@@ -66,7 +66,7 @@ def saved_key(checkpoint: Checkpoint) -> SavedKey:
 @lru_cache(maxsize=8192)
 def step_of(name: str) -> int | None:
     """Return the step in a checkpoint's name; None if it has none."""
-    name = name[-LONGEST_SHOWN:]
+    name = name[-MAX_SHOWN_LENGTH:]
     platform = re.fullmatch(r".*checkpoint-([0-9]{1,18})(?:-([0-9]{1,18}))?", name, re.ASCII | re.DOTALL)
     if platform is not None:
         return max(int(digits) for digits in platform.groups() if digits)

@@ -47,7 +47,7 @@ from tui.commands.support.tables import Cell, facts_in, fitting, print_job, prin
 from tui.readers.stored_health import StoredHealth, stored_health
 from tui.tables.column import Column, chosen, exported
 from tui.tables.jobs import JOB_COLUMNS, LISTED_JOBS, LISTED_PROJECTS, PROJECT_COLUMNS, age_of
-from tui.text.failures import left_out
+from tui.text.failures import left_out_note
 from tui.text.times import time_key
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ async def jobs(
         project_id=project_id, statuses=chosen_statuses or None, unreadable=unreadable
     )
     if unreadable:
-        output.remark(left_out("job", unreadable))
+        output.remark(left_out_note("job", unreadable))
     shown = running_first(
         job for job in listed if not chosen_statuses or job.current_status in chosen_statuses
     )
@@ -246,7 +246,7 @@ async def projects(client: TrainingClient, output: Output) -> None:
     unreadable: list[str] = []
     listed = await client.projects.list(unreadable=unreadable)
     if unreadable:
-        output.remark(left_out("project", unreadable))
+        output.remark(left_out_note("project", unreadable))
     print_list(output, listed, LISTED_PROJECTS, PROJECT_COLUMNS, "no projects")
 
 

@@ -13,7 +13,7 @@ from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine
 from tui.analysis.logs.levels import RANKS, level_of, level_rank
 from tui.commands.support.output import JSON, NDJSON, Output, ascii_json, not_in_job
-from tui.text.log_entries import NO_NODE, record_of
+from tui.text.log_entries import NO_NODE, entry_fields
 from tui.text.sanitize import sanitize, sanitize_whole
 from tui.text.times import stamp_text
 
@@ -141,9 +141,9 @@ StampText = Callable[[int], str]
 def ndjson_line(shown: OutputLine) -> str:
     """Return an entry as one line of JSON with a line break.
 
-    The fields are those of ``record_of``; ``"context": true`` marks a context line of a match.
+    The fields are those of ``entry_fields``; ``"context": true`` marks a context line of a match.
     """
-    document = record_of(shown.entry)
+    document = entry_fields(shown.entry)
     if shown.is_context:
         document["context"] = True
     return ascii_json(document) + "\n"

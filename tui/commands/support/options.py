@@ -193,7 +193,7 @@ def parse_moment(typed: str, beginning: datetime, now: datetime) -> datetime:
     text = typed.strip()
     if text.isascii() and text.isdigit() and len(text) in EPOCH_DIGITS:
         return datetime.fromtimestamp(int(text) / EPOCH_DIGITS[len(text)], UTC)
-    return parse_time(text, LogTimes(oldest=beginning, newest=now, here=now))
+    return parse_time(text, LogTimes(oldest=beginning, newest=now, current=now))
 
 
 def _check_since(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

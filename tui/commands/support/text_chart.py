@@ -11,7 +11,7 @@ from itertools import cycle
 
 from tui.analysis.series import Series, column_extremes, extent
 from tui.commands.support.output import Output
-from tui.text.labels import labeled, number_formats
+from tui.text.labels import labeled_ticks, number_formats
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import number
 
@@ -96,7 +96,7 @@ def _drawn(
             figure.draw(figure.signal(xs, ys, marker=marker).lines())
     for axis, first, last, label in (("x", start, end, x_label or number), ("y", low, high, unit)):
         places = [first + (last - first) * index / (TICKS - 1) for index in range(TICKS)]
-        ticks = labeled(places, (number, *number_formats(places)) if label is number else (label,))
+        ticks = labeled_ticks(places, (number, *number_formats(places)) if label is number else (label,))
         figure.ruler(axis).lim(first, last)
         figure.ruler(axis).ticks([index for index, _ in ticks], [text for _, text in ticks])
     return str(figure.build())

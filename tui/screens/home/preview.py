@@ -15,7 +15,7 @@ from tui.analysis.run.finding import SIGNS, TONES, Severity
 from tui.analysis.series import EMPTY
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
-from tui.text.times import HOUR_AND_MINUTE, near_time
+from tui.text.times import HOUR_AND_MINUTE, compact_time
 from tui.text.units import money, number
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
@@ -100,7 +100,7 @@ def _problems(row: JobRow, at: datetime) -> list[Sequence[Span]]:
     lines: list[Sequence[Span]] = []
     for finding in row.findings:
         sign = (f"{SIGNS[finding.severity]} ", TONES[finding.severity])
-        since = f", since {near_time(finding.since, at, HOUR_AND_MINUTE)}" if finding.since else ""
+        since = f", since {compact_time(finding.since, at, HOUR_AND_MINUTE)}" if finding.since else ""
         lines.append([sign, (sanitize(finding.text), "plain"), (since, "muted")])
     if row.lost_usd >= 1:
         rate = f", {money(row.wasted_usd_per_hour)} an hour"

@@ -36,7 +36,7 @@ from tui.analysis.run.waiting import waiting_text
 from tui.tables.column import Span
 from tui.text.names import clip_middle, shortened
 from tui.text.sanitize import markdown_code, sanitize
-from tui.text.times import near_time
+from tui.text.times import compact_time
 from tui.text.units import age, count, duration, gpu_time, hardware, number, percent, rate, thin_bar
 from tui.widgets.status_line import SEPARATOR, StatusLine
 
@@ -268,7 +268,7 @@ def _finding_fact(finding: HealthFinding, now: datetime, form: Form, room: int =
             clause = _CLAUSE.split(text, maxsplit=1)[0]
             text = f"{clause} for {duration((now - finding.since).total_seconds())}{text[len(clause) :]}"
         elif form == "dated":
-            since = [(f" (since {near_time(finding.since, now, '%H:%M')})", "muted")]
+            since = [(f" (since {compact_time(finding.since, now, '%H:%M')})", "muted")]
     return [(f"{sign} ", tone), (text, tone), *since]
 
 

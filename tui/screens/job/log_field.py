@@ -19,7 +19,7 @@ from textual.widgets import Input, Static
 
 from tui.analysis.logs.pattern import LogPattern
 from tui.tables.column import Span
-from tui.text.times import EXAMPLES
+from tui.text.times import TIME_EXAMPLES
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.status_line import FACT, StatusLine
 
@@ -224,7 +224,7 @@ class LogField(Vertical):
         if self.problem:
             line.set_facts([[("✗ ", "bad"), (self.problem, "bad")]], 1)
         elif self.purpose == "time":
-            line.set_facts([[(EXAMPLES, "muted")]], 1)
+            line.set_facts([[(TIME_EXAMPLES, "muted")]], 1)
         else:
             facts = [_switch(SWITCHES[name], getattr(self.switches, name)) for name in self._offered_switches]
             line.set_facts(facts, len(facts))

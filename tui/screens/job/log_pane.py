@@ -435,7 +435,7 @@ class LogPane(MountsWithChildren, Vertical):
         times = LogTimes(
             oldest=_moment(self.columns.origin_ns or oldest_ns),
             newest=newest,
-            here=_moment(stamp_ns(entry)) if entry is not None else newest,
+            current=_moment(stamp_ns(entry)) if entry is not None else newest,
             timezone=self._timezone,
         )
         try:

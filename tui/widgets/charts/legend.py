@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
 
-from tui.text.names import abbreviated_names, common_length
+from tui.text.names import abbreviated_names, common_prefix_length
 from tui.text.sanitize import clip, sanitize
 from tui.widgets.charts.parts import SELECTED, SWITCHED_OFF, Entry
 from tui.widgets.charts.spec import ChartSpec, Line, Readout, Role, Run, signed
@@ -17,7 +17,7 @@ _MAX_NAME_CELLS = 24
 
 def short_names(names: Sequence[str]) -> list[str]:
     """Return the names without their common prefix, cut after a separator: "node-0" → "0"."""
-    cut = common_length(names) if names else 0
+    cut = common_prefix_length(names) if names else 0
     return [name[cut:] or name for name in names]
 
 

@@ -12,7 +12,7 @@ from math import isinf, log10
 from rich.cells import cell_len
 
 from tui.analysis.series import Series, extent, logarithmic
-from tui.text.labels import Label, labeled, number_formats
+from tui.text.labels import LabelFormat, labeled_ticks, number_formats
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import number
 from tui.widgets.charts import braille
@@ -32,14 +32,14 @@ def value_labels(ticks: tuple[float, ...], spec: ChartSpec, rows: int, widest: i
     for tick in (bottom, top, *ticks[1:-1]):  # on a shared row the end ticks take precedence
         by_row.setdefault(round((top - tick) / (top - bottom) * (rows - 1)), tick)
     values = {float(f"{10.0**tick:.6g}") if spec.log else tick: row for row, tick in by_row.items()}
-    labels = labeled(tuple(values), _value_formats(sorted(values), spec))
+    labels = labeled_ticks(tuple(values), _value_formats(sorted(values), spec))
     clipped: dict[str, int] = {}
     for value, text in labels:
         clipped.setdefault(clip(text, max(1, widest)), values[value])
     return {row: text for text, row in clipped.items()}
 
 
-def _value_formats(values: Sequence[float], spec: ChartSpec) -> Iterable[Label]:
+def _value_formats(values: Sequence[float], spec: ChartSpec) -> Iterable[LabelFormat]:
     if spec.unit is None and not spec.log:
         return number_formats(values)
     unit = spec.unit or number

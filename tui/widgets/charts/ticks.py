@@ -8,7 +8,7 @@ from functools import partial
 from math import ceil, floor, log2, log10
 from typing import Literal
 
-from tui.text.labels import labeled
+from tui.text.labels import labeled_ticks
 
 MIN_WINDOW_SPAN = 10.0
 """Minimum length of the visible range, in seconds or steps."""
@@ -287,4 +287,4 @@ def _clock_ticks(
         partial(label, at_midnight="%d %b %Y", other=f"%d %b {time}"),
         partial(label, at_midnight="%Y-%m-%d", other=f"%Y-%m-%d {time}"),
     ]
-    return labeled(tuple(moments), formats)
+    return labeled_ticks(tuple(moments), formats)
