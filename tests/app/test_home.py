@@ -32,8 +32,8 @@ from tui.screens.dialogs import StopScreen
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
 from tui.settings.remembered import Memory
-from tui.tables.column import sortable
-from tui.tables.fleet import FIRST_SORT, PROJECT_COLUMNS, job_columns
+from tui.tables.column import sortable_columns
+from tui.tables.fleet import DEFAULT_SORT, PROJECT_COLUMNS, job_columns
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.row_table import RowTable
 from tui.widgets.text_panel import TextPanel
@@ -153,7 +153,7 @@ async def test_sorting_by_key_and_by_heading_and_a_project_s_jobs_alone() -> Non
 async def test_sort_key_walks_the_shown_columns_from_left_to_right(width) -> None:
     app = home()
     async with opened(app, (width, 24)) as pilot:
-        shown = table_of(app).columns_shown.keys() & sortable(job_columns(lambda: None)).keys()
+        shown = table_of(app).columns_shown.keys() & sortable_columns(job_columns(lambda: None)).keys()
         sorts, positions = [], []
         for _ in shown:
             sorts.append(home_of(app).sort[0])
@@ -164,7 +164,7 @@ async def test_sort_key_walks_the_shown_columns_from_left_to_right(width) -> Non
         assert positions == sorted(positions)
 
 
-COLUMN_IDS = [*sortable(job_columns(lambda: None))]
+COLUMN_IDS = [*sortable_columns(job_columns(lambda: None))]
 
 
 async def test_sort_by_any_column_is_restored_after_a_restart(tmp_path) -> None:
@@ -199,7 +199,7 @@ async def test_esc_brings_the_order_by_need_back() -> None:
     app = home()
     async with opened(app, SIZE) as pilot:
         await pilot.press("S", "S", "escape")
-        assert home_of(app).sort == FIRST_SORT
+        assert home_of(app).sort == DEFAULT_SORT
 
 
 def test_a_project_shows_the_sign_of_its_worst_finding() -> None:

@@ -5,8 +5,8 @@ import pytest
 from app.widgets.widget_text import WidgetApp, full_lines
 from textual.geometry import Region
 
-from tui.tables.checkpoints import CHECKPOINTS
-from tui.tables.column import FILL, Column, chosen, fitted_columns
+from tui.tables.checkpoints import CHECKPOINT_COLUMNS
+from tui.tables.column import FILL_MARKER, Column, fitted_columns, select_columns
 from tui.tables.fleet import job_columns
 from tui.tables.jobs import JOB_COLUMNS
 from tui.widgets.cursor_rows import HEADING_LINES
@@ -21,16 +21,16 @@ class Planet:
 
 PLANETS = [Planet(f"planet-{number:03}", number) for number in range(200)]
 COLUMNS = (
-    Column[Planet]("name", "planet", lambda row: [(row.name, "plain")], width=10, flex=1, keep=2),
+    Column[Planet]("name", "planet", lambda row: [(row.name, "plain")], width=10, flex=1, priority=2),
     Column[Planet](
         "moons",
         "moons",
         lambda row: [(str(row.moons or ""), "muted")],
         width=5,
         align="right",
-        keep=1,
+        priority=1,
         needed_by=lambda row: row.moons,
-        value=lambda row: row.moons,
+        sort_key=lambda row: row.moons,
     ),
 )
 
@@ -50,7 +50,7 @@ class TableApp(WidgetApp):
 
 async def test_what_is_at_the_right_edge_of_a_cell_is_not_cut() -> None:
     cell = Column[Planet](
-        "name", "planet", lambda row: [(row.name, "plain"), FILL, (" −$60", "plain")], flex=1
+        "name", "planet", lambda row: [(row.name, "plain"), FILL_MARKER, (" −$60", "plain")], flex=1
     )
     lines = {}
     for width in (14, 30):
@@ -110,7 +110,9 @@ async def test_columns_that_matter_least_go_first_and_cells_are_cut_with_a_sign(
         assert app.lines()[0].rstrip().endswith(" moons▾")
 
 
-@pytest.mark.parametrize("columns", [job_columns(lambda: None), CHECKPOINTS], ids=["jobs", "checkpoints"])
+@pytest.mark.parametrize(
+    "columns", [job_columns(lambda: None), CHECKPOINT_COLUMNS], ids=["jobs", "checkpoints"]
+)
 async def test_heading_of_every_sorted_column_is_whole_at_every_width(columns) -> None:
     app = TableApp(())
     async with app.run_test(size=(60, 4)) as pilot:
@@ -119,7 +121,7 @@ async def test_heading_of_every_sorted_column_is_whole_at_every_width(columns) -
         for width in range(40, 200, 7):
             await pilot.resize_terminal(width, 4)
             for column in columns:
-                if column.id in table.columns_shown and column.value is not None:
+                if column.id in table.columns_shown and column.sort_key is not None:
                     for descending, arrow in enumerate("▴▾"):
                         table.sort_mark = (column.id, bool(descending))
                         assert f" {column.title.strip()}{arrow}" in table.render_line(0).text
@@ -129,7 +131,8 @@ def test_every_column_of_a_job_with_a_title_has_room_on_a_screen() -> None:
     shown = [column for column in JOB_COLUMNS if column.title]
     assert [column.id for column in shown if not column.width] == []
     widths = {
-        column.id: width for column, width in fitted_columns(chosen(shown, "status name project age"), 80)
+        column.id: width
+        for column, width in fitted_columns(select_columns(shown, "status name project age"), 80)
     }
     assert widths["status"] >= len("✓ completed") and widths["name"] >= 20
 

@@ -14,8 +14,8 @@ from tui.feeds.capacity import CapacityFeed
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
 from tui.screens.job.page import JobPage
 from tui.screens.messages import ExportRequested
-from tui.tables.capacity import GPUS, QUEUE, CapacityLine, capacity_table, queue_table
-from tui.tables.column import Span, chosen
+from tui.tables.capacity import GPU_COLUMNS, QUEUE_COLUMNS, CapacityLine, capacity_table, queue_table
+from tui.tables.column import Span, select_columns
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
 from tui.widgets.row_table import RowTable
@@ -43,8 +43,8 @@ class CapacityScreen(AppScreen):
     def __init__(self, remote_name: str, feed_with: MakeFeed) -> None:
         super().__init__(feed_with)
         self._remote_name = remote_name
-        gpus = chosen(GPUS, "gpu team bar use free on_demand spot baseline waits")
-        jobs = chosen(QUEUE, "status gpus type name age priority spot project user")
+        gpus = select_columns(GPU_COLUMNS, "gpu team bar use free on_demand spot baseline waits")
+        jobs = select_columns(QUEUE_COLUMNS, "status gpus type name age priority spot project user")
         self._gpus = RowTable(gpus, lambda line: line.row.key, id="gpus", opens=False)
         self._jobs = RowTable(jobs, lambda job: job.key, id="jobs")
 

@@ -116,7 +116,7 @@ def _column(name: str, title: str, read: Callable[[ComparedLine], str]) -> Colum
     def cell(line: ComparedLine) -> list[Span]:
         return [(read(line), "plain" if line.differs else "muted")]
 
-    return Column(name, sanitize(title), cell, 10, flex=1, keep=2)
+    return Column(name, sanitize(title), cell, 10, flex=1, priority=2)
 
 
 class CompareCheckpointsScreen(ReadOnceScreen):
@@ -138,9 +138,9 @@ class CompareCheckpointsScreen(ReadOnceScreen):
     def compose_body(self) -> ComposeResult:
         columns = (
             Column[ComparedLine](
-                "mark", "", lambda line: [("≠" if line.differs else "", "muted")], 1, keep=3
+                "mark", "", lambda line: [("≠" if line.differs else "", "muted")], 1, priority=3
             ),
-            Column[ComparedLine]("what", "", lambda line: [(line.what, "muted")], 24, keep=3),
+            Column[ComparedLine]("what", "", lambda line: [(line.what, "muted")], 24, priority=3),
             _column("left", self._left.name, lambda line: line.left),
             _column("right", self._right.name, lambda line: line.right),
         )

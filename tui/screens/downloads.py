@@ -61,9 +61,11 @@ def _speed_cell(item: Transfer) -> Sequence[Span]:
 
 
 TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
-    Column("name", "download", lambda item: [(item.title, "strong")], width=18, flex=2, most=64, keep=10),
-    Column("state", "", lambda item: _state_cell(STATE_VIEWS[item.state]), width=11, keep=9),
-    Column("progress", "", lambda item: _progress_cell(item.fraction), width=BAR_CELLS + 6, keep=8),
+    Column(
+        "name", "download", lambda item: [(item.title, "strong")], width=18, flex=2, max_width=64, priority=10
+    ),
+    Column("state", "", lambda item: _state_cell(STATE_VIEWS[item.state]), width=11, priority=9),
+    Column("progress", "", lambda item: _progress_cell(item.fraction), width=BAR_CELLS + 6, priority=8),
     Column(
         "size",
         "size",
@@ -72,10 +74,10 @@ TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
         ],
         width=21,
         align="right",
-        keep=5,
+        priority=5,
     ),
-    Column("speed", "speed", _speed_cell, width=10, align="right", keep=6),
-    Column("left", "left", lambda item: [(time_left(item), "plain")], width=7, align="right", keep=7),
+    Column("speed", "speed", _speed_cell, width=10, align="right", priority=6),
+    Column("left", "left", lambda item: [(time_left(item), "plain")], width=7, align="right", priority=7),
 )
 
 
@@ -101,8 +103,8 @@ def _remark_cell(file: FileProgress) -> list[Span]:
 
 
 FILE_COLUMNS: tuple[Column[FileProgress], ...] = (
-    Column("name", "file", _file_name_cell, width=20, flex=3, most=64, keep=10),
-    Column("state", "", lambda file: _state_cell(FILE_STATE_VIEWS[file.state]), width=11, keep=9),
+    Column("name", "file", _file_name_cell, width=20, flex=3, max_width=64, priority=10),
+    Column("state", "", lambda file: _state_cell(FILE_STATE_VIEWS[file.state]), width=11, priority=9),
     Column(
         "progress",
         "",
@@ -110,12 +112,17 @@ FILE_COLUMNS: tuple[Column[FileProgress], ...] = (
             file.done_bytes / file.size_bytes if file.size_bytes and file.state is FileState.ACTIVE else None
         ),
         width=BAR_CELLS + 6,
-        keep=6,
+        priority=6,
     ),
     Column(
-        "size", "size", lambda file: [(bytes_iec(file.size_bytes), "plain")], width=9, align="right", keep=8
+        "size",
+        "size",
+        lambda file: [(bytes_iec(file.size_bytes), "plain")],
+        width=9,
+        align="right",
+        priority=8,
     ),
-    Column("error", "", _remark_cell, width=10, flex=2, keep=3),
+    Column("error", "", _remark_cell, width=10, flex=2, priority=3),
 )
 
 

@@ -1,1 +1,1 @@
-"""Tables that the dashboard and the commands show: their columns, once."""
+"""Columns of the tables that the dashboard and the commands share, each declared once."""

@@ -1,4 +1,4 @@
-"""The tables of GPU capacity: limits and use by type and team; jobs that hold GPUs or wait for them."""
+"""Tables of GPU capacity: limit and usage per GPU type and team; jobs that hold GPUs or wait for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tui.analysis.export import ExportTable
 from tui.analysis.fleet.capacity import CapacityRow, CapacityView, GpuAllocation
 from tui.analysis.status import status_view
-from tui.tables.column import Column, Span, exported, text_cell
+from tui.tables.column import Column, Span, export_table, text_cell
 from tui.tables.jobs import JOB_COLUMNS
 from tui.text.units import age, percent, thin_bar
 
@@ -17,36 +17,36 @@ BAR_CELLS = 12
 
 @dataclass(frozen=True, slots=True)
 class CapacityLine:
-    """A capacity row and the number of GPUs of its type that jobs are waiting for."""
+    """Capacity of a GPU type, and the number of GPUs of that type that jobs are waiting for."""
 
     row: CapacityRow
-    waited_for: int = 0
+    waiting_gpus: int = 0
 
 
-def _tone(row: CapacityRow) -> str:
+def _usage_tone(row: CapacityRow) -> str:
     if row.share >= 1:
         return "bad"
     return "warn" if row.share >= 0.9 else "good"
 
 
 def _bar(line: CapacityLine) -> list[Span]:
-    sign = "!" if line.row.share >= 1 else " "
+    limit_sign = "!" if line.row.share >= 1 else " "
     used, free = thin_bar(line.row.share, BAR_CELLS)
-    return [(used, _tone(line.row)), (free, "faint"), (sign, "bad")]
+    return [(used, _usage_tone(line.row)), (free, "faint"), (limit_sign, "bad")]
 
 
-def _share(line: CapacityLine) -> list[Span]:
-    row = line.row
-    shown = f"{''.join(thin_bar(row.share, BAR_CELLS))} {percent(row.share)}"
-    return [(shown, "caution" if row.share >= 1 else "plain")]
+def _limit_share(line: CapacityLine) -> list[Span]:
+    share = line.row.share
+    text = f"{''.join(thin_bar(share, BAR_CELLS))} {percent(share)}"
+    return [(text, "caution" if share >= 1 else "plain")]
 
 
-def _use(line: CapacityLine) -> list[Span]:
+def _used_of_limit(line: CapacityLine) -> list[Span]:
     return [(str(line.row.on_demand), "strong"), (f"/{line.row.limit}", "muted")]
 
 
-def _waits(line: CapacityLine) -> list[Span]:
-    return [(f"◌ {line.waited_for}", "caution")] if line.waited_for and not line.row.team else []
+def _waiting_gpus(line: CapacityLine) -> list[Span]:
+    return [(f"◌ {line.waiting_gpus}", "caution")] if line.waiting_gpus and not line.row.team else []
 
 
 def _team(line: CapacityLine) -> list[Span]:
@@ -54,7 +54,13 @@ def _team(line: CapacityLine) -> list[Span]:
 
 
 def _count_column(
-    title: str, count: Callable[[CapacityRow], int], tone: str = "muted", *, field: str, width: int, keep: int
+    title: str,
+    count: Callable[[CapacityRow], int],
+    tone: str = "muted",
+    *,
+    field: str,
+    width: int,
+    priority: int,
 ) -> Column[CapacityLine]:
     return Column(
         field,
@@ -62,13 +68,13 @@ def _count_column(
         text_cell(lambda line: str(count(line.row)), tone),
         width=width,
         align="right",
-        keep=keep,
+        priority=priority,
         heading=field.upper().replace("_", "-"),
         export=lambda line: count(line.row),
     )
 
 
-GPUS: tuple[Column[CapacityLine], ...] = (
+GPU_COLUMNS: tuple[Column[CapacityLine], ...] = (
     Column("scope", export=lambda line: "team" if line.row.team else "organization"),
     Column(
         "team",
@@ -76,8 +82,8 @@ GPUS: tuple[Column[CapacityLine], ...] = (
         _team,
         width=9,
         flex=1,
-        most=24,
-        keep=9,
+        max_width=24,
+        priority=9,
         needed_by=lambda line: line.row.team,
         shrinks=True,
         export=lambda line: line.row.team or None,
@@ -87,21 +93,21 @@ GPUS: tuple[Column[CapacityLine], ...] = (
         "GPU",
         text_cell(lambda line: line.row.gpu_type, "strong"),
         width=10,
-        keep=10,
+        priority=10,
         heading="GPU TYPE",
         export=lambda line: line.row.gpu_type,
         field="gpu_type",
     ),
-    _count_column("base", lambda row: row.baseline, field="baseline", width=5, keep=2),
-    _count_column("max", lambda row: row.limit, field="limit", width=5, keep=1),
-    _count_column("on-dem.", lambda row: row.on_demand, field="on_demand", width=7, keep=4),
-    _count_column("spot", lambda row: row.spot, field="spot", width=4, keep=3),
+    _count_column("base", lambda row: row.baseline, field="baseline", width=5, priority=2),
+    _count_column("max", lambda row: row.limit, field="limit", width=5, priority=1),
+    _count_column("on-dem.", lambda row: row.on_demand, field="on_demand", width=7, priority=4),
+    _count_column("spot", lambda row: row.spot, field="spot", width=4, priority=3),
     Column("in_use", export=lambda line: line.row.in_use),
-    _count_column("free", lambda row: row.free, "plain", field="free", width=5, keep=6),
-    Column("bar", "in use", _bar, width=BAR_CELLS + 1, keep=7),
-    Column("use", "used/max", _use, width=8, align="right", keep=8),
-    Column("waits", "wait", _waits, width=6, align="right", keep=5),
-    Column("share", "used/max", _share, heading="USED/LIMIT"),
+    _count_column("free", lambda row: row.free, "plain", field="free", width=5, priority=6),
+    Column("bar", "in use", _bar, width=BAR_CELLS + 1, priority=7),
+    Column("use", "used/max", _used_of_limit, width=8, align="right", priority=8),
+    Column("waits", "wait", _waiting_gpus, width=6, align="right", priority=5),
+    Column("share", "used/max", _limit_share, heading="USED/LIMIT"),
 )
 """All columns, in the order of exports; the screen and the command each show some of them."""
 
@@ -112,41 +118,41 @@ def _status(allocation: GpuAllocation) -> list[Span]:
     return [(view.sign, view.tone), (f" {location}{view.word}", "plain" if allocation.waits else "muted")]
 
 
-_JOB_COLUMN: dict[str, Column[GpuAllocation]] = {
+_JOB_COLUMN_BY_ID: dict[str, Column[GpuAllocation]] = {
     column.id: replace(
-        column.of(lambda allocation: allocation.job), value=None
+        column.for_rows(lambda allocation: allocation.job), sort_key=None
     )  # not sortable: rows stay in the order of the queue
     for column in JOB_COLUMNS
 }
 
-QUEUE: tuple[Column[GpuAllocation], ...] = (
+QUEUE_COLUMNS: tuple[Column[GpuAllocation], ...] = (
     Column("state", export=lambda allocation: "waiting" if allocation.waits else "holding"),
     Column("place", export=lambda allocation: allocation.place or None),
-    replace(_JOB_COLUMN["id"], title="job", field="job_id"),
+    replace(_JOB_COLUMN_BY_ID["id"], title="job", field="job_id"),
     replace(
-        _JOB_COLUMN["name"],
+        _JOB_COLUMN_BY_ID["name"],
         title="job",
         cell=text_cell(lambda allocation: allocation.job.name or allocation.job.id),
         width=14,
         flex=3,
-        most=40,
-        keep=8,
+        max_width=40,
+        priority=8,
         heading="NAME",
     ),
     replace(
-        _JOB_COLUMN["project"],
+        _JOB_COLUMN_BY_ID["project"],
         width=10,
-        most=24,
+        max_width=24,
         export=lambda allocation: allocation.job.project_name,
         field="project",
     ),
-    replace(_JOB_COLUMN["user"], width=12, flex=1),
+    replace(_JOB_COLUMN_BY_ID["user"], width=12, flex=1),
     Column(
         "type",
         "type",
         text_cell(lambda allocation: allocation.gpu_type, "muted"),
         width=6,
-        keep=5,
+        priority=5,
         export=lambda allocation: allocation.gpu_type,
         field="gpu_type",
     ),
@@ -156,16 +162,16 @@ QUEUE: tuple[Column[GpuAllocation], ...] = (
         text_cell(lambda allocation: str(allocation.gpus), "strong"),
         width=4,
         align="right",
-        keep=10,
+        priority=10,
         export=lambda allocation: allocation.gpus,
     ),
-    replace(_JOB_COLUMN["priority"], keep=4),
+    replace(_JOB_COLUMN_BY_ID["priority"], priority=4),
     Column(
         "status",
         "status",
         _status,
         width=15,
-        keep=9,
+        priority=9,
         shrinks=True,
         export=lambda allocation: status_view(allocation.job.current_status).word,
     ),
@@ -175,19 +181,19 @@ QUEUE: tuple[Column[GpuAllocation], ...] = (
         text_cell(lambda allocation: age(allocation.age_s)),
         width=4,
         align="right",
-        keep=7,
+        priority=7,
         heading="AGE",
         export=lambda allocation: round(allocation.age_s),
         field="age_s",
     ),
-    replace(_JOB_COLUMN["spot"], keep=3, export=None),
+    replace(_JOB_COLUMN_BY_ID["spot"], priority=3, export=None),
 )
 """All columns, in the order of exports; the screen and the command each show some of them."""
 
 
 def capacity_table(rows: Iterable[CapacityRow]) -> ExportTable:
-    return exported("capacity", GPUS, map(CapacityLine, rows))
+    return export_table("capacity", GPU_COLUMNS, map(CapacityLine, rows))
 
 
 def queue_table(view: CapacityView) -> ExportTable:
-    return exported("jobs", QUEUE, (*view.waiting, *view.holding))
+    return export_table("jobs", QUEUE_COLUMNS, (*view.waiting, *view.holding))

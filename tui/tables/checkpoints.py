@@ -20,9 +20,10 @@ SYNC_VIEWS: dict[SyncState, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRow:
-    """A row as of ``now``; ``key`` is unique even if several checkpoints have the same name.
+    """A checkpoint and the current time, from which its age is computed.
 
-    ``is_marked`` is None where checkpoints cannot be marked.
+    ``key`` is unique even if several checkpoints have the same name. ``is_marked`` is None where checkpoints
+    cannot be marked.
     """
 
     key: str
@@ -32,7 +33,7 @@ class CheckpointRow:
 
     @property
     def name(self) -> str:
-        """The checkpoint's own name, not sanitized."""
+        """The name as the server sent it, not sanitized."""
         return self.facts.name
 
     @property
@@ -90,16 +91,16 @@ def _evaluation_loss(row: CheckpointRow) -> float | None:
 def _score_column(
     id: str, title: str, read: Callable[[CheckpointRow], float | None]
 ) -> Column[CheckpointRow]:
-    """Return a column of numbers that is shown only if a row has one."""
+    """Return a column of numbers that is shown only if a row has a number."""
 
     def cell(row: CheckpointRow) -> list[Span]:
         value = read(row)
         return [(number(value), "plain")] if value is not None else []
 
-    def is_needed(row: CheckpointRow) -> bool:
+    def has_score(row: CheckpointRow) -> bool:
         return read(row) is not None
 
-    return Column(id, title, cell, 7, align="right", keep=7, needed_by=is_needed, value=read)
+    return Column(id, title, cell, 7, align="right", priority=7, needed_by=has_score, sort_key=read)
 
 
 def _sync(row: CheckpointRow) -> list[Span]:
@@ -109,32 +110,32 @@ def _sync(row: CheckpointRow) -> list[Span]:
     return [(row.facts.checkpoint.sync_status or UNKNOWN, "muted")]
 
 
-CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
+CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
     Column(
         "name",
         "  checkpoint",
         _name,
         width=18,
         flex=3,
-        most=40,
-        keep=10,
+        max_width=40,
+        priority=10,
         heading="CHECKPOINT",
         shrinks=True,
-        value=lambda row: natural_key(row.name),
+        sort_key=lambda row: natural_key(row.name),
     ),
-    Column("marks", "", _marks, 19, keep=9, heading="MARK"),
+    Column("marks", "", _marks, 19, priority=9, heading="MARK"),
     Column(
         "step",
         "step",
         text_cell(lambda row: count(row.facts.step)),
         width=7,
         align="right",
-        keep=8,
-        value=lambda row: row.facts.step,
+        priority=8,
+        sort_key=lambda row: row.facts.step,
         descending=True,
     ),
     _score_column("reward", "reward", _reward),
-    Column("loss", "loss", _loss, 8, align="right", keep=6, value=_training_loss),
+    Column("loss", "loss", _loss, 8, align="right", priority=6, sort_key=_training_loss),
     _score_column("evaluation", "eval", _evaluation_loss),
     Column(
         "written",
@@ -142,8 +143,8 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
         text_cell(lambda row: row.age if row.age == UNKNOWN else f"{row.age} ago"),
         width=8,
         align="right",
-        keep=5,
-        value=_created,
+        priority=5,
+        sort_key=_created,
         descending=True,
     ),
     Column(
@@ -151,8 +152,8 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
         "type",
         text_cell(lambda row: row.facts.kind),
         width=9,
-        keep=3,
-        value=lambda row: natural_key(row.facts.kind),
+        priority=3,
+        sort_key=lambda row: natural_key(row.facts.kind),
     ),
     Column(
         "size",
@@ -160,8 +161,8 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
         text_cell(lambda row: bytes_iec(row.facts.checkpoint.size_bytes)),
         width=9,
         align="right",
-        keep=4,
-        value=lambda row: row.facts.checkpoint.size_bytes,
+        priority=4,
+        sort_key=lambda row: row.facts.checkpoint.size_bytes,
         descending=True,
     ),
     Column("age", "age", text_cell(lambda row: row.age, "muted"), align="right"),
@@ -170,10 +171,10 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
         "storage",
         _sync,
         width=11,
-        keep=2,
-        # The marks show uploads, and "stored" is the normal case: only an unknown status needs this column.
+        priority=2,
+        # The "marks" column shows uploads, and "stored" is normal: only an unknown status needs this column.
         needed_by=lambda row: row.facts.sync == "unknown" and row.facts.checkpoint.sync_status,
-        value=lambda row: row.facts.checkpoint.sync_status and row.facts.sync,
+        sort_key=lambda row: row.facts.checkpoint.sync_status and row.facts.sync,
     ),
     Column(
         "base",
@@ -181,8 +182,8 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
         text_cell(lambda row: row.facts.checkpoint.base_model or "", "muted"),
         width=16,
         flex=2,
-        keep=1,
+        priority=1,
         shrinks=True,
-        value=lambda row: (row.facts.checkpoint.base_model or "").lower() or None,
+        sort_key=lambda row: (row.facts.checkpoint.base_model or "").lower() or None,
     ),
 )

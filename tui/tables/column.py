@@ -1,4 +1,4 @@
-"""A table's column: its cells, and how columns share the available width."""
+"""A column of a table: its cells, its sort key, its export, and how columns share the available width."""
 
 from __future__ import annotations
 
@@ -11,217 +11,224 @@ from tui.analysis.ordering import ordered
 from tui.text.sanitize import cell_width, clip, sanitize
 
 Row = TypeVar("Row")
-Whole = TypeVar("Whole")
+OtherRow = TypeVar("OtherRow")
 
 Span = tuple[str, str]
-"""Text with the name of its tone."""
+"""A text and the name of its tone (a key of ``tui.widgets.tones.tone_styles``)."""
 
-FILL: Span = ("", "fill")
-"""A marker: the spans after it are aligned to the right edge of the cell."""
+FILL_MARKER: Span = ("", "fill")
+"""Stands for the spare space of a cell: the spans after it are aligned to the cell's right edge."""
 
 Heading = tuple[int, Sequence[Span]]
-"""A heading above a group of rows: the index of the group's first row, and the text."""
+"""A heading above a group of rows: the index of the group's first row, and the spans of the heading."""
 
 GAP, WIDE_GAP = 1, 2
-"""Cells between columns; the wide gap only where no text has to be cut for it."""
+"""Number of blank cells between columns; the wide gap is used only if no column has to be narrowed for it."""
 MARGIN = 1
-"""Cells left of the first column and right of the last."""
+"""Number of blank cells left of the first column and right of the last one."""
 
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """A table column: cell contents, and behavior when space is limited.
+    """A column of a table on the screen, of a command's output, and of CSV and JSON exports.
 
-    ``width`` is the minimum width in cells; a sortable column has at least that of its title and sort arrow.
-    ``flex`` is the column's share of spare width, up to ``most`` cells in all (0: no limit). ``clip`` is
-    where a text that is too long is cut. Columns with the lowest ``keep`` are dropped first when the table
-    is too narrow; a column whose ``needed_by`` is true of no row is always left out. ``without`` maps IDs of
-    other columns to the cell to use while that column is left out.
-
-    ``value`` returns the sort key of a row, None for a row without a value; a column without ``value`` is
-    not sortable. ``descending`` is the direction of the first sort by it.
-
-    Commands print the column under ``heading``, by default the title in capitals. On a narrow terminal they
-    cut it if it ``shrinks``.
-
-    CSV and JSON exports have the value that ``export`` returns under the name ``field``, by default the
-    ID; without it, the column isn't exported. A column without a cell is only exported.
-
-    Cells and values are not sanitized: the code that draws, prints or writes them must do that.
+    Cells and exported values are not sanitized: the code that draws, prints or writes them must do that.
     """
 
     id: str
     title: str = ""
+    """Heading on the screen."""
     cell: Callable[[Row], Sequence[Span]] = lambda _row: ()
+    """Returns the content of a row's cell; a column without it is only exported."""
     width: int = 0
+    """Minimum width in cells; a sortable column is at least as wide as its title and sort arrow."""
     flex: int = 0
-    most: int = 0
+    """Share of the spare width, relative to the ``flex`` of the other columns."""
+    max_width: int = 0
+    """Maximum width in cells that ``flex`` may lead to; 0 for no limit."""
     align: Literal["left", "right"] = "left"
     clip: Literal["end", "middle"] = "end"
-    keep: int = 0
+    """Where a text that is too long is cut."""
+    priority: int = 0
+    """If the table is too narrow, the column with the lowest priority is dropped first."""
     needed_by: Callable[[Row], Any] | None = None
-    without: Mapping[str, Callable[[Row], Sequence[Span]]] = field(default_factory=dict)
+    """Returns True for a row that needs the column; the column is dropped if no row needs it."""
+    cells_without: Mapping[str, Callable[[Row], Sequence[Span]]] = field(default_factory=dict)
+    """By ID of another column: replaces ``cell`` while that column is dropped."""
     heading: str = ""
+    """Heading in a command's output; by default the title in capitals."""
     shrinks: bool = False
-    value: Callable[[Row], Any] | None = None
+    """True if commands may cut the column on a narrow terminal."""
+    sort_key: Callable[[Row], Any] | None = None
+    """Returns a row's sort key, None for a row without a value; a column without it is not sortable."""
     descending: bool = False
+    """True if the first sort by this column is descending."""
     export: Callable[[Row], Value] | None = None
+    """Returns a row's value for exports; a column without it is not exported."""
     field: str = ""
+    """Name of the value in exports; by default the ID."""
 
-    def of(self, part: Callable[[Whole], Row]) -> Column[Whole]:
-        """Return this column for rows of another type; ``part`` returns the row of this column from them."""
+    def for_rows(self, get_row: Callable[[OtherRow], Row]) -> Column[OtherRow]:
+        """Return this column for rows of another type, from which ``get_row`` returns rows of this type."""
 
-        def applied(function: Callable[[Row], Any] | None) -> Callable[[Whole], Any] | None:
-            return None if function is None else lambda whole: function(part(whole))
+        def adapted(function: Callable[[Row], Any] | None) -> Callable[[OtherRow], Any] | None:
+            return None if function is None else lambda other_row: function(get_row(other_row))
 
-        of_a_row = ("cell", "value", "export", "needed_by")
-        changes: dict[str, Any] = {name: applied(getattr(self, name)) for name in of_a_row}
-        return cast("Column[Whole]", replace(self, **changes))
+        takes_row = ("cell", "sort_key", "export", "needed_by")
+        changes: dict[str, Any] = {name: adapted(getattr(self, name)) for name in takes_row}
+        return cast("Column[OtherRow]", replace(self, **changes))
 
     @property
     def min_cells(self) -> int:
-        return max(self.width, self.title_cells) if self.value is not None else self.width
+        return max(self.width, self.title_cells) if self.sort_key is not None else self.width
 
     @property
     def title_cells(self) -> int:
-        arrow = 1 if self.value is not None else 0  # follows the title, if the table is sorted by this column
-        return cell_width(self.title) + arrow
+        """Width of the title and of the sort arrow, which follows it while rows are sorted by the column."""
+        return cell_width(self.title) + (1 if self.sort_key is not None else 0)
 
 
-def filled(spans: Sequence[Span], cells: int) -> Sequence[Span]:
-    """Replace ``FILL`` by spaces, so that the sanitized texts fill ``cells``; cut the first one if needed."""
-    if FILL not in spans:
+def fill_cell(spans: Sequence[Span], cells: int) -> Sequence[Span]:
+    """Replace ``FILL_MARKER`` by as many spaces as are needed to fill ``cells``; texts must be sanitized.
+
+    If the texts are too long for the cell, the first one is cut.
+    """
+    if FILL_MARKER not in spans:
         return spans
-    room = cells - sum(cell_width(text) for text, _tone in spans)
-    (text, tone), *rest = [(" " * room, "plain") if span == FILL else span for span in spans]
-    return [(clip(text, cell_width(text) + min(room, 0)), tone), *rest]
+    spare = cells - sum(cell_width(text) for text, _tone in spans)
+    (text, tone), *rest = [(" " * spare, "plain") if span == FILL_MARKER else span for span in spans]
+    return [(clip(text, cell_width(text) + min(spare, 0)), tone), *rest]
 
 
 def text_cell(read: Callable[[Row], str], tone: str = "plain") -> Callable[[Row], Sequence[Span]]:
-    """Return a function that makes a cell of the text that ``read`` returns, in one tone."""
+    """Return a ``Column.cell`` that shows the text that ``read`` returns, in one tone."""
     return lambda row: [(read(row), tone)]
 
 
 def text_column(
     title: str, read: Callable[[Row], str], tone: str = "plain", *, right: bool = False, shrinks: bool = False
 ) -> Column[Row]:
-    """Return a column of a command's table, whose cells are texts of one tone."""
+    """Return a column that is only printed by commands, as texts of one tone."""
     align: Literal["left", "right"] = "right" if right else "left"
     return Column(title, title, text_cell(read, tone), align=align, heading=title or " ", shrinks=shrinks)
 
 
-def exported(name: str, columns: Iterable[Column[Row]], rows: Iterable[Row]) -> ExportTable:
-    """Return a table of the values of the exported columns."""
+def export_table(name: str, columns: Iterable[Column[Row]], rows: Iterable[Row]) -> ExportTable:
+    """Return the values of the exported columns for all rows; ``name`` is the name of the table."""
     fields = {column.field or column.id: column.export for column in columns if column.export is not None}
     values = tuple(tuple(export(row) for export in fields.values()) for row in rows)
     return ExportTable(name, tuple(fields), values)
 
 
 def needed_columns(columns: Iterable[Column[Row]], rows: Sequence[Row]) -> tuple[Column[Row], ...]:
-    """Leave out columns that no row needs."""
+    """Return the columns without those that no row needs."""
     return tuple(column for column in columns if column.needed_by is None or any(map(column.needed_by, rows)))
 
 
 def sized_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> list[Column[Row]]:
-    """Size columns by content: space left by short and empty columns goes to those that would be cut.
+    """Size columns by content: width that short columns don't use goes to columns that would be cut.
 
-    Of many rows, only a sample is measured: formatting all of 5,000 would delay keys.
+    Columns that are empty in all rows are left out. Of many rows, only a sample is measured: formatting
+    5,000 rows would delay the handling of keys.
     """
     rows = rows[:: 1 + len(rows) // 400]
-    needs = [max((_shown_cells(column.cell(row)) for row in rows), default=0) for column in columns]
+    content_cells = {
+        column.id: max((_content_cells(column.cell(row)) for row in rows), default=0) for column in columns
+    }
     sized = [
-        replace(column, width=min(column.min_cells, max(need, column.title_cells)))
-        for column, need in zip(columns, needs, strict=True)
-        if need
+        replace(column, width=min(column.min_cells, max(content_cells[column.id], column.title_cells)))
+        for column in columns
+        if content_cells[column.id]
     ]
-    needed = {column.id: need for column, need in zip(columns, needs, strict=True)}
     spare = width - 2 * MARGIN - sum(column.width + GAP for column in sized) + GAP
-    for index, column in sorted(enumerate(sized), key=lambda item: -item[1].keep):
-        more = max(0, min(spare, needed[column.id] - column.width))
-        sized[index] = replace(column, width=column.width + more)
-        spare -= more
+    for index, column in sorted(enumerate(sized), key=lambda item: -item[1].priority):
+        extra = max(0, min(spare, content_cells[column.id] - column.width))
+        sized[index] = replace(column, width=column.width + extra)
+        spare -= extra
     return sized or list(columns)
 
 
-def _shown_cells(spans: Sequence[Span]) -> int:
+def _content_cells(spans: Sequence[Span]) -> int:
     return cell_width(sanitize("".join(text for text, _ in spans)))
 
 
 def gap_between(columns: Sequence[Column[Row]], width: int) -> int:
     """Return the gap between columns: ``WIDE_GAP`` if it fits without narrowing a column."""
-    room = width - 2 * MARGIN - sum(column.min_cells for column in columns)
-    return WIDE_GAP if room >= WIDE_GAP * (len(columns) - 1) else GAP
+    spare = width - 2 * MARGIN - sum(column.min_cells for column in columns)
+    return WIDE_GAP if spare >= WIDE_GAP * (len(columns) - 1) else GAP
 
 
 def fitted_columns(
     all_columns: Sequence[Column[Row]], width: int, gap: int = GAP
 ) -> tuple[tuple[Column[Row], int], ...]:
-    """Return the columns that fit into `width` cells, with their widths."""
+    """Return the columns that fit into ``width`` cells, with their widths."""
     columns = list(all_columns)
-    room = width - 2 * MARGIN
+    available = width - 2 * MARGIN
 
-    def needed() -> int:
+    def needed_cells() -> int:
         return sum(column.min_cells for column in columns) + gap * (len(columns) - 1)
 
-    while len(columns) > 1 and needed() > room:
-        columns.remove(min(reversed(columns), key=lambda column: column.keep))
-    spare = max(0, room - needed())
-    shares = sum(column.flex for column in columns)
-    extras = [spare * column.flex // shares if shares else 0 for column in columns]
-    greediest = max(range(len(columns)), key=lambda position: columns[position].flex)
-    extras[greediest] += spare - sum(extras) if shares else 0
-    widths = [min(column.min_cells, room) + extra for column, extra in zip(columns, extras, strict=True)]
+    while len(columns) > 1 and needed_cells() > available:
+        columns.remove(min(reversed(columns), key=lambda column: column.priority))
+    spare = max(0, available - needed_cells())
+    flex_sum = sum(column.flex for column in columns)
+    extras = [spare * column.flex // flex_sum if flex_sum else 0 for column in columns]
+    most_flexible = max(range(len(columns)), key=lambda index: columns[index].flex)
+    extras[most_flexible] += spare - sum(extras) if flex_sum else 0  # the remainder of the division
+    widths = [min(column.min_cells, available) + extra for column, extra in zip(columns, extras, strict=True)]
     widths = [
-        min(width, column.most) if column.most else width
+        min(width, column.max_width) if column.max_width else width
         for column, width in zip(columns, widths, strict=True)
     ]
-    left_out = {column.id for column in all_columns} - {column.id for column in columns}
-    shown = [_with_alternative_cell(column, left_out) for column in columns]
-    return tuple(zip(shown, widths, strict=True))
+    dropped_ids = {column.id for column in all_columns} - {column.id for column in columns}
+    fitting = [_with_alternative_cell(column, dropped_ids) for column in columns]
+    return tuple(zip(fitting, widths, strict=True))
 
 
-def _with_alternative_cell(column: Column[Row], left_out: Collection[str]) -> Column[Row]:
-    cell = next((cell for other, cell in column.without.items() if other in left_out), None)
+def _with_alternative_cell(column: Column[Row], dropped_ids: Collection[str]) -> Column[Row]:
+    """Return the column with its cell of ``cells_without`` if it has one for a dropped column."""
+    cell = next((cell for id, cell in column.cells_without.items() if id in dropped_ids), None)
     return column if cell is None else replace(column, cell=cell)
 
 
-def chosen(columns: Iterable[Column[Row]], ids: str) -> tuple[Column[Row], ...]:
-    """Return the columns with these ids, separated by spaces, in this order."""
+def select_columns(columns: Iterable[Column[Row]], ids: str) -> tuple[Column[Row], ...]:
+    """Return the columns with these IDs (separated by spaces), in the order of the IDs."""
     by_id = {column.id: column for column in columns}
-    return tuple(by_id[name] for name in ids.split())
+    return tuple(by_id[id] for id in ids.split())
 
 
 Sort = tuple[str, bool]
-"""The id of the column that rows are sorted by, and True if descending."""
+"""A sort order: the ID of the column that rows are sorted by, and True if descending."""
 
 
-def sortable(columns: Iterable[Column[Row]]) -> dict[str, Column[Row]]:
-    """Return the columns that rows can be sorted by, by id, in the order in which they are shown."""
-    return {column.id: column for column in columns if column.value is not None}
+def sortable_columns(columns: Iterable[Column[Row]]) -> dict[str, Column[Row]]:
+    """Return the columns that rows can be sorted by, by ID, in the given order."""
+    return {column.id: column for column in columns if column.sort_key is not None}
 
 
-def first_sort(column: Column[Row]) -> Sort:
+def _initial_sort(column: Column[Row]) -> Sort:
     return column.id, column.descending
 
 
-def next_sort(columns: Iterable[Column[Row]], sort: Sort, shown: Collection[str]) -> Sort:
-    """Return the sort by the next shown column; after the last one, by the first."""
-    by_id = sortable(columns)
-    ids = [column_id for column_id in by_id if column_id in {*shown, sort[0]}]
-    following = ids[(ids.index(sort[0]) + 1) % len(ids)]
-    return first_sort(by_id[following])
+def next_sort(columns: Iterable[Column[Row]], sort: Sort, shown_ids: Collection[str]) -> Sort:
+    """Return the sort by the next column on the screen; after the last column, by the first."""
+    by_id = sortable_columns(columns)
+    ids = [id for id in by_id if id in {*shown_ids, sort[0]}]
+    next_id = ids[(ids.index(sort[0]) + 1) % len(ids)]
+    return _initial_sort(by_id[next_id])
 
 
 def clicked_sort(columns: Iterable[Column[Row]], sort: Sort, column_id: str) -> Sort:
-    """Return the sort after a click on a column's heading: by this column, reversed if it already was."""
+    """Return the sort after a click on a column's heading: by that column, or reversed if already by it."""
     if column_id == sort[0]:
         return column_id, not sort[1]
-    column = sortable(columns).get(column_id)
-    return sort if column is None else first_sort(column)
+    column = sortable_columns(columns).get(column_id)
+    return sort if column is None else _initial_sort(column)
 
 
 def sorted_rows(columns: Iterable[Column[Row]], rows: Iterable[Row], sort: Sort) -> list[Row]:
-    """Sort stably by a column; rows without a value come last in both directions."""
-    value = sortable(columns)[sort[0]].value
-    assert value is not None
-    return ordered(rows, value, descending=sort[1])
+    """Sort rows stably by a column; rows without a sort key come last in both directions."""
+    column_id, descending = sort
+    sort_key = sortable_columns(columns)[column_id].sort_key
+    assert sort_key is not None
+    return ordered(rows, sort_key, descending=descending)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from tui.analysis.comparison import ComparisonRow
@@ -10,38 +10,37 @@ from tui.tables.column import Column, Span, text_cell
 
 
 def comparison_columns(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...]:
-    """Return the columns: difference marker, title, and one per run; narrow tables hide the last runs."""
+    """Return the columns: difference sign, title, and one per run; narrow tables drop the last runs."""
     runs = [
         Column(
             f"run-{index}",
             name,
-            partial(_value, index),
+            partial(_value_of_run, index),
             width=16,
             flex=1,
-            most=44,
-            keep=len(names) - index,
+            max_width=44,
+            priority=len(names) - index,
             heading=name,
             shrinks=True,
         )
         for index, name in enumerate(names)
     ]
-    last_to_go = len(names) + 1
+    title: Callable[[ComparisonRow], Sequence[Span]] = text_cell(lambda row: row.title, "muted")
+    above_runs = len(names) + 1
     return (
-        Column("differs", "", _differs, width=1, keep=last_to_go + 1, heading=" "),
-        Column(
-            "title", "", text_cell(lambda row: row.title, "muted"), width=14, keep=last_to_go, heading=" "
-        ),
+        Column("differs", "", _difference_sign, width=1, priority=above_runs + 1, heading=" "),
+        Column("title", "", title, width=14, priority=above_runs, heading=" "),
         *runs,
     )
 
 
-def _differs(row: ComparisonRow) -> list[Span]:
+def _difference_sign(row: ComparisonRow) -> list[Span]:
     return [("≠", "muted")] if row.differs else []
 
 
-def _value(index: int, row: ComparisonRow) -> list[Span]:
-    if index >= len(row.shown):
+def _value_of_run(run_index: int, row: ComparisonRow) -> list[Span]:
+    if run_index >= len(row.shown):
         return []
-    best = index in row.best
-    tone = "good" if best else ("plain" if row.differs else "muted")
-    return [("★ " if best else "", tone), (row.shown[index], tone)]
+    is_best = run_index in row.best
+    tone = "good" if is_best else ("plain" if row.differs else "muted")
+    return [("★ " if is_best else "", tone), (row.shown[run_index], tone)]

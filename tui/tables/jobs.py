@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tui.analysis.status import status_view
-from tui.tables.column import Column, Span, chosen, text_cell
+from tui.tables.column import Column, Span, select_columns, text_cell
 from tui.text.times import local_time
 from tui.text.units import UNKNOWN, age, hardware
 
@@ -20,7 +20,7 @@ def status_cell(status: str) -> list[Span]:
 
 
 def age_of(moment: datetime | None, now: datetime | None = None) -> str:
-    """Return the age at ``now``, by default the current time."""
+    """Return the age of ``moment`` at ``now`` (default: the current time); ``UNKNOWN`` without a moment."""
     return age(((now or datetime.now(UTC)) - moment).total_seconds()) if moment else UNKNOWN
 
 
@@ -36,7 +36,7 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
         text_cell(lambda job: job.name or UNKNOWN, "strong"),
         width=14,
         flex=3,
-        keep=8,
+        priority=8,
         shrinks=True,
         export=lambda job: job.name,
     ),
@@ -45,7 +45,7 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
         "status",
         lambda job: status_cell(job.current_status),
         width=15,
-        keep=9,
+        priority=9,
         shrinks=True,
         export=lambda job: job.current_status,
         field="current_status",
@@ -57,7 +57,7 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
         text_cell(lambda job: job.project_name or UNKNOWN, "muted"),
         width=12,
         flex=2,
-        keep=2,
+        priority=2,
         shrinks=True,
         export=lambda job: job.training_project.name if job.training_project else None,
         field="training_project_name",
@@ -67,22 +67,22 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
         "gpus",
         text_cell(hardware),
         width=8,
-        keep=6,
+        priority=6,
         shrinks=True,
-        value=lambda job: (job.total_gpus, hardware(job)) if hardware(job) != UNKNOWN else None,
+        sort_key=lambda job: (job.total_gpus, hardware(job)) if hardware(job) != UNKNOWN else None,
         descending=True,
     ),
     Column("node_count", export=lambda job: job.node_count),
     Column("instance_type", export=lambda job: job.instance_type.name),
     Column("gpu_type", export=lambda job: job.instance_type.gpu_type),
-    Column("gpu_count", export=lambda job: job.instance_type.gpu_count),  # per node
+    Column("gpu_count", export=lambda job: job.instance_type.gpu_count),  # GPUs per node
     Column(
         "spot",
         "",
         _spot,
         width=4,
         needed_by=lambda job: job.is_spot,
-        value=lambda job: job.is_spot or None,
+        sort_key=lambda job: job.is_spot or None,
         export=lambda job: job.availability_model,
         field="availability_model",
     ),
@@ -92,9 +92,9 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
         text_cell(lambda job: str(job.priority or ""), "muted"),
         width=4,
         align="right",
-        keep=1,
+        priority=1,
         needed_by=lambda job: job.priority,
-        value=lambda job: job.priority or 0,
+        sort_key=lambda job: job.priority or 0,
         descending=True,
         export=lambda job: job.priority,
     ),
@@ -104,8 +104,8 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
         text_cell(lambda job: job.user_email or "", "muted"),
         width=14,
         flex=3,
-        keep=1,
-        value=lambda job: (job.user_email or "").lower() or None,
+        priority=1,
+        sort_key=lambda job: (job.user_email or "").lower() or None,
         export=lambda job: job.user_email,
     ),
     Column(
@@ -114,7 +114,7 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
         text_cell(lambda job: age_of(job.created_at)),
         width=4,
         align="right",
-        keep=7,
+        priority=7,
         export=lambda job: job.created_at,
         field="created_at",
     ),
@@ -132,10 +132,10 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
 )
 """All columns, in the order of exports and with the API's field names; each table shows some of them."""
 
-LISTED_JOBS = chosen(JOB_COLUMNS, "status id name project gpus age message")
+LISTED_JOBS = select_columns(JOB_COLUMNS, "status id name project gpus age message")
 
 
-def _latest(project: TrainingProject) -> str:
+def _latest_job(project: TrainingProject) -> str:
     latest = project.latest_job
     return (latest.name or latest.id) if latest else UNKNOWN
 
@@ -165,7 +165,7 @@ PROJECT_COLUMNS: tuple[Column[TrainingProject], ...] = (
     Column(
         "latest",
         "latest job",
-        text_cell(_latest),
+        text_cell(_latest_job),
         shrinks=True,
         export=lambda project: project.latest_job.id if project.latest_job else None,
         field="latest_job_id",
@@ -188,4 +188,4 @@ PROJECT_COLUMNS: tuple[Column[TrainingProject], ...] = (
     Column("updated_at", export=lambda project: project.updated_at),
 )
 
-LISTED_PROJECTS = chosen(PROJECT_COLUMNS, "id name team latest status created")
+LISTED_PROJECTS = select_columns(PROJECT_COLUMNS, "id name team latest status created")

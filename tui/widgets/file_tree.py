@@ -233,15 +233,15 @@ class FileTreeView(RowTable[int]):
 
     def _columns(self) -> tuple[Column[int], ...]:
         return (
-            Column("name", "name", self._name_cell, 30, flex=1, most=64, keep=10),
-            Column("size", "size", self._size_cell, 9, align="right", keep=9),
-            Column("share", "share", self._share_cell, SHARE_CELLS, keep=7),
-            Column("percent", "", self._percent_cell, 4, align="right", keep=4),
+            Column("name", "name", self._name_cell, 30, flex=1, max_width=64, priority=10),
+            Column("size", "size", self._size_cell, 9, align="right", priority=9),
+            Column("share", "share", self._share_cell, SHARE_CELLS, priority=7),
+            Column("percent", "", self._percent_cell, 4, align="right", priority=4),
             Column(
-                "count", "files", self._count_cell, 7, align="right", keep=3, needed_by=self._is_directory
+                "count", "files", self._count_cell, 7, align="right", priority=3, needed_by=self._is_directory
             ),
-            Column("time", "age", self._age_cell, 5, align="right", keep=6),
-            Column("type", "type", self._type_cell, 11, keep=5),
+            Column("time", "age", self._age_cell, 5, align="right", priority=6),
+            Column("type", "type", self._type_cell, 11, priority=5),
         )
 
     def _name_cell(self, node: int) -> list[Span]:

@@ -23,7 +23,7 @@ from tui.tables.column import (
     Row,
     Sort,
     Span,
-    filled,
+    fill_cell,
     fitted_columns,
     gap_between,
     needed_columns,
@@ -45,7 +45,7 @@ def _length(spans: Sequence[Span]) -> int:
 def _cell_segments(
     column: Column[Any], spans: Sequence[Span], cells: int, base: Style, tones: Mapping[str, Style]
 ) -> list[Segment]:
-    spans = filled(spans, cells)
+    spans = fill_cell(spans, cells)
     length = _length(spans)
     if length > cells and column.clip == "middle" and spans:
         *before, (text, tone) = spans

@@ -20,8 +20,8 @@ from tui.commands.support.options import (
 from tui.commands.support.output import CSV, JSON, TABLE, Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import rows_of
-from tui.tables.capacity import GPUS, QUEUE, CapacityLine, capacity_table, queue_table
-from tui.tables.column import chosen
+from tui.tables.capacity import GPU_COLUMNS, QUEUE_COLUMNS, CapacityLine, capacity_table, queue_table
+from tui.tables.column import select_columns
 
 
 class ViewGroup(click.Group):
@@ -118,10 +118,10 @@ def _tables(output: Output, seen: CapacityView) -> str:
     figures = "baseline limit on_demand spot free share"
     own = [CapacityLine(row) for row in seen.shown_rows if not row.team]
     teams = [CapacityLine(row) for row in seen.shown_rows if row.team]
-    queue = chosen(QUEUE, "status gpus type age priority id name project")
+    queue = select_columns(QUEUE_COLUMNS, "status gpus type age priority id name project")
     tables = (
-        rows_of(chosen(GPUS, f"gpu {figures}"), own, output),
-        rows_of(chosen(GPUS, f"team gpu {figures}"), teams, output),
+        rows_of(select_columns(GPU_COLUMNS, f"gpu {figures}"), own, output),
+        rows_of(select_columns(GPU_COLUMNS, f"team gpu {figures}"), teams, output),
         rows_of(queue, [*seen.waiting, *seen.holding], output),
     )
     return "\n".join(filter(None, tables))

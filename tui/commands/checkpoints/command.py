@@ -35,8 +35,8 @@ from tui.commands.support.output import CSV, JSON, TABLE, Output, not_in_job
 from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, facts_of, rows_of, table_of
-from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
-from tui.tables.column import Column, chosen, exported, needed_columns, text_column
+from tui.tables.checkpoints import CHECKPOINT_COLUMNS, CheckpointRow
+from tui.tables.column import Column, export_table, needed_columns, select_columns, text_column
 from tui.text.times import iso_time, local_stamp, local_time
 from tui.text.units import UNKNOWN, bytes_decimal, bytes_iec, count, counted, number
 
@@ -380,7 +380,7 @@ async def list_checkpoints(
     if not listed:
         output.remark(f"job {job.id} has no checkpoints")
     if output.format == CSV:
-        output.data(csv_text([exported("", _fields(job.id), listed)]))
+        output.data(csv_text([export_table("", _fields(job.id), listed)]))
         return
     evidence = await read_evidence(client, job, listed)
     if evidence.problem:
@@ -469,7 +469,7 @@ def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime
     for line in fault_lines(facts):
         output.remark(line)
     rows = [CheckpointRow(fact.name, fact, now) for fact in facts]
-    output.data(table_of(needed_columns(chosen(CHECKPOINTS, shown), rows), rows, output))
+    output.data(table_of(needed_columns(select_columns(CHECKPOINT_COLUMNS, shown), rows), rows, output))
 
 
 for _command in (files, show, urls, snippet, download_checkpoints):

@@ -51,7 +51,7 @@ from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import Cell, facts_of, print_list
 from tui.commands.support.terminal import confirm
 from tui.readers.deployment import ServedModel, change_deployment, list_deployments, read_served
-from tui.tables.column import Column, chosen, text_cell
+from tui.tables.column import Column, select_columns, text_cell
 from tui.tables.jobs import age_of
 from tui.text.sanitize import sanitize_multiline
 from tui.text.times import local_time
@@ -104,7 +104,7 @@ COLUMNS: tuple[Column[ListedDeployment], ...] = (
         export=lambda each: each.created_at,
     ),
 )
-LISTED = chosen(
+LISTED = select_columns(
     COLUMNS, "status model_name name id environment active_replica_count instance_type_name created_at"
 )
 

@@ -36,7 +36,7 @@ from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list
 from tui.readers.billing import read_bill
 from tui.readers.session import listed_prices, read_status_changes
-from tui.tables.column import Column, chosen, text_cell
+from tui.tables.column import Column, select_columns, text_cell
 from tui.tables.jobs import JOB_COLUMNS
 from tui.text.units import UNKNOWN, count, money, significant
 
@@ -155,7 +155,10 @@ def _billed(row: JobCost, shown: Callable[[Billed], str]) -> str:
 
 
 COLUMNS: tuple[Column[JobCost], ...] = (
-    *(column.of(lambda row: row.job) for column in chosen(JOB_COLUMNS, "id name project status")),
+    *(
+        column.for_rows(lambda row: row.job)
+        for column in select_columns(JOB_COLUMNS, "id name project status")
+    ),
     Column(
         "gpu_hours",
         "gpu·h",
@@ -188,4 +191,4 @@ COLUMNS: tuple[Column[JobCost], ...] = (
 )
 """In the order of exports. ``estimated_usd`` is what is not billed yet: all of it if the job has no bill."""
 
-LISTED = chosen(COLUMNS, "status id name project gpu_hours billed_usd billed_minutes estimated_usd")
+LISTED = select_columns(COLUMNS, "status id name project gpu_hours billed_usd billed_minutes estimated_usd")

@@ -45,14 +45,14 @@ from tui.commands.support.output import (
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, facts_in, fitting, print_job, print_list, table_of
 from tui.readers.stored_health import StoredHealth, stored_health
-from tui.tables.column import Column, chosen, exported
+from tui.tables.column import Column, export_table, select_columns
 from tui.tables.jobs import JOB_COLUMNS, LISTED_JOBS, LISTED_PROJECTS, PROJECT_COLUMNS, age_of
 from tui.text.failures import left_out_note
 from tui.text.times import time_key
 
 if TYPE_CHECKING:
     from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow
-    from tui.tables.fleet import Cells
+    from tui.tables.fleet import HealthCells
 
 
 def running_first(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
@@ -96,9 +96,9 @@ async def job(client: TrainingClient, output: Output, job_id: str, checks: bool)
     kept = _kept_health(client, [match])
     facts: list[tuple[str, Cell]] = []
     if kept and not recorded_job_id():
-        from tui.tables.fleet import HEALTH, listed_columns
+        from tui.tables.fleet import HEALTH_COLUMN_IDS, listed_columns
 
-        facts = facts_in(chosen(listed_columns(_cells(kept)), HEALTH), match)
+        facts = facts_in(select_columns(listed_columns(_cells(kept)), HEALTH_COLUMN_IDS), match)
     print_job(client, output, match, None, facts)
     _point_to(client, output, [match], _when_read(kept), "summary", match.id)
 
@@ -176,7 +176,7 @@ def _kept_health(client: TrainingClient, jobs: Sequence[TrainingJob]) -> dict[st
     return stored_health(client.remote.api_url, running, client.clock.now().timestamp())
 
 
-def _cells(kept: Mapping[str, StoredHealth]) -> Mapping[str, Cells]:
+def _cells(kept: Mapping[str, StoredHealth]) -> Mapping[str, HealthCells]:
     return {job_id: health.cells for job_id, health in kept.items()}
 
 
@@ -202,7 +202,7 @@ async def _checked(
 
 def _documents(columns: Sequence[Column[JobRow]], rows: Sequence[JobRow]) -> list[dict[str, Any]]:
     """Return the jobs as the API describes them, and with the values of these columns."""
-    known = records(exported("", columns, rows))
+    known = records(export_table("", columns, rows))
     return [row.job.model_dump() | values for row, values in zip(rows, known, strict=True)]
 
 

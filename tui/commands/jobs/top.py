@@ -19,7 +19,7 @@ from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command
 from tui.readers.session import Session
-from tui.tables.column import Column, Span, chosen, filled, fitted_columns, sized_columns
+from tui.tables.column import Column, Span, fill_cell, fitted_columns, select_columns, sized_columns
 from tui.tables.fleet import group_headings, header_facts, health_columns, job_columns, jobs_table
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import counted
@@ -77,7 +77,9 @@ def _print(
     since = snapshot.at - timedelta(days=1)
     recent = [row for row in rows if not row.job.is_finished or (row.job.updated_at or snapshot.at) > since]
     width = output.width_cells or 160
-    shown = chosen(job_columns(lambda: snapshot), "need name gpus progress left note lost loss use cost age")
+    shown = select_columns(
+        job_columns(lambda: snapshot), "need name gpus progress left note lost loss use cost age"
+    )
     columns = sized_columns(shown, recent, width)
     layout = fitted_columns(columns, width)
     lines = [" ".join(_cell(output, column, cells, [(column.title, "muted")]) for column, cells in layout)]
@@ -102,7 +104,7 @@ def _print(
 def _cell(output: Output, column: Column[JobRow], cells: int, spans: Sequence[Span]) -> str:
     """Return the spans in color, cut or padded to ``cells``."""
     painted, left = "", cells
-    for text, tone in filled([(sanitize(text), tone) for text, tone in spans], cells):
+    for text, tone in fill_cell([(sanitize(text), tone) for text, tone in spans], cells):
         shown = clip(text, left)
         painted += output.paint(shown, tone)
         left -= cell_width(shown)

@@ -13,7 +13,7 @@ from tui.analysis.export import csv_text, records
 from tui.analysis.status import upload_text
 from tui.commands.support.options import recorded_job_id
 from tui.commands.support.output import Output
-from tui.tables.column import Column, Span, exported, fitted_columns, sized_columns
+from tui.tables.column import Column, Span, export_table, fitted_columns, sized_columns
 from tui.tables.jobs import age_of, status_cell
 from tui.text.sanitize import cell_width, clip, sanitize, sanitize_whole
 from tui.text.times import local_time
@@ -111,9 +111,9 @@ def print_list(
         output.remark(none)
     is_own_json = all(isinstance(row, ApiModel) for row in rows)
     output.answer(
-        rows if is_own_json else lambda: records(exported("", fields, rows)),
+        rows if is_own_json else lambda: records(export_table("", fields, rows)),
         lambda: table_of(columns, rows, output),
-        lambda: csv_text([exported("", fields, rows)]),
+        lambda: csv_text([export_table("", fields, rows)]),
     )
 
 

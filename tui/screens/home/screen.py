@@ -33,17 +33,17 @@ from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices, 
 from tui.screens.filter_field import FilterField
 from tui.screens.job.page import JobPage, import_screen
 from tui.settings.remembered import Bookmarks, HomeState, Memory
-from tui.tables.column import Sort, Span, clicked_sort, next_sort, sortable, sorted_rows
+from tui.tables.column import Sort, Span, clicked_sort, next_sort, sortable_columns, sorted_rows
 from tui.tables.fleet import (
     ALL_PROJECTS,
-    ATTENTION,
-    FIRST_SORT,
+    ATTENTION_TONE,
+    DEFAULT_SORT,
     PROJECT_COLUMNS,
     group_headings,
     header_facts,
     job_columns,
     jobs_table,
-    projects_cells,
+    projects_width_cells,
 )
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
@@ -86,7 +86,7 @@ class HomeScreen(AppScreen):
     marked: var[tuple[str, ...]] = var((), init=False)
     """Ids of the marked jobs, in the order in which they were marked."""
     query_text: var[str] = var("", init=False)
-    sort: var[Sort] = var(FIRST_SORT, init=False)
+    sort: var[Sort] = var(DEFAULT_SORT, init=False)
     bookmarks: var[tuple[str, ...]] = var((), init=False)
     """Ids of the bookmarked jobs, the newest last; kept across starts."""
 
@@ -140,7 +140,7 @@ class HomeScreen(AppScreen):
 
     def _restore_layout(self) -> None:
         kept = self._memory.state.home
-        if kept.sort in sortable(self._columns):
+        if kept.sort in sortable_columns(self._columns):
             self.sort = (kept.sort, kept.descending)
         if kept.filter and len(kept.filter) <= 200:
             self._filter.value = kept.filter
@@ -179,7 +179,7 @@ class HomeScreen(AppScreen):
         self._is_outdated = False
         everything = ProjectRow(ALL_PROJECTS, "all", "", len(snapshot.jobs), snapshot.running)
         self._projects.set_rows((everything, *snapshot.projects))
-        self._projects.styles.width = projects_cells(snapshot.projects)
+        self._projects.styles.width = projects_width_cells(snapshot.projects)
         self._show_jobs()
 
     def palette_items(self) -> Iterator[PaletteItem]:
@@ -257,7 +257,7 @@ class HomeScreen(AppScreen):
             if self.stopping:
                 jobs = [replace(row, stopping=self.stopping.get(row.id, "")) for row in jobs]
             kept = filtered(jobs, project_id=project_id, query=self._query)
-            by_need = self.sort == FIRST_SORT
+            by_need = self.sort == DEFAULT_SORT
             # Rows of a snapshot are in this order already.
             rows = tuple(
                 kept if by_need and not self.snoozed else sorted_rows(self._columns, kept, self.sort)
@@ -286,7 +286,7 @@ class HomeScreen(AppScreen):
             project=chosen.name if chosen is not None and chosen.id != ALL_PROJECTS else "",
         )
         self._attention_index = next(
-            (index for index, fact in enumerate(facts) if fact[-1][1] == ATTENTION), -1
+            (index for index, fact in enumerate(facts) if fact[-1][1] == ATTENTION_TONE), -1
         )
         self.query_one("#header", StatusLine).set_facts(facts, priority_count)
         self._show_hints()
@@ -560,7 +560,7 @@ class HomeScreen(AppScreen):
             self._projects.move_to(ALL_PROJECTS)
             self.set_focus(self._jobs)
         else:
-            self.sort = FIRST_SORT
+            self.sort = DEFAULT_SORT
 
 
 @dataclass(frozen=True, eq=False)

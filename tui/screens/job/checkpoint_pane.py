@@ -20,8 +20,8 @@ from tui.screens import messages
 from tui.screens.base import OpenPage, key_on
 from tui.screens.charts.builder import ChartData, run_charts
 from tui.screens.charts.view import ChartView
-from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
-from tui.tables.column import Sort, Span, chosen, clicked_sort, next_sort, sorted_rows
+from tui.tables.checkpoints import CHECKPOINT_COLUMNS, CheckpointRow
+from tui.tables.column import Sort, Span, clicked_sort, next_sort, select_columns, sorted_rows
 from tui.text.names import natural_key
 from tui.text.sanitize import sanitize
 from tui.text.units import age, bytes_iec, counted
@@ -31,7 +31,9 @@ from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
-COLUMNS = chosen(CHECKPOINTS, "name marks step reward loss evaluation written kind size sync base")
+COLUMNS = select_columns(
+    CHECKPOINT_COLUMNS, "name marks step reward loss evaluation written kind size sync base"
+)
 
 
 def facts_by_key(run: RunSnapshot) -> dict[str, CheckpointFacts]:
