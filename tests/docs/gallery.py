@@ -160,7 +160,7 @@ async def take_demo(folder: Path, themes: Sequence[str], words: Sequence[str]) -
                     await until(pilot, lambda word=word: word in text_of(app))  # type: ignore[misc]
                 if isinstance(app.screen, DeployScreen):
                     question = page.removeprefix("deploy-")
-                    app.screen._feed.show(replace(app.screen._feed.form, at=question))
+                    app.screen._feed.show(replace(app.screen._feed.form, selected_id=question))
                 await until(pilot, lambda: not any(word in text_of(app) for word in UNREAD))
                 await take_page(pilot, folder, names)
                 await go_home(pilot)

@@ -55,7 +55,7 @@ def forms(draw: st.DrawFn) -> DeployForm:
         secret_names=draw(st.lists(NAMES, max_size=20).map(tuple) | st.none()),
     )
     found = [*draw(st.lists(loras | others, max_size=4)), lora("good")]
-    return DeployForm(facts.with_checkpoints("job1", found, None), asks=ALL_QUESTIONS)
+    return DeployForm(facts.with_checkpoints("job1", found, None), always_asked=ALL_QUESTIONS)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -102,7 +102,7 @@ class StubDeployFeed(DeployFeed):
 
     def __init__(self, form: DeployForm, **callbacks: Callable[[Any], object]) -> None:
         super().__init__(cast(Session, SimpleNamespace(clock=None)), DeployAnswers(), **callbacks)
-        self._first = replace(form, asks=frozenset({form.current}))
+        self._first = replace(form, always_asked=frozenset({form.current}))
 
     async def begin(self) -> None:
         self.show(self._first)

@@ -60,7 +60,7 @@ def form_of(
 ) -> DeployForm:
     """The form on a job with these checkpoints; it asks everything, as at a terminal."""
     facts = Facts(NOW, jobs=(job(),), instances=MACHINES, secret_names=secrets)
-    return DeployForm(facts.with_checkpoints("job1", checkpoints, None), asks=ALL_QUESTIONS)
+    return DeployForm(facts.with_checkpoints("job1", checkpoints, None), always_asked=ALL_QUESTIONS)
 
 
 def with_checkpoints(form: DeployForm, checkpoints: Sequence[Checkpoint]) -> DeployForm:

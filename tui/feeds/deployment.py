@@ -165,14 +165,14 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
         form = self.form
         if form.facts.checkpoints_of == job.id:
             facts = form.facts.with_evidence(evidence.run, evidence.problem)
-            asks = form.asks | {form.current}  # keep asking what the user is answering now
-            self._change(form=replace(form, facts=facts, asks=asks))
+            always_asked = form.always_asked | {form.current}  # keep asking what the user is answering now
+            self._change(form=replace(form, facts=facts, always_asked=always_asked))
 
     def save(self, format_name: str, path: Path) -> None:
         """Write the config to ``path`` in a format of the review; never overwrite an existing file."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, self.form.review.forms[format_name].encode(), replace=False)
+            write_file(path, self.form.review.config_texts[format_name].encode(), replace=False)
         except FileExistsError:
             self._change(error=f"{path} already exists; not overwritten")
         except OSError as error:
@@ -219,7 +219,9 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
         try:
             shown_lines = [entry for entry in self.snapshot.lines if isinstance(entry, LogLine)]
             async for update in follow(client, *ids, changed_from=changed_from, known=shown_lines):
-                how_to_call = calls(client.remote, result, self.form.chosen) if update.is_serving else None
+                how_to_call = (
+                    calls(client.remote, result, self.form.chosen_checkpoints) if update.is_serving else None
+                )
                 self._change(update=update, calls=how_to_call, lines=self.snapshot.lines + update.lines)
             self._change(startups=await read_startups(client, *ids))
         except RequestError as error:

@@ -1,7 +1,7 @@
-"""A deployment as far as it is answered: the server's facts, the answers, and the values that follow.
+"""The values of a deploy form: the server's facts, the user's answers, and the values derived from both.
 
-Each value is the answer, or else the proposal, so a changed answer changes what was proposed because of it;
-what a user typed stays.
+Each value is the user's answer, or else a proposal, which is computed from the facts and from other answers.
+So a changed answer updates the proposals that depend on it, but nothing that the user has typed.
 """
 
 from __future__ import annotations
@@ -36,70 +36,70 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.text.times import time_key
 
 USUAL_HF_SECRET = "hf_access_token"
-"""Name of the secret that the official tools propose."""
+"""Name of the secret with a Hugging Face token that the official tools propose."""
 NO_SECRET = ""
-"""Answer for using no Hugging Face token."""
-GATED = ("meta-llama/", "google/gemma-2", "google/gemma-3")
-"""Beginnings of the names of models that Hugging Face gives only to accounts that were granted access."""
+"""The answer that no Hugging Face token is used."""
+GATED_PREFIXES = ("meta-llama/", "google/gemma-2", "google/gemma-3")
+"""Name prefixes of models that Hugging Face serves only to accounts that were granted access."""
 HEADROOM = 1.25
-"""Memory factor for activations and the KV cache in addition to the weights."""
+"""GPU memory needed relative to the weights: they share it with activations and the KV cache."""
 
 Created = TypeVar("Created", TrainingJob, Checkpoint)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts from the server."""
+    """Facts from the server: jobs, checkpoints of one job, GPU types and secrets."""
 
     now: datetime
     jobs: tuple[TrainingJob, ...] = ()
     checkpoints_of: str | None = None
-    """The job whose checkpoints these are."""
+    """Id of the job that ``checkpoints`` belong to; None before a job's checkpoints have been fetched."""
     checkpoints: tuple[Checkpoint, ...] = ()
-    unfit: Mapping[str, str] = field(default_factory=dict)
-    """By name of a checkpoint: why it cannot be deployed; empty if it can."""
+    unfit_reasons: Mapping[str, str] = field(default_factory=dict)
+    """By checkpoint name: why it cannot be deployed; empty if it can."""
     files: tuple[CheckpointFile, ...] | None = None
-    """The job's files that show if a checkpoint can be served; None if unknown."""
+    """The files of the job that decide whether its checkpoints can be served; None if unknown."""
     instances: tuple[ListedInstance, ...] = ()
     secret_names: tuple[str, ...] | None = None
-    """None if unknown."""
-    judged: Mapping[str, CheckpointFacts] = field(default_factory=dict)
-    """Facts of the job's checkpoints by name."""
+    """Names of the workspace's secrets; None if unknown."""
+    checkpoint_facts: Mapping[str, CheckpointFacts] = field(default_factory=dict)
+    """Facts derived from the run, such as losses, by checkpoint name."""
     unchecked_reason: str = ""
-    """Why the losses of the checkpoints are not known."""
+    """Why the losses of the checkpoints are unknown; empty if they are known."""
     command_options: tuple[str, ...] = ()
-    """Options of a command line that reaches the same server."""
+    """Command-line options that select the same remote."""
     store_secret: str = ""
-    """Command that stores a Hugging Face token where the deployment can read it; empty if none does."""
+    """Command that stores a Hugging Face token as a secret of the workspace; empty if there is none."""
 
     def with_checkpoints(
         self, job_id: str, checkpoints: Sequence[Checkpoint], files: Sequence[CheckpointFile] | None
     ) -> Facts:
         """Return these facts with the checkpoints of a job; ``files`` are the job's, None if unknown.
 
-        If a checkpoint is listed twice, the first counts: deployments identify it only by job and name.
+        If a name is listed twice, use the first: deployments identify a checkpoint only by job and name.
         """
-        each_once = {
+        unique_checkpoints = {
             (checkpoint.training_job_id, checkpoint.checkpoint_id): checkpoint
             for checkpoint in reversed(checkpoints)
         }
         return replace(
             self,
             checkpoints_of=job_id,
-            checkpoints=tuple(reversed(each_once.values())),
-            unfit={
+            checkpoints=tuple(reversed(unique_checkpoints.values())),
+            unfit_reasons={
                 checkpoint.checkpoint_id: _unfit_reason(checkpoint, files)
-                for checkpoint in each_once.values()
+                for checkpoint in unique_checkpoints.values()
             },
             files=None if files is None else relevant_files(files),
-            judged={},
+            checkpoint_facts={},
             unchecked_reason="",
         )
 
     def with_evidence(self, run: RunSnapshot, problem: str = "") -> Facts:
-        """Return these facts with the checkpoints judged by the losses of their run."""
-        judged = facts_of_run(replace(run, checkpoints=self.checkpoints))
-        return replace(self, judged={facts.name: facts for facts in judged}, unchecked_reason=problem)
+        """Return these facts with ``checkpoint_facts`` of a run; ``problem`` is why losses are unknown."""
+        by_name = {facts.name: facts for facts in facts_of_run(replace(run, checkpoints=self.checkpoints))}
+        return replace(self, checkpoint_facts=by_name, unchecked_reason=problem)
 
 
 def _unfit_reason(checkpoint: Checkpoint, files: Sequence[CheckpointFile] | None) -> str:
@@ -111,17 +111,18 @@ def _unfit_reason(checkpoint: Checkpoint, files: Sequence[CheckpointFile] | None
 
 @dataclass(frozen=True)
 class DeployDraft:
-    """Facts and answers, and the values that follow; each is named as its field of ``DeployAnswers``."""
+    """Facts and answers, and the values derived from them, each named like its field of ``DeployAnswers``."""
 
     facts: Facts
     answers: DeployAnswers = field(default_factory=DeployAnswers)
-    given: frozenset[str] = frozenset()
-    """The fields that options or a file have answered."""
+    given_fields: frozenset[str] = frozenset()
+    """Names of the fields of ``answers`` that command-line options or a config file have answered."""
     config: DeployCheckpointsConfig | None = None
-    """The file's."""
+    """The config file that the form was filled from, if any."""
 
     @property
     def job(self) -> TrainingJob | None:
+        """The chosen job; None if no job is chosen, or the server does not list it."""
         return next((job for job in self.facts.jobs if job.id == self.answers.job_id), None)
 
     @property
@@ -137,32 +138,36 @@ class DeployDraft:
         return () if self.needs_checkpoints else self.facts.checkpoints
 
     @property
-    def details(self) -> CheckpointList:
-        """The checkpoints of the config file."""
+    def config_checkpoints(self) -> CheckpointList:
+        """The checkpoints that the config file names."""
         return (self.config and self.config.checkpoint_details) or CheckpointList()
 
     @property
     def asks_checkpoints(self) -> bool:
-        """False if a config file names checkpoints of Loops runs or of several jobs: those are used."""
-        jobs = {checkpoint.training_job_id for checkpoint in self.details.checkpoints}
-        return self.answers.job_id is not None or not (self.details.loops_checkpoint_ids or len(jobs) > 1)
+        """False if the config file names checkpoints of Loops runs or of several jobs: these are used."""
+        jobs = {checkpoint.training_job_id for checkpoint in self.config_checkpoints.checkpoints}
+        return self.answers.job_id is not None or not (
+            self.config_checkpoints.loops_checkpoint_ids or len(jobs) > 1
+        )
 
     @property
     def job_ids(self) -> tuple[str, ...]:
-        """The jobs whose checkpoints are chosen."""
+        """Ids of the jobs that the chosen checkpoints belong to."""
         if self.answers.job_id is not None:
             return (self.answers.job_id,)
-        return tuple(dict.fromkeys(checkpoint.training_job_id for checkpoint in self.details.checkpoints))
+        return tuple(
+            dict.fromkeys(checkpoint.training_job_id for checkpoint in self.config_checkpoints.checkpoints)
+        )
 
     @cached_property
     def proposed_checkpoints(self) -> tuple[str, ...]:
-        """The best checkpoint, else the newest that is deployable and sound."""
+        """The best deployable checkpoint, else the newest deployable checkpoint without a fault."""
         facts = self.facts
         newest = [checkpoint.checkpoint_id for checkpoint in newest_first(self.checkpoints)]
-        possible = [name for name in newest if not facts.unfit[name]]
-        judged = {name: facts.judged[name] for name in possible if name in facts.judged}
-        best = [name for name, checkpoint in judged.items() if checkpoint.is_best]
-        sound = [name for name in possible if name not in judged or not judged[name].fault]
+        possible = [name for name in newest if not facts.unfit_reasons[name]]
+        known = {name: facts.checkpoint_facts[name] for name in possible if name in facts.checkpoint_facts}
+        best = [name for name, checkpoint in known.items() if checkpoint.is_best]
+        sound = [name for name in possible if name not in known or not known[name].fault]
         return tuple((best or sound or possible)[:1])
 
     @property
@@ -170,24 +175,31 @@ class DeployDraft:
         return self.answers.checkpoint_names or self.proposed_checkpoints
 
     @cached_property
-    def chosen(self) -> tuple[Checkpoint, ...]:
-        """The chosen checkpoints in the order of the answer, without unknown names."""
+    def chosen_checkpoints(self) -> tuple[Checkpoint, ...]:
+        """The chosen checkpoints in the order of the answer, without names that the server does not list."""
         names = [(self.answers.job_id or "", name) for name in self.checkpoint_names]
         if not self.asks_checkpoints:
-            names = [(named.training_job_id, named.checkpoint_name) for named in self.details.checkpoints]
+            names = [
+                (named.training_job_id, named.checkpoint_name)
+                for named in self.config_checkpoints.checkpoints
+            ]
         matches = (find_checkpoint(self.checkpoints, *name) for name in names)
         return tuple(match for match in matches if match is not None)
 
     @cached_property
     def is_lora(self) -> bool:
-        return bool(self.chosen) and all(kind_of(checkpoint) == "lora" for checkpoint in self.chosen)
+        return bool(self.chosen_checkpoints) and all(
+            kind_of(checkpoint) == "lora" for checkpoint in self.chosen_checkpoints
+        )
 
     # The model
 
     @property
     def inferred_base_model(self) -> str:
-        """The first base model named by a chosen checkpoint; empty if there is none."""
-        return next((checkpoint.base_model for checkpoint in self.chosen if checkpoint.base_model), "")
+        """The first base model that a chosen checkpoint names; empty if none names its base model."""
+        return next(
+            (checkpoint.base_model for checkpoint in self.chosen_checkpoints if checkpoint.base_model), ""
+        )
 
     @property
     def base_model(self) -> str:
@@ -195,7 +207,7 @@ class DeployDraft:
 
     @cached_property
     def rank_advice(self) -> RankAdvice:
-        return rank_for(adapter_ranks(self.chosen))
+        return rank_for(adapter_ranks(self.chosen_checkpoints))
 
     @property
     def lora_rank(self) -> int | str | None:
@@ -203,7 +215,7 @@ class DeployDraft:
 
     @property
     def proposed_model_name(self) -> str:
-        """The last part of the base model's name for a LoRA, else the job's name."""
+        """For a LoRA, the last segment of the base model's name, else the job's name."""
         if self.is_lora:
             return self.base_model.rstrip("/").rsplit("/", 1)[-1]
         return (self.job.name if self.job else None) or ""
@@ -216,7 +228,10 @@ class DeployDraft:
 
     @cached_property
     def offers(self) -> dict[str, ListedInstance]:
-        """The instance that a deployment gets, by GPUs as in config files, cheapest first."""
+        """Instance types by their GPUs as config files name them (``H100:2``), cheapest first.
+
+        If several instance types have the same GPUs, a deployment gets the first that the server lists.
+        """
         offers: dict[str, ListedInstance] = {}
         for instance in self.facts.instances:
             if instance.gpu and instance.node_count in (1, None):
@@ -225,21 +240,23 @@ class DeployDraft:
 
     @property
     def stored_bytes(self) -> int | None:
-        """The size of the weights' files; None if unknown."""
-        return stored_weight_bytes(self.chosen, self.facts.files)
+        """Total size of the weight files of the chosen checkpoints; None if unknown."""
+        return stored_weight_bytes(self.chosen_checkpoints, self.facts.files)
 
     @property
-    def chosen_with_base(self) -> list[Checkpoint]:
-        """The chosen checkpoints with the base model, whose name indicates its size."""
+    def checkpoints_with_base_model(self) -> list[Checkpoint]:
+        """The chosen checkpoints with the form's base model, whose name indicates its size."""
         update = {"base_model": self.base_model} if self.base_model else {}
-        return [checkpoint.model_copy(update=update) for checkpoint in self.chosen]
+        return [checkpoint.model_copy(update=update) for checkpoint in self.chosen_checkpoints]
 
     @cached_property
     def proposed_gpu(self) -> str | None:
-        """The cheapest GPUs that fit the weights with headroom, else those with the most memory."""
+        """The cheapest GPUs whose memory fits the weights with headroom, else those with the most memory."""
         usable = {gpu: instance for gpu, instance in self.offers.items() if has_name_in_configs(gpu)}
-        need = (self.stored_bytes or needed_gpu_bytes(self.chosen_with_base) or 0) * HEADROOM
-        fitting = (gpu for gpu, instance in usable.items() if instance.gpu_memory_bytes >= need)
+        needed_bytes = (
+            self.stored_bytes or needed_gpu_bytes(self.checkpoints_with_base_model) or 0
+        ) * HEADROOM
+        fitting = (gpu for gpu, instance in usable.items() if instance.gpu_memory_bytes >= needed_bytes)
         largest = max(usable, key=lambda gpu: usable[gpu].gpu_memory_bytes, default=None)
         return next(fitting, largest)
 
@@ -251,7 +268,7 @@ class DeployDraft:
 
     @property
     def proposed_hf_secret(self) -> str:
-        """The usual name if such a secret exists, else a similar one, else NO_SECRET."""
+        """The secret with the usual name if it exists, else one with a similar name, else NO_SECRET."""
         names = () if self.has_token else self.facts.secret_names or ()
         if USUAL_HF_SECRET in names:
             return USUAL_HF_SECRET
@@ -263,7 +280,7 @@ class DeployDraft:
 
     @property
     def has_token(self) -> bool:
-        """True if the variables or other secrets have the Hugging Face token."""
+        """True if a variable or another secret already sets the Hugging Face token."""
         return any(name == HF_TOKEN for name, _value in (*self.environment, *self.secrets))
 
     @property
@@ -275,11 +292,11 @@ class DeployDraft:
         return self.answers.secrets or ()
 
     @property
-    def complete(self) -> DeployAnswers:
+    def complete_answers(self) -> DeployAnswers:
         """The answers, with the proposals for those that are missing."""
         return DeployAnswers(
             job_id=self.answers.job_id,
-            checkpoint_names=tuple(checkpoint.checkpoint_id for checkpoint in self.chosen),
+            checkpoint_names=tuple(checkpoint.checkpoint_id for checkpoint in self.chosen_checkpoints),
             base_model=self.base_model,
             lora_rank=self.lora_rank if self.is_lora else None,
             model_name=self.model_name,
@@ -291,8 +308,8 @@ class DeployDraft:
 
     @property
     def gated_model(self) -> str:
-        """The base model that must be downloaded with a token, unless a variable holds one; else empty."""
-        needs_token = self.is_lora and not self.has_token and self.base_model.startswith(GATED)
+        """The base model if downloading it needs a token that no variable sets; else empty."""
+        needs_token = self.is_lora and not self.has_token and self.base_model.startswith(GATED_PREFIXES)
         return self.base_model if needs_token else ""
 
 
@@ -309,8 +326,9 @@ def _cheapest_first(instance: ListedInstance) -> tuple[float, int, str]:
 
 
 def has_name_in_configs(gpu: str) -> bool:
+    """Return True if a config file can name this GPU type."""
     return gpu.partition(":")[0] in offered_accelerators()
 
 
-def newest_first(created: Iterable[Created]) -> list[Created]:
-    return sorted(created, key=lambda item: time_key(item.created_at), reverse=True)
+def newest_first(items: Iterable[Created]) -> list[Created]:
+    return sorted(items, key=lambda item: time_key(item.created_at), reverse=True)

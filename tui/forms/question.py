@@ -16,21 +16,22 @@ QuestionKind = Literal["choice", "choices", "text", "number", "pairs", "review"]
 Answer = str | int | tuple[str, ...] | Pairs | None
 """An answer by kind: the chosen value, the chosen values, text, number, or name and value pairs."""
 
-NAMED_AT_MOST = 12
+MAX_LISTED_NAMES = 12
+"""Values that an error message lists before it abbreviates the list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option. Only ``value`` is not sanitized: the others are made safe to show here."""
+    """An option of a question. All texts are sanitized here, except ``value``, which is the answer."""
 
     value: str
     label: str
     facts: tuple[str, ...] = ()
-    """What distinguishes it, in the same order in all options of a question; may be empty."""
+    """Texts that help to choose, in the same order in all options of a question; each may be empty."""
     disabled_reason: str = ""
-    """Why it is shown but cannot be chosen; empty if it can."""
+    """Why the option is listed but cannot be chosen; empty if it can."""
     warning: str = ""
-    """A word or two against choosing it."""
+    """A word or two against choosing the option; empty if there is nothing against it."""
 
     def __post_init__(self) -> None:
         _sanitize(self, "label", "disabled_reason", "warning")
@@ -43,37 +44,39 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question of a form. Its texts and problems are safe to show."""
+    """A question of a form. Its texts, and the problems of answers to it, are sanitized."""
 
     id: str
     title: str
     text: str
     kind: QuestionKind
     flag: str
-    """The command-line option that answers it."""
+    """The command-line option that answers the question."""
     check: Callable[[Answer], str]
-    """Return why a value is invalid; empty if it is valid."""
+    """Returns why a value is invalid; empty if it is valid."""
     answer: Answer = None
-    """The present answer; None if there is none."""
+    """The user's answer so far; None if there is none."""
     proposed: Answer = None
+    """The value used if the user gives no answer; None if there is none."""
     options: tuple[Option, ...] = ()
     remark: str = ""
     """A sentence to show with the question."""
     refusal: str = ""
-    """Why no answer is possible."""
+    """Why every answer is invalid; empty if the question can be answered."""
     must_ask: bool = False
-    """True if a person must see the question even though there is a proposal."""
+    """True if a person must see the question even if the proposed value is valid."""
 
     def __post_init__(self) -> None:
         _sanitize(self, "text", "remark", "refusal")
 
     @property
     def default(self) -> Answer:
+        """The answer, or else the proposed value."""
         return self.proposed if self.answer in (None, ()) else self.answer
 
     @property
     def default_text(self) -> str:
-        """The default as a user would type it, a pair on each line."""
+        """The default as a user would type it, with each NAME=value pair on a line of its own."""
         if self.kind == "pairs":
             return "\n".join(f"{name}={value}" for name, value in pairs_of(self.default))
         if self.default is None or isinstance(self.default, tuple):
@@ -82,7 +85,7 @@ class Question:
 
     @property
     def proposal(self) -> Answer:
-        """The default without values that cannot be chosen: the values a list marks or highlights."""
+        """The default without values that cannot be chosen; a list of options marks or highlights them."""
         if self.kind not in ("choice", "choices"):
             return self.default
         possible = possible_values(self.options)
@@ -92,55 +95,59 @@ class Question:
 
     @property
     def objection(self) -> str:
-        """The reason the present answer is invalid; empty if it is valid or missing."""
+        """Why the user's answer is invalid; empty if it is valid or missing."""
         return self.refusal or ("" if self.answer in (None, "", ()) else self.problem(self.answer))
 
     @property
     def is_open(self) -> bool:
-        """True if a person must answer: the answer is invalid, or the proposal invalid or warned of."""
+        """True if a person must answer: answer or proposal are invalid, or the proposal has a warning."""
         proposal = self.proposal
         chosen = proposal if isinstance(proposal, tuple) else (proposal,)
         is_warned = any(option.warning and option.value in chosen for option in self.options)
         return self.must_ask or is_warned or bool(self.objection or self.problem(proposal))
 
     def problem(self, answer: Answer) -> str:
-        """Return why the answer is invalid, as a sentence; empty if it is valid. Numbers may be text."""
-        return self.refusal or sanitize(self.check(self.read(answer)))
+        """Return why an answer is invalid, as a sentence; empty if it is valid. Numbers may be text."""
+        return self.refusal or sanitize(self.check(self.parse(answer)))
 
-    def read(self, answer: Answer) -> Answer:
-        """Convert what was typed to a value; if a line is not a pair, return that line."""
+    def parse(self, answer: Answer) -> Answer:
+        """Convert typed text to the kind of the question; return text that cannot be converted unchanged.
+
+        If lines are to be NAME=value pairs, return only the first line that is not.
+        """
         if not isinstance(answer, str):
             return answer
         if self.kind == "number":
-            return read_number(answer)
+            return parse_number(answer)
         if self.kind == "pairs":
-            return read_pairs([line.strip() for line in answer.splitlines() if line.strip()])
+            return parse_pairs([line.strip() for line in answer.splitlines() if line.strip()])
         return answer.strip() if self.kind == "text" else answer
 
 
-def _sanitize(texts: Option | Question, *names: str) -> None:
-    for name in names:
-        object.__setattr__(texts, name, sanitize_multiline(getattr(texts, name)))
+def _sanitize(frozen: Option | Question, *field_names: str) -> None:
+    for name in field_names:
+        object.__setattr__(frozen, name, sanitize_multiline(getattr(frozen, name)))
 
 
-def read_number(text: str) -> int | str:
-    """Return a whole number as one, other text as it is, so that a check refuses it."""
+def parse_number(text: str) -> int | str:
+    """Return the integer that the text is; return other text unchanged, so that the check refuses it."""
     return int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text.strip(), re.ASCII) else text
 
 
-def read_pair(text: str) -> tuple[str, str] | None:
-    """Split ``NAME=value`` at the first ``=``; None if there is none."""
+def parse_pair(text: str) -> tuple[str, str] | None:
+    """Split ``NAME=value`` at the first ``=``; return None if there is no ``=``."""
     name, equals, value = text.partition("=")
     return (name.strip(), value) if equals else None
 
 
-def read_pairs(texts: Sequence[str]) -> Pairs | str:
-    """Return the pairs that these texts are, or the first text that is not a pair."""
-    unreadable = next((text for text in texts if read_pair(text) is None), None)
-    return unreadable or tuple(filter(None, map(read_pair, texts)))
+def parse_pairs(texts: Sequence[str]) -> Pairs | str:
+    """Parse texts such as ``NAME=value`` into pairs; return the first text that is not a pair, if any."""
+    unreadable = next((text for text in texts if parse_pair(text) is None), None)
+    return unreadable or tuple(filter(None, map(parse_pair, texts)))
 
 
 def pairs_of(answer: Answer) -> Pairs:
+    """Return the pairs of an answer; empty if it has another kind."""
     return tuple(pair for pair in answer if isinstance(pair, tuple)) if isinstance(answer, tuple) else ()
 
 
@@ -155,5 +162,5 @@ def option_problem(options: Sequence[Option], value: object, noun: str) -> str:
             return f"{value}: {option.disabled_reason}" if option.disabled_reason else ""
     if value in (None, ""):
         return f"choose {'an' if noun[0] in 'aeiou' else 'a'} {noun}"
-    usable = listed(possible_values(options), NAMED_AT_MOST)
+    usable = listed(possible_values(options), MAX_LISTED_NAMES)
     return f"no {noun} {value!r}" + (f"; use {usable}" if usable else "")

@@ -1,4 +1,4 @@
-"""The questions of the deploy form, as they apply to a draft."""
+"""The questions of the deploy form, with options and defaults for the values of a draft."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tui.forms.draft import (
     newest_first,
 )
 from tui.forms.question import (
-    NAMED_AT_MOST,
+    MAX_LISTED_NAMES,
     Answer,
     Option,
     Question,
@@ -46,13 +46,13 @@ UNSTARTED_STATUSES = frozenset(
 
 
 def questions(draft: DeployDraft) -> tuple[Question, ...]:
-    """Return the questions that apply, without the review.
+    """Return the questions that apply to a draft, without the review.
 
-    The rank is asked only for adapters. Checkpoints of Loops runs come from a config file and are not asked.
+    The LoRA rank is asked only for adapters. Checkpoints of Loops runs can only be given in a config file.
     """
     return (
         *((_job(draft), _checkpoints(draft)) if draft.asks_checkpoints else ()),
-        *((_base_model(draft),) if draft.chosen or draft.asks_checkpoints else ()),
+        *((_base_model(draft),) if draft.chosen_checkpoints or draft.asks_checkpoints else ()),
         *((_lora_rank(draft),) if draft.is_lora else ()),
         _model_name(draft),
         _gpu(draft),
@@ -84,18 +84,18 @@ def _job(draft: DeployDraft) -> Question:
 def _job_option(job: TrainingJob, facts: Facts) -> Option:
     view = status_view(job.current_status)
     created = f"{age((facts.now - job.created_at).total_seconds())} ago" if job.created_at else ""
-    facts_of_job = (job.project_name or "", f"{view.sign} {view.word}", created)
-    reason = "has not run" if job.current_status in UNSTARTED_STATUSES else ""
-    return Option(job.id, f"{job.name} ({job.id})" if job.name else job.id, facts_of_job, reason)
+    option_facts = (job.project_name or "", f"{view.sign} {view.word}", created)
+    disabled_reason = "has not run" if job.current_status in UNSTARTED_STATUSES else ""
+    return Option(job.id, f"{job.name} ({job.id})" if job.name else job.id, option_facts, disabled_reason)
 
 
 def _checkpoints(draft: DeployDraft) -> Question:
-    """Ask for one or several checkpoints; proposes the best, else the newest that is deployable and sound."""
+    """Ask for one or several checkpoints; the default is ``proposed_checkpoints`` of the draft."""
     options = tuple(
         _checkpoint_option(checkpoint, draft.facts) for checkpoint in newest_first(draft.checkpoints)
     )
     refusal = "" if draft.needs_checkpoints else checkpoints_refusal(draft)
-    if refusal:  # it has the reasons
+    if refusal:  # names the reasons, so the options need not repeat them
         options = tuple(replace(option, disabled_reason="can't be deployed") for option in options)
 
     def check(answer: Answer) -> str:
@@ -118,7 +118,10 @@ def _checkpoints(draft: DeployDraft) -> Question:
         proposed=draft.proposed_checkpoints,
         options=options,
         remark="\n".join(
-            ("LoRAs can be served together; full and Whisper checkpoints can't.", *_evidence(draft.facts))
+            (
+                "LoRAs can be served together; full and Whisper checkpoints can't.",
+                *_evidence_remarks(draft.facts),
+            )
         ),
         refusal=refusal,
         must_ask=bool(draft.facts.unchecked_reason),
@@ -126,42 +129,42 @@ def _checkpoints(draft: DeployDraft) -> Question:
 
 
 def checkpoints_refusal(draft: DeployDraft) -> str:
-    """Return why none of the job's checkpoints can be chosen; empty if one can."""
+    """Return why none of the job's checkpoints can be chosen; empty if at least one can."""
     if not draft.checkpoints:
         return "this job has no checkpoints"
     names_by_reason: dict[str, list[str]] = {}
     for checkpoint in newest_first(draft.checkpoints):
         name = checkpoint.checkpoint_id
-        names_by_reason.setdefault(draft.facts.unfit[name], []).append(name)
+        names_by_reason.setdefault(draft.facts.unfit_reasons[name], []).append(name)
     if "" in names_by_reason:
         return ""
     reasons = (
-        f"{reason} ({listed(names, NAMED_AT_MOST)})" if len(names_by_reason) > 1 else reason
+        f"{reason} ({listed(names, MAX_LISTED_NAMES)})" if len(names_by_reason) > 1 else reason
         for reason, names in names_by_reason.items()
     )
     return f"none of the job's checkpoints can be deployed: {'; '.join(reasons)}"
 
 
-def _evidence(facts: Facts) -> list[str]:
-    """Return what the losses of their run say about the checkpoints."""
+def _evidence_remarks(facts: Facts) -> list[str]:
+    """Return remarks on the checkpoints based on the losses of their run: faults, and the best checkpoint."""
     if facts.unchecked_reason:
         return [f"checkpoints not checked: {facts.unchecked_reason}"]
-    judged = facts.judged.values()
+    known_facts = facts.checkpoint_facts.values()
     best = [
         f"best: {checkpoint.name}, {checkpoint.score.words}"
-        for checkpoint in judged
+        for checkpoint in known_facts
         if checkpoint.is_best and checkpoint.score
     ]
-    return [*fault_lines(judged), *best]
+    return [*fault_lines(known_facts), *best]
 
 
 def _checkpoint_option(checkpoint: Checkpoint, facts: Facts) -> Option:
     kind, name = kind_of(checkpoint), checkpoint.checkpoint_id
     rank = (checkpoint.lora_adapter_config or {}).get("r") if kind == "lora" else None
-    created, judged = checkpoint.created_at, facts.judged.get(name)
-    losses = (judged.evaluation, judged.loss) if judged else ()
-    facts_of_checkpoint = (
-        "★" if judged and judged.is_best else "",
+    created, known_facts = checkpoint.created_at, facts.checkpoint_facts.get(name)
+    losses = (known_facts.evaluation, known_facts.loss) if known_facts else ()
+    option_facts = (
+        "★" if known_facts and known_facts.is_best else "",
         *(f"{loss.name} {number(loss.value)}" if loss is not None else "" for loss in losses),
         f"{kind} r={rank}" if rank is not None else checkpoint.checkpoint_type or "unknown type",
         bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes is not None else "",
@@ -170,16 +173,16 @@ def _checkpoint_option(checkpoint: Checkpoint, facts: Facts) -> Option:
     return Option(
         name,
         ". (the checkpoint folder itself)" if name == "." else name,
-        facts_of_checkpoint,
-        facts.unfit[name],
-        judged.fault.mark if judged and judged.fault else "",
+        option_facts,
+        facts.unfit_reasons[name],
+        known_facts.fault.mark if known_facts and known_facts.fault else "",
     )
 
 
 def _base_model(draft: DeployDraft) -> Question:
     """Ask for the base model: required for a LoRA, optional otherwise."""
     is_required = draft.is_lora
-    unknown = "the checkpoint doesn't name it" if is_required else "the checkpoint holds all weights"
+    reason = "the checkpoint doesn't name it" if is_required else "the checkpoint holds all weights"
 
     def check(answer: Answer) -> str:
         if not answer:
@@ -187,7 +190,7 @@ def _base_model(draft: DeployDraft) -> Question:
         name = str(answer)
         if any(letter.isspace() for letter in name):
             return "no spaces in a base model's name: owner/name, as on Hugging Face"
-        return _unprintable(name, "a base model's name")
+        return _control_character_problem(name, "a base model's name")
 
     return Question(
         id="base_model",
@@ -200,14 +203,14 @@ def _base_model(draft: DeployDraft) -> Question:
         proposed=draft.inferred_base_model,
         remark="from the checkpoint"
         if draft.inferred_base_model
-        else f"{'Required' if is_required else 'Optional'}: {unknown}.",
+        else f"{'Required' if is_required else 'Optional'}: {reason}.",
     )
 
 
 def _lora_rank(draft: DeployDraft) -> Question:
-    """Ask for the largest rank to serve. The adapters' ranks decide the default and the minimum."""
-    ranks, advice = adapter_ranks(draft.chosen), draft.rank_advice
-    use = "The platform reads it from the adapter; the config only records it"
+    """Ask for the highest LoRA rank to serve. The adapters' ranks decide the default and the minimum."""
+    ranks, advice = adapter_ranks(draft.chosen_checkpoints), draft.rank_advice
+    usage = "The platform reads it from the adapter; the config only records it"
     return Question(
         id="lora_rank",
         title="LoRA rank",
@@ -218,7 +221,7 @@ def _lora_rank(draft: DeployDraft) -> Question:
         answer=draft.answers.lora_rank,
         proposed=advice.default,
         options=tuple(Option(str(rank), str(rank)) for rank in LORA_RANKS if not check_rank(rank, ranks)),
-        remark=f"{advice.explanation}. {use}".strip(" ."),
+        remark=f"{advice.explanation}. {usage}".strip(" ."),
         refusal=advice.refusal,
     )
 
@@ -230,19 +233,21 @@ def _model_name(draft: DeployDraft) -> Question:
         text="What's the model's name?",
         kind="text",
         flag="--model-name",
-        check=lambda answer: _unprintable(str(answer), "a model's name") if answer else "enter a model name",
+        check=lambda answer: (
+            _control_character_problem(str(answer), "a model's name") if answer else "enter a model name"
+        ),
         answer=draft.answers.model_name,
         proposed=draft.proposed_model_name,
         remark="defaults to the base model's name" if draft.is_lora else "",
     )
 
 
-def _unprintable(text: str, what: str) -> str:
-    return "" if sanitize_whole(text) == text else f"{what} can't contain control characters"
+def _control_character_problem(text: str, subject: str) -> str:
+    return "" if sanitize_whole(text) == text else f"{subject} can't contain control characters"
 
 
 def _gpu(draft: DeployDraft) -> Question:
-    """Ask for the GPUs; proposes the cheapest instance that holds the weights."""
+    """Ask for the GPUs; the default is the cheapest instance type whose memory fits the weights."""
     options = tuple(_gpu_option(gpu, instance, draft) for gpu, instance in draft.offers.items())
     return Question(
         id="gpu",
@@ -254,7 +259,7 @@ def _gpu(draft: DeployDraft) -> Question:
         answer=draft.answers.gpu and normal_gpu(draft.answers.gpu),
         proposed=draft.proposed_gpu,
         options=options,
-        remark=memory_hint(draft.chosen_with_base),
+        remark=memory_hint(draft.checkpoints_with_base_model),
         refusal=""
         if possible_values(options)
         else "the account has no GPU instance type that configs can name",
@@ -264,10 +269,10 @@ def _gpu(draft: DeployDraft) -> Question:
 def _gpu_option(gpu: str, instance: ListedInstance, draft: DeployDraft) -> Option:
     memory = instance.gpu_memory_bytes
     size = bytes_iec(memory) if memory else ""
-    facts = (price_an_hour(instance), size, _room(memory, draft.stored_bytes), instance.name)
-    reason = "" if has_name_in_configs(gpu) else "config files have no name for this GPU type"
+    facts = (price_an_hour(instance), size, _fit_text(memory, draft.stored_bytes), instance.name)
+    disabled_reason = "" if has_name_in_configs(gpu) else "config files have no name for this GPU type"
     label = f"{instance.gpu_count} × {gpu.rpartition(':')[0]}"
-    return Option(gpu, label, facts, reason)
+    return Option(gpu, label, facts, disabled_reason)
 
 
 def price_an_hour(instance: ListedInstance) -> str:
@@ -276,8 +281,8 @@ def price_an_hour(instance: ListedInstance) -> str:
     return f"{money(price * HOUR_S / MINUTE_S)} an hour" if price is not None else ""
 
 
-def _room(memory_bytes: int, weight_bytes: int | None) -> str:
-    """Return a remark on whether the weights fit; empty if that is unknown, or close."""
+def _fit_text(memory_bytes: int, weight_bytes: int | None) -> str:
+    """Return whether the weights fit into the GPU memory, in words; empty if unknown, or if it is close."""
     if weight_bytes is None or not memory_bytes:
         return ""
     if weight_bytes > memory_bytes:
@@ -286,12 +291,14 @@ def _room(memory_bytes: int, weight_bytes: int | None) -> str:
 
 
 def _hf_secret(draft: DeployDraft) -> Question:
-    names, store = draft.facts.secret_names, draft.facts.store_secret
-    lack = ""
+    names, store_command = draft.facts.secret_names, draft.facts.store_secret
+    secrets_note = ""
     if names is None:
-        lack = " Can't list the workspace's secrets; may be empty."
+        secrets_note = " Can't list the workspace's secrets; may be empty."
     elif not names:
-        lack = " The workspace has no secrets" + (f"; store one: {store}" if store else ".")
+        secrets_note = " The workspace has no secrets" + (
+            f"; store one: {store_command}" if store_command else "."
+        )
     warning = "gated base model: needs a token" if draft.gated_model else ""
     options = (
         *_secret_options(draft),
@@ -307,7 +314,7 @@ def _hf_secret(draft: DeployDraft) -> Question:
         answer=draft.answers.hf_secret,
         proposed=draft.proposed_hf_secret,
         options=() if names is None else options,
-        remark=f"Set as {HF_TOKEN}.{lack}",
+        remark=f"Set as {HF_TOKEN}.{secrets_note}",
     )
 
 
@@ -351,9 +358,9 @@ def _secrets(draft: DeployDraft) -> Question:
     )
 
 
-def _variables_problem(draft: DeployDraft, answer: Answer, others: Pairs) -> str:
-    taken = {HF_TOKEN} if draft.hf_secret else set()
-    taken |= {name for name, _value in others}
+def _variables_problem(draft: DeployDraft, answer: Answer, other_pairs: Pairs) -> str:
+    names_in_use = {HF_TOKEN} if draft.hf_secret else set()
+    names_in_use |= {name for name, _value in other_pairs}
     if isinstance(answer, str):
         return f"{answer!r} is not NAME=value"
     for name, value in pairs_of(answer):
@@ -361,9 +368,9 @@ def _variables_problem(draft: DeployDraft, answer: Answer, others: Pairs) -> str
             return f"{name!r} is not a variable name: use letters, digits and _, no digit first"
         if "\0" in value:
             return f"the value of {name} contains a NUL, which no variable can hold"
-        if name in taken:
+        if name in names_in_use:
             return f"{name} is set twice"
-        taken.add(name)
+        names_in_use.add(name)
     return ""
 
 

@@ -1,4 +1,4 @@
-"""The submit form: what can be changed of a loaded config, and what to check before spending money."""
+"""The submit form: which values of a config can be overridden, and a summary to check before submitting."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from api_client.definitions import (
 from api_client.submission.archive import ArchivePlan
 from api_client.submission.payload import Overrides
 from api_client.words import listed
-from tui.forms.question import read_number
+from tui.forms.question import parse_number
 from tui.text.sanitize import sanitize_beginning
 from tui.text.units import bytes_iec, counted, node_hardware
 
 
 @dataclass(frozen=True, slots=True)
 class OverrideField:
-    """A value of the job that can be changed before it is submitted."""
+    """A value of the job that can be overridden before it is submitted."""
 
     name: str
     """The field of ``Overrides``."""
     label: str
-    own: Callable[[TrainingJob], str]
-    """Return the config's value, which an empty field keeps."""
+    config_value: Callable[[TrainingJob], str]
+    """Returns the value in the config, which is used if the field is empty."""
     is_number: bool = False
     suggestions: tuple[str, ...] = ()
 
@@ -57,51 +57,54 @@ FIELDS = (
 
 
 def overrides_of(typed: Mapping[str, str]) -> Overrides:
-    """Return what was typed into the fields; an empty field, or half a number, overrides nothing."""
+    """Return the overrides typed into the fields, by field name.
+
+    An empty field overrides nothing, nor does a number that is incomplete, such as ``-``.
+    """
     values: dict[str, Any] = {}
     for field in FIELDS:
         text = typed[field.name].strip()
-        value = read_number(text) if field.is_number else text
+        value = parse_number(text) if field.is_number else text
         values[field.name] = None if value == "" or (field.is_number and isinstance(value, str)) else value
     return Overrides(**values)
 
 
 def summary(project: TrainingProject, plan: ArchivePlan | None) -> list[tuple[str, str]]:
-    """Return name and value of everything to check before spending money."""
-    return [(name, sanitize_beginning(value)) for name, value in _summary(project, plan) if value]
+    """Return the facts to check before submitting, as names and sanitized values."""
+    return [(name, sanitize_beginning(value)) for name, value in _unsanitized_facts(project, plan) if value]
 
 
-def _summary(project: TrainingProject, plan: ArchivePlan | None) -> Iterator[tuple[str, str]]:
+def _unsanitized_facts(project: TrainingProject, plan: ArchivePlan | None) -> Iterator[tuple[str, str]]:
     job, runtime = project.job, project.job.runtime
     yield "project", project.name + (f"  (team {project.team_name})" if project.team_name else "")
     yield "job", job.name or "(unnamed)"
     yield "hardware", hardware(job)
     yield "image", job.image.base_image
-    for number, command in enumerate(runtime.start_commands):
-        yield ("command" if number == 0 else ""), command
+    for index, command in enumerate(runtime.start_commands):
+        yield ("command" if index == 0 else ""), command
     variables = (
         f"{name} (secret {value.name})" if isinstance(value, SecretReference) else name
         for name, value in runtime.environment_variables.items()
     )
     yield "environment", ", ".join(variables)
     checkpointing, cache = runtime.checkpointing_config, runtime.cache_config or CacheConfig(enabled=False)
-    yield "checkpoints", _switched(checkpointing.enabled, checkpointing.checkpoint_path)
-    yield "cache", _switched(cache.enabled, cache.mount_base_path)
-    loading = runtime.load_checkpoint_config
-    if loading is not None and loading.enabled:
-        yield "resume from", counted(len(loading.checkpoints), "checkpoint")
+    yield "checkpoints", _on_off_text(checkpointing.enabled, checkpointing.checkpoint_path)
+    yield "cache", _on_off_text(cache.enabled, cache.mount_base_path)
+    load_config = runtime.load_checkpoint_config
+    if load_config is not None and load_config.enabled:
+        yield "resume from", counted(len(load_config.checkpoints), "checkpoint")
     yield "weights", ", ".join(weights.source for weights in job.weights)
     if plan is not None:
         yield "archive", f"{counted(len(plan.files), 'file')}, {bytes_iec(plan.size_bytes)}"
         yield "excluded", listed([entry.name for entry in plan.dropped], 4)
 
 
-def _switched(is_on: bool, path: str | None) -> str:
+def _on_off_text(is_on: bool, path: str | None) -> str:
     return "on" + (f", at {path}" if path else "") if is_on else "off"
 
 
 def hardware(job: TrainingJob) -> str:
-    """Return the hardware, like ``2×8 H100, spot``, or cores and memory of a CPU job."""
+    """Return the hardware, such as ``2×8 H100, spot``; of a CPU job, its cores and memory."""
     compute, spec = job.compute, job.compute.accelerator
     machine = f"{compute.cpu_count} CPU, {compute.memory}"
     if spec is not None and spec.accelerator is not None:

@@ -54,8 +54,8 @@ class OverrideInputs(Vertical):
 
     def show(self, project: TrainingProject) -> None:
         for field in FIELDS:
-            own = clip(sanitize_beginning(field.own(project.job)), 200)
-            self.query_one(f"#{field.name}", Input).placeholder = own or "from the config"
+            config_value = clip(sanitize_beginning(field.config_value(project.job)), 200)
+            self.query_one(f"#{field.name}", Input).placeholder = config_value or "from the config"
 
     def clear(self) -> None:
         for inputs in self.query(Input):

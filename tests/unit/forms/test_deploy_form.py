@@ -204,10 +204,10 @@ def test_what_another_checkpoint_makes_doubtful_is_asked_again_and_nothing_else(
     form = to(
         form_of(*saved), REVIEW, checkpoint_names=("a",), model_name="mine", gpu="H100:2", lora_rank=128
     )
-    kept = to(replace(form, at="checkpoint_names").answered(("b",)), REVIEW)
+    kept = to(replace(form, selected_id="checkpoint_names").answered(("b",)), REVIEW)
     assert (kept.answers.model_name, kept.answers.gpu) == ("mine", "H100:2")
     assert kept.answers.lora_rank == 128, "a typed rank that still holds"
-    doubtful = replace(form, at="checkpoint_names").answered(("c",))
+    doubtful = replace(form, selected_id="checkpoint_names").answered(("c",))
     assert doubtful.current == "lora_rank" and "256" in doubtful.question.objection
     assert doubtful.answered(256).current == REVIEW
 
@@ -220,10 +220,10 @@ def preset(*checkpoints: Checkpoint, secrets: tuple[str, ...] = ("hf_access_toke
 
 def test_with_nothing_open_it_begins_at_the_review_and_a_changed_answer_derives_the_rest_again() -> None:
     form = preset(lora("a", 16), lora("b", 64))
-    assert (form.current, form.lora_rank, form.confirmed) == (REVIEW, 16, frozenset())
-    form = replace(form, at="checkpoint_names").answered(("b",))
+    assert (form.current, form.lora_rank, form.confirmed_ids) == (REVIEW, 16, frozenset())
+    form = replace(form, selected_id="checkpoint_names").answered(("b",))
     assert (form.current, form.lora_rank) == (REVIEW, 64)
-    assert form.confirmed == {"checkpoint_names"}
+    assert form.confirmed_ids == {"checkpoint_names"}
 
 
 def test_only_what_is_open_is_asked() -> None:
@@ -252,7 +252,7 @@ def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for(
     details = CheckpointList(download_folder="/models", checkpoints=[full])
     config = DeployCheckpointsConfig(checkpoint_details=details, compute=Compute(cpu_count=7, memory="9Gi"))
     facts = form_of(checkpoint("a", "full")).facts
-    form = replace(filled_form(DeployAnswers(), config, NOW), facts=facts, asks=ALL_QUESTIONS)
+    form = replace(filled_form(DeployAnswers(), config, NOW), facts=facts, always_asked=ALL_QUESTIONS)
 
     assert [each.flag for each in form.missing] == ["--model-name", "--gpu"]
     asked = []
@@ -286,7 +286,7 @@ def test_config_file_with_adapters_of_two_jobs_deploys_both(rank: int | None, sa
         ("job1", saved),
         ("job2", saved),
     ]
-    assert set(form.review.forms) == {"python", "json"}, "no option names a second job"
+    assert set(form.review.config_texts) == {"python", "json"}, "no option names a second job"
 
 
 def test_variables_of_options_go_before_those_of_the_file() -> None:
@@ -299,7 +299,7 @@ def test_variables_of_options_go_before_those_of_the_file() -> None:
 def test_loops_checkpoints_are_asked_about_their_service_alone() -> None:
     loops = DeployCheckpointsConfig(checkpoint_details=CheckpointList(loops_checkpoint_ids=["l"]))
     facts = replace(form_of().facts, checkpoints_of="")
-    form = replace(filled_form(DeployAnswers(), loops, NOW), facts=facts, asks=ALL_QUESTIONS)
+    form = replace(filled_form(DeployAnswers(), loops, NOW), facts=facts, always_asked=ALL_QUESTIONS)
     form = to(form, REVIEW, model_name="m")
     asked = ["model_name", "gpu", "hf_secret", "environment", "secrets", REVIEW]
     assert [question.id for question in form.questions] == asked
@@ -310,7 +310,7 @@ def test_loops_checkpoints_are_asked_about_their_service_alone() -> None:
 def test_another_job_empties_the_choice_of_checkpoints_and_wants_its_own() -> None:
     form = form_of(lora("a"))
     form = replace(form, facts=replace(form.facts, jobs=(job(), job("job2"))))
-    form = replace(to(form, REVIEW, job_id="job1"), at="job_id").answered("job2")
+    form = replace(to(form, REVIEW, job_id="job1"), selected_id="job_id").answered("job2")
     assert form.needs_checkpoints
     form = with_checkpoints(form, [lora("z", training_job_id="job2")])
     assert form.current == "checkpoint_names"

@@ -42,7 +42,7 @@ def test_empty_field_and_half_a_number_override_nothing() -> None:
 
 
 def test_field_shows_the_value_of_the_config() -> None:
-    own = {field.name: field.own(JOB) for field in FIELDS}
+    own = {field.name: field.config_value(JOB) for field in FIELDS}
     assert own == {
         "job_name": "",
         "accelerator": "H100:8",

@@ -58,7 +58,7 @@ from tui.forms.deployment import (
     filled_form,
     with_defaults,
 )
-from tui.forms.question import read_pair
+from tui.forms.question import parse_pair
 from tui.readers.deployment import (
     SentDeployment,
     deploy_command,
@@ -87,7 +87,7 @@ def _pairs(_context: click.Context, parameter: click.Parameter, texts: tuple[str
     """Split ``K=V`` texts into pairs. Raises CommandFailed, without the value, if there is no ``=``."""
     pairs = []
     for number, text in enumerate(texts, start=1):
-        pair = read_pair(text)
+        pair = parse_pair(text)
         if pair is None:
             raise CommandFailed(f"{parameter.opts[0]} number {number}: expected NAME=value", ExitCode.USAGE)
         pairs.append(pair)
@@ -182,10 +182,12 @@ def deploy_checkpoints(
     problem = conflict(given, config)
     if problem:
         raise CommandFailed(problem, ExitCode.USAGE)
-    form = replace(filled_form(given, config, datetime.now(UTC)), asks=ALL_QUESTIONS)
+    form = replace(filled_form(given, config, datetime.now(UTC)), always_asked=ALL_QUESTIONS)
     if config is not None and not can_ask():
-        form = replace(form, given=form.given | {"hf_secret"})  # what a config leaves out is not wanted
-    if not can_ask() and ("job_id" not in form.given or "checkpoint_names" in form.given):
+        form = replace(
+            form, given_fields=form.given_fields | {"hf_secret"}
+        )  # what a config leaves out is not wanted
+    if not can_ask() and ("job_id" not in form.given_fields or "checkpoint_names" in form.given_fields):
         _require_answers(form, cli_options)  # otherwise later, since the job may have no checkpoints
     return run_on_remote(settings, lambda client, output: _deploy(client, output, form, cli_options))
 
@@ -223,8 +225,8 @@ async def _deploy(
         _require_answers(form, cli_options)
     form = await deployer.with_health(form)
     if can_ask() and form.missing:
-        for question in form.asked:
-            if question.id in form.given and question.objection:
+        for question in form.questions_before_review:
+            if question.id in form.given_fields and question.objection:
                 output.remark(f"{question.flag}: {question.objection}")
     if not form.missing:
         form, remarks = with_defaults(form)
@@ -239,7 +241,7 @@ async def _deploy(
 def _check_checkpoints(form: DeployForm) -> None:
     """Raise CommandFailed for a checkpoint named by an option that the job does not have."""
     job_id, names = form.facts.checkpoints_of, [checkpoint.checkpoint_id for checkpoint in form.checkpoints]
-    in_file = [checkpoint.checkpoint_name for checkpoint in form.details.checkpoints]
+    in_file = [checkpoint.checkpoint_name for checkpoint in form.config_checkpoints.checkpoints]
     missing = [name for name in form.answers.checkpoint_names if name not in (*names, *in_file)]
     if job_id and missing:
         raise not_in_job(job_id, "checkpoint", missing[0], names)
@@ -286,7 +288,7 @@ class Deployer:
             return form.back()
         from tui.commands.support.questions import FormMove, ask  # slow, for questions alone
 
-        answer = await ask(question, form.place[0], _remark)
+        answer = await ask(question, form.position[0], _remark)
         if answer is FormMove.LEAVE:
             return self._left() if await _is_wanted("Leave without deploying?") else form
         if isinstance(answer, FormMove):
@@ -305,10 +307,10 @@ class Deployer:
             jobs = [form.job] if form.job else []
             facts = await read_checkpoints(self._client, form.facts, jobs)
         except RequestError as error:
-            if "job_id" in form.given:
+            if "job_id" in form.given_fields:
                 raise
             _remark(explain(error)[0])
-            return replace(form, answers=replace(form.answers, job_id=None), at="job_id")
+            return replace(form, answers=replace(form.answers, job_id=None), selected_id="job_id")
         return await self.with_health(replace(form, facts=facts))
 
     async def with_health(self, form: DeployForm) -> DeployForm:
@@ -324,7 +326,7 @@ class Deployer:
         Errors are shown and no answer is lost.
         """
         if action.startswith(CHANGE):
-            return replace(form, at=action.removeprefix(CHANGE))
+            return replace(form, selected_id=action.removeprefix(CHANGE))
         if action == LEAVE:
             return self._left()
         review, options = form.review, self._cli_options
@@ -339,7 +341,7 @@ class Deployer:
             elif action.startswith(SAVE):
                 await self._save(review, action.removeprefix(SAVE))
             else:
-                for text in review.forms.values():
+                for text in review.config_texts.values():
                     click.echo(sanitize_multiline(text) + "\n", err=True)
         except (ApiClientError, CommandFailed, OSError) as error:
             if not can_ask():
@@ -357,7 +359,10 @@ class Deployer:
             self._output.answer(
                 {"dry_run": True}
                 | _sent_document(review, sent)
-                | {"command": review.forms.get("command"), "truss_config": _parsed(sent.result.truss_config)},
+                | {
+                    "command": review.config_texts.get("command"),
+                    "truss_config": _parsed(sent.result.truss_config),
+                },
                 render_facts(facts, paint=self._output.paint),
             )
         self._remark("dry run: nothing was created")
@@ -369,7 +374,7 @@ class Deployer:
         result, remote = sent.result, self._client.remote
         self._remark(f"deployment {result.version_id} of model {result.model_id}: {result.link}")
         status, code = await self._follow(result) if self._cli_options.wait else ("", ExitCode.OK)
-        example = calls(remote, result, form.chosen)
+        example = calls(remote, result, form.chosen_checkpoints)
         document: dict[str, Any] = {
             "dry_run": False,
             "model_id": result.model_id,
@@ -380,7 +385,9 @@ class Deployer:
             "status": status or None,
         } | _sent_document(review, sent)
         if example is not None:
-            document |= asdict(example) | {"models": [checkpoint.checkpoint_id for checkpoint in form.chosen]}
+            document |= asdict(example) | {
+                "models": [checkpoint.checkpoint_id for checkpoint in form.chosen_checkpoints]
+            }
         names = ("model_name", "model_id", "deployment_id", "status", "link", "truss_config_path")
         facts = [(name.replace("_", " "), Cell(str(document[name]))) for name in names if document[name]]
         text = render_facts(facts, paint=self._output.paint) + calls_text(self._output, example)
@@ -437,7 +444,7 @@ class Deployer:
                 return
             if not is_python:  # the config of a Truss has a folder of its own
                 path.parent.mkdir(exist_ok=True)
-            write_file(path, review.forms[name].encode())
+            write_file(path, review.config_texts[name].encode())
         except OSError as error:
             self._remark(f"can't write {path}: {why_not_written(error)}")
             return

@@ -20,7 +20,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import create_output
 
 from tui.commands.support.terminal import terminal_cells, wrapped
-from tui.forms.question import Answer, Option, Question, pairs_of, possible_values, read_pairs
+from tui.forms.question import Answer, Option, Question, pairs_of, parse_pairs, possible_values
 from tui.text.sanitize import cell_width, clip, sanitize
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ async def _answer(title: str, question: Question, marked: Answer) -> Answer | Fo
 def _pairs(text: str) -> Answer:
     """Return pairs on one line, quoted as for a shell; text with a quote that is never closed as it is."""
     try:
-        return read_pairs(shlex.split(text))
+        return parse_pairs(shlex.split(text))
     except ValueError:
         return text
 

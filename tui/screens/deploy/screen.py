@@ -217,7 +217,7 @@ class DeployScreen(Recolored, AppScreen):
         form = snapshot.form
         subject, facts = sanitize(form.model_name), list[list[tuple[str, str]]]()
         if snapshot.stage == "asking":
-            number, total = form.place
+            number, total = form.position
             subject = f"of {sanitize(form.job.name or form.job.id)}" if form.job is not None else ""
             facts = [[("review" if number == total else f"step {number} of {total}", "plain")]]
         self.set_header("Deploy checkpoints", subject, [*facts, [(f"on {self._remote_name}", "muted")]])
@@ -265,7 +265,7 @@ class DeployScreen(Recolored, AppScreen):
     @on(events.Click, "#steps")
     def _step_clicked(self, event: events.Click) -> None:
         if question_id := event.style.meta.get(QUESTION):
-            self._feed.show(replace(self._feed.form, at=question_id))
+            self._feed.show(replace(self._feed.form, selected_id=question_id))
 
     def _refuse(self, form: DeployForm, problem: str) -> None:
         self._refusal = problem
@@ -290,7 +290,7 @@ class DeployScreen(Recolored, AppScreen):
 
     def _show_review(self, form: DeployForm) -> None:
         review = None if form.problems else form.review
-        config_text = review.forms[self._shown_form] if review and self._shown_form else ""
+        config_text = review.config_texts[self._shown_form] if review and self._shown_form else ""
         panel = self.query_one("#made-pane", TextPanel)
         panel.display = bool(config_text)
         self.set_class(bool(config_text), "-config")
@@ -330,11 +330,11 @@ class DeployScreen(Recolored, AppScreen):
     def _run_review_action(self, action: str, form: DeployForm) -> None:
         review = form.review
         if action.startswith(CHANGE):
-            self._feed.show(replace(self._feed.form, at=action.removeprefix(CHANGE)))
+            self._feed.show(replace(self._feed.form, selected_id=action.removeprefix(CHANGE)))
         elif action == LEAVE:
             self._leave()
         elif action == SHOW:
-            forms = list(review.forms)
+            forms = list(review.config_texts)
             position = forms.index(self._shown_form) + 1 if self._shown_form else 0
             self.config_form = forms[position % len(forms)]
         elif action.startswith(SAVE):
@@ -399,14 +399,14 @@ class DeployScreen(Recolored, AppScreen):
             self._show_review_step()
 
     def _show_review_step(self) -> None:
-        self._feed.show(replace(self._feed.form, at=None))
+        self._feed.show(replace(self._feed.form, selected_id=None))
 
     def action_copy(self) -> None:
         form = self.snapshot.form
         text, name = self.query_one(DeploymentPane).to_copy, "call"
         if self.snapshot.stage == "asking" and form.current == REVIEW:
             name = self._shown_form or "python"
-            text = form.review.forms[name]
+            text = form.review.config_texts[name]
         if text:
             self.post_message(CopyRequested(text, name, lines=True))
 
@@ -437,7 +437,7 @@ class DeployScreen(Recolored, AppScreen):
     @property
     def unsaved(self) -> str:
         """Warns of lost answers, until a deployment has started: that continues on the server."""
-        is_open = self.snapshot.stage != "following" and self.snapshot.form.confirmed
+        is_open = self.snapshot.stage != "following" and self.snapshot.form.confirmed_ids
         return "Your answers will be lost." if is_open else ""
 
     def _leave(self) -> None:
