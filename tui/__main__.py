@@ -7,13 +7,13 @@ from typing import NoReturn
 
 def run() -> NoReturn:
     """Run the process's command line and exit with the command's exit code."""
-    gc.set_threshold(200_000)  # a start makes many objects and no garbage; looking for it takes a tenth of it
+    gc.set_threshold(200_000)  # startup allocates many objects but no garbage: collecting takes 10% of it
     try:
-        from tui.cli import main  # takes long enough for a ctrl-c
+        from tui.cli import main  # slow enough that users may press ctrl-c meanwhile
     except KeyboardInterrupt:
         sys.exit(130)
     code = main()
-    gc.freeze()  # else the exiting interpreter looks for garbage, a seventh of the time of `bt-tui jobs`
+    gc.freeze()  # skips the collection at exit, which takes a seventh of the time of `bt-tui jobs`
     sys.exit(code)
 
 

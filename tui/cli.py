@@ -1,6 +1,7 @@
 """The command line: ``bt-tui`` opens the dashboard, ``bt-tui COMMAND`` runs a headless command.
 
-Only click is imported here; the module of a command, with httpx and pydantic, when it is called.
+Only click is imported at the start. The module of a command, and with it httpx and pydantic, is imported
+when the command runs.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tui.commands.support.catalogue import (
     PROGRAM,
     LazyGroup,
     answer_completion,
-    described,
+    help_document,
 )
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.output import (
@@ -40,10 +41,10 @@ from tui.text.sanitize import sanitize_lines, traceback_text
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {code.meaning}" for code in ExitCode)
 
 
-def _show_help_json(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if not wanted or context.resilient_parsing:
+def _show_help_json(context: click.Context, _parameter: click.Parameter, is_set: bool) -> None:
+    if not is_set or context.resilient_parsing:
         return
-    Output().json(described(cli))
+    Output().json(help_document(cli))
     context.exit()
 
 
@@ -93,12 +94,12 @@ class _NoPlugins(ModuleType):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (default: ``sys.argv``) and return its exit code; errors are printed as messages."""
-    # httpx imports rich and pygments for a command line of its own: a fifth of the time of `bt-tui jobs`.
+    # httpx imports rich and pygments for its own command line: a fifth of the time of `bt-tui jobs`.
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None: it cannot be imported
-    # pydantic looks for plugins in all installed packages, for which there is no use here: 4% of that time.
+    # pydantic searches all installed packages for plugins, of which we need none: 4% of that time.
     sys.modules.setdefault("pydantic.plugin._loader", _NoPlugins("pydantic.plugin._loader"))
     _open_closed_streams()
-    _replace_unencodable()
+    _escape_unencodable()
     if arguments is None and os.environ.get(COMPLETION_VARIABLE):
         answer_completion(cli)
     with TerminationSignals() as termination:
@@ -113,7 +114,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             standalone_mode=False,
         )
     except OutputClosed:
-        _forget_stdout()
+        _discard_stdout()
         return ExitCode.OK
     except (KeyboardInterrupt, click.Abort):
         Output().remark("interrupted")
@@ -121,20 +122,20 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         _show_usage_error(error)
         return ExitCode.USAGE
-    except Exception as error:  # noqa: BLE001 - the last stop before the person: a sentence, not a traceback
-        return _fail(error)
+    except Exception as error:  # noqa: BLE001 - the last handler: users get a message, not a traceback
+        return _report_error(error)
     return int(result or ExitCode.OK)
 
 
 def _show_usage_error(error: click.ClickException) -> None:
     """Print the error sanitized: it quotes the command line, which may contain pasted text."""
-    words = StringIO()
-    error.show(words)
+    message = StringIO()
+    error.show(message)
     with suppress(OSError):  # stderr is closed, so there is nowhere to report
-        click.echo(sanitize_lines(words.getvalue()), err=True, nl=False)
+        click.echo(sanitize_lines(message.getvalue()), err=True, nl=False)
 
 
-def _fail(error: Exception) -> int:
+def _report_error(error: Exception) -> int:
     message, code = explain(error)
     if wants_details():
         click.echo(traceback_text(error), err=True)
@@ -145,7 +146,7 @@ def _fail(error: Exception) -> int:
 
 
 class _ClosedOutput(StringIO):
-    """Standard output that was closed: what is written would be lost, so writing it fails."""
+    """Stands in for a closed stdout: writing raises an error, because the text would be lost."""
 
     name = "<stdout>"
 
@@ -156,8 +157,8 @@ class _ClosedOutput(StringIO):
 def _open_closed_streams() -> None:
     """Replace standard streams closed by the parent process (``>&-``).
 
-    This must happen before any socket or file is opened: it would get the stream's descriptor and receive
-    its output.
+    This must happen before any socket or file is opened, which would otherwise get the stream's
+    descriptor, and thus receive the stream's output.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -168,7 +169,7 @@ def _open_closed_streams() -> None:
                 sys.stdout = _ClosedOutput()
 
 
-def _replace_unencodable() -> None:
+def _escape_unencodable() -> None:
     """Escape characters that the terminal's encoding cannot represent, instead of failing.
 
     Data from a pipe is still decoded strictly.
@@ -179,6 +180,6 @@ def _replace_unencodable() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def _forget_stdout() -> None:
+def _discard_stdout() -> None:
     """Redirect stdout to the null device, so that the interpreter's final flush does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -47,8 +47,8 @@ def test_show_tells_each_value_and_its_origin(cli: RunCli, file: Path, with_file
     assert told["logs.wrap"] == (True, "environment BT_TUI_LOGS_WRAP")
     assert told["remote"] == ("acme", "flag --remote")
     assert told["refresh.fleet_s"] == (5.0, "default")
-    described = {row["setting"]: row["description"] for row in result.json}
-    assert described["refresh.fleet_s"] == "Projects and jobs on Home."
+    help_document = {row["setting"]: row["description"] for row in result.json}
+    assert help_document["refresh.fleet_s"] == "Projects and jobs on Home."
     table = cli("config show --changed", environ=environ).out
     assert "nord" in table
     assert "fleet_s" not in table

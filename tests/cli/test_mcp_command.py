@@ -226,7 +226,7 @@ def test_error_names_the_parameter_of_the_tool(ask: Ask, baseten: FakeBaseten) -
     ("lines", "cut"), [(210, ""), (211, "(cut: 1 more line;"), (219, "(cut: 9 more lines;")]
 )
 def test_lines_without_room_are_counted(lines: int, cut: str) -> None:
-    text = agents._fitting_lines(("x" * 99 + "\n") * lines)
+    text = agents._limited_lines(("x" * 99 + "\n") * lines)
     assert text.splitlines()[210:] == ([f"{cut} ask for less)"] if cut else [])
 
 

@@ -33,10 +33,10 @@ def arrows() -> set[tuple[str, str]]:
 
 @pytest.mark.proves("docs/architecture.md", "Architecture")
 def test_every_package_is_described() -> None:
-    described = re.findall(r"^\| `((?:api_client|tui)/\w+)` \| \S", PAGE, re.MULTILINE)
+    help_document = re.findall(r"^\| `((?:api_client|tui)/\w+)` \| \S", PAGE, re.MULTILINE)
     packages = {path.parent for house in HOUSES for path in (REPOSITORY / house).glob("*/__init__.py")}
     packages.add(REPOSITORY / TEMPLATES)
-    assert sorted(described) == sorted(path.relative_to(REPOSITORY).as_posix() for path in packages)
+    assert sorted(help_document) == sorted(path.relative_to(REPOSITORY).as_posix() for path in packages)
 
 
 def imports() -> set[tuple[str, str]]:

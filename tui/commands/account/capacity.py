@@ -1,4 +1,4 @@
-"""``bt-tui capacity``: Show GPU limits, use and the queue."""
+"""``bt-tui capacity``: Show GPU limits, usage and the queue."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ViewGroup(click.Group):
 @examples("bt-tui capacity", "bt-tui capacity -o csv", "bt-tui capacity update --help")
 @click.group(cls=ViewGroup)
 def capacity() -> None:
-    """Show GPU capacity for training: limits, use and queue. Runs view if no command is given."""
+    """Show GPU capacity for training: limits, usage and queue. Runs view if no command is given."""
 
 
 @examples(
@@ -46,26 +46,26 @@ def capacity() -> None:
     "bt-tui capacity view -o csv",
     "bt-tui capacity view -o json | jq '.gpu_capacities[] | .limit - .usage_count'",
 )
-@capacity.command(short_help="Show GPU limits, use and the queue.")
+@capacity.command(short_help="Show GPU limits, usage and the queue.")
 @listing_format_option
 @client_command
 async def view(client: TrainingClient, output: Output) -> None:
-    """Show GPU limits and use of the organization and its teams, and the jobs that wait for GPUs.
+    """Show GPU limits and usage of the organization and its teams, and the jobs that wait for GPUs.
 
     JSON is the API's response plus "jobs": the queued jobs in queue order, and the jobs that hold GPUs.
     CSV has only the limits: scope, team, gpu_type, baseline, limit, on_demand, spot, in_use, free.
     """
-    answer = await client.capacity.get()
-    rows = fold_capacity(answer)
+    response = await client.capacity.get()
+    rows = fold_capacity(response)
     if output.format == CSV:
         output.data(csv_text([capacity_table(rows)]))
         return
-    waiting, holding = await _holders(client, output)
-    seen = CapacityView("known", rows, waiting, holding)
+    queued, holding = await _read_allocations(client, output)
+    capacity_view = CapacityView("known", rows, queued, holding)
     if not rows:
         output.remark("no GPU limits for training")
-    document = answer.model_dump(mode="json") | {"jobs": records(queue_table(seen))}
-    output.answer(document, _tables(output, seen))
+    document = response.model_dump(mode="json") | {"jobs": records(queue_table(capacity_view))}
+    output.answer(document, _tables(output, capacity_view))
 
 
 @examples("bt-tui capacity update --team Research --gpu-type H100 --capacity 64")
@@ -93,19 +93,19 @@ async def update(
     assume_yes: bool,
 ) -> None:
     """Set how many GPUs of a type a team may use at once. Running jobs are not affected."""
-    # the official command does not ask either; accept --yes so that scripts can pass it everywhere
+    # Like the official command, this one never asks. Scripts can still pass --yes to every command.
     del assume_yes
 
-    own_team = await team_named(client, team)
-    changed = await client.capacity.update(team_id=own_team.id, gpu_type=gpu_type, max_gpus=max_gpus)
-    name = changed.team_name or own_team.name
-    output.answer(changed, f"Updated {name}'s {changed.gpu_type} capacity to {changed.limit}.\n")
+    target_team = await team_named(client, team)
+    updated = await client.capacity.update(team_id=target_team.id, gpu_type=gpu_type, max_gpus=max_gpus)
+    name = updated.team_name or target_team.name
+    output.answer(updated, f"Updated {name}'s {updated.gpu_type} capacity to {updated.limit}.\n")
 
 
-async def _holders(
+async def _read_allocations(
     client: TrainingClient, output: Output
 ) -> tuple[tuple[GpuAllocation, ...], tuple[GpuAllocation, ...]]:
-    """Return the queued jobs and those that hold GPUs; both are empty if the server has no search route."""
+    """Return the queued jobs and the jobs that hold GPUs; both are empty if the server cannot search jobs."""
     try:
         jobs = await active_jobs(client)
     except NotFound:
@@ -114,14 +114,14 @@ async def _holders(
     return gpu_allocations(jobs, datetime.now(UTC))
 
 
-def _tables(output: Output, seen: CapacityView) -> str:
-    figures = "baseline limit on_demand spot free share"
-    own = [CapacityLine(row) for row in seen.shown_rows if not row.team]
-    teams = [CapacityLine(row) for row in seen.shown_rows if row.team]
-    queue = select_columns(QUEUE_COLUMNS, "status gpus type age priority id name project")
+def _tables(output: Output, capacity_view: CapacityView) -> str:
+    figure_ids = "baseline limit on_demand spot free share"
+    organization_rows = [CapacityLine(row) for row in capacity_view.shown_rows if not row.team]
+    team_rows = [CapacityLine(row) for row in capacity_view.shown_rows if row.team]
+    queue_columns = select_columns(QUEUE_COLUMNS, "status gpus type age priority id name project")
     tables = (
-        rows_of(select_columns(GPU_COLUMNS, f"gpu {figures}"), own, output),
-        rows_of(select_columns(GPU_COLUMNS, f"team gpu {figures}"), teams, output),
-        rows_of(queue, [*seen.waiting, *seen.holding], output),
+        rows_of(select_columns(GPU_COLUMNS, f"gpu {figure_ids}"), organization_rows, output),
+        rows_of(select_columns(GPU_COLUMNS, f"team gpu {figure_ids}"), team_rows, output),
+        rows_of(queue_columns, [*capacity_view.waiting, *capacity_view.holding], output),
     )
     return "\n".join(filter(None, tables))

@@ -85,11 +85,11 @@ def validate(settings: CommandSettings, file: Path | None) -> ExitCode:
 
     The exit code is 0 for a valid file and 2 for one with problems.
     """
-    chosen = file or config_path(os.environ)
-    if file is None and not chosen.exists():
-        settings.output.remark(f"no settings file ({chosen}); using the defaults")
+    settings_file = file or config_path(os.environ)
+    if file is None and not settings_file.exists():
+        settings.output.remark(f"no settings file ({settings_file}); using the defaults")
         return ExitCode.OK
-    return _report(chosen, settings)
+    return _print_problems(settings_file, settings)
 
 
 @examples("bt-tui config edit", "EDITOR=nano bt-tui config edit")
@@ -100,21 +100,21 @@ def edit(settings: CommandSettings) -> ExitCode:
 
     A new file contains every setting as a comment.
     """
-    chosen = config_path(os.environ)
-    need_terminal("an editor", f"the file is {chosen}")
-    if not chosen.exists():
+    settings_file = config_path(os.environ)
+    need_terminal("an editor", f"the file is {settings_file}")
+    if not settings_file.exists():
         try:
-            chosen.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
-            write_private(chosen, template().encode())
+            settings_file.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
+            write_private(settings_file, template().encode())
         except OSError as error:
-            raise cannot_write(chosen, error) from None
-    click.edit(filename=str(chosen), env=dict.fromkeys(KEY_VARIABLES, ""))  # an editor needs no key
-    if chosen.exists():
-        chosen.chmod(PRIVATE_FILE_MODE)  # it may hold a webhook's secret address
-    return _report(chosen, settings)
+            raise cannot_write(settings_file, error) from None
+    click.edit(filename=str(settings_file), env=dict.fromkeys(KEY_VARIABLES, ""))  # without the API keys
+    if settings_file.exists():
+        settings_file.chmod(PRIVATE_FILE_MODE)  # it may hold a webhook's secret address
+    return _print_problems(settings_file, settings)
 
 
-def _report(file: Path, settings: CommandSettings) -> ExitCode:
+def _print_problems(file: Path, settings: CommandSettings) -> ExitCode:
     output = settings.output
     ignored: list[Problem] = []
     problems = check_file(file, ignored)
@@ -132,20 +132,25 @@ def _rows(loaded: Loaded) -> list[Row]:
         value = values[entry.name] if not entry.section else values[entry.section][entry.key]
         if entry.is_table:
             rows += [
-                (f'{entry.name}."{key}"', item, loaded.origin(f"{entry.name}.{key}", entry.name), entry.text)
-                for key, item in value.items()
+                (
+                    f'{entry.name}."{key}"',
+                    item_value,
+                    loaded.origin(f"{entry.name}.{key}", entry.name),
+                    entry.text,
+                )
+                for key, item_value in value.items()
             ]
             continue
         if entry.name == "notifications.webhook" and value:
-            parts = urlsplit(value)
-            value = f"{parts.scheme}://{parts.hostname}/…"  # the path is often its secret
+            url = urlsplit(value)
+            value = f"{url.scheme}://{url.hostname}/…"  # the path of a webhook often contains its secret
         if entry.name == "health.off":
             value = sorted(value)
         rows.append((entry.name, value, loaded.origin(entry.name), entry.text))
-    about = one_line(PatternSettings.__doc__ or "")
+    description = one_line(PatternSettings.__doc__ or "")
     for number, pattern in enumerate(values["patterns"]):
         origin = loaded.origin(f"patterns.{number}", "patterns")
-        rows.append((f"patterns.{number}", f"{pattern['name']}: {pattern['regex']}", origin, about))
+        rows.append((f"patterns.{number}", f"{pattern['name']}: {pattern['regex']}", origin, description))
     return rows
 
 
@@ -160,9 +165,9 @@ def _rows(loaded: Loaded) -> list[Row]:
 def completion(context: click.Context, shell: str) -> None:
     """Print the script that lets bash, zsh or fish complete commands, options and names from the server.
 
-    Names of jobs, projects, checkpoints and remotes complete too, and ids once they are begun: each tab
-    press queries the chosen remote for at most two seconds and falls back to its last answer. Answers are
-    cached, without a key, in a private file.
+    Also completes the names of jobs, projects, checkpoints and remotes, and ids whose beginning you have
+    typed: each tab press queries the chosen remote for at most two seconds, or else uses the last response.
+    Responses are cached in a private file, without keys.
 
     Install the script as shown below; completion works in shells opened after that.
     """

@@ -62,7 +62,7 @@ def remotes(settings: CommandSettings) -> ExitCode:
     listing = with_own_emulator(list_remotes(name, environ=os.environ), name)
     output = settings.output
     rows = [row for entry in listing.remotes for row in _rows(entry)]
-    output.answer(list(map(_as_json, listing.remotes)), rows_of(COLUMNS, rows, output))
+    output.answer(list(map(_remote_record, listing.remotes)), rows_of(COLUMNS, rows, output))
     problems = (f"{entry.name}: {entry.problem}" for entry in listing.remotes if entry.problem)
     for warning in (*problems, *listing.warnings):
         output.remark(warning)
@@ -74,13 +74,13 @@ def remotes(settings: CommandSettings) -> ExitCode:
     return ExitCode.USAGE if name is not None else ExitCode.OK
 
 
-def _as_json(listed: ListedRemote) -> dict[str, Any]:
-    remote = listed.remote
+def _remote_record(listed_remote: ListedRemote) -> dict[str, Any]:
+    remote = listed_remote.remote
     expires_at = remote.login.tokens.expires_at if remote and remote.login else None
     return {
-        "name": listed.name,
-        "source": listed.source,
-        "selected": listed.is_selected,
+        "name": listed_remote.name,
+        "source": listed_remote.source,
+        "selected": listed_remote.is_selected,
         "app_url": remote and {"value": remote.app_url, "origin": remote.app_url_origin},
         "api_url": remote and {"value": remote.api_url, "origin": remote.api_url_origin},
         "credential": remote
@@ -90,12 +90,12 @@ def _as_json(listed: ListedRemote) -> dict[str, Any]:
             "expires_at": expires_at.isoformat() if expires_at else None,
         },
         "team": {"value": remote.team, "origin": remote.team_origin} if remote and remote.team else None,
-        "problem": listed.problem,
+        "problem": listed_remote.problem,
     }
 
 
 Row = tuple[Span, str, str, Span, str]
-"""The mark of the remote in use, the remote, what is known of it, and where that is from."""
+"""A row's cells: the mark of the selected remote, a remote's name, a field's name, its value, its origin."""
 
 COLUMNS: tuple[Column[Row], ...] = (
     Column("", " ", lambda row: [row[0]]),
@@ -106,28 +106,29 @@ COLUMNS: tuple[Column[Row], ...] = (
 )
 
 
-def _rows(listed: ListedRemote) -> list[Row]:
-    remote = listed.remote
-    facts: list[tuple[str, Span, str]] = [("key", ("unusable", "bad"), "")]
-    if remote is None and listed.problem is None:
-        facts = [("app", ("not running", "muted"), "start it with --remote local")]
+def _rows(listed_remote: ListedRemote) -> list[Row]:
+    remote = listed_remote.remote
+    fields: list[tuple[str, Span, str]] = [("key", ("unusable", "bad"), "")]
+    if remote is None and listed_remote.problem is None:
+        fields = [("app", ("not running", "muted"), "start it with --remote local")]
     elif remote is not None:
-        facts = [
+        fields = [
             ("app", (remote.app_url, "plain"), remote.app_url_origin),
             ("api", (remote.api_url, "plain"), remote.api_url_origin),
-            ("key", (_key_words(remote), "plain"), remote.key_origin),
+            ("key", (_credential_text(remote), "plain"), remote.key_origin),
         ]
         if remote.team:
-            facts.append(("team", (remote.team, "plain"), remote.team_origin))
-    heads = [("▸" if listed.is_selected else "", listed.name)] + [("", "")] * (len(facts) - 1)
-    return [((mark, "good"), name, *fact) for (mark, name), fact in zip(heads, facts, strict=True)]
+            fields.append(("team", (remote.team, "plain"), remote.team_origin))
+    mark = "▸" if listed_remote.is_selected else ""
+    first_cells = [(mark, listed_remote.name)] + [("", "")] * (len(fields) - 1)
+    return [((mark, "good"), name, *rest) for (mark, name), rest in zip(first_cells, fields, strict=True)]
 
 
-def _key_words(remote: Remote) -> str:
+def _credential_text(remote: Remote) -> str:
     if not remote.login:
         return "API key"
-    until = local_time(remote.login.tokens.expires_at, DATE_AND_MINUTE)
-    return f"OAuth login, until {until}" if until else "OAuth login"
+    expires_at = local_time(remote.login.tokens.expires_at, DATE_AND_MINUTE)
+    return f"OAuth login, until {expires_at}" if expires_at else "OAuth login"
 
 
 def _refuse_key(_context: click.Context, _parameter: click.Parameter, keys: tuple[str, ...]) -> None:
@@ -147,7 +148,7 @@ def _refuse_key(_context: click.Context, _parameter: click.Parameter, keys: tupl
 )
 @click.command()
 @click.option(
-    "--remote-url", metavar="URL", help="Address of the app (default: the section's, or Baseten's)."
+    "--remote-url", metavar="URL", help="Address of the app (default: that of the section, or of Baseten)."
 )
 @click.option("--team", metavar="TEAM", help="Default team for jobs whose config names none.")
 @click.option("--api-key-stdin", is_flag=True, help="Read the key from standard input instead of prompting.")
@@ -170,10 +171,10 @@ def login(
     CLI reads the same file.
     """
     remote = remote_without_key(settings.remote_name or "baseten", remote_url)
-    key = _key_from_stdin() if api_key_stdin else _asked_key(remote.name, remote.app_url)
+    key = _key_from_stdin() if api_key_stdin else _prompted_key(remote.name, remote.app_url)
     remote = replace(remote, key=SecretText(key))
 
-    async def verify_and_keep(client: TrainingClient, output: Output) -> None:
+    async def verify_and_store(client: TrainingClient, output: Output) -> None:
         owner = await key_owner(client)
         if team is not None:
             await _check_team(client, team)
@@ -182,7 +183,7 @@ def login(
         if Environment(os.environ).defines_remote:
             output.remark("BASETEN_* variables with another key take precedence: unset them or use --remote")
 
-    return run_with(remote, settings, verify_and_keep)
+    return run_with(remote, settings, verify_and_store)
 
 
 def _key_from_stdin() -> str:
@@ -193,10 +194,10 @@ def _key_from_stdin() -> str:
     return text
 
 
-def _asked_key(name: str, app_url: str) -> str:
+def _prompted_key(name: str, app_url: str) -> str:
     if not can_ask():
         raise CommandFailed("no terminal to ask on; give --api-key-stdin", ExitCode.USAGE)
-    from tui.commands.support.questions import ask_secret  # a tenth of a second, for questions alone
+    from tui.commands.support.questions import ask_secret  # takes 0.1 s; only questions need it
 
     text = asyncio.run(ask_secret(f"API key of {app_url} (remote {name}), hidden:"))
     check_key(text, "the prompt")
@@ -236,7 +237,7 @@ def logout(settings: CommandSettings) -> None:
     if name not in sections:
         raise CommandFailed(f"no remote {name!r} in {path} (it has: {names})", ExitCode.NOT_FOUND)
     if sections[name].get("auth_type", "").strip() == "oauth":
-        try:  # it is removed here in any case
+        try:  # the remote is removed from this machine even if the server cannot be reached
             run_with(
                 resolve_remote(name, environ=os.environ),
                 settings,
@@ -249,12 +250,12 @@ def logout(settings: CommandSettings) -> None:
     settings.output.remark(f"removed remote '{name}' ({path})")
 
 
-LARGEST_VALUE_CHARACTERS = 1_000_000
+MAX_SECRET_CHARACTERS = 1_000_000
 
 SECRETS: tuple[Column[Secret], ...] = (
     text_column("NAME", lambda secret: secret.name, "strong"),
     text_column("TEAM", lambda secret: secret.team_name or "", shrinks=True),
-    text_column("CREATED", lambda each: local_time(each.created_at, DATE_AND_MINUTE)),
+    text_column("CREATED", lambda secret: local_time(secret.created_at, DATE_AND_MINUTE)),
 )
 team_option = click.option("--team", metavar="TEAM", help="Team (id or name; default: the default team).")
 
@@ -274,11 +275,11 @@ def secrets(context: click.Context, team: str | None) -> ExitCode | None:
         return None
 
     async def show(client: TrainingClient, output: Output) -> None:
-        stored = await client.account.secrets(await _team_id(client, team))
-        document = [secret.model_dump(mode="json", exclude={"value"}) for secret in stored]
-        if not stored:
+        team_secrets = await client.account.secrets(await _team_id(client, team))
+        document = [secret.model_dump(mode="json", exclude={"value"}) for secret in team_secrets]
+        if not team_secrets:
             output.remark("no secrets")
-        output.answer(document, table_of(SECRETS, stored, output))
+        output.answer(document, table_of(SECRETS, team_secrets, output))
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 
@@ -297,7 +298,7 @@ async def set_secret(
     One line break at the end of the value is removed.
     """
     refuse(stray, "a value on the command line stays in the shell history and the process list; pipe it in")
-    value = await _value(name)
+    value = await _secret_value(name)
     secret = await client.account.upsert_secret(name, value, await _team_id(client, team))
     output.remark(f"set secret {secret.name}" + (f" (team {secret.team_name})" if secret.team_name else ""))
 
@@ -318,16 +319,16 @@ async def delete_secret(
     output.remark(f"deleted secret {name}")
 
 
-async def _value(name: str) -> str:
+async def _secret_value(name: str) -> str:
     if can_ask():
         from tui.commands.support.questions import ask_secret
 
         return await ask_secret(f"value of {name}, hidden:")
-    text = piped_text(LARGEST_VALUE_CHARACTERS + 1)
+    text = piped_text(MAX_SECRET_CHARACTERS + 1)
     value = text.removesuffix("\n").removesuffix("\r")
     if not value:
         raise CommandFailed("no value on standard input", ExitCode.USAGE)
-    if len(text) > LARGEST_VALUE_CHARACTERS:
+    if len(text) > MAX_SECRET_CHARACTERS:
         raise CommandFailed("value too long for a secret", ExitCode.USAGE)
     return value
 

@@ -22,8 +22,8 @@ from tui.settings.model import Loaded
 def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab: str | None = None) -> None:
     """Open the dashboard on the chosen remote, or the welcome screen if there is none.
 
-    The user's choice on the welcome screen (demo, local emulator, their remote) starts here once the screen
-    has closed.
+    Once the welcome screen has closed, start what the user chose there: the demo, the local emulator, or the
+    dashboard on the remote of a new login.
     """
     with opening_notice():
         loaded = dashboard_settings(settings)
@@ -46,7 +46,7 @@ def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab:
         why_no_remote=why_no_remote,
     )
     if choice == "demo":
-        from tui.commands.app.emulator import run_demo  # 4% of the time to the dashboard's first picture
+        from tui.commands.app.emulator import run_demo  # importing it costs 4% of the time to the first frame
 
         run_demo(settings)
     elif choice == "emulator":
@@ -56,8 +56,8 @@ def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab:
 
 
 def dashboard_remote(settings: CommandSettings, loaded: Loaded) -> Remote:
-    named = remote_of(loaded.configuration.remote, settings.remote_name, os.environ)
-    return replace(remote_by_name(named, settings.output), options=settings.options)
+    name = remote_of(loaded.configuration.remote, settings.remote_name, os.environ)
+    return replace(remote_by_name(name, settings.output), options=settings.options)
 
 
 def open_page(settings: CommandSettings) -> None:

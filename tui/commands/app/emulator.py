@@ -110,17 +110,17 @@ def emulator(
     return ExitCode.OK
 
 
-RUNNING: tuple[Column[EmulatorAddress], ...] = (
-    text_column("ADDRESS", lambda each: each.url, "strong"),
-    text_column("PROCESS", lambda each: str(each.pid), right=True),
-    text_column("DATA", lambda each: each.data_dir),
+EMULATOR_COLUMNS: tuple[Column[EmulatorAddress], ...] = (
+    text_column("ADDRESS", lambda address: address.url, "strong"),
+    text_column("PROCESS", lambda address: str(address.pid), right=True),
+    text_column("DATA", lambda address: address.data_dir),
 )
 running_data_option = click.option(
     "--data",
     "data_dir",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="The emulator of this folder (default: those in your user data folder).",
+    help="The emulator's data folder (default: all emulators in your user data folder).",
 )
 
 
@@ -130,13 +130,15 @@ running_data_option = click.option(
 @format_option(TABLE, JSON)
 @click.pass_obj
 def status(settings: CommandSettings, data_dir: Path | None) -> ExitCode:
-    """Show which emulators run in your user data folder, or in DIR; the exit code is 7 if none does."""
+    """Show which emulators run in your user data folder, or in DIR; the exit code is 7 if none is running."""
     output = settings.output
-    addresses = [address for folder in _folders(data_dir) if (address := running_address(folder)) is not None]
-    output.answer([asdict(address) for address in addresses], rows_of(RUNNING, addresses, output))
+    addresses = [
+        address for folder in _data_folders(data_dir) if (address := running_address(folder)) is not None
+    ]
+    output.answer([asdict(address) for address in addresses], rows_of(EMULATOR_COLUMNS, addresses, output))
     if not addresses:
-        where = "" if data_dir else " in your user data folder (--data DIR looks in another)"
-        output.remark(f"no emulator is running{where}; --remote local starts one when needed")
+        location = "" if data_dir else " in your user data folder (--data DIR looks in another)"
+        output.remark(f"no emulator is running{location}; --remote local starts one when needed")
     return ExitCode.OK if addresses else ExitCode.NOT_FOUND
 
 
@@ -146,24 +148,24 @@ def status(settings: CommandSettings, data_dir: Path | None) -> ExitCode:
 @click.pass_obj
 def stop(settings: CommandSettings, data_dir: Path | None) -> None:
     """Stop the emulators in your user data folder, or in DIR, and their jobs; their data is kept."""
-    stopped = [folder for folder in _folders(data_dir) if stop_running(folder)]
-    for folder in stopped:
+    stopped_folders = [folder for folder in _data_folders(data_dir) if stop_running(folder)]
+    for folder in stopped_folders:
         settings.output.remark(f"stopped the emulator in {folder}; its data is kept")
-    if not stopped:
+    if not stopped_folders:
         settings.output.remark("no emulator is running")
 
 
-def _folders(data_dir: Path | None) -> list[Path]:
+def _data_folders(data_dir: Path | None) -> list[Path]:
     return [data_dir] if data_dir else [default_data_dir(world) for world in (EMPTY_WORLD, DEMO_WORLD)]
 
 
 def announce(output: Output, address: EmulatorAddress) -> None:
-    """Print how to connect to the emulator: the shell lines to stdout, the rest to stderr.
+    """Print how to connect to the emulator: export commands to stdout, the rest to stderr.
 
-    The key itself is not printed; the line reads it from its file.
+    The key is not printed: its export command reads it from the key file.
     """
     output.remark(f"serving Baseten Training on {address.url}; data in {address.data_dir}")
-    output.remark("jobs run their commands on this machine, unsandboxed, as you; ctrl-c stops it and them")
+    output.remark("jobs run unsandboxed on this machine, as you; ctrl-c stops the emulator and its jobs")
     output.remark("to use it, run this in another terminal, then bt-tui:")
     output.data(
         f'export BASETEN_API_KEY="$(cat {shlex.quote(address.key_file)})"\n'
@@ -188,15 +190,15 @@ def demo(context: click.Context, world: str, speed: float) -> None:
     and jobs and one real two-node training run on this machine's CPU, and opens the dashboard on it. When the
     dashboard ends for any reason, the emulator and its jobs end too and their data is deleted.
     """
-    is_typed = context.get_parameter_source("speed") is not ParameterSource.DEFAULT
-    run_demo(context.ensure_object(CommandSettings), world=world, speed=speed if is_typed else None)
+    has_speed_option = context.get_parameter_source("speed") is not ParameterSource.DEFAULT
+    run_demo(context.ensure_object(CommandSettings), world=world, speed=speed if has_speed_option else None)
 
 
 def run_demo(settings: CommandSettings, *, world: str = DEMO_WORLD, speed: float | None = None) -> None:
-    """Run the dashboard on a new emulator, which is stopped however the dashboard ends.
+    """Run the dashboard on a new emulator in a child process, and stop the emulator when the dashboard ends.
 
     If this process is killed, the child stops because its standard input closes. `speed` defaults to the
-    setting. Raises CommandFailed without a terminal.
+    setting ``demo.speed``. Raises CommandFailed without a terminal.
     """
     need_terminal()
     loaded = dashboard_settings(settings)
@@ -214,12 +216,12 @@ def run_demo(settings: CommandSettings, *, world: str = DEMO_WORLD, speed: float
 
 
 def background_demo() -> EmulatorChild:
-    """Return the demo's emulator for several dashboards; it stops with the context."""
+    """Return a context manager that runs the demo's emulator for several dashboards."""
     return EmulatorChild(world=DEMO_WORLD, speed=load_or_defaults(os.environ).configuration.demo.speed)
 
 
 def run_demo_page(settings: CommandSettings, url: str, key_file: Path) -> None:
-    """Run a dashboard on a demo kept by another process. Raises OSError if its key cannot be read."""
+    """Run a dashboard on the demo emulator of another process. Raises OSError if its key cannot be read."""
     from tui.app import run_dashboard
 
     remote = replace(emulator_remote(DEMO_REMOTE, url, key_file), options=None)

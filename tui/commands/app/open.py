@@ -31,7 +31,10 @@ from tui.settings.model import Loaded, NotificationSettings
     "--at", "typed_at", metavar="TIME", help="Moment to show: 12:30, 1h20m after the start, ISO 8601 …"
 )
 @click.option(
-    "--speed", metavar="X", type=click.FloatRange(min=0, min_open=True), help="Play it X times as fast."
+    "--speed",
+    metavar="X",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Play the recording X times as fast.",
 )
 @click.pass_obj
 def open_file(
@@ -39,13 +42,13 @@ def open_file(
 ) -> None:
     """Open the dashboard on recordings (bt-tui record), without an account. Nothing can be changed.
 
-    It shows the last moment, or the one given by --at. With --speed it plays from there, or from the
-    beginning, to the end.
+    It shows the run at the end of the recording, or at --at TIME. With --speed, it plays from TIME, or from
+    the beginning, to the end.
     """
     need_terminal()
-    with ExitStack() as files, opening_notice():
-        recordings = [files.enter_context(Recording(path)) for path in paths]
-        _refuse_twice(recordings)
+    with ExitStack() as open_files, opening_notice():
+        recordings = [open_files.enter_context(Recording(path)) for path in paths]
+        _refuse_duplicate_jobs(recordings)
         for recording in recordings:
             remark_on(recording, settings.output)
         clock = _playback(recordings, typed_at, speed)
@@ -59,32 +62,32 @@ def open_file(
             run_dashboard(replay.remote, job_id=job_id, settings=loaded, recorded=opened)
 
 
-def _refuse_twice(recordings: Sequence[Recording]) -> None:
-    paths: dict[str, Path] = {}
+def _refuse_duplicate_jobs(recordings: Sequence[Recording]) -> None:
+    path_of_job: dict[str, Path] = {}
     for recording in recordings:
-        if recording.job.id in paths:
-            pair = f"{paths[recording.job.id]} and {recording.path}"
+        if recording.job.id in path_of_job:
+            pair = f"{path_of_job[recording.job.id]} and {recording.path}"
             raise click.UsageError(f"{pair} are recordings of the same job; open one of them")
-        paths[recording.job.id] = recording.path
+        path_of_job[recording.job.id] = recording.path
 
 
 def _playback(recordings: Sequence[Recording], typed_at: str | None, speed: float | None) -> Playback:
     begin = min(recording.begin for recording in recordings)
     until = max(recording.until for recording in recordings)
-    at = begin if speed is not None else None
+    start = begin if speed is not None else None
     if typed_at is not None:
         try:
-            at = parse_moment(typed_at, begin, until)
+            start = parse_moment(typed_at, begin, until)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--at") from None
-    clock = Playback(begin, until, at=at, speed=speed or 1.0)
+    clock = Playback(begin, until, at=start, speed=speed or 1.0)
     if speed is not None:
         clock.play()
     return clock
 
 
 def settings_of(settings: CommandSettings, paths: Sequence[Path]) -> Loaded:
-    """Return the user's settings, read-only, and without notifications outside of the dashboard."""
+    """Return the user's settings, but read-only and with all notifications off."""
     loaded = dashboard_settings(settings)
     names = ", ".join(path.name for path in paths)
     quiet = NotificationSettings(toast=False, bell=False, title=False, osc="off", job_end=False)

@@ -2,7 +2,7 @@
 
 ``bt-tui serve-page`` (hidden)
 
-The page is textual-serve's (requires the extra ``web``), which runs ``serve-page`` for each visitor.
+textual-serve (from the extra ``web``) serves the page, and starts ``serve-page`` for each visitor.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tui.commands.support.output import CommandFailed, ExitCode
 from tui.commands.support.remotes import chosen_remote
 
 PAGE_COMMAND = "serve-page"
-MISSING = "bt-tui serve needs textual-serve: {python} -m pip install 'textual-serve>=1.1,<1.2'"
-EXPOSED = (
+MISSING_PACKAGE = "bt-tui serve needs textual-serve: {python} -m pip install 'textual-serve>=1.1,<1.2'"
+EXPOSE_WARNING = (
     "--host {host} lets other machines use the dashboard with your key: read logs, download checkpoints, "
     "start, stop and deploy, and save files on this machine as you. The traffic is not encrypted. Add "
     "--expose if you want this (and --readonly if others may only watch). To connect from another machine "
@@ -49,7 +49,7 @@ EXPOSED = (
     help="Port; 0 picks a free one.",
 )
 @click.option("--demo", is_flag=True, help="Show a demo world instead of your workspace.")
-@click.option("--expose", is_flag=True, help="Allow --host to make it reachable from other machines.")
+@click.option("--expose", is_flag=True, help="Allow a --host that other machines can reach.")
 @remote_option
 @readonly_option
 @click.pass_obj
@@ -63,19 +63,19 @@ def serve(settings: CommandSettings, host: str, port: int, demo: bool, expose: b
     machine nor pages of other sites can connect.
     """
     if any(find_spec(name) is None for name in ("textual_serve", "aiohttp")):
-        raise CommandFailed(MISSING.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
+        raise CommandFailed(MISSING_PACKAGE.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
     from tui.web.access import TOKEN_PARAMETER, AccessGuard
     from tui.web.server import DashboardServer, host_names
 
     if not is_loopback(host):
         if not expose:
-            raise CommandFailed(EXPOSED.format(host=host, port=port), ExitCode.USAGE)
+            raise CommandFailed(EXPOSE_WARNING.format(host=host, port=port), ExitCode.USAGE)
         settings.output.remark("other machines can connect; the traffic is not encrypted")
     guard = AccessGuard(host_names(host))
 
-    def ready(port_taken: int) -> None:
-        shown = f"[{host}]" if ":" in host else host
-        settings.output.data(f"http://{shown}:{port_taken}/?{TOKEN_PARAMETER}={guard.token}\n")
+    def announce(actual_port: int) -> None:
+        url_host = f"[{host}]" if ":" in host else host
+        settings.output.data(f"http://{url_host}:{actual_port}/?{TOKEN_PARAMETER}={guard.token}\n")
         settings.output.remark("open this address in a browser; anyone who has it can use the dashboard")
         settings.output.remark("ctrl-c stops the server")
 
@@ -83,10 +83,10 @@ def serve(settings: CommandSettings, host: str, port: int, demo: bool, expose: b
         arguments = _page_arguments(settings, resources, demo=demo)
         server = DashboardServer(_command_line(arguments), guard)
         try:
-            asyncio.run(server.run(host, port, ready))
+            asyncio.run(server.run(host, port, announce))
         except OSError as error:
-            why = error.strerror or str(error)
-            raise CommandFailed(f"cannot listen on {host}:{port}: {why}", ExitCode.USAGE) from error
+            reason = error.strerror or str(error)
+            raise CommandFailed(f"cannot listen on {host}:{port}: {reason}", ExitCode.USAGE) from error
         except KeyboardInterrupt:
             pass
 
@@ -108,7 +108,7 @@ def serve_page(settings: CommandSettings, demo_url: str | None, demo_key_file: P
 
 
 def _page_arguments(settings: CommandSettings, resources: ExitStack, *, demo: bool) -> list[str]:
-    """Return the arguments for a page's process; never a key, which the process reads itself.
+    """Return the arguments for the process of a page. They never include a key: the process reads it itself.
 
     Raises RemoteNotConfigured now rather than on every page.
     """

@@ -30,22 +30,25 @@ def watch(settings: CommandSettings, job_id: str, tab: str | None) -> None:
     If the server reports that the job does not exist, the exit code is 7 and nothing opens.
     """
     with opening_notice():
-        found_id = _id_of(settings, job_id)
-    open_dashboard(settings, job_id=found_id, tab=tab)
+        resolved_id = _resolved_id(settings, job_id)
+    open_dashboard(settings, job_id=resolved_id, tab=tab)
 
 
-def _id_of(settings: CommandSettings, job_id: str) -> str:
-    """Return the job's id. Raises NotFound; after 3 s or another error the dashboard opens anyway."""
+def _resolved_id(settings: CommandSettings, job_id: str) -> str:
+    """Return the id of the job with this id or name. Raises NotFound.
+
+    After 3 s, or on any other error, return ``job_id`` unchanged, so that the dashboard opens anyway.
+    """
     loaded = dashboard_settings(settings)
     remote = dashboard_remote(settings, loaded)
 
-    async def ask() -> str:
+    async def find_job_id() -> str:
         async with TrainingClient(remote, retry=RetryPolicy(max_attempts=1)) as client:
             async with asyncio.timeout(3.0):
                 return (await job_named(client, job_id)).id
 
     try:
-        return asyncio.run(ask())
+        return asyncio.run(find_job_id())
     except NotFound:
         raise
     except (RequestError, TimeoutError):

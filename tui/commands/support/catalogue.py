@@ -296,7 +296,7 @@ def answer_completion(root: click.Group) -> NoReturn:
     os._exit(code)
 
 
-def described(root: click.Group) -> dict[str, Any]:
+def help_document(root: click.Group) -> dict[str, Any]:
     """Return what ``--help`` shows of all commands as one JSON document; hidden ones are left out."""
     return {
         "program": PROGRAM,
