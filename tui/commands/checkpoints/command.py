@@ -1,6 +1,6 @@
 """``bt-tui checkpoints``: List, inspect and download the checkpoints of a job.
 
-What a checkpoint consists of is read with range requests.
+``show`` reads the contents of a checkpoint with range requests, without downloading the weights.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tui.tables.column import Column, export_table, needed_columns, select_colum
 from tui.text.times import iso_time, local_stamp, local_time
 from tui.text.units import UNKNOWN, bytes_decimal, bytes_iec, count, counted, number
 
-LONGEST_VALUE = 200
+MAX_VALUE_CHARACTERS = 200
 SHOWN_SETTINGS = ("architectures", "model_type", "hidden_size", "num_hidden_layers", "torch_dtype")
 
 
@@ -64,13 +64,13 @@ async def show(
     Weights are not downloaded: only the headers of safetensors files and small JSON files are read.
     """
     job = await choice.find(client)
-    listed = await client.checkpoints.list(job.project_id, job.id)
-    own = next((item for item in listed if item.checkpoint_id == checkpoint), None)
+    checkpoints = await client.checkpoints.list(job.project_id, job.id)
+    listed_checkpoint = next((item for item in checkpoints if item.checkpoint_id == checkpoint), None)
     files = await checkpoint_files(client, job, checkpoint)
-    inside = await _read_details(client, job, checkpoint, files)
-    document = _document(job.id, checkpoint, own, files, inside)
-    output.answer(document, _text(output, document, own, inside))
-    for problem in inside.problems:
+    details = await _read_details(client, job, checkpoint, files)
+    document = _document(job.id, checkpoint, listed_checkpoint, files, details)
+    output.answer(document, _text(output, document, listed_checkpoint, details))
+    for problem in details.problems:
         output.remark(problem)
 
 
@@ -90,52 +90,52 @@ async def _read_details(
 ) -> _CheckpointDetails:
     contents = client.checkpoint_contents
     ids = (job.project_id, job.id)
-    inside = _CheckpointDetails()
+    details = _CheckpointDetails()
     by_name = {name_inside(file.relative_file_name, checkpoint): file for file in reversed(files)}
 
-    async def attempt(name: str, read: Any) -> Any:
+    async def read_if_present(name: str, read: Any) -> Any:
         file = by_name.get(name)
         if file is None:
             return None
         try:
             return await read(*ids, file)
         except UnreadableFile as error:
-            inside.problems.append(str(error))
+            details.problems.append(str(error))
             return None
 
-    inside.adapter = await attempt("adapter_config.json", contents.json)
-    inside.config = await attempt("config.json", contents.json)
-    inside.state = await attempt("trainer_state.json", contents.trainer_state)
+    details.adapter = await read_if_present("adapter_config.json", contents.json)
+    details.config = await read_if_present("config.json", contents.json)
+    details.state = await read_if_present("trainer_state.json", contents.trainer_state)
     if any(is_safetensors(file.relative_file_name) for file in files):
         weights = await contents.weights(*ids, files)
-        inside.weights = weights if weights.tensors else None
-        inside.problems += weights.problems
-    return inside
+        details.weights = weights if weights.tensors else None
+        details.problems += weights.problems
+    return details
 
 
 def _document(
     job_id: str,
     checkpoint: str,
-    known: Checkpoint | None,
+    listed_checkpoint: Checkpoint | None,
     files: list[CheckpointFile],
-    inside: _CheckpointDetails,
+    details: _CheckpointDetails,
 ) -> dict[str, Any]:
     return {
         "job_id": job_id,
         "checkpoint_id": checkpoint,
-        "checkpoint": known.model_dump(mode="json") if known else None,
+        "checkpoint": listed_checkpoint.model_dump(mode="json") if listed_checkpoint else None,
         "total_files": len(files),
         "total_size_bytes": sum(max(0, file.size_bytes) for file in files),
         "node_ranks": sorted({file.node_rank for file in files}),
-        "adapter_config": inside.adapter,
-        "config": inside.config,
-        "weights": _weights(inside.weights) if inside.weights else None,
-        "trainer_state": _state(inside.state) if inside.state else None,
-        "problems": inside.problems,
+        "adapter_config": details.adapter,
+        "config": details.config,
+        "weights": _weights_record(details.weights) if details.weights else None,
+        "trainer_state": _trainer_state_record(details.state) if details.state else None,
+        "problems": details.problems,
     }
 
 
-def _weights(weights: Weights) -> dict[str, Any]:
+def _weights_record(weights: Weights) -> dict[str, Any]:
     tensors = weights.tensors
     largest = sorted(tensors, key=lambda tensor: -tensor.size_bytes)[:10]
     return {
@@ -153,7 +153,7 @@ def _weights(weights: Weights) -> dict[str, Any]:
     }
 
 
-def _state(state: TrainerState) -> dict[str, Any]:
+def _trainer_state_record(state: TrainerState) -> dict[str, Any]:
     return {
         "global_step": state.global_step,
         "max_steps": state.max_steps,
@@ -166,16 +166,19 @@ def _state(state: TrainerState) -> dict[str, Any]:
 
 
 def _text(
-    output: Output, document: dict[str, Any], listed: Checkpoint | None, inside: _CheckpointDetails
+    output: Output,
+    document: dict[str, Any],
+    listed_checkpoint: Checkpoint | None,
+    details: _CheckpointDetails,
 ) -> str:
-    adapter = inside.adapter if isinstance(inside.adapter, dict) else {}
-    config = inside.config if isinstance(inside.config, dict) else {}
+    adapter = details.adapter if isinstance(details.adapter, dict) else {}
+    config = details.config if isinstance(details.config, dict) else {}
     weights = document["weights"]
     facts = [
-        *_known_facts(document, listed),
-        *((f"adapter {name}", Cell(_shown(value))) for name, value in sorted(adapter.items())),
-        *((name, Cell(_shown(config[name]))) for name in SHOWN_SETTINGS if name in config),
-        *(_state_facts(inside.state) if inside.state else ()),
+        *_listing_facts(document, listed_checkpoint),
+        *((f"adapter {name}", Cell(_value_text(value))) for name, value in sorted(adapter.items())),
+        *((name, Cell(_value_text(config[name]))) for name in SHOWN_SETTINGS if name in config),
+        *(_state_facts(details.state) if details.state else ()),
         *(_weight_facts(weights) if weights else ()),
     ]
     tensors = rows_of(TENSORS, weights["largest_tensors"] if weights else (), output)
@@ -192,20 +195,22 @@ TENSORS: tuple[Column[dict[str, Any]], ...] = (
 
 def _weight_facts(weights: dict[str, Any]) -> list[tuple[str, Cell]]:
     by_dtype = weights["parameters_by_dtype"].items()
-    types = ", ".join(f"{count(number)} {dtype}" for dtype, number in by_dtype) or UNKNOWN
-    read, all_bytes = bytes_iec(weights["header_bytes_read"]), bytes_iec(weights["data_bytes"])
+    types = ", ".join(f"{count(parameter_count)} {dtype}" for dtype, parameter_count in by_dtype) or UNKNOWN
+    header_bytes, weight_bytes = bytes_iec(weights["header_bytes_read"]), bytes_iec(weights["data_bytes"])
     facts = [
         ("parameters", Cell(f"{count(weights['parameter_count'])} ({types})", "strong")),
         ("tensors", Cell(f"{count(weights['tensor_count'])} in {counted(weights['files'], 'file')}")),
-        ("read", Cell(f"{read} of headers for {all_bytes} of weights")),
+        ("read", Cell(f"{header_bytes} of headers for {weight_bytes} of weights")),
     ]
-    return facts + [(f"metadata {name}", Cell(_shown(text))) for name, text in weights["metadata"].items()]
+    return facts + [
+        (f"metadata {name}", Cell(_value_text(text))) for name, text in weights["metadata"].items()
+    ]
 
 
-def _known_facts(document: dict[str, Any], listed: Checkpoint | None) -> list[tuple[str, Cell]]:
+def _listing_facts(document: dict[str, Any], listed_checkpoint: Checkpoint | None) -> list[tuple[str, Cell]]:
     facts = [("checkpoint", Cell(document["checkpoint_id"], "strong")), ("job", Cell(document["job_id"]))]
-    if listed is not None:
-        (fact,) = checkpoint_facts([listed])
+    if listed_checkpoint is not None:
+        (fact,) = checkpoint_facts([listed_checkpoint])
         facts += [
             ("step", Cell(count(fact.step))),
             ("type", Cell(fact.kind)),
@@ -220,20 +225,20 @@ def _known_facts(document: dict[str, Any], listed: Checkpoint | None) -> list[tu
 
 def _state_facts(state: TrainerState) -> list[tuple[str, Cell]]:
     best = "" if state.best_metric is None else number(state.best_metric)
-    where = f" by {state.best_model_checkpoint}" if best and state.best_model_checkpoint else ""
+    best_name = f" by {state.best_model_checkpoint}" if best and state.best_model_checkpoint else ""
     return [
         ("trained", Cell(f"step {count(state.global_step)} of {count(state.max_steps)}")),
         *(
             (name.replace("_", " "), Cell(f"{number(curve[-1][1])} at step {count(curve[-1][0])}"))
             for name, curve in state.curves.items()
         ),
-        ("best metric", Cell(best + where)),
+        ("best metric", Cell(best + best_name)),
     ]
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
+    return text if len(text) <= MAX_VALUE_CHARACTERS else text[: MAX_VALUE_CHARACTERS - 1] + "…"
 
 
 @examples(
@@ -272,19 +277,19 @@ async def print_files(
     job = await choice.find(client)
     files = await checkpoint_files(client, job, checkpoint)
     total_bytes = sum(max(0, file.size_bytes) for file in files)
-    shown = [name for name in TITLES if with_urls or name != "url"]
-    rows = ([getattr(file, name) for name in shown] for file in files)
+    field_names = [name for name in CSV_TITLES if with_urls or name != "url"]
+    rows = ([getattr(file, name) for name in field_names] for file in files)
     document = {
         "job_id": job.id,
         "checkpoint_id": checkpoint,
         "total_files": len(files),
         "total_size_bytes": total_bytes,
-        "files": [file.model_dump(mode="json", include=set(shown)) for file in files],
+        "files": [file.model_dump(mode="json", include=set(field_names)) for file in files],
     }
     output.answer(
         document,
         lambda: rows_of(FILES, files, output),
-        lambda: csv_lines([[TITLES[name] for name in shown], *rows]),
+        lambda: csv_lines([[CSV_TITLES[name] for name in field_names], *rows]),
     )
     if output.format == TABLE:
         output.remark(f"{counted(len(files), 'file')}, {bytes_iec(total_bytes)}")
@@ -304,14 +309,14 @@ async def checkpoint_files(
     return files
 
 
-TITLES = {
+CSV_TITLES = {
     "relative_file_name": "File",
     "node_rank": "Node rank",
     "size_bytes": "Size (bytes)",
     "last_modified": "Modified",
     "url": "URL",
 }
-"""The titles in CSV of the fields of a file; its URL comes last, and only on request."""
+"""CSV titles by field of a file. The URL comes last, and is included only with ``--urls``."""
 
 FILES: tuple[Column[CheckpointFile], ...] = (
     text_column("SIZE", lambda file: bytes_iec(file.size_bytes), right=True),
@@ -321,7 +326,7 @@ FILES: tuple[Column[CheckpointFile], ...] = (
 )
 
 
-_KEYS: dict[str, Callable[[Checkpoint], Any]] = {
+_SORT_KEYS: dict[str, Callable[[Checkpoint], Any]] = {
     "checkpoint-id": lambda checkpoint: checkpoint.checkpoint_id,
     "size": lambda checkpoint: checkpoint.size_bytes,
     "created": lambda checkpoint: checkpoint.created_at,
@@ -351,7 +356,7 @@ def checkpoints() -> None:
 )
 @recording_option
 @click.option(
-    "--sort", type=click.Choice(tuple(_KEYS)), default="created", show_default=True, help="Sort key."
+    "--sort", type=click.Choice(tuple(_SORT_KEYS)), default="created", show_default=True, help="Sort key."
 )
 @order_option
 @listing_format_option
@@ -367,22 +372,22 @@ async def list_checkpoints(
     """List the checkpoints of a job and mark the newest, the best, unfinished uploads and broken losses.
 
     Checkpoints are judged as on the job's screen: by the log (all of it, up to 100,000 lines) and by the
-    trainer_state.json of the newest. The best has the lowest evaluation loss, or the lowest training loss
-    if there are no evaluations. A checkpoint that is unfinished, or was written after the loss became NaN
-    or exploded, is never the best. CSV output is not judged.
+    trainer_state.json of the newest checkpoint. The best checkpoint has the lowest evaluation loss, or the
+    lowest training loss if there are no evaluations. A checkpoint that is unfinished, or was written after
+    the loss became NaN or exploded, is never the best. CSV output has no judgments.
     """
     if checkpoint_name is not None:
         await print_files(client, output, choice, checkpoint_name)
         return
     job = await choice.find(client)
-    listed = await client.checkpoints.list(job.project_id, job.id)
-    listed = ordered(listed, _KEYS[sort], descending=order == DESCENDING)
-    if not listed:
+    checkpoints = await client.checkpoints.list(job.project_id, job.id)
+    checkpoints = ordered(checkpoints, _SORT_KEYS[sort], descending=order == DESCENDING)
+    if not checkpoints:
         output.remark(f"job {job.id} has no checkpoints")
     if output.format == CSV:
-        output.data(csv_text([export_table("", _fields(job.id), listed)]))
+        output.data(csv_text([export_table("", _fields(job.id), checkpoints)]))
         return
-    evidence = await read_evidence(client, job, listed)
+    evidence = await read_evidence(client, job, checkpoints)
     if evidence.problem:
         output.remark(f"checkpoints not checked: {evidence.problem}")
     facts = facts_of_run(evidence.run)
@@ -391,21 +396,21 @@ async def list_checkpoints(
             {
                 "job_id": job.id,
                 "total_checkpoints": len(facts),
-                "checkpoints": [_entry(job.id, fact) for fact in facts],
+                "checkpoints": [_checkpoint_record(job.id, fact) for fact in facts],
                 "not_judged_because": evidence.problem or None,
             }
         )
-    elif listed:
+    elif checkpoints:
         _print_table(output, facts, client.clock.now())
 
 
-def _own_id(checkpoint: Checkpoint) -> str:
+def _official_id(checkpoint: Checkpoint) -> str:
     """Return the id that the official command shows beside the name; empty for training jobs."""
-    own = (checkpoint.model_extra or {}).get("id")
-    return own if isinstance(own, str) else ""
+    official_id = (checkpoint.model_extra or {}).get("id")
+    return official_id if isinstance(official_id, str) else ""
 
 
-def _entry(job_id: str, fact: CheckpointFacts) -> dict[str, Any]:
+def _checkpoint_record(job_id: str, fact: CheckpointFacts) -> dict[str, Any]:
     checkpoint = fact.checkpoint
     adapter = checkpoint.lora_adapter_config
     return {
@@ -413,35 +418,35 @@ def _entry(job_id: str, fact: CheckpointFacts) -> dict[str, Any]:
         "checkpoint_type": checkpoint.checkpoint_type or "",
         "base_model": checkpoint.base_model or "",
         "sync_status": checkpoint.sync_status,
-        "loss": _loss(fact.score),
-        "training_loss": _loss(fact.loss),
-        "evaluation_loss": _loss(fact.evaluation),
+        "loss": _score_record(fact.score),
+        "training_loss": _score_record(fact.loss),
+        "evaluation_loss": _score_record(fact.evaluation),
         "is_best": fact.is_best,
         "judged": fact.is_checked,
-        "fault": _fault(fact),
+        "fault": _fault_record(fact),
         **({"lora_adapter_config": adapter} if adapter else {}),
     }
 
 
-def _loss(score: Score | None) -> dict[str, Any] | None:
+def _score_record(score: Score | None) -> dict[str, Any] | None:
     if score is None:
         return None
     return {"name": score.name, "value": json_number(score.value), "step": score.at_step}
 
 
-def _fault(known: CheckpointFacts) -> dict[str, Any] | None:
-    fault = known.fault
+def _fault_record(facts: CheckpointFacts) -> dict[str, Any] | None:
+    fault = facts.fault
     if fault is None:
         return None
     since = iso_time(fault.since.timestamp()) if fault.since else None
-    return {"kind": str(fault.kind), "text": fault.words(known.checkpoint.created_at), "since": since}
+    return {"kind": str(fault.kind), "text": fault.words(facts.checkpoint.created_at), "since": since}
 
 
 def _fields(job_id: str) -> tuple[Column[Checkpoint], ...]:
-    """Return what JSON and CSV have of a checkpoint, by the official names."""
+    """Return the fields of a checkpoint in JSON and CSV, with the official names."""
     return (
         Column("job_id", field="Job ID", export=lambda _checkpoint: job_id),
-        Column("id", field="Checkpoint ID", export=_own_id),
+        Column("id", field="Checkpoint ID", export=_official_id),
         Column("checkpoint_id", field="Checkpoint Name", export=lambda checkpoint: checkpoint.checkpoint_id),
         Column("checkpoint_type", field="Type", export=lambda checkpoint: checkpoint.checkpoint_type),
         Column("base_model", field="Base Model", export=lambda checkpoint: checkpoint.base_model),
@@ -456,20 +461,20 @@ def _fields(job_id: str) -> tuple[Column[Checkpoint], ...]:
 
 
 def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime) -> None:
-    """Print the table within 80 cells; a shared base model, the best score and faults become remarks."""
-    bases = {fact.checkpoint.base_model or UNKNOWN for fact in facts}
-    shown = "name marks step reward loss evaluation kind size age sync base"
-    if len(bases) == 1:
-        shown = shown.removesuffix(" base")
-        if bases != {UNKNOWN}:
-            output.remark(f"base model: {bases.pop()}")
+    """Print the table; for it to fit 80 cells, stderr has a shared base model, the best score and faults."""
+    base_models = {fact.checkpoint.base_model or UNKNOWN for fact in facts}
+    column_ids = "name marks step reward loss evaluation kind size age sync base"
+    if len(base_models) == 1:
+        column_ids = column_ids.removesuffix(" base")
+        if base_models != {UNKNOWN}:
+            output.remark(f"base model: {base_models.pop()}")
     for fact in facts:
         if fact.is_best and fact.score:
             output.remark(f"best: {fact.name}, {fact.score.words}")
     for line in fault_lines(facts):
         output.remark(line)
     rows = [CheckpointRow(fact.name, fact, now) for fact in facts]
-    output.data(table_of(needed_columns(select_columns(CHECKPOINT_COLUMNS, shown), rows), rows, output))
+    output.data(table_of(needed_columns(select_columns(CHECKPOINT_COLUMNS, column_ids), rows), rows, output))
 
 
 for _command in (files, show, urls, snippet, download_checkpoints):

@@ -41,8 +41,8 @@ from tui.text.units import bytes_iec, counted
 async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> None:
     """Write presigned URLs of all checkpoint files to PROJECT_JOB_checkpoints.json in the working directory.
 
-    Anyone with the file can read the checkpoints until the URLs expire, on Baseten after seven days, so
-    only you can read it. An existing file of that name is replaced.
+    Anyone with the URLs can read the checkpoints until they expire, on Baseten after seven days, so only you
+    can read the file. An existing file of that name is replaced.
     """
     job = await choice.find(client)
     files = [file async for file in client.checkpoints.files(job.project_id, job.id)]
@@ -85,18 +85,18 @@ async def snippet(
     """Print a LoadCheckpointConfig for a config.py that loads this checkpoint, or the newest one."""
     job = await choice.find(client)
     facts = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
-    named = [fact for fact in facts if (fact.is_newest if checkpoint is None else fact.name == checkpoint)]
-    if checkpoint is not None and not named:
+    matching = [fact for fact in facts if (fact.is_newest if checkpoint is None else fact.name == checkpoint)]
+    if checkpoint is not None and not matching:
         raise not_in_job(job.id, "checkpoint", checkpoint, [fact.name for fact in facts])
-    if not named:
+    if not matching:
         raise CommandFailed(f"job {job.id} has no checkpoints", ExitCode.NOT_FOUND)
-    if named[0].sync == "uploading":
-        output.remark(f"{named[0].name} is still uploading")
-    output.data(resume_snippet(job.id, named[0].name))
+    if matching[0].sync == "uploading":
+        output.remark(f"{matching[0].name} is still uploading")
+    output.data(resume_snippet(job.id, matching[0].name))
 
 
-CHOICES = ("ask", "skip", "overwrite", "rename")
-TONES = {"done": "good", "skipped": "muted", "failed": "bad"}
+EXISTING_CHOICES = ("ask", "skip", "overwrite", "rename")
+TONE_OF_STATE = {"done": "good", "skipped": "muted", "failed": "bad"}
 
 
 @examples(
@@ -106,7 +106,9 @@ TONES = {"done": "good", "skipped": "muted", "failed": "bad"}
 )
 @click.command("download", short_help="Download checkpoints.")
 @click.argument("checkpoints", metavar="[CHECKPOINT]...", nargs=-1)
-@click.option("--job-id", "job_id", metavar="JOB_ID", required=True, help="The job that wrote them.")
+@click.option(
+    "--job-id", "job_id", metavar="JOB_ID", required=True, help="The job that wrote the checkpoints."
+)
 @click.option(
     "--to",
     "folder",
@@ -123,7 +125,7 @@ TONES = {"done": "good", "skipped": "muted", "failed": "bad"}
 )
 @click.option(
     "--existing",
-    type=click.Choice(CHOICES),
+    type=click.Choice(EXISTING_CHOICES),
     default="ask",
     show_default=True,
     help="What to do with existing files that differ.",
@@ -141,7 +143,7 @@ async def download_checkpoints(
 ) -> ExitCode:
     """Download a job's checkpoints, or some of their files.
 
-    Downloads all of them unless you name some. Files go to DIR/CHECKPOINT/…, or to
+    Downloads all checkpoints unless you name some. Files go to DIR/CHECKPOINT/…, or to
     DIR/rank-N/CHECKPOINT/… if several nodes wrote files. Files that already exist with the same size and
     time are skipped. To resume an interrupted download, run the same command again.
     """
@@ -159,42 +161,42 @@ async def download_checkpoints(
         raise not_in_job(job.id, "checkpoint", plan.absent[0], ids)
     if (patterns or checkpoints) and not plan.files and not plan.refused:
         raise CommandFailed("no file matches", ExitCode.NOT_FOUND)
-    for refused in plan.refused:
-        output.remark(f"not downloaded: {refused.name}: {refused.reason}")
+    for refusal in plan.refused:
+        output.remark(f"not downloaded: {refusal.name}: {refusal.reason}")
     if not plan.files and not plan.refused:
         output.remark("the job has no checkpoint files")
-    report = await run_plan(client, output, plan, _settled(existing, plan))
+    report = await run_plan(client, output, plan, _existing_policy(existing, plan))
     output.answer(_document(plan, report), rows_of(COLUMNS, report.files, output))
     if output.format == TABLE:
-        _remark_on(report, output)
+        _print_result(report, output)
     return ExitCode.OK if report.is_complete else failure_code(report)
 
 
-def _settled(existing: str, plan: DownloadPlan) -> Existing:
-    """Return how to handle conflicting files, asking if the terminal is interactive.
+def _existing_policy(existing: str, plan: DownloadPlan) -> Existing:
+    """Return how to handle existing files that differ from the planned ones; ask on a terminal.
 
-    Raises CommandFailed if it is not, and click.Abort if the user cancels.
+    Raises CommandFailed if there is no terminal to ask on, and click.Abort if the user cancels.
     """
     if existing != "ask" or not plan.conflicts:
         return Existing.SKIP if existing == "ask" else Existing(existing)
-    shown = listed([str(file.path.relative_to(plan.folder)) for file in plan.conflicts], 5)
+    conflict_names = listed([str(file.path.relative_to(plan.folder)) for file in plan.conflicts], 5)
     if not can_ask():
         raise CommandFailed(
-            f"other files already exist: {shown} (give --existing skip, overwrite or rename)",
+            f"other files already exist: {conflict_names} (give --existing skip, overwrite or rename)",
             ExitCode.USAGE,
         )
-    click.echo(sanitize(f"Other files already exist: {shown}"), err=True)
+    click.echo(sanitize(f"Other files already exist: {conflict_names}"), err=True)
     with asking():
         answer = click.prompt(
             "Skip them, overwrite them, or rename the new ones",
-            type=click.Choice(CHOICES[1:]),
+            type=click.Choice(EXISTING_CHOICES[1:]),
             default="skip",
             err=True,
         )
     return Existing(answer)
 
 
-def _remark_on(report: DownloadReport, output: Output) -> None:
+def _print_result(report: DownloadReport, output: Output) -> None:
     speed = report.fetched_bytes / report.elapsed_s if report.elapsed_s else 0
     output.remark(
         f"{bytes_iec(report.fetched_bytes)} downloaded to {report.folder}"
@@ -206,12 +208,12 @@ def _remark_on(report: DownloadReport, output: Output) -> None:
 
 
 def _path(file: FileProgress) -> str:
-    about = file.error or file.note
-    return str(file.path) + (f"  ({about})" if about else "")
+    note = file.error or file.note
+    return str(file.path) + (f"  ({note})" if note else "")
 
 
 COLUMNS: tuple[Column[FileProgress], ...] = (
-    Column("STATE", "STATE", lambda file: [(file.state, TONES.get(file.state, "plain"))]),
+    Column("STATE", "STATE", lambda file: [(file.state, TONE_OF_STATE.get(file.state, "plain"))]),
     text_column(
         "SIZE", lambda file: "?" if file.size_bytes is None else bytes_iec(file.size_bytes), right=True
     ),

@@ -186,19 +186,21 @@ def deploy_checkpoints(
     if config is not None and not can_ask():
         form = replace(
             form, given_fields=form.given_fields | {"hf_secret"}
-        )  # what a config leaves out is not wanted
+        )  # a config without a secret needs none
     if not can_ask() and ("job_id" not in form.given_fields or "checkpoint_names" in form.given_fields):
-        _require_answers(form, cli_options)  # otherwise later, since the job may have no checkpoints
+        _require_answers(form, cli_options)  # else once the checkpoints are read: the job may have none
     return run_on_remote(settings, lambda client, output: _deploy(client, output, form, cli_options))
 
 
 def _require_answers(form: DeployForm, cli_options: DeployOptions) -> None:
-    """Raise CommandFailed naming all missing options, as there is nobody to ask."""
-    is_read = form.facts.checkpoints_of is not None
+    """Raise CommandFailed naming all missing options, because there is no terminal to ask on."""
+    are_checkpoints_read = form.facts.checkpoints_of is not None
     lines = [
-        f"{question.flag}: {question.refusal}" for question in form.missing if is_read and question.refusal
+        f"{question.flag}: {question.refusal}"
+        for question in form.missing
+        if are_checkpoints_read and question.refusal
     ]
-    flags = [question.flag for question in form.missing if not (is_read and question.refusal)]
+    flags = [question.flag for question in form.missing if not (are_checkpoints_read and question.refusal)]
     if not (cli_options.assume_yes or cli_options.dry_run):
         flags.append("--yes (or --dry-run)")
     if flags:
@@ -239,10 +241,10 @@ async def _deploy(
 
 
 def _check_checkpoints(form: DeployForm) -> None:
-    """Raise CommandFailed for a checkpoint named by an option that the job does not have."""
+    """Raise CommandFailed if an option names a checkpoint that the job does not have."""
     job_id, names = form.facts.checkpoints_of, [checkpoint.checkpoint_id for checkpoint in form.checkpoints]
-    in_file = [checkpoint.checkpoint_name for checkpoint in form.config_checkpoints.checkpoints]
-    missing = [name for name in form.answers.checkpoint_names if name not in (*names, *in_file)]
+    names_in_config = [checkpoint.checkpoint_name for checkpoint in form.config_checkpoints.checkpoints]
+    missing = [name for name in form.answers.checkpoint_names if name not in (*names, *names_in_config)]
     if job_id and missing:
         raise not_in_job(job_id, "checkpoint", missing[0], names)
 
@@ -252,22 +254,24 @@ class Deployer:
         self._client = client
         self._output = output
         self._cli_options = cli_options
-        self._decided = DRY_RUN if cli_options.dry_run else DEPLOY if cli_options.assume_yes else ""
-        """The action that is run at the review without asking, if it is possible."""
-        self._done_something = False
+        self._preset_action = DRY_RUN if cli_options.dry_run else DEPLOY if cli_options.assume_yes else ""
+        """Action that the first review runs without asking; empty for none."""
+        self._has_results = False
         self._remark = _remark if can_ask() else output.remark
 
     async def run(self, form: DeployForm) -> ExitCode:
         """Ask the open questions, carry out the chosen actions, and return the exit code.
 
-        Raises CommandFailed, also if the first question has no answer, and KeyboardInterrupt; without a
-        terminal, any error of the action that is decided.
+        Raises CommandFailed (also if the first question has no possible answer) and KeyboardInterrupt;
+        without a terminal, also any error of the preset action.
         """
-        if not self._decided:
+        if not self._preset_action:
             _remark("enter: next · shift+tab: back · esc: leave; answers are kept")
         outcome: DeployForm | ExitCode = form
         while not isinstance(outcome, ExitCode):
-            outcome = await (self._read(outcome) if outcome.needs_checkpoints else self._ask(outcome))
+            outcome = await (
+                self._read_checkpoints(outcome) if outcome.needs_checkpoints else self._ask(outcome)
+            )
         return outcome
 
     async def _ask(self, form: DeployForm) -> DeployForm | ExitCode:
@@ -275,7 +279,7 @@ class Deployer:
         if question.id == REVIEW:
             for finding in form.review.findings:
                 self._output.remark(finding_text(finding))
-            action, self._decided = self._decided, ""
+            action, self._preset_action = self._preset_action, ""
             if action and not question.problem(action):
                 return await self.act(form, action)
             if not can_ask():
@@ -286,22 +290,22 @@ class Deployer:
                 raise CommandFailed(question.refusal, ExitCode.USAGE)
             _remark(question.refusal)
             return form.back()
-        from tui.commands.support.questions import FormMove, ask  # slow, for questions alone
+        from tui.commands.support.questions import FormMove, ask  # slow to import; only questions need it
 
         answer = await ask(question, form.position[0], _remark)
         if answer is FormMove.LEAVE:
-            return self._left() if await _is_wanted("Leave without deploying?") else form
+            return self._leave() if await _is_confirmed("Leave without deploying?") else form
         if isinstance(answer, FormMove):
             return form.back()
         return await self.act(form, str(answer)) if question.id == REVIEW else form.answered(answer)
 
-    def _left(self) -> ExitCode:
-        if self._done_something:
+    def _leave(self) -> ExitCode:
+        if self._has_results:
             return ExitCode.OK
         self._remark("nothing was deployed")
         return ExitCode.INTERRUPTED
 
-    async def _read(self, form: DeployForm) -> DeployForm:
+    async def _read_checkpoints(self, form: DeployForm) -> DeployForm:
         """Fetch the chosen job's checkpoints; go back to the job question if that fails."""
         try:
             jobs = [form.job] if form.job else []
@@ -314,29 +318,29 @@ class Deployer:
         return await self.with_health(replace(form, facts=facts))
 
     async def with_health(self, form: DeployForm) -> DeployForm:
-        """Check the checkpoints of the chosen job by the losses in its log."""
+        """Return the form with the chosen job's checkpoints checked by the losses in its log."""
         if form.job is None:
             return form
         evidence = await read_evidence(self._client, form.job, form.checkpoints)
         return replace(form, facts=form.facts.with_evidence(evidence.run, evidence.problem))
 
     async def act(self, form: DeployForm, action: str) -> DeployForm | ExitCode:
-        """Run the chosen action; return where to continue, or the exit code.
+        """Run the chosen action; return the form to continue with, or the exit code.
 
-        Errors are shown and no answer is lost.
+        On a terminal, errors are shown and the form is returned with all answers.
         """
         if action.startswith(CHANGE):
             return replace(form, selected_id=action.removeprefix(CHANGE))
         if action == LEAVE:
-            return self._left()
+            return self._leave()
         review, options = form.review, self._cli_options
         try:
             if action == DRY_RUN or (options.dry_run and action == DEPLOY):
                 code = await self._dry_run(review)
-                self._done_something = True
+                self._has_results = True
                 return code if options.dry_run else form
             if action == DEPLOY:
-                if options.assume_yes or await _is_wanted(_last_question(review)):
+                if options.assume_yes or await _is_confirmed(_last_question(review)):
                     return await self._deploy(form, review)
             elif action.startswith(SAVE):
                 await self._save(review, action.removeprefix(SAVE))
@@ -353,7 +357,7 @@ class Deployer:
         sent = await self._send(review, dry_run=True)
         path = sent.written_to or "none was returned"
         if not self._cli_options.dry_run:
-            self._remark(f"truss config: {path}")  # stdout is for the requested output
+            self._remark(f"truss config: {path}")  # only a dry run requested by option prints to stdout
         else:
             facts = [*_answer_facts(review), ("truss config", Cell(str(path)))]
             self._output.answer(
@@ -361,7 +365,7 @@ class Deployer:
                 | _sent_document(review, sent)
                 | {
                     "command": review.config_texts.get("command"),
-                    "truss_config": _parsed(sent.result.truss_config),
+                    "truss_config": _parsed_json(sent.result.truss_config),
                 },
                 render_facts(facts, paint=self._output.paint),
             )
@@ -420,7 +424,7 @@ class Deployer:
         return status, ExitCode.OK if is_serving else ExitCode.DEPLOY_FAILED
 
     async def _send(self, review: Review, *, dry_run: bool) -> SentDeployment:
-        """Send the config; after a deployment an error of writing the truss config is only reported."""
+        """Send the config. If the truss config cannot be written, fail a dry run; else only report that."""
         sent = await send(
             self._client, review.config, dry_run=dry_run, directory=self._cli_options.output_dir
         )
@@ -431,30 +435,30 @@ class Deployer:
             self._remark(str(failure))
         return sent
 
-    async def _save(self, review: Review, name: str) -> None:
+    async def _save(self, review: Review, form_name: str) -> None:
         from tui.commands.support.questions import ask_text
 
-        is_python = name == "python"
-        typed = await ask_text("Save as", "deploy.py" if is_python else f"{name}/config.yaml")
+        is_python = form_name == "python"
+        typed = await ask_text("Save as", "deploy.py" if is_python else f"{form_name}/config.yaml")
         path = own_path(typed)
         if not typed:
             return
         try:
-            if path.exists() and not await _is_wanted(f"{path} already exists. Overwrite it?"):
+            if path.exists() and not await _is_confirmed(f"{path} already exists. Overwrite it?"):
                 return
-            if not is_python:  # the config of a Truss has a folder of its own
+            if not is_python:  # a Truss config needs its own folder
                 path.parent.mkdir(exist_ok=True)
-            write_file(path, review.config_texts[name].encode())
+            write_file(path, review.config_texts[form_name].encode())
         except OSError as error:
             self._remark(f"can't write {path}: {why_not_written(error)}")
             return
-        self._done_something = True
-        command = deploy_command(self._client.remote, name, path)
+        self._has_results = True
+        command = deploy_command(self._client.remote, form_name, path)
         self._remark(f"saved {path}; deploy it with: {command}")
 
 
 def _remark(text: str) -> None:
-    """Print dimmed lines between questions."""
+    """Print a dimmed note to stderr, between questions."""
     click.secho(wrapped(text, indent="  "), err=True, dim=not os.environ.get("NO_COLOR"))
 
 
@@ -462,7 +466,7 @@ def _answer_facts(review: Review) -> list[tuple[str, Cell]]:
     return [(title.lower(), Cell(text)) for title, text in review.answers.items()]
 
 
-async def _is_wanted(question: str) -> bool:
+async def _is_confirmed(question: str) -> bool:
     from tui.commands.support.questions import ask_yes_no
 
     return await ask_yes_no(question)
@@ -471,10 +475,14 @@ async def _is_wanted(question: str) -> bool:
 def _last_question(review: Review) -> str:
     """Return the final question, which names the model and GPUs that will cost money."""
     checkpoints = review.answers.get("Checkpoints")
-    what = f" ({checkpoints})" if checkpoints else ""
-    warned = sum(finding.severity == "warning" for finding in review.findings)
-    despite = f" despite the {'warning' if warned == 1 else 'warnings'} above" if warned else ""
-    return sanitize(f"Deploy {review.config.model_name}{what} on {review.answers['GPU']}{despite}?")
+    checkpoints_text = f" ({checkpoints})" if checkpoints else ""
+    warning_count = sum(finding.severity == "warning" for finding in review.findings)
+    warning_text = (
+        f" despite the {'warning' if warning_count == 1 else 'warnings'} above" if warning_count else ""
+    )
+    return sanitize(
+        f"Deploy {review.config.model_name}{checkpoints_text} on {review.answers['GPU']}{warning_text}?"
+    )
 
 
 def _sent_document(review: Review, sent: SentDeployment) -> dict[str, Any]:
@@ -485,7 +493,7 @@ def _sent_document(review: Review, sent: SentDeployment) -> dict[str, Any]:
     }
 
 
-def _parsed(truss_config: str) -> Any:
+def _parsed_json(truss_config: str) -> Any:
     try:
         return json.loads(truss_config) if truss_config else None
     except ValueError:

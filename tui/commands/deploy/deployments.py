@@ -58,74 +58,78 @@ from tui.text.times import local_time
 from tui.text.units import UNKNOWN
 
 COLUMNS: tuple[Column[ListedDeployment], ...] = (
-    Column("id", "id", text_cell(lambda each: each.id), export=lambda each: each.id),
+    Column("id", "id", text_cell(lambda deployment: deployment.id), export=lambda deployment: deployment.id),
     Column(
-        "name", "deployment", text_cell(lambda each: each.name), shrinks=True, export=lambda each: each.name
+        "name",
+        "deployment",
+        text_cell(lambda deployment: deployment.name),
+        shrinks=True,
+        export=lambda deployment: deployment.name,
     ),
-    Column("model_id", export=lambda each: each.model_id),
+    Column("model_id", export=lambda deployment: deployment.model_id),
     Column(
         "model_name",
         "model",
-        text_cell(lambda each: each.model_name or each.model_id, "strong"),
+        text_cell(lambda deployment: deployment.model_name or deployment.model_id, "strong"),
         shrinks=True,
-        export=lambda each: each.model_name,
+        export=lambda deployment: deployment.model_name,
     ),
     Column(
         "status",
         "status",
-        lambda each: [(status_word(each.status), status_tone(each.status))],
-        export=lambda each: each.status,
+        lambda deployment: [(status_word(deployment.status), status_tone(deployment.status))],
+        export=lambda deployment: deployment.status,
     ),
     Column(
         "environment",
         "environment",
-        text_cell(lambda each: each.environment or ""),
-        export=lambda each: each.environment,
+        text_cell(lambda deployment: deployment.environment or ""),
+        export=lambda deployment: deployment.environment,
     ),
     Column(
         "active_replica_count",
         "replicas",
-        text_cell(lambda each: str(each.active_replica_count)),
+        text_cell(lambda deployment: str(deployment.active_replica_count)),
         align="right",
-        export=lambda each: each.active_replica_count,
+        export=lambda deployment: deployment.active_replica_count,
     ),
     Column(
         "instance_type_name",
         "instance",
-        text_cell(lambda each: each.instance_type_name or "", "muted"),
+        text_cell(lambda deployment: deployment.instance_type_name or "", "muted"),
         shrinks=True,
-        export=lambda each: each.instance_type_name,
+        export=lambda deployment: deployment.instance_type_name,
     ),
     Column(
         "created_at",
         "age",
-        text_cell(lambda each: age_of(each.created_at)),
+        text_cell(lambda deployment: age_of(deployment.created_at)),
         align="right",
-        export=lambda each: each.created_at,
+        export=lambda deployment: deployment.created_at,
     ),
 )
-LISTED = select_columns(
+LISTED_DEPLOYMENTS = select_columns(
     COLUMNS, "status model_name name id environment active_replica_count instance_type_name created_at"
 )
 
-model_option = click.option("--model", metavar="MODEL", help="Only of this model (id or name).")
+model_option = click.option("--model", metavar="MODEL", help="Only deployments of this model (id or name).")
 
 
 def deployment_argument(command: Command) -> Command:
-    """Add the argument DEPLOYMENT_ID, and ``--model``, which saves looking through all models."""
+    """Add the argument DEPLOYMENT_ID, and ``--model``, which avoids listing the deployments of all models."""
     for parameter in (model_option, click.argument("deployment_id", metavar="DEPLOYMENT_ID")):
         command = parameter(command)
     return command
 
 
-async def _models(client: TrainingClient, wanted: str | None) -> list[Model]:
+async def _models(client: TrainingClient, name_or_id: str | None) -> list[Model]:
     models = await client.models.list()
-    if wanted is None:
+    if name_or_id is None:
         return models
-    matching = [model for model in models if wanted in (model.id, model.name)]
+    matching = [model for model in models if name_or_id in (model.id, model.name)]
     if not matching:
         names = known_names(model.name or model.id for model in models)
-        raise CommandFailed(f"no model {wanted!r} (known: {names})", ExitCode.NOT_FOUND)
+        raise CommandFailed(f"no model {name_or_id!r} (known: {names})", ExitCode.NOT_FOUND)
     return matching
 
 
@@ -146,7 +150,7 @@ async def _find(client: TrainingClient, deployment_id: str, model: str | None) -
 )
 @click.group(invoke_without_command=True)
 @model_option
-@click.option("--job-id", metavar="JOB_ID", help="Only those that serve checkpoints of this job.")
+@click.option("--job-id", metavar="JOB_ID", help="Only deployments that serve checkpoints of this job.")
 @format_option(TABLE, JSON, CSV)
 @remote_option
 @click.pass_context
@@ -157,16 +161,18 @@ def deployments(context: click.Context, model: str | None, job_id: str | None) -
         return None
 
     async def show(client: TrainingClient, output: Output) -> None:
-        of_job = None if job_id is None else await _job_id(client, job_id)
-        listed = await list_deployments(client, await _models(client, model), of_job)
-        none = f"no deployments of checkpoints of job {of_job}" if of_job else "no deployments"
-        print_list(output, listed, LISTED, COLUMNS, none)
+        served_job_id = None if job_id is None else await _job_id(client, job_id)
+        matching = await list_deployments(client, await _models(client, model), served_job_id)
+        empty_remark = (
+            f"no deployments of checkpoints of job {served_job_id}" if served_job_id else "no deployments"
+        )
+        print_list(output, matching, LISTED_DEPLOYMENTS, COLUMNS, empty_remark)
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 
 
 async def _job_id(client: TrainingClient, text: str) -> str:
-    """Return the id of the job called so, or else the text: deployments outlive a deleted job."""
+    """Return the id of the job with this id or name; if none exists, ``text``: its deployments may remain."""
     try:
         return (await job_named(client, text)).id
     except NotFound:
@@ -174,7 +180,7 @@ async def _job_id(client: TrainingClient, text: str) -> str:
 
 
 @examples("bt-tui deployments show wxy7890", "bt-tui deployments show wxy7890 -o json | jq -r .curl")
-@deployments.command(short_help="Show one: what it serves, how it started, how to call it.")
+@deployments.command(short_help="Show a deployment: what it serves, how it started, how to call it.")
 @deployment_argument
 @format_option(TABLE, JSON)
 @client_command
@@ -193,12 +199,14 @@ async def show(client: TrainingClient, output: Output, deployment_id: str, model
         output.remark("on Baseten you would call it like this")
 
 
-def calls_text(output: Output, example: Calls | None) -> str:
-    """Return how to call a deployment, if it is known."""
-    texts = {} if example is None else {"curl": example.curl, "python": example.python}
+def calls_text(output: Output, call_examples: Calls | None) -> str:
+    """Return examples of calling a deployment; empty if it is unknown how to call it."""
+    example_texts = (
+        {} if call_examples is None else {"curl": call_examples.curl, "python": call_examples.python}
+    )
     return "".join(
         f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{sanitize_multiline(text)}\n"
-        for name, text in texts.items()
+        for name, text in example_texts.items()
     )
 
 
@@ -233,9 +241,9 @@ def _facts(deployment: ListedDeployment, served: ServedModel, link: str) -> list
 
 
 @examples("bt-tui deployments logs wxy7890 --since 1h", "bt-tui deployments logs wxy7890 --follow")
-@deployments.command(short_help="Print its log, or follow its start.")
+@deployments.command(short_help="Print the log of a deployment, or follow its start.")
 @deployment_argument
-@click.option("--follow", "-f", "follows", is_flag=True, help="Until it serves or has failed.")
+@click.option("--follow", "-f", "follows", is_flag=True, help="Follow until it serves or has failed.")
 @since_option("Only lines from this time on: 2h, 12:30, a date.")
 @format_option(TEXT, NDJSON, JSON)
 @client_command
@@ -249,9 +257,8 @@ async def logs(
 ) -> ExitCode:
     """Print the log of a deployment from its creation on, oldest line first.
 
-    With --follow the command waits until the deployment serves (exit code 0) or not (5), and reports each
-    phase on stderr. The objects of ndjson and json are
-    those of "bt-tui logs".
+    With --follow the command waits until the deployment serves (exit code 0) or has failed (5), and reports
+    each phase on stderr. The objects of ndjson and json are those of "bt-tui logs".
     """
     refuse(follows and output.format == JSON, "--follow needs text or ndjson: a JSON array would have no end")
     deployment = await _find(client, deployment_id, model)
@@ -272,7 +279,7 @@ async def logs(
     return ExitCode.OK if not follows or status in SERVING_STATUSES else ExitCode.DEPLOY_FAILED
 
 
-def _add_change(verb: DeploymentVerb) -> None:
+def _add_change_command(verb: DeploymentVerb) -> None:
     async def run(
         client: TrainingClient,
         output: Output,
@@ -285,12 +292,14 @@ def _add_change(verb: DeploymentVerb) -> None:
         change = DeploymentChange(verb, deployment, deployment.model_name)
         return await _change(client, output, change, assume_yes)
 
-    run.__doc__ = f"{verb.help}\n\nAsks for confirmation. Prints the API's answer with -o json."
+    run.__doc__ = f"{verb.help}\n\nAsks for confirmation. Prints the API's response with -o json."
     command = client_command(run)
-    for add in (format_option(TABLE, JSON), yes_option, deployment_argument):
-        command = add(command)
-    made = deployments.command(verb.name, short_help=verb.help)(command)
-    examples(f"bt-tui deployments {verb.name} wxy7890", f"bt-tui deployments {verb.name} wxy7890 --yes")(made)
+    for decorate in (format_option(TABLE, JSON), yes_option, deployment_argument):
+        command = decorate(command)
+    added_command = deployments.command(verb.name, short_help=verb.help)(command)
+    examples(f"bt-tui deployments {verb.name} wxy7890", f"bt-tui deployments {verb.name} wxy7890 --yes")(
+        added_command
+    )
 
 
 async def _change(
@@ -317,4 +326,4 @@ async def _change(
 
 
 for _verb in VERBS.values():
-    _add_change(_verb)
+    _add_change_command(_verb)

@@ -76,11 +76,11 @@ async def logs(client: TrainingClient, output: Output, request: LogRequest) -> E
         with reading.line:
             code = await _print(reading, output, target)
     if reading.gap_count:
-        parts = counted(reading.gap_count, "part")
-        output.remark(f"{parts} of the log could not be read (marked as gaps in the output)")
+        ranges = counted(reading.gap_count, "part")
+        output.remark(f"{ranges} of the log could not be read (marked as gaps in the output)")
     if not reading.line_count and not request.follow:
-        empty = "the log is empty, or no line matches the options"
-        output.remark(f"no lines: {'none could be read' if reading.gap_count else empty}")
+        reason = "the log is empty, or no line matches the options"
+        output.remark(f"no lines: {'none could be read' if reading.gap_count else reason}")
     if request.target.file is not None:
         output.remark(f"saved {counted(reading.line_count, 'line')} to {request.target.file}")
     return code
@@ -103,7 +103,7 @@ async def job_of(client: TrainingClient, request: LogRequest, output: Output) ->
 class LogRead:
     """A single pass over a job's log; ``gap_count`` is the number of time ranges that could not be read.
 
-    At the end of the pass, a name of a node that no node of the job has raises CommandFailed.
+    Raises CommandFailed once all available lines are read, if the request names a node that the job lacks.
     """
 
     def __init__(self, client: TrainingClient, job: TrainingJob, request: LogRequest) -> None:
@@ -120,35 +120,35 @@ class LogRead:
     async def history(self) -> AsyncGenerator[list[OutputLine], None]:
         """Yield the lines available now, oldest first."""
         if self.request.last is not None:
-            yield await self._last(self.request.last)
+            yield await self._last_matches(self.request.last)
         else:
-            chosen = self.request.new_filter(self._nodes)
-            async with aclosing(self._stored()) as batches:
+            line_filter = self.request.new_filter(self._nodes)
+            async with aclosing(self._history()) as batches:
                 async for batch in batches:
-                    yield self._through(chosen, batch)
+                    yield self._filtered(line_filter, batch)
         self._nodes.check(self.job)
 
-    def _stored(self, *, newest_first: bool = False) -> AsyncGenerator[LogBatch, None]:
+    def _history(self, *, newest_first: bool = False) -> AsyncGenerator[LogBatch, None]:
         start = self._start or self.job.earliest_time(self.client.clock.now())
         return self.client.logs.history(
             self.job.project_id, self.job.id, start=start, end=self._end, newest_first=newest_first
         )
 
     async def follow(
-        self, finished: Callable[[TrainingJob], object]
+        self, on_finished: Callable[[TrainingJob], object]
     ) -> AsyncGenerator[list[OutputLine] | LogEnd, None]:
         """Yield existing and new lines until the job has ended; the last item is its LogEnd."""
         start = self._start
         newest_lines: deque[OutputLine] | None = None
         if self.request.last is not None:
-            newest = await self._last(self.request.last)
-            newest_lines = deque(maxlen=len(newest) or 1)
-            if newest:
-                start = datetime.fromtimestamp(stamp_ns(newest[0].entry) // NS_PER_S, UTC)
+            last_matches = await self._last_matches(self.request.last)
+            newest_lines = deque(maxlen=len(last_matches) or 1)
+            if last_matches:
+                start = datetime.fromtimestamp(stamp_ns(last_matches[0].entry) // NS_PER_S, UTC)
             elif start is None:
                 start = self.client.clock.now() - CLOCK_SKEW
             self.gap_count = 0
-        chosen = self.request.new_filter(self._nodes)
+        line_filter = self.request.new_filter(self._nodes)
         stream = self.client.logs.follow(
             self.job.project_id, self.job.id, start=start, drain_s=self.request.drain_s
         )
@@ -158,45 +158,45 @@ class LogRead:
                     yield item
                     continue
                 if item.finished_job is not None:
-                    finished(item.finished_job)
-                shown = self._through(chosen, item)
+                    on_finished(item.finished_job)
+                output_lines = self._filtered(line_filter, item)
                 if item.caught_up:
                     self._nodes.check(self.job)
                 if newest_lines is None:
-                    yield shown
+                    yield output_lines
                 elif item.caught_up:
-                    yield [*newest_lines, *shown]
+                    yield [*newest_lines, *output_lines]
                     newest_lines = None
                 else:
-                    newest_lines.extend(shown)
+                    newest_lines.extend(output_lines)
 
-    async def _last(self, count: int) -> list[OutputLine]:
+    async def _last_matches(self, count: int) -> list[OutputLine]:
         """Return the last `count` matches with their context, reading backwards no further than needed."""
         if count == 0:
             return []
-        chosen = self.request.new_filter(self._nodes)
-        backwards: list[OutputLine] = []
-        async with aclosing(self._stored(newest_first=True)) as batches:
+        line_filter = self.request.new_filter(self._nodes)
+        lines_newest_first: list[OutputLine] = []
+        async with aclosing(self._history(newest_first=True)) as batches:
             async for entry in _newest_first(batches):
-                shown = chosen.take(entry, only_context=count == 0)
-                backwards += shown
-                count -= sum(isinstance(line.entry, LogLine) and not line.is_context for line in shown)
-                if count == 0 and not chosen.is_open:
+                output_lines = line_filter.take(entry, only_context=count == 0)
+                lines_newest_first += output_lines
+                count -= sum(isinstance(line.entry, LogLine) and not line.is_context for line in output_lines)
+                if count == 0 and not line_filter.needs_context:
                     break
-        self._count(backwards)
-        return backwards[::-1]
+        self._count_lines(lines_newest_first)
+        return lines_newest_first[::-1]
 
-    def _through(self, chosen: LogLineFilter, batch: LogBatch) -> list[OutputLine]:
-        shown = [line for entry in batch.entries for line in chosen.take(entry)]
-        self._count(shown)
+    def _filtered(self, line_filter: LogLineFilter, batch: LogBatch) -> list[OutputLine]:
+        output_lines = [line for entry in batch.entries for line in line_filter.take(entry)]
+        self._count_lines(output_lines)
         if batch.read_part is not None and self.shows_progress:
             self.line.show("reading", note=lines_note(batch.read_part, self.line_count))
-        return shown
+        return output_lines
 
-    def _count(self, shown: list[OutputLine]) -> None:
-        gaps = sum(isinstance(line.entry, LogGap) for line in shown)
-        self.gap_count += gaps
-        self.line_count += len(shown) - gaps
+    def _count_lines(self, lines: list[OutputLine]) -> None:
+        gap_count = sum(isinstance(line.entry, LogGap) for line in lines)
+        self.gap_count += gap_count
+        self.line_count += len(lines) - gap_count
 
 
 async def _newest_first(batches: AsyncIterator[LogBatch]) -> AsyncIterator[LogEntry]:
@@ -225,19 +225,22 @@ async def follow_log(client: TrainingClient, job: TrainingJob, output: Output) -
 
 
 async def _follow(reading: LogRead, output: Output, printer: LogPrinter) -> ExitCode:
-    """Print until the end. Ctrl-c while waiting for late lines exits with the job's exit code."""
+    """Print the log until it ends; return the exit code of the job's outcome.
+
+    Ctrl-c while waiting for late lines skips them.
+    """
     ended: list[TrainingJob] = []
 
-    def finished(job: TrainingJob) -> None:
+    def on_finished(job: TrainingJob) -> None:
         reading.line.clear()
         ended[:] = [job]
         _print_outcome(job, output, ", waiting for late lines (ctrl-c to skip)")
 
-    aside = [asyncio.create_task(_end_without_reader(printer.output, asyncio.current_task()))]
+    side_tasks = [asyncio.create_task(_cancel_without_reader(printer.output, asyncio.current_task()))]
     if _is_starting(reading.job):
-        aside.append(asyncio.create_task(_report_waiting(reading.client, reading.job, output)))
+        side_tasks.append(asyncio.create_task(_report_waiting(reading.client, reading.job, output)))
     try:
-        async with aclosing(reading.follow(finished)) as items:
+        async with aclosing(reading.follow(on_finished)) as items:
             async for item in items:
                 if not isinstance(item, LogEnd):
                     printer.print(item)
@@ -252,24 +255,27 @@ async def _follow(reading: LogRead, output: Output, printer: LogPrinter) -> Exit
             raise
         return outcome_exit_code(ended[0].current_status)
     finally:
-        for task in aside:
+        for task in side_tasks:
             task.cancel()
     raise CommandFailed(f"the log of job {reading.job.id} ended before the job", ExitCode.UNEXPECTED)
 
 
-async def _end_without_reader(target: Output, following: asyncio.Task[Any] | None) -> None:
-    """Cancel following once the pipe's reader is gone (``| grep -m1``), even without new lines."""
+async def _cancel_without_reader(target: Output, following: asyncio.Task[Any] | None) -> None:
+    """Cancel ``following`` once the reader of the output pipe is gone (``| grep -m1``).
+
+    Writing would notice that too, but only when a new line arrives.
+    """
     while not target.output_closed_by_reader:  # noqa: ASYNC110 – a pipe has no event for it
         await asyncio.sleep(1.0)
     if following is not None:
         following.cancel()
 
 
-def _print_outcome(job: TrainingJob, output: Output, more: str = "") -> ExitCode:
+def _print_outcome(job: TrainingJob, output: Output, suffix: str = "") -> ExitCode:
     code = outcome_exit_code(job.current_status)
     reason = f": {job.error_message}" if job.error_message and code is not ExitCode.OK else ""
     status = shortened(short_status(job.current_status), 40)
-    output.remark(f"job {job.id} ended: {status}{reason}{more}")
+    output.remark(f"job {job.id} ended: {status}{reason}{suffix}")
     if job.current_status not in OUTCOMES:
         output.remark(f"unknown status; reported as exit code {int(code)}")
     return code
@@ -281,22 +287,22 @@ def _is_starting(job: TrainingJob) -> bool:
 
 async def _report_waiting(client: TrainingClient, job: TrainingJob, output: Output) -> None:
     """Report the wait, the server's hint and each new status of a job that has not started, until it has."""
-    seen: tuple[str, str | None] | None = None
+    reported: tuple[str, str | None] | None = None
     queue = await read_status_changes(client, job)
-    with suppress(RequestError):  # following the log reports it
-        async for now in client.jobs.watch(job.project_id, job.id, interval_s=WAITING_INTERVAL_S):
-            if (now.current_status, now.error_message) != seen and not now.is_finished:
-                output.remark(f"job {job.id} {_state(now, queue)}")
-            seen = now.current_status, now.error_message
-            if not _is_starting(now):
+    with suppress(RequestError):  # the task that follows the log reports errors
+        async for current in client.jobs.watch(job.project_id, job.id, interval_s=WAITING_INTERVAL_S):
+            if (current.current_status, current.error_message) != reported and not current.is_finished:
+                output.remark(f"job {job.id} {_waiting_state(current, queue)}")
+            reported = current.current_status, current.error_message
+            if not _is_starting(current):
                 return
 
 
-def _state(job: TrainingJob, queue: QueueContext | None) -> str:
-    at = datetime.now(UTC)
+def _waiting_state(job: TrainingJob, queue: QueueContext | None) -> str:
+    now = datetime.now(UTC)
     if job.current_status in WAITING_STATUSES:
-        _, waiting_for = waiting_text(job, job.node_count or 1, queue, at)
+        _, waiting_for = waiting_text(job, job.node_count or 1, queue, now)
         return f"is {waiting_for}" + (f" · {job.error_message}" if job.error_message else "")
-    waited_s = waited(job, at)
-    after = f" after {duration(waited_s)}" if waited_s is not None else ""
-    return f"is {short_status(job.current_status)}{after}"
+    waited_s = waited(job, now)
+    elapsed = f" after {duration(waited_s)}" if waited_s is not None else ""
+    return f"is {short_status(job.current_status)}{elapsed}"

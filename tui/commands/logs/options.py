@@ -67,28 +67,28 @@ def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Targe
     """Combine the values of ``-o`` and ``--save`` into a target. Raises click.BadParameter."""
     outputs = [NDJSON if value == JSONL else value for value in outputs]
     formats = list(dict.fromkeys(value for value in outputs if value in FORMATS))
-    files = list(
+    file_names = list(
         dict.fromkeys([*(value for value in outputs if value not in FORMATS), *filter(None, [save])])
     )
-    for value in files:
+    for value in file_names:
         if value != save and not any(sign in value for sign in "./\\~"):
             raise click.BadParameter(
                 f"unknown format {value!r}; use {', '.join(FORMATS)}, or ./{value} for a file",
                 param_hint="-o/--output",
             )
-    if len(formats) > 1 or len(files) > 1:
+    if len(formats) > 1 or len(file_names) > 1:
         raise click.BadParameter("give at most one format and one file", param_hint="-o/--output")
-    file = user_path(files[0]) if files else None
-    suffix_format = FORMAT_OF_SUFFIX.get(file.suffix.lower(), TEXT) if file else TEXT
-    return Target(formats[0] if formats else suffix_format, file, force)
+    target_file = user_path(file_names[0]) if file_names else None
+    suffix_format = FORMAT_OF_SUFFIX.get(target_file.suffix.lower(), TEXT) if target_file else TEXT
+    return Target(formats[0] if formats else suffix_format, target_file, force)
 
 
 @contextmanager
 def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Output]:
     """Yield ``output`` itself, or an output that writes to the file. Raises CommandFailed.
 
-    The file appears under its name only when complete. Following may take days and be interrupted, so
-    until then the lines go to a partial file that is readable meanwhile.
+    The file gets its name only when it is complete. Following may take days and be interrupted, so until
+    then the lines are in FILE.part, which can be read meanwhile.
     """
     if target.file is None:
         yield _in_format(output, target.format)
@@ -97,8 +97,8 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
     try:
         saved = AtomicFile(target.file, replace=target.replaces, partial=partial)
     except FileExistsError as error:
-        why = " from an interrupted --follow" if error.filename == str(partial) else ""
-        message = f"{error.filename} already exists{why}; --force replaces it"
+        cause = " from an interrupted --follow" if error.filename == str(partial) else ""
+        message = f"{error.filename} already exists{cause}; --force replaces it"
         raise CommandFailed(message, ExitCode.USAGE) from None
     except OSError as error:
         raise cannot_write(target.file, error) from None
@@ -144,11 +144,11 @@ class LogRequest:
 
     def time_range(self, job: TrainingJob, now: datetime) -> tuple[datetime | None, datetime | None]:
         """Return the requested start and end. Raises click.UsageError if nothing is between them."""
-        beginning = job.created_at or now
-        start = parse_moment(self.start, beginning, now) if self.start else None
+        run_start = job.created_at or now
+        start = parse_moment(self.start, run_start, now) if self.start else None
         if self.since:
             start = parse_since(self.since, now)
-        end = parse_moment(self.end, beginning, now) if self.end else None
+        end = parse_moment(self.end, run_start, now) if self.end else None
         refuse(start is not None and start > now, "the start time is in the future")
         refuse(start is not None and end is not None and end <= start, "--end is not after the start")
         return start, end
@@ -187,23 +187,23 @@ def _request(
     save: str | None,
     force: bool,
     limit: int | None,
-    **others: Any,
+    **options: Any,
 ) -> LogRequest:
-    others["last"] = (limit or None) if others["last"] is None else others["last"]
-    follows = others["follow"]
-    refuse(others["since"] is not None and others["start"] is not None, "give either --since or --start")
-    refuse(follows and others["end"] is not None, "--follow reads to the end of the job; omit --end")
-    if not others["grep"]:
-        refuse(others["invert"], "--invert needs --grep")
-        refuse(others["ignore_case"], "--ignore-case needs --grep")
-        refuse(others["context"] and others["min_level"] is None, "--context needs --grep or --min-level")
+    options["last"] = (limit or None) if options["last"] is None else options["last"]
+    follows = options["follow"]
+    refuse(options["since"] is not None and options["start"] is not None, "give either --since or --start")
+    refuse(follows and options["end"] is not None, "--follow reads to the end of the job; omit --end")
+    if not options["grep"]:
+        refuse(options["invert"], "--invert needs --grep")
+        refuse(options["ignore_case"], "--ignore-case needs --grep")
+        refuse(options["context"] and options["min_level"] is None, "--context needs --grep or --min-level")
     target = target_of(outputs, save, force=force)
     refuse(follows and target.format == JSON, "--follow can't write a JSON array; use -o ndjson")
     return LogRequest(
         job_id=one_job_id(job_id, named_id),
         project=selected_project(project, project_id),
         target=target,
-        **others,
+        **options,
     )
 
 

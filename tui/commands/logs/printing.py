@@ -22,7 +22,7 @@ from tui.text.times import stamp_text
 class OutputLine:
     """An entry to print: a match, a context line, or a gap.
 
-    ``index`` counts the lines of the chosen nodes in the direction of reading, also those left out.
+    ``index`` is the line's number among all lines of the chosen nodes, printed or not, in reading order.
     """
 
     entry: LogEntry
@@ -51,19 +51,19 @@ class LogLineFilter:
         self._matches = matches
         self._invert = invert
         self._context_lines = context_lines
-        self._before: deque[OutputLine] = deque(maxlen=context_lines)
-        self._after = 0
+        self._context_before: deque[OutputLine] = deque(maxlen=context_lines)
+        self._context_left = 0
         self._index = 0
 
     @property
-    def is_open(self) -> bool:
+    def needs_context(self) -> bool:
         """True if context lines after the last match are still needed."""
-        return self._after > 0
+        return self._context_left > 0
 
     def take(self, entry: LogEntry, *, only_context: bool = False) -> list[OutputLine]:
         """Return the entries to print now; the entry itself, if included, comes last.
 
-        With ``only_context`` no more matches are wanted, only the lines after the last one.
+        With ``only_context``, no more matches are returned, only context lines after the last match.
         """
         if isinstance(entry, LogGap):
             return [] if only_context else [OutputLine(entry)]
@@ -71,15 +71,15 @@ class LogLineFilter:
             return []
         self._index += 1
         if not only_context and self._is_match(entry):
-            shown = [*self._before, OutputLine(entry, index=self._index)]
-            self._before.clear()
-            self._after = self._context_lines
-            return shown
+            lines = [*self._context_before, OutputLine(entry, index=self._index)]
+            self._context_before.clear()
+            self._context_left = self._context_lines
+            return lines
         line = OutputLine(entry, is_context=True, index=self._index)
-        if self._after:
-            self._after -= 1
+        if self._context_left:
+            self._context_left -= 1
             return [line]
-        self._before.append(line)
+        self._context_before.append(line)
         return []
 
     def _is_match(self, line: LogLine) -> bool:
@@ -98,28 +98,28 @@ class NodeChooser:
     def __init__(self, nodes: Sequence[str] = ()) -> None:
         self._nodes = tuple(dict.fromkeys(nodes))
         self._numbers = {int(name) for name in nodes if _is_number(name)}
-        self._known: dict[str | None, bool] = {}
+        self._is_chosen_by_replica: dict[str | None, bool] = {}
 
     def __call__(self, replica: str | None) -> bool:
         """Return True if the node is chosen; `replica` is None for lines without a node."""
-        if replica not in self._known:
+        if replica not in self._is_chosen_by_replica:
             name = replica or NO_NODE
-            chosen = name in self._nodes or _number_of(name) in self._numbers
-            self._known[replica] = chosen or not self._nodes
-        return self._known[replica]
+            is_chosen = name in self._nodes or _number_of(name) in self._numbers
+            self._is_chosen_by_replica[replica] = is_chosen or not self._nodes
+        return self._is_chosen_by_replica[replica]
 
     def check(self, job: TrainingJob) -> None:
-        """Raise CommandFailed for a name that no node seen so far has and no other node of the job can have.
+        """Raise CommandFailed if no node seen so far has a requested name, and no other node can have it.
 
         Nodes are numbered from 0, so a number below the job's node count may be a node without output.
         """
-        if not self._nodes or not self._known:
+        if not self._nodes or not self._is_chosen_by_replica:
             return
-        seen = [replica or NO_NODE for replica in self._known]
-        numbers = {_number_of(name) for name in seen} | set(range(job.node_count or 0))
+        seen_nodes = [replica or NO_NODE for replica in self._is_chosen_by_replica]
+        numbers = {_number_of(name) for name in seen_nodes} | set(range(job.node_count or 0))
         for name in self._nodes:
-            if name not in seen and not (_is_number(name) and int(name) in numbers):
-                raise not_in_job(job.id, "node", name, seen)
+            if name not in seen_nodes and not (_is_number(name) and int(name) in numbers):
+                raise not_in_job(job.id, "node", name, seen_nodes)
 
 
 def _is_number(name: str) -> bool:
@@ -127,8 +127,8 @@ def _is_number(name: str) -> bool:
 
 
 def _number_of(name: str) -> int | None:
-    number = re.search(r"(\d{1,9})\D{0,9}$", name)
-    return int(number[1]) if number else None
+    match = re.search(r"(\d{1,9})\D{0,9}$", name)
+    return int(match[1]) if match else None
 
 
 RAW = "raw"
@@ -138,30 +138,30 @@ TONE_OF_LEVEL = {"CRITICAL": "bad", "ERROR": "bad", "WARNING": "caution", "DEBUG
 StampText = Callable[[int], str]
 
 
-def ndjson_line(shown: OutputLine) -> str:
+def ndjson_line(line: OutputLine) -> str:
     """Return an entry as one line of JSON with a line break.
 
     The fields are those of ``entry_fields``; ``"context": true`` marks a context line of a match.
     """
-    document = entry_fields(shown.entry)
-    if shown.is_context:
+    document = entry_fields(line.entry)
+    if line.is_context:
         document["context"] = True
     return ascii_json(document) + "\n"
 
 
-def raw_text(remark: Callable[[str], object], shown: OutputLine) -> str:
+def raw_text(remark: Callable[[str], object], line: OutputLine) -> str:
     """Return the message, exactly as the job printed it, with a line break; report a gap as a remark."""
-    entry = shown.entry
+    entry = line.entry
     if isinstance(entry, LogGap):
         remark(gap_text(entry, stamp_text))
         return ""
     return entry.message.removesuffix("\n") + "\n"
 
 
-class TextLines:
-    """Entries as text: time, node, message; continuation lines are indented below the first.
+class TextRenderer:
+    """Renders entries as text: time, node, message; continuation lines are indented below the first.
 
-    ``has_context`` sets groups of lines apart, as grep does.
+    With ``has_context``, ``--`` separates lines that do not follow each other, as in grep.
     """
 
     def __init__(
@@ -170,18 +170,18 @@ class TextLines:
         self._paint = output.paint
         self._stamp_text = format_stamp
         self._has_context = has_context
-        self._index: int | None = None
+        self._last_index: int | None = None
         self._replica_width = 0
         self._stamp_width = 0
 
-    def render(self, shown: OutputLine) -> str:
+    def render(self, line: OutputLine) -> str:
         """Return one entry, sanitized, each line with a line break."""
-        if isinstance(shown.entry, LogGap):
-            return self._paint(f"-- {gap_text(shown.entry, self._stamp_text)} --", "caution") + "\n"
-        before, self._index = self._index, shown.index
-        is_apart = before is not None and shown.index is not None and abs(shown.index - before) > 1
+        if isinstance(line.entry, LogGap):
+            return self._paint(f"-- {gap_text(line.entry, self._stamp_text)} --", "caution") + "\n"
+        last_index, self._last_index = self._last_index, line.index
+        is_apart = last_index is not None and line.index is not None and abs(line.index - last_index) > 1
         separator = "--\n" if self._has_context and is_apart else ""
-        return separator + self._text(shown.entry)
+        return separator + self._text(line.entry)
 
     def _text(self, line: LogLine) -> str:
         replica = sanitize(line.replica or NO_NODE)
@@ -198,8 +198,8 @@ class TextLines:
 
 def gap_text(gap: LogGap, format_stamp: StampText) -> str:
     start, end = format_stamp(gap.start_ns), format_stamp(gap.end_ns)
-    where = f" {start} to {end}" if start else ""
-    return f"gap{where}: {sanitize(gap.reason)}"
+    range_text = f" {start} to {end}" if start else ""
+    return f"gap{range_text}: {sanitize(gap.reason)}"
 
 
 def stamp_text_of(mode: str, *, beginning: datetime, now: Callable[[], datetime]) -> StampText:
@@ -209,9 +209,9 @@ def stamp_text_of(mode: str, *, beginning: datetime, now: Callable[[], datetime]
     if mode == "utc":
         return partial(stamp_text, timezone=UTC)
     if mode == "relative":
-        return lambda stamp_ns: _clock(stamp_ns / NS_PER_S - now().timestamp())
+        return lambda stamp_ns: _offset_text(stamp_ns / NS_PER_S - now().timestamp())
     if mode == "elapsed":
-        return lambda stamp_ns: _clock(stamp_ns / NS_PER_S - beginning.timestamp())
+        return lambda stamp_ns: _offset_text(stamp_ns / NS_PER_S - beginning.timestamp())
     return stamp_text
 
 
@@ -223,10 +223,10 @@ class LogPrinter:
     ) -> None:
         self.output = output
         self._has_begun = False
-        text = TextLines(output, format_stamp, has_context=has_context)
+        text = TextRenderer(output, format_stamp, has_context=has_context)
         renderers: dict[str, Callable[[OutputLine], str]] = {
             NDJSON: ndjson_line,
-            JSON: self._item,
+            JSON: self._array_item,
             RAW: partial(raw_text, output.remark),
         }
         self._render = renderers.get(output.format, text.render)
@@ -236,17 +236,17 @@ class LogPrinter:
             self.output.data("".join([self._render(entry) for entry in entries]))
 
     def end(self) -> None:
-        """Print what ends the log in this format."""
+        """Close the JSON array; other formats need no end."""
         if self.output.format == JSON:
             self.output.data("\n]\n" if self._has_begun else "[]\n")
 
-    def _item(self, shown: OutputLine) -> str:
-        lead = ",\n" if self._has_begun else "[\n"
+    def _array_item(self, line: OutputLine) -> str:
+        separator = ",\n" if self._has_begun else "[\n"
         self._has_begun = True
-        return lead + ndjson_line(shown).rstrip("\n")
+        return separator + ndjson_line(line).rstrip("\n")
 
 
-def _clock(seconds: float) -> str:
+def _offset_text(seconds: float) -> str:
     """Format an offset as ``+1:02:03.4`` or ``-0:00:07.1``."""
     tenths = round(abs(seconds) * 10)
     minutes, rest = divmod(tenths, 600)

@@ -98,7 +98,7 @@ def ssh(settings: CommandSettings, job_id: str, command: tuple[str, ...], node: 
     arguments = [program, *connection_options(folder, host), host.name]
     if command:
         arguments += ["--", shlex.join(command) if len(command) > 1 else command[0]]
-    return _run(arguments)
+    return _run_ssh(arguments)
 
 
 def ssh_folder() -> SshFolder:
@@ -122,11 +122,11 @@ async def sign(client: TrainingClient, job: TrainingJob, host: NodeHost, folder:
 
 
 def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
-    """Return the ssh options for a connection: the certificate identifies us, and the proxy the node."""
+    """Return the ssh options for a connection: the certificate, and a proxy command that reaches the node."""
     proxy_command = shlex.join([*own_program(), "ssh-proxy", host.name]).replace("%", "%%")
     certificate = quotable(folder.certificate_path(host.name))
     lines = _host_options(folder, proxy_command, certificate)
-    return [part for line in (*lines, "LogLevel ERROR") for part in ("-o", line.replace(" ", "=", 1))]
+    return [argument for line in (*lines, "LogLevel ERROR") for argument in ("-o", line.replace(" ", "=", 1))]
 
 
 def _host_options(folder: SshFolder, proxy_command: str, certificate: str) -> list[str]:
@@ -142,7 +142,7 @@ def _host_options(folder: SshFolder, proxy_command: str, certificate: str) -> li
 
 
 def own_program() -> list[str]:
-    """Return a command line that starts this program from any folder and with any PATH."""
+    """Return a command line that starts bt-tui from any folder and with any PATH."""
     installed = Path(sys.executable).with_name("bt-tui")
     # -P: a folder named tui in the working directory must not shadow this package.
     return [str(installed)] if installed.is_file() else [sys.executable, "-P", "-m", "tui"]
@@ -151,7 +151,7 @@ def own_program() -> list[str]:
 def quotable(value: object) -> str:
     """Return text for a quoted value in ssh_config. Raises CommandFailed for text that cannot be quoted."""
     text = str(value)
-    # These cannot be quoted in ssh_config: versions of ssh differ in how they read them.
+    # Versions of ssh read these characters differently, even in quotes.
     if not text.isprintable() or any(sign in text for sign in ('"', "\\", "${")):
         raise CommandFailed(
             f"{sanitize(text)!r} can't be written to an ssh configuration: it contains a quote, a "
@@ -161,16 +161,16 @@ def quotable(value: object) -> str:
     return text.replace("%", "%%")
 
 
-def _run(arguments: list[str]) -> int:
+def _run_ssh(arguments: list[str]) -> int:
     """Run ssh and return its exit code, which may be outside ``ExitCode``."""
     root = str(Path(__file__).resolve().parents[3])
     inherited = os.environ.get("PYTHONPATH")
-    path = root if not inherited else root + os.pathsep + inherited
+    python_path = root if not inherited else root + os.pathsep + inherited
     try:
-        code = subprocess.call(arguments, env=os.environ | {"PYTHONPATH": path})
+        code = subprocess.call(arguments, env=os.environ | {"PYTHONPATH": python_path})
     except OSError as error:
         raise CommandFailed(f"can't start ssh: {error.strerror}", ExitCode.UNEXPECTED) from error
-    return code if code >= 0 else 128 - code  # of a signal, as in shells
+    return code if code >= 0 else 128 - code  # ended by a signal: 128 + its number, as in shells
 
 
 BEGINNING, END = "# --- bt-tui ssh ---", "# --- end bt-tui ssh ---"
@@ -184,7 +184,7 @@ HOSTS = f"{PATTERN},!*'*,!*\\*"
     "bt-tui ssh-config >> ~/.ssh/config",
 )
 @click.command("ssh-config")
-@click.option("--install", is_flag=True, help="Write it to ~/.ssh/config, replacing an earlier one.")
+@click.option("--install", is_flag=True, help="Write the block to ~/.ssh/config, replacing an earlier one.")
 @click.option("--default-remote", hidden=True, help="Same as --remote.")
 @click.option("--python", hidden=True, expose_value=False, help="Ignored: bt-tui itself is the proxy.")
 @remote_option
@@ -192,16 +192,16 @@ HOSTS = f"{PATTERN},!*'*,!*\\*"
 def ssh_config(settings: CommandSettings, install: bool, default_remote: str | None) -> None:
     """Print the ~/.ssh/config block for hosts training-job-JOB-NODE.ssh.baseten.co.
 
-    Each connection gets a new certificate when ssh opens it. With --remote, that remote is used for all
-    of them; training-job-JOB-NODE.REMOTE.ssh.baseten.co names one in the host.
+    Each connection gets a new certificate when ssh opens it. With --remote, the block uses that remote for
+    all hosts; the name training-job-JOB-NODE.REMOTE.ssh.baseten.co selects another remote.
     """
-    block = _block(settings.remote_name or default_remote)
+    block = _config_block(settings.remote_name or default_remote)
     if not install:
         settings.output.data(block)
         return
     path = user_path(os.environ.get("BASETEN_SSH_CONFIG_PATH", "").strip() or "~/.ssh/config")
     try:
-        _install(path, block)
+        _install_block(path, block)
     except OSError as error:
         raise cannot_write(path, error) from error
     settings.output.remark(f"wrote {path}; connect with: ssh training-job-JOB_ID-0.ssh.baseten.co")
@@ -212,7 +212,7 @@ def ssh_config(settings: CommandSettings, install: bool, default_remote: str | N
 @remote_option
 @click.pass_obj
 def ssh_sign(settings: CommandSettings, host_name: str) -> None:
-    """For ssh_config: get a certificate for a connection to the host."""
+    """Get a certificate for a connection to the host; ssh runs this command by its configuration."""
     host = parse_host(host_name)
     if host.remote_name is not None:
         settings = CommandSettings(remote_name=host.remote_name, output=settings.output)
@@ -228,34 +228,34 @@ def ssh_sign(settings: CommandSettings, host_name: str) -> None:
 @click.argument("host_name", metavar="HOST")
 @click.pass_obj
 def ssh_proxy(_settings: CommandSettings, host_name: str) -> None:
-    """For ssh: forward the bytes of a connection whose certificate is signed."""
+    """Forward the bytes of a connection whose certificate is signed; ssh runs this as its ProxyCommand."""
     ticket = ssh_folder().take_ticket(parse_host(host_name))
     source, sink = sys.stdin.fileno(), sys.stdout.fileno()
     asyncio.run(relay(ticket, source=source, sink=sink, environ=os.environ))
 
 
-def _block(remote_name: str | None) -> str:
+def _config_block(remote_name: str | None) -> str:
     folder = ssh_folder()
     certificate = quotable(folder.certificate_path("")).removesuffix(CERTIFICATE_SUFFIX)
     remote = [f"--remote={remote_name}"] if remote_name else []
-    options = _host_options(folder, _command("ssh-proxy"), f"{certificate}%n{CERTIFICATE_SUFFIX}")
-    match = f'Match originalhost "{HOSTS}" exec "{_command("ssh-sign", *remote)}"'
+    options = _host_options(folder, _host_command("ssh-proxy"), f"{certificate}%n{CERTIFICATE_SUFFIX}")
+    match = f'Match originalhost "{HOSTS}" exec "{_host_command("ssh-sign", *remote)}"'
     return "\n".join([BEGINNING, match, *(f"    {option}" for option in options), END, ""])
 
 
-def _command(*arguments: str) -> str:
+def _host_command(*arguments: str) -> str:
     """Return a shell command for this program; ssh replaces %n with the host as typed."""
     return f"{quotable(shlex.join([*own_program(), *arguments]))} '%n'"
 
 
-def _install(path: Path, block: str) -> None:
+def _install_block(path: Path, block: str) -> None:
     """Replace an earlier block in place, or append the block; keep the rest of the file."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def change(content: bytes) -> bytes:
         text = content.decode("utf-8", "surrogateescape")
-        before, separator, rest = text.partition(BEGINNING)
-        _, end_marker, after = rest.partition(END + "\n")
+        before, separator, after_begin = text.partition(BEGINNING)
+        _, end_marker, after = after_begin.partition(END + "\n")
         if separator and end_marker:
             text = before + block + after
         else:
@@ -268,7 +268,11 @@ def _install(path: Path, block: str) -> None:
 def _minutes_option(name: str) -> Callable[[Command], Command]:
     minutes = click.IntRange(min=-1)
     return click.option(
-        name, "minutes", type=minutes, metavar="MINUTES", help="Extend the sessions; -1 for ten years."
+        name,
+        "minutes",
+        type=minutes,
+        metavar="MINUTES",
+        help="Extend the sessions by this many minutes; -1: ten years.",
     )
 
 
@@ -300,7 +304,7 @@ async def sessions(
     change every session of the job first. JSON is a list; with "bt-tui isession", the object that
     "truss train isession" prints: auth_codes and update_messages.
     """
-    await _show(client, output, job_id, minutes, trigger, with_messages=with_messages)
+    await _change_and_print(client, output, job_id, minutes, trigger, with_messages=with_messages)
 
 
 @examples("bt-tui update_session abc1234 --timeout-minutes 60")
@@ -314,10 +318,10 @@ async def update_session(
 ) -> None:
     """Change the interactive sessions of a job: bt-tui sessions with the official command's flags."""
     refuse(minutes is None and trigger is None, "nothing to change: give --timeout-minutes or --trigger")
-    await _show(client, output, job_id, minutes, trigger)
+    await _change_and_print(client, output, job_id, minutes, trigger)
 
 
-async def _show(
+async def _change_and_print(
     client: TrainingClient,
     output: Output,
     job_id: str,
@@ -331,39 +335,39 @@ async def _show(
     codes = await client.sessions.auth_codes(job.project_id, job.id)
     messages = []
     if minutes is not None or trigger is not None:
-        messages = await _change(client, output, job, codes, minutes=minutes, trigger=trigger)
+        messages = await _update_sessions(client, output, job, codes, minutes=minutes, trigger=trigger)
         codes = await client.sessions.auth_codes(job.project_id, job.id)
     codes.sort(key=lambda code: code.replica_id)
     if output.format == JSON and with_messages:
         output.json({"auth_codes": codes} | ({"update_messages": messages} if messages else {}))
         return
-    none = f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
-    print_list(output, codes, COLUMNS, (), none)
+    empty_remark = f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
+    print_list(output, codes, COLUMNS, (), empty_remark)
 
 
-async def _change(
+async def _update_sessions(
     client: TrainingClient,
     output: Output,
     job: TrainingJob,
-    found: Sequence[AuthCode],
+    codes: Sequence[AuthCode],
     *,
     minutes: int | None,
     trigger: str | None,
 ) -> list[str]:
     """Change each session once, even if several replicas share it; return the server's messages."""
-    if not found:
+    if not codes:
         raise CommandFailed(f"job {job.id} has no interactive session to change", ExitCode.NOT_FOUND)
     messages = []
-    for session_id in dict.fromkeys(code.session_id for code in found):
-        answer = await client.sessions.update(
+    for session_id in dict.fromkeys(code.session_id for code in codes):
+        response = await client.sessions.update(
             job.project_id, job.id, session_id, timeout_minutes=minutes, trigger=trigger
         )
-        messages.append(answer.message or "changed")
+        messages.append(response.message or "changed")
         output.remark(f"session {session_id}: {messages[-1]}")
     return messages
 
 
-def _end(code: AuthCode) -> list[Span]:
+def _expiry_cell(code: AuthCode) -> list[Span]:
     if code.expires_at is None:
         return [(UNKNOWN, "plain")]
     left_s = (code.expires_at - datetime.now(UTC)).total_seconds()
@@ -373,7 +377,7 @@ def _end(code: AuthCode) -> list[Span]:
 COLUMNS: tuple[Column[AuthCode], ...] = (
     text_column("REPLICA", lambda code: code.replica_id or UNKNOWN, "strong"),
     text_column("CODE", lambda code: code.auth_code or UNKNOWN),
-    Column("ENDS", "ENDS", _end),
+    Column("ENDS", "ENDS", _expiry_cell),
     text_column("TUNNEL", lambda code: code.tunnel_name or UNKNOWN),
     text_column("SIGN IN AT", lambda code: code.auth_url or UNKNOWN),
 )

@@ -43,7 +43,7 @@ from tui.commands.support.output import JSON, TEXT, ExitCode, Output, refuse
     type=click.Choice(("slurm", "none"), case_sensitive=False),
     default="slurm",
     show_default=True,
-    help="For several nodes. slurm works only with truss; none leaves them idle, e.g. for torchrun.",
+    help="How several nodes are used: slurm needs truss; none leaves them idle, e.g. for torchrun.",
 )
 @click.option(
     "--project-id",
@@ -79,7 +79,7 @@ def workstation(
     node_count: int | None,
     orchestrator: str,
     cli_options: PushOptions,
-    **wanted: Any,
+    **project_options: Any,
 ) -> ExitCode | None:
     """Start a job that only sleeps, on nodes that you reach by SSH. Billed until you stop it.
 
@@ -97,12 +97,12 @@ def workstation(
         "bt-tui does not set up SLURM: use truss train workstation, or --orchestrator none for idle "
         "nodes on which you start torchrun yourself",
     )
-    if not wanted["saves_checkpoints"] and (
-        wanted["checkpoint_path"] or wanted["checkpoint_volume_size_gib"] is not None
+    if not project_options["saves_checkpoints"] and (
+        project_options["checkpoint_path"] or project_options["checkpoint_volume_size_gib"] is not None
     ):
         settings.output.remark("without --enable-checkpointing no checkpoints are stored")
     gpus = 8 if node_count is not None else gpu_count or 1
-    project = workstation_project(gpu_count=gpus, node_count=nodes, **wanted)
+    project = workstation_project(gpu_count=gpus, node_count=nodes, **project_options)
     # An empty folder is submitted, as the official CLI does, never the working directory.
     with tempfile.TemporaryDirectory(prefix="bt-tui-workstation-") as folder:
         draft = JobDraft(project, Path(folder), plan_archive(Path(folder)))
@@ -112,7 +112,7 @@ def workstation(
 def _document(
     draft: JobDraft, client: TrainingClient, output: Output, submission: Submission
 ) -> dict[str, Any]:
-    """Remark how to reach the nodes, and return the workstation as data."""
+    """Print to stderr how to reach the nodes, and return the JSON document of the workstation."""
     job, compute = submission.training_job, draft.project.job.compute
     hosts = workstation_hosts(job.id, compute.node_count, remote_name=client.remote.name)
     ssh = client.remote.command_line("ssh", job.id, *(("--node", "N") if len(hosts) > 1 else ()))
