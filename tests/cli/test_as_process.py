@@ -14,7 +14,7 @@ from support.every_command import CHANGING, READING
 from support.fake_baseten import FakeBaseten, job, line
 from support.faulty import FaultyServer
 from support.warm_python import ROOT
-from tui.commands.support.catalogue import listed_commands
+from tui.commands.support.catalogue import command_entries
 
 LIMIT_S = 60
 HEAVY = {"textual", "rich.console", "plotext", "questionary", "starlette", "uvicorn", "psutil"}
@@ -65,7 +65,7 @@ LINES = READING | CHANGING
 
 
 def module_of(words: str) -> str:
-    return listed_commands()[words.split(maxsplit=1)[0]].module
+    return command_entries()[words.split(maxsplit=1)[0]].module
 
 
 @pytest.mark.usefixtures("code")

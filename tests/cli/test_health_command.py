@@ -155,7 +155,7 @@ def test_job_that_cannot_be_read_is_printed_with_the_reason(
     baseten.on("GET", ".*/logs", Answer({"message": "log store down"}, status=500))
     result = cli(command)
     assert "runs" in result.out
-    assert "not all could be read: can't read the log of job runs" in result.err
+    assert "some data could not be read: can't read the log of job runs" in result.err
 
 
 @pytest.mark.proves("docs/commands.md", "`top`")
@@ -272,7 +272,7 @@ def test_jobs_show_what_was_read_lately_but_read_no_log_unless_asked(cli: RunCli
     checked = cli("jobs --health").out
     requests = log_requests(fleet)
     after = cli("jobs")
-    assert "s ago; now: bt-tui jobs --health" in after.err and log_requests(fleet) == requests
+    assert "s ago; to update: bt-tui jobs --health" in after.err and log_requests(fleet) == requests
     lines = {line.split()[2]: line for line in after.out.splitlines()}
     for name in ("NAME", "broken", "well"):
         at_once = next(line for line in checked.splitlines() if name in line)
@@ -280,7 +280,7 @@ def test_jobs_show_what_was_read_lately_but_read_no_log_unless_asked(cli: RunCli
     assert "loss is NaN" in lines["broken"] and "no problems" in lines["well"]
     assert "health" not in cli("jobs -o json").json[0]
     one = cli("job broken")
-    assert "loss is NaN" in one.out and "s ago; now: bt-tui summary broken" in one.err
+    assert "loss is NaN" in one.out and "s ago; to update: bt-tui summary broken" in one.err
     assert log_requests(fleet) == requests
 
 

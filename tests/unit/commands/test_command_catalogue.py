@@ -4,14 +4,14 @@ import click
 
 from api_client.vocabulary import JobStatus, is_finished
 from tui.cli import cli
-from tui.commands.support.catalogue import OFFICIAL, listed_commands, translated, walk
+from tui.commands.support.catalogue import OFFICIAL, command_entries, translated, walk
 from tui.commands.support.output import OUTCOMES
 
 
 def test_every_docstring_line_names_a_command_of_its_module() -> None:
     context = click.Context(cli)
-    assert {"jobs", "push", "demo", "ssh-proxy"} < listed_commands().keys()
-    for name, listed in listed_commands().items():
+    assert {"jobs", "push", "demo", "ssh-proxy"} < command_entries().keys()
+    for name, listed in command_entries().items():
         command = cli.get_command(context, name)
         assert command is not None
         assert (command.name, command.hidden, bool(command.help)) == (name, not listed.help, True)
@@ -22,7 +22,7 @@ def test_every_official_spelling_is_a_command_and_not_listed() -> None:
     for phrase, spelling in OFFICIAL.items():
         command_words = spelling.ours.partition(" --")[0]
         assert command_words in known or f"{command_words} list" in known, phrase
-        assert phrase not in listed_commands()
+        assert phrase not in command_entries()
 
 
 def test_tail_with_a_number_shows_the_last_lines() -> None:

@@ -19,7 +19,7 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import CSV, JSON, TABLE, Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import rows_of
+from tui.commands.support.tables import table_text_if_any
 from tui.tables.capacity import GPU_COLUMNS, QUEUE_COLUMNS, CapacityLine, capacity_table, queue_table
 from tui.tables.column import select_columns
 
@@ -120,8 +120,8 @@ def _tables(output: Output, capacity_view: CapacityView) -> str:
     team_rows = [CapacityLine(row) for row in capacity_view.shown_rows if row.team]
     queue_columns = select_columns(QUEUE_COLUMNS, "status gpus type age priority id name project")
     tables = (
-        rows_of(select_columns(GPU_COLUMNS, f"gpu {figure_ids}"), organization_rows, output),
-        rows_of(select_columns(GPU_COLUMNS, f"team gpu {figure_ids}"), team_rows, output),
-        rows_of(queue_columns, [*capacity_view.waiting, *capacity_view.holding], output),
+        table_text_if_any(select_columns(GPU_COLUMNS, f"gpu {figure_ids}"), organization_rows, output),
+        table_text_if_any(select_columns(GPU_COLUMNS, f"team gpu {figure_ids}"), team_rows, output),
+        table_text_if_any(queue_columns, [*capacity_view.waiting, *capacity_view.holding], output),
     )
     return "\n".join(filter(None, tables))

@@ -18,7 +18,7 @@ from api_client.files import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, write_priva
 from tui.commands.support.catalogue import COMPLETION_VARIABLE
 from tui.commands.support.options import CommandSettings, examples, format_option
 from tui.commands.support.output import JSON, TABLE, ExitCode, cannot_write
-from tui.commands.support.tables import rows_of
+from tui.commands.support.tables import table_text_if_any
 from tui.commands.support.terminal import need_terminal
 from tui.settings import config_path
 from tui.settings.loading import check_file, load
@@ -53,7 +53,7 @@ def show(settings: CommandSettings, changed: bool) -> None:
     loaded = load(os.environ, {"remote": settings.remote_name})
     rows = [row for row in _rows(loaded) if not changed or row[2] != "default"]
     document = [dict(zip(("setting", "value", "origin", "description"), row, strict=True)) for row in rows]
-    settings.output.answer(document, rows_of(COLUMNS, rows, settings.output))
+    settings.output.answer(document, table_text_if_any(COLUMNS, rows, settings.output))
 
 
 Row = tuple[str, Any, str, str]

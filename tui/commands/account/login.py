@@ -35,7 +35,7 @@ from tui.commands.support.options import (
 from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, refuse
 from tui.commands.support.remotes import remote_name, with_own_emulator
 from tui.commands.support.session import client_command, run_on_remote, run_with
-from tui.commands.support.tables import rows_of, table_of
+from tui.commands.support.tables import table_text, table_text_if_any
 from tui.commands.support.terminal import can_ask, confirm, piped_text
 from tui.readers.login import key_owner, remote_without_key, store_key
 from tui.tables.column import Column, Span, text_column
@@ -62,7 +62,7 @@ def remotes(settings: CommandSettings) -> ExitCode:
     listing = with_own_emulator(list_remotes(name, environ=os.environ), name)
     output = settings.output
     rows = [row for entry in listing.remotes for row in _rows(entry)]
-    output.answer(list(map(_remote_record, listing.remotes)), rows_of(COLUMNS, rows, output))
+    output.answer(list(map(_remote_record, listing.remotes)), table_text_if_any(COLUMNS, rows, output))
     problems = (f"{entry.name}: {entry.problem}" for entry in listing.remotes if entry.problem)
     for warning in (*problems, *listing.warnings):
         output.remark(warning)
@@ -279,7 +279,7 @@ def secrets(context: click.Context, team: str | None) -> ExitCode | None:
         document = [secret.model_dump(mode="json", exclude={"value"}) for secret in team_secrets]
         if not team_secrets:
             output.remark("no secrets")
-        output.answer(document, table_of(SECRETS, team_secrets, output))
+        output.answer(document, table_text(SECRETS, team_secrets, output))
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 

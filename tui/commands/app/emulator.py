@@ -24,7 +24,7 @@ from tui.commands.support.remotes import (
     default_data_dir,
     emulator_remote,
 )
-from tui.commands.support.tables import rows_of
+from tui.commands.support.tables import table_text_if_any
 from tui.commands.support.terminal import need_terminal
 from tui.settings.loading import load_or_defaults
 from tui.tables.column import Column, text_column
@@ -135,7 +135,9 @@ def status(settings: CommandSettings, data_dir: Path | None) -> ExitCode:
     addresses = [
         address for folder in _data_folders(data_dir) if (address := running_address(folder)) is not None
     ]
-    output.answer([asdict(address) for address in addresses], rows_of(EMULATOR_COLUMNS, addresses, output))
+    output.answer(
+        [asdict(address) for address in addresses], table_text_if_any(EMULATOR_COLUMNS, addresses, output)
+    )
     if not addresses:
         location = "" if data_dir else " in your user data folder (--data DIR looks in another)"
         output.remark(f"no emulator is running{location}; --remote local starts one when needed")

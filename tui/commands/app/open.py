@@ -14,7 +14,7 @@ from api_client.recordings.reading import Recording
 from api_client.replay import Replay
 from tui.commands.support.options import CommandSettings, examples, parse_moment
 from tui.commands.support.remotes import dashboard_settings
-from tui.commands.support.session import remark_on
+from tui.commands.support.session import report_recording_problems
 from tui.commands.support.terminal import need_terminal, opening_notice
 from tui.settings.model import Loaded, NotificationSettings
 
@@ -50,7 +50,7 @@ def open_file(
         recordings = [open_files.enter_context(Recording(path)) for path in paths]
         _refuse_duplicate_jobs(recordings)
         for recording in recordings:
-            remark_on(recording, settings.output)
+            report_recording_problems(recording, settings.output)
         clock = _playback(recordings, typed_at, speed)
         loaded = settings_of(settings, paths)
         job_id = recordings[0].job.id if len(recordings) == 1 else None

@@ -34,7 +34,7 @@ from tui.commands.support.options import (
 from tui.commands.support.output import CSV, JSON, TABLE, Output, not_in_job
 from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import Cell, facts_of, rows_of, table_of
+from tui.commands.support.tables import Cell, facts_text, table_text, table_text_if_any
 from tui.tables.checkpoints import CHECKPOINT_COLUMNS, CheckpointRow
 from tui.tables.column import Column, export_table, needed_columns, select_columns, text_column
 from tui.text.times import iso_time, local_stamp, local_time
@@ -181,8 +181,8 @@ def _text(
         *(_state_facts(details.state) if details.state else ()),
         *(_weight_facts(weights) if weights else ()),
     ]
-    tensors = rows_of(TENSORS, weights["largest_tensors"] if weights else (), output)
-    return facts_of(facts, output) + (f"\n{tensors}" if tensors else "")
+    tensors = table_text_if_any(TENSORS, weights["largest_tensors"] if weights else (), output)
+    return facts_text(facts, output) + (f"\n{tensors}" if tensors else "")
 
 
 TENSORS: tuple[Column[dict[str, Any]], ...] = (
@@ -288,7 +288,7 @@ async def print_files(
     }
     output.answer(
         document,
-        lambda: rows_of(FILES, files, output),
+        lambda: table_text_if_any(FILES, files, output),
         lambda: csv_lines([[CSV_TITLES[name] for name in field_names], *rows]),
     )
     if output.format == TABLE:
@@ -474,7 +474,7 @@ def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime
     for line in fault_lines(facts):
         output.remark(line)
     rows = [CheckpointRow(fact.name, fact, now) for fact in facts]
-    output.data(table_of(needed_columns(select_columns(CHECKPOINT_COLUMNS, column_ids), rows), rows, output))
+    output.data(table_text(needed_columns(select_columns(CHECKPOINT_COLUMNS, column_ids), rows), rows, output))
 
 
 for _command in (files, show, urls, snippet, download_checkpoints):

@@ -27,7 +27,7 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, cannot_write, not_in_job
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import rows_of
+from tui.commands.support.tables import table_text_if_any
 from tui.commands.support.terminal import asking, can_ask
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize
@@ -166,7 +166,7 @@ async def download_checkpoints(
     if not plan.files and not plan.refused:
         output.remark("the job has no checkpoint files")
     report = await run_plan(client, output, plan, _existing_policy(existing, plan))
-    output.answer(_document(plan, report), rows_of(COLUMNS, report.files, output))
+    output.answer(_document(plan, report), table_text_if_any(COLUMNS, report.files, output))
     if output.format == TABLE:
         _print_result(report, output)
     return ExitCode.OK if report.is_complete else failure_code(report)

@@ -48,7 +48,7 @@ from tui.commands.support.output import (
     refuse,
 )
 from tui.commands.support.session import client_command, run_on_remote
-from tui.commands.support.tables import Cell, facts_of, print_list
+from tui.commands.support.tables import Cell, facts_text, print_list
 from tui.commands.support.terminal import confirm
 from tui.readers.deployment import ServedModel, change_deployment, list_deployments, read_served
 from tui.tables.column import Column, select_columns, text_cell
@@ -193,7 +193,7 @@ async def show(client: TrainingClient, output: Output, deployment_id: str, model
     deployment = await _find(client, deployment_id, model)
     served = await read_served(client, deployment)
     link = deployment_link(client.remote, deployment.model_id, deployment.id)
-    text = facts_of(_facts(deployment, served, link), output) + calls_text(output, served.call)
+    text = facts_text(_facts(deployment, served, link), output) + calls_text(output, served.call)
     output.answer(_document(deployment, served, link), text)
     if output.format == TABLE and served.call is not None and serves_nothing(client.remote):
         output.remark("on Baseten you would call it like this")

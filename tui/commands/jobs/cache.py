@@ -27,7 +27,7 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import CSV, JSON, CommandFailed, ExitCode, Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import rows_of
+from tui.commands.support.tables import table_text_if_any
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize_whole
 from tui.text.times import local_stamp
@@ -44,7 +44,7 @@ COLUMNS: tuple[Column[ListedPath], ...] = (
     Column("PATH", "PATH", lambda file: [(file.path, "strong" if file.file_type == DIRECTORY else "plain")]),
 )
 
-_KEYS: dict[str, Callable[[ListedPath], Any]] = {
+_SORT_KEYS: dict[str, Callable[[ListedPath], Any]] = {
     "filepath": lambda file: file.path,
     "size": lambda file: file.size_bytes,
     "modified": lambda file: file.modified or None,
@@ -53,7 +53,7 @@ _KEYS: dict[str, Callable[[ListedPath], Any]] = {
 }
 
 BY_PATH = "path"
-"""The baseten CLI's name of the order by path, which is always ascending."""
+"""The baseten CLI's sort key for paths, whose order is always ascending."""
 
 
 def _total_directories(listing: CacheListing) -> None:
@@ -62,27 +62,30 @@ def _total_directories(listing: CacheListing) -> None:
     Like the official command, totals include the size of the directory entries themselves.
     """
     totals = dict.fromkeys((file.path for file in listing.file_summaries if file.file_type == DIRECTORY), 0)
-    of_folder: Counter[str] = Counter()
+    bytes_of_folder: Counter[str] = Counter()
     for file in listing.file_summaries:
-        of_folder[file.path if file.file_type == DIRECTORY else _folder_of(file.path)] += file.size_bytes
-    above: list[str] = []
-    for folder in sorted({*totals, *of_folder}, key=_start_of_paths):  # what is in a folder follows it
-        while above and not _start_of_paths(folder).startswith(_start_of_paths(above[-1])):
-            above.pop()
+        bytes_of_folder[file.path if file.file_type == DIRECTORY else _parent_folder(file.path)] += (
+            file.size_bytes
+        )
+    ancestors: list[str] = []
+    # sorted so that the contents of a folder directly follow it
+    for folder in sorted({*totals, *bytes_of_folder}, key=_path_prefix):
+        while ancestors and not _path_prefix(folder).startswith(_path_prefix(ancestors[-1])):
+            ancestors.pop()
         if folder in totals:
-            above.append(folder)
-        for directory in above:
-            totals[directory] += of_folder[folder]
+            ancestors.append(folder)
+        for directory in ancestors:
+            totals[directory] += bytes_of_folder[folder]
     for file in listing.file_summaries:
         if file.file_type == DIRECTORY:
             file.size_bytes = totals[file.path]
 
 
-def _start_of_paths(folder: str) -> str:
+def _path_prefix(folder: str) -> str:
     return folder.rstrip("/") + "/"
 
 
-def _folder_of(path: str) -> str:
+def _parent_folder(path: str) -> str:
     head, slash, _name = path.rpartition("/")
     return head.rstrip("/") or slash
 
@@ -163,8 +166,8 @@ def _print_directories(output: Output, listing: CacheListing, project_id: str, d
     titles = ("Directory", "Size (bytes)", "Files", "Share")
     output.answer(
         document,
-        rows_of(columns, nodes, output),
-        csv_lines([titles, *(tuple(each.values()) for each in directories)]),
+        table_text_if_any(columns, nodes, output),
+        csv_lines([titles, *(tuple(directory.values()) for directory in directories)]),
     )
 
 
@@ -185,7 +188,7 @@ def cache() -> None:
 @click.option("--project", "named_project", metavar="PROJECT", help="Same as the argument.")
 @click.option(
     "--sort",
-    type=click.Choice((*_KEYS, BY_PATH)),
+    type=click.Choice((*_SORT_KEYS, BY_PATH)),
     help="Sort key of the files (default: filepath); path: filepath, ascending.",
 )
 @order_option
@@ -211,44 +214,43 @@ async def summarize(
 ) -> None:
     """Show what takes up space in the cache of a project (id or name), as reported by its most recent job.
 
-    The table is of the largest directories; --files or --sort lists every file, as JSON and CSV do without
+    The table shows the largest directories; --files or --sort lists every file, as JSON and CSV do without
     --by-directory. The size of a directory includes everything in it. If the project has no cache, the exit
-    code is 7 and
-    the JSON and CSV output is empty, as in the official CLI; an empty cache is not an error.
+    code is 7 and the JSON and CSV output is empty, as in the official CLI; an empty cache is not an error.
     """
-    selected = selected_project(project, named_project)
-    if selected is None:
+    name_or_id = selected_project(project, named_project)
+    if name_or_id is None:
         raise click.UsageError("which project? Give PROJECT or --project PROJECT")
     if sort == BY_PATH:
         sort, order = "filepath", ASCENDING
-    owner = await project_named(client, selected)
-    listing = await client.cache.listing(owner.id)
+    owning_project = await project_named(client, name_or_id)
+    listing = await client.cache.listing(owning_project.id)
     if listing is None:
         if output.format in (CSV, JSON):
-            _print_files(output, CacheListing(), owner.id, 0)
-        raise CommandFailed(f"project {owner.name} has no cache", ExitCode.NOT_FOUND)
+            _print_files(output, CacheListing(), owning_project.id, 0)
+        raise CommandFailed(f"project {owning_project.name} has no cache", ExitCode.NOT_FOUND)
     files = listing.file_summaries
     total_bytes = sum(file.size_bytes for file in files)
-    output.remark(_headline(listing, owner.name, total_bytes))
+    output.remark(_headline(listing, owning_project.name, total_bytes))
     lists_files = lists_files or sort is not None or output.format in (CSV, JSON)
     if depth is not None or not lists_files:
-        _print_directories(output, listing, owner.id, depth or 2)
+        _print_directories(output, listing, owning_project.id, depth or 2)
         return
     _total_directories(listing)
-    files[:] = ordered(files, _KEYS[sort or "filepath"], descending=order == DESCENDING)
-    _print_files(output, listing, owner.id, total_bytes)
+    files[:] = ordered(files, _SORT_KEYS[sort or "filepath"], descending=order == DESCENDING)
+    _print_files(output, listing, owning_project.id, total_bytes)
 
 
 def _print_files(output: Output, listing: CacheListing, project_id: str, total_bytes: int) -> None:
     output.answer(
         lambda: _files_document(listing, project_id, total_bytes),
-        lambda: rows_of(COLUMNS, listing.file_summaries, output),
+        lambda: table_text_if_any(COLUMNS, listing.file_summaries, output),
         lambda: _files_csv(listing),
     )
 
 
 def _headline(listing: CacheListing, name: str, total_bytes: int) -> str:
-    moment = local_stamp(listing.timestamp) or "an unknown time"
+    time_text = local_stamp(listing.timestamp) or "an unknown time"
     entries = counted(len(listing.file_summaries), "file or directory", "files and directories")
     content = f"has {entries}, {bytes_iec(total_bytes)}" if listing.file_summaries else "is empty"
-    return f"the cache of {name} {content}, as of {moment}"
+    return f"the cache of {name} {content}, as of {time_text}"

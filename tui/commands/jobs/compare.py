@@ -39,7 +39,7 @@ from tui.commands.support.output import (
 )
 from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import table_of
+from tui.commands.support.tables import table_text
 from tui.commands.support.text_chart import clock_label, draw_chart
 from tui.readers.code import read_differences
 from tui.readers.session import listed_prices
@@ -89,7 +89,7 @@ async def compare(
     Curves have the columns chart, series, time, step, value and unit; with --x relative, time is seconds
     since the start of the run.
 
-    A job that no longer exists or cannot be read is left out with a remark, and the exit code is 7 or 8.
+    A job that no longer exists or cannot be read is left out and named on stderr; the exit code is 7 or 8.
     """
     refuse(
         with_curves and output.format in (TABLE, CHART),
@@ -99,19 +99,19 @@ async def compare(
     ids = tuple(dict.fromkeys(job_ids))
 
     refuse(not 2 <= len(ids) <= MAX_COMPARED_RUNS, f"give 2 to {MAX_COMPARED_RUNS} different jobs")
-    runs, worst = await _read(client, output, ids)
+    runs, code = await _read(client, output, ids)
     if not runs:
-        return worst
+        return code
     if output.format == CHART:
         _draw(output, runs, X_AXES[x_axis], x_axis, smoothing)
-        return worst
-    lines = curves_table(runs, X_AXES[x_axis]) if with_curves else None
+        return code
+    curve_table = curves_table(runs, X_AXES[x_axis]) if with_curves else None
     output.answer(
-        {"jobs": job_records(runs)} | ({"curves": records(lines)} if lines else {}),
-        lambda: table_of(comparison_columns(labels(runs)), comparison_rows(runs), output),
-        lambda: csv_text([lines or comparison_table(runs)]),
+        {"jobs": job_records(runs)} | ({"curves": records(curve_table)} if curve_table else {}),
+        lambda: table_text(comparison_columns(labels(runs)), comparison_rows(runs), output),
+        lambda: csv_text([curve_table or comparison_table(runs)]),
     )
-    return worst
+    return code
 
 
 async def _read(
@@ -119,29 +119,29 @@ async def _read(
 ) -> tuple[list[ComparedRun], ExitCode]:
     prices = await listed_prices(client)
     runs: list[ComparedRun] = []
-    worst = ExitCode.OK
+    exit_code = ExitCode.OK
     for job_id in ids:
         try:
             job = await job_named(client, job_id)
-            reading = await read_with_line(client, job, output, prices=prices)
+            loaded_run = await read_with_line(client, job, output, prices=prices)
         except Unauthorized:
             raise
         except (ErrorAnswer, InvalidAnswer) as error:
             message, code = explain(error)
             output.remark(f"skipped {job_id}: {message}")
-            worst = code if worst is ExitCode.OK or isinstance(error, NotFound) else worst
+            exit_code = code if exit_code is ExitCode.OK or isinstance(error, NotFound) else exit_code
             continue
-        runs.append(ComparedRun(job, "read", reading.run, gap_count=reading.gap_count))
-    return runs, worst
+        runs.append(ComparedRun(job, "read", loaded_run.run, gap_count=loaded_run.gap_count))
+    return runs, exit_code
 
 
-def _draw(output: Output, runs: Sequence[ComparedRun], axis: Axis, name: str, smoothing: float) -> None:
-    loss, speed = curves(runs, "loss", axis), curves(runs, "throughput", axis)
-    for title, measured in (("loss", loss), (throughput_unit(runs), speed)):
-        span_s = max((line.times[-1] - line.times[0] for line in measured), default=0.0)
-        label = {"step": count, "elapsed": duration, "clock": clock_label(span_s)}[axis]
-        lines = [smoothed(curve, smoothing) for curve in measured]
-        draw_chart(output, f"{title} by {name}", lines, unit=number, x_label=label)
+def _draw(output: Output, runs: Sequence[ComparedRun], axis: Axis, axis_name: str, smoothing: float) -> None:
+    loss, throughput = curves(runs, "loss", axis), curves(runs, "throughput", axis)
+    for title, curves_of_chart in (("loss", loss), (throughput_unit(runs), throughput)):
+        span_s = max((curve.times[-1] - curve.times[0] for curve in curves_of_chart), default=0.0)
+        x_label = {"step": count, "elapsed": duration, "clock": clock_label(span_s)}[axis]
+        smoothed_curves = [smoothed(curve, smoothing) for curve in curves_of_chart]
+        draw_chart(output, f"{title} by {axis_name}", smoothed_curves, y_label=number, x_label=x_label)
 
 
 @examples("bt-tui diff abc1234 def5678", "bt-tui diff abc1234 def5678 -o markdown | pbcopy")
@@ -151,27 +151,28 @@ def _draw(output: Output, runs: Sequence[ComparedRun], axis: Axis, name: str, sm
 @format_option(TEXT, JSON, MARKDOWN)
 @client_command
 async def diff(client: TrainingClient, output: Output, job_id: str, other_id: str) -> None:
-    """Show what differs between two jobs, from the first to the second: how a run became another.
+    """Show what changed from the first job to the second: hardware and code.
 
-    Compared are hardware and the files of both archives: of text files the lines, up to 200 of each. Of a
-    config, its names and the values of image, start commands, compute and so on are shown; the values of
-    its environment variables never, nor what is recognized as a secret: only that they differ. Other files
-    are shown as they are. A config is read, not run. How the runs went is compared by "bt-tui compare".
+    Text files of the two code archives are compared line by line; up to 200 lines of each file are shown. For
+    a config, names and the values of image, start commands, compute and similar fields are shown. Values of
+    environment variables and recognized secrets are not: only that they differ. Lines of other files are
+    shown unchanged. A config is read, not run. "bt-tui compare" compares the results of runs.
     """
     before, after = await job_named(client, job_id), await job_named(client, other_id)
     differences = await read_differences(client, before, after)
     if differences.not_compared:
         output.remark(f"code not compared: {differences.not_compared}")
-    cells = output.width_cells
+    width_cells = output.width_cells
     text = "".join(
-        f"{output.paint(clip(line, cells) if cells else line, tone)}\n" for line, tone in differences.lines()
+        f"{output.paint(clip(line, width_cells) if width_cells else line, tone)}\n"
+        for line, tone in differences.lines()
     )
     text = f"{output.paint(differences.title, 'strong')}\n{text}"
     if output.format == MARKDOWN:
         lines = "\n".join(line for line, _ in differences.lines())
-        fenced = lines.replace("`", "'")
+        fenced_lines = lines.replace("`", "'")
         text = f"### {markdown_code(differences.title)}\n\n"
-        text += f"{differences.none_words}\n" if differences.none_words else f"```diff{fenced}\n```\n"
+        text += f"{differences.none_words}\n" if differences.none_words else f"```diff{fenced_lines}\n```\n"
     document = {
         "job_a": before.id,
         "job_b": after.id,

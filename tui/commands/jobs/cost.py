@@ -48,11 +48,12 @@ class JobCost:
 
     @property
     def estimated_usd(self) -> float | None:
-        """An estimate of what is not billed yet; without a bill, of everything."""
+        """Estimated cost that is not billed yet; the whole cost if the job has no bill."""
         return self.cost.usd if self.cost.billed is None else self.cost.unbilled_usd
 
     @property
-    def known_usd(self) -> float:
+    def total_usd(self) -> float:
+        """Billed plus estimated cost; an unknown cost counts as 0."""
         return (self.cost.billed.usd if self.cost.billed is not None else 0) + (self.estimated_usd or 0)
 
 
@@ -64,7 +65,7 @@ class JobCost:
 @click.command()
 @click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1)
 @click.option("--project", metavar="PROJECT", help="Only jobs of this project (id or name).")
-@since_option("Only jobs created since then, and unfinished ones (default: 30d).")
+@since_option("Only unfinished jobs, and jobs created since then (default: 30d).")
 @format_option(TABLE, JSON, CSV)
 @client_command
 async def cost(
@@ -74,11 +75,11 @@ async def cost(
     project: str | None,
     since: str | None,
 ) -> None:
-    """Show what jobs have cost, most first: dollars and minutes that are billed, and an estimate of the rest.
+    """Show what jobs cost, the most expensive first: billed dollars and minutes, and estimates of the rest.
 
-    Only organization admins can read the bill; others get the estimate of everything: list price × nodes ×
-    running time. The bill is updated hourly, so what ran since is estimated, too. Nothing is counted twice;
-    an unknown rest is left out.
+    Only organization admins can read the bill; for others the whole cost is estimated: list price × nodes ×
+    running time. The bill is updated hourly, so the cost since then is estimated, too. Nothing is counted
+    twice; a cost that cannot be estimated is left out.
     """
     refuse(job_ids and (project or since), "job ids need neither --project nor --since; omit them")
     now = datetime.now(UTC)
@@ -87,10 +88,10 @@ async def cost(
         if job_ids
         else await _recent_jobs(client, project, resolve_since(since, now) or now - timedelta(days=30))
     )
-    oldest = min((job.created_at for job in jobs if job.created_at is not None), default=now)
-    bill = await read_bill(client, oldest, now)
-    rows = sorted(await _costs(client, jobs, bill, now), key=lambda row: row.known_usd, reverse=True)
-    print_list(output, rows, LISTED, COLUMNS)
+    oldest_created_at = min((job.created_at for job in jobs if job.created_at is not None), default=now)
+    bill = await read_bill(client, oldest_created_at, now)
+    rows = sorted(await _costs(client, jobs, bill, now), key=lambda row: row.total_usd, reverse=True)
+    print_list(output, rows, LISTED_COSTS, COLUMNS)
     total = _total(rows, bill)
     if output.format == TABLE:
         output.data(f"\n{total}\n")
@@ -116,23 +117,27 @@ async def _costs(
     client: TrainingClient, jobs: Sequence[TrainingJob], bill: Bill, now: datetime
 ) -> list[JobCost]:
     prices = await listed_prices(client, run_settings().prices)
-    turn = asyncio.Semaphore(8)
+    request_slots = asyncio.Semaphore(8)
 
-    async def of(job: TrainingJob) -> JobCost:
+    async def cost_of_job(job: TrainingJob) -> JobCost:
         billed, all_billed = bill.of(job), is_all_billed(job, now)
         if not job.is_finished and job.current_status != JobStatus.RUNNING:
             return JobCost(job, Cost())
-        async with turn:
-            # The history has the running time, which nothing needs once all of it is billed.
-            queue = await read_status_changes(client, job) if billed is None or not all_billed else None
-        ran = running_time(job, queue.events if queue is not None else (), now)
+        async with request_slots:
+            # The status history shows the running time, which is not needed once everything is billed.
+            queue_context = (
+                await read_status_changes(client, job) if billed is None or not all_billed else None
+            )
+        ran_for = running_time(job, queue_context.events if queue_context is not None else (), now)
         nodes, price = job.node_count or 1, price_of(job, prices)
         return JobCost(
             job,
-            cost_of(job, ran, node_count=nodes, price_per_minute=price, billed=billed, all_billed=all_billed),
+            cost_of(
+                job, ran_for, node_count=nodes, price_per_minute=price, billed=billed, all_billed=all_billed
+            ),
         )
 
-    return list(await asyncio.gather(*map(of, jobs)))
+    return list(await asyncio.gather(*map(cost_of_job, jobs)))
 
 
 def _total(rows: Sequence[JobCost], bill: Bill) -> str:
@@ -144,14 +149,14 @@ def _total(rows: Sequence[JobCost], bill: Bill) -> str:
     return f"total: {billed_text(billed)} billed, and {estimate} estimated for what is not billed yet"
 
 
-def _estimate(row: JobCost) -> str:
+def _estimate_text(row: JobCost) -> str:
     if row.estimated_usd is None:
         return UNKNOWN
     return f"≈ {money(row.estimated_usd)}" if row.estimated_usd else ""
 
 
-def _billed(row: JobCost, shown: Callable[[Billed], str]) -> str:
-    return shown(row.cost.billed) if row.cost.billed is not None else UNKNOWN
+def _billed_text(row: JobCost, format_bill: Callable[[Billed], str]) -> str:
+    return format_bill(row.cost.billed) if row.cost.billed is not None else UNKNOWN
 
 
 COLUMNS: tuple[Column[JobCost], ...] = (
@@ -169,26 +174,26 @@ COLUMNS: tuple[Column[JobCost], ...] = (
     Column(
         "billed_usd",
         "billed",
-        text_cell(lambda row: _billed(row, lambda billed: money(billed.usd))),
+        text_cell(lambda row: _billed_text(row, lambda billed: money(billed.usd))),
         align="right",
         export=lambda row: row.cost.billed.usd if row.cost.billed is not None else None,
     ),
     Column(
         "billed_minutes",
         "minutes",
-        text_cell(lambda row: _billed(row, lambda billed: count(billed.minutes))),
+        text_cell(lambda row: _billed_text(row, lambda billed: count(billed.minutes))),
         align="right",
         export=lambda row: row.cost.billed.minutes if row.cost.billed is not None else None,
     ),
     Column(
         "estimated_usd",
         "not billed yet",
-        text_cell(_estimate, "muted"),
+        text_cell(_estimate_text, "muted"),
         align="right",
         export=lambda row: row.estimated_usd,
     ),
     Column("estimate_of", export=lambda row: row.cost.of if row.estimated_usd is not None else None),
 )
-"""In the order of exports. ``estimated_usd`` is what is not billed yet: all of it if the job has no bill."""
+"""Columns in the order of exports."""
 
-LISTED = select_columns(COLUMNS, "status id name project gpu_hours billed_usd billed_minutes estimated_usd")
+LISTED_COSTS = select_columns(COLUMNS, "status id name project gpu_hours billed_usd billed_minutes estimated_usd")

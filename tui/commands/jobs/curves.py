@@ -11,7 +11,7 @@ from tui.analysis.progress.metrics import Curve, curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, latest, value_range
 from tui.commands.support.output import NDJSON, CommandFailed, ExitCode, Output, known_names
-from tui.commands.support.tables import table_of
+from tui.commands.support.tables import table_text
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize
 from tui.text.times import iso_time
@@ -25,30 +25,30 @@ CURVE_COLUMNS: tuple[Column[Curve], ...] = (
     text_column("MOST", lambda curve: number((value_range(curve.series.values) or (None,))[-1]), right=True),
     text_column("LAST", lambda curve: number(latest(curve.series)), "strong", right=True),
 )
-NAME_FIELDS: tuple[Column[Curve], ...] = (
+CURVE_FIELDS: tuple[Column[Curve], ...] = (
     Column("name", export=lambda curve: curve.name),
     Column("readings", export=lambda curve: len(curve.series)),
     Column("last", export=lambda curve: curve.series.values[-1]),
     Column("unit", export=lambda curve: curve.unit),
 )
-"""Fields of each curve in a list of curves, in CSV and JSON."""
+"""Fields of a curve in CSV and JSON."""
 
 
 def chosen_curves(progress: ProgressSnapshot, names: Sequence[str], source: str) -> list[Curve]:
-    """Return the curves with these names; a part of a name is enough if no other curve has it.
+    """Return the curves with these names; part of a name is enough if only one curve's name contains it.
 
-    Raises CommandFailed for a name that fits no curve, or several.
+    Raises CommandFailed for a name that matches no curve, or several.
     """
     curves = {curve.name: curve for curve in curves_of(progress)}
-    chosen = []
+    chosen_names = []
     for name in names:
         matching = [name] if name in curves else [curve for curve in curves if name in curve]
         if len(matching) != 1:
             choices = known_names(matching or curves)
             message = f"{source} has no metric {sanitize(name)!r} (it has: {choices})"
             raise CommandFailed(message, ExitCode.NOT_FOUND)
-        chosen += matching
-    return [curves[name] for name in dict.fromkeys(chosen)]
+        chosen_names += matching
+    return [curves[name] for name in dict.fromkeys(chosen_names)]
 
 
 def points_of(curve: Curve, progress: ProgressSnapshot) -> list[dict[str, Any]]:
@@ -59,7 +59,7 @@ def points_of(curve: Curve, progress: ProgressSnapshot) -> list[dict[str, Any]]:
 
 
 def print_curves(output: Output, curves: Sequence[Curve], progress: ProgressSnapshot) -> None:
-    """Print every reading of the curves; in a table, one row about each curve."""
+    """Print the curves: every reading as CSV and JSON, one row per curve in a table."""
     rows = (
         (curve.name, iso_time(time), step, value, curve.unit)
         for curve in curves
@@ -70,18 +70,18 @@ def print_curves(output: Output, curves: Sequence[Curve], progress: ProgressSnap
         points = {curve.name: points_of(curve, progress) for curve in curves}
         if output.format != NDJSON:
             return points
-        return [{"series": name, **point} for name, several in points.items() for point in several]
+        return [{"series": name, **point} for name, curve_points in points.items() for point in curve_points]
 
     output.answer(
         document,
-        lambda: table_of(CURVE_COLUMNS, curves, output),
+        lambda: table_text(CURVE_COLUMNS, curves, output),
         lambda: csv_lines([("series", "time", "step", "value", "unit"), *rows]),
     )
 
 
 def _points(series: Series, progress: ProgressSnapshot) -> list[tuple[float, int | None, float]]:
     """Return time, step and value of each reading; the step is the last one logged at or before its time."""
-    marks = progress.step_series
-    counts = [bisect_right(marks.times, time) for time in series.times]
-    steps = [int(marks.values[count - 1]) if count else None for count in counts]
+    step_series = progress.step_series
+    steps_logged = [bisect_right(step_series.times, time) for time in series.times]
+    steps = [int(step_series.values[step_count - 1]) if step_count else None for step_count in steps_logged]
     return list(zip(series.times, steps, series.values, strict=True))

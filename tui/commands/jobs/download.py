@@ -35,7 +35,9 @@ from tui.text.units import bytes_iec, counted, duration
     help="Directory to write to (default: the current one).",
 )
 @click.option("--out-dir", type=click.Path(path_type=Path), metavar="DIR", help="Unpack as this new folder.")
-@click.option("--out-file", type=click.Path(path_type=Path), metavar="FILE", help="Save the archive as this.")
+@click.option(
+    "--out-file", type=click.Path(path_type=Path), metavar="FILE", help="Save the archive as this file."
+)
 @click.option("--no-unzip", is_flag=True, help="Keep the archive packed (.tgz).")
 @format_option(TABLE, JSON)
 @client_command
@@ -57,14 +59,14 @@ async def download(
     job = await job_named(client, job_id)
     folder, name = (target.parent, target.name) if target else (target_directory, None)
     report = await download_code(client, output, job, folder, name, unpack=not (no_unzip or out_file))
-    written = report.unpacked_to or report.files[0].path
+    path = report.unpacked_to or report.files[0].path
     document = {
-        "path": str(written),
+        "path": str(path),
         "job_id": job.id,
         "is_unpacked": report.unpacked_to is not None,
         "archive_bytes": report.files[0].done_bytes,
     }
-    output.answer(document, f"{written}\n")
+    output.answer(document, f"{path}\n")
 
 
 async def download_code(
@@ -108,7 +110,7 @@ async def run_plan(
         line.show(label, progress.done_bytes, progress.total_bytes, progress_note(progress))
         if not line.is_terminal and progress.note and progress.note not in notes[-1:]:
             notes.append(progress.note)
-            if len(notes) <= 10:  # a bad connection has hundreds
+            if len(notes) <= 10:  # an unstable connection causes hundreds
                 output.remark(progress.note)
 
     try:
@@ -125,8 +127,8 @@ def progress_note(progress: DownloadProgress) -> str:
         return f"stalled for {duration(progress.stalled_s)}"
     if not progress.speed_bytes_per_s:
         return progress.note
-    left = "" if not progress.eta_s else f"  {duration(progress.eta_s)} left"
-    return f"{bytes_iec(progress.speed_bytes_per_s)}/s{left}"
+    time_left = "" if not progress.eta_s else f"  {duration(progress.eta_s)} left"
+    return f"{bytes_iec(progress.speed_bytes_per_s)}/s{time_left}"
 
 
 def failure_code(report: DownloadReport) -> ExitCode:

@@ -29,8 +29,8 @@ from tui.commands.support.options import (
     selected_project,
 )
 from tui.commands.support.output import (
+    EXIT_CODE_OF_SEVERITY,
     NDJSON,
-    OF_SEVERITY,
     TEXT,
     CommandFailed,
     ExitCode,
@@ -56,22 +56,22 @@ from tui.text.units import counted
 T = TypeVar("T")
 
 
-def _names(what: str, known: Collection[str]) -> Callable[[Any, Any, str], frozenset[str]]:
-    """Return the callback of an option that takes some of these names, separated by commas."""
+def _names_callback(kind: str, known_names: Collection[str]) -> Callable[[Any, Any, str], frozenset[str]]:
+    """Return the callback of an option whose value is a comma-separated list of ``known_names``."""
 
     def read(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> frozenset[str]:
         names = frozenset(filter(None, map(str.strip, (typed or "").split(","))))
         if typed is not None and not names:
-            raise click.BadParameter(f"it names no {what}")
-        for name in sorted(names.difference(known)):
-            raise click.BadParameter(unknown_value(what, name, known))
+            raise click.BadParameter(f"it names no {kind}")
+        for name in sorted(names.difference(known_names)):
+            raise click.BadParameter(unknown_value(kind, name, known_names))
         return names
 
     return read
 
 
-def _read_by(read: Callable[[str], T]) -> Callable[[Any, Any, str | None], T | None]:
-    """Return the callback of an option that is read by a function, which raises ValueError."""
+def _parser_callback(read: Callable[[str], T]) -> Callable[[Any, Any, str | None], T | None]:
+    """Return the callback of an option that ``read`` parses; it raises ValueError for an invalid value."""
 
     def convert(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> T | None:
         try:
@@ -87,21 +87,21 @@ _rules = combined(
     GuardRules,
     click.option(
         "--stop-on",
-        callback=_names("finding", sorted(KINDS)),
+        callback=_names_callback("finding", sorted(KINDS)),
         metavar="KIND[,KIND]",
-        help="Stop a run with such a finding, as in loss-not-finite,stalled; docs/health.md lists them.",
+        help="Stop a run with such a finding, as in loss-not-finite,stalled; docs/health.md lists all kinds.",
     ),
     click.option(
         "--budget",
         "budget_usd",
-        callback=_read_by(dollars),
+        callback=_parser_callback(dollars),
         metavar="200usd",
         help="Stop a run that has cost this much.",
     ),
     click.option(
         "--until",
         metavar="TIME",
-        callback=_read_by(lambda typed: deadline(typed, datetime.now(UTC))),
+        callback=_parser_callback(lambda typed: deadline(typed, datetime.now(UTC))),
         help="Stop the runs at 06:00, at a date and time, or 8h from now.",
     ),
     click.option(
@@ -112,7 +112,7 @@ _rules = combined(
     click.option("--dry-run", is_flag=True, help="Only report what would be stopped or resumed."),
     click.option(
         "--resume-on",
-        callback=_names("status", resumable_statuses()),
+        callback=_names_callback("status", resumable_statuses()),
         metavar="STATUS[,STATUS]",
         help="Resume a run that ends with this status (preempted, failed, expired) from its newest "
         "checkpoint. Its config is executed on this machine.",
@@ -123,7 +123,7 @@ _rules = combined(
         default=3,
         show_default=True,
         metavar="N",
-        help="How many times the work of a run is resumed.",
+        help="Maximum number of times that a run is resumed.",
     ),
 )
 
@@ -142,14 +142,16 @@ _rules = combined(
 @click.option("--all", "watch_all", is_flag=True, help="All active runs that you can see.")
 @_rules
 @click.option("--notify", is_flag=True, help="Deliver alerts by the command and webhook of the settings.")
-@click.option("--test", is_flag=True, help="Send a test notification, report the answer, and exit.")
-@click.option("--once", is_flag=True, help="Look once and exit, for cron; the exit code is the verdict.")
+@click.option(
+    "--test", is_flag=True, help="Send a test notification, report whether it was delivered, and exit."
+)
+@click.option("--once", is_flag=True, help="Check once and exit, for cron; the exit code is the verdict.")
 @click.option(
     "--heartbeat",
     "heartbeat_s",
-    type=Duration(at_least_s=10.0),
+    type=Duration(min_s=10.0),
     metavar="SPAN",
-    help="Report at this interval, such as 1h, that the guard is alive: silence means that it is not.",
+    help="Report at this interval, such as 1h, that the guard still runs: silence means that it ended.",
 )
 @format_option(TEXT, NDJSON)
 @client_command
@@ -168,65 +170,67 @@ async def guard(
 ) -> ExitCode:
     """Watch runs without a screen until they end.
 
-    Prints a line when a finding begins or ends, when a status changes, when a run can't be seen, and for all
-    that the guard does. It stops a run only for a finding that it has seen in two complete looks in a row,
-    and never on data that it could not read just now.
+    Prints a line when a finding begins or ends, when a status changes, when a run can't be read, and for each
+    action of the guard. It stops a run only for a finding that two complete checks in a row have found, and
+    never on outdated data.
 
     The exit code is that of the worst outcome, as of `wait`; with --once it is 10 for warnings, 11 for
-    critical findings, and 8 if a run could not be seen.
+    critical findings, and 8 if a run could not be read.
 
-    What was reported and decided is kept in a file: a guard that is started again repeats nothing.
+    Reports and decisions are saved in a file: a guard that is started again does not repeat them.
     """
-    own = configuration_if_any()
-    notifications = own.notifications if own is not None else NotificationSettings()
+    configuration = configuration_if_any()
+    notifications = configuration.notifications if configuration is not None else NotificationSettings()
     if test:
-        return await _test(output, notifications)
-    _check(client, rules, notifications if notify else None)
+        return await _send_test(output, notifications)
+    _check_rules(client, rules, notifications if notify else None)
     memory = GuardMemory(state_path("guard.json"), output.remark)
-    of_project = selected_project(project, project_id)
-    refuse(job_ids and (watch_all or of_project is not None), "job ids need neither --project nor --all")
+    name_or_id = selected_project(project, project_id)
+    refuse(job_ids and (watch_all or name_or_id is not None), "job ids need neither --project nor --all")
     refuse(
-        not job_ids and not watch_all and of_project is None,
+        not job_ids and not watch_all and name_or_id is None,
         "which runs? Give JOB_ID, --project PROJECT or --all",
     )
     reporting = Reporting(partial(_print, output), settings=notifications)
     if notify:
         reporting.delivery = _delivery(client, output, notifications, memory)
-    watching = Guard(
+    active_guard = Guard(
         client,
         rules,
         memory,
         reporting,
         settings=run_settings(),
-        find_more=None if job_ids else partial(_more_jobs, client, of_project),
+        find_more=None if job_ids else partial(_more_jobs, client, name_or_id),
         resume=partial(_resume, client, output),
         heartbeat_s=heartbeat_s,
     )
-    if rules.until is not None and not watching.has_saved_deadline(rules.until):
+    if rules.until is not None and not active_guard.has_saved_deadline(rules.until):
         try:
             check_deadline(rules.until, client.clock.now())
         except ValueError as problem:
             raise click.BadParameter(str(problem), param_hint="'--until'") from None
-    find = partial(_first_jobs, client, watching, job_ids, of_project)
+    find_jobs = partial(_first_jobs, client, active_guard, job_ids, name_or_id)
     try:
         async with sending(reporting.delivery):
             if once:
-                await watching.look_once(await find())
+                await active_guard.look_once(await find_jobs())
             else:
-                jobs = await watching.find(find)
-                output.remark(_summary(jobs, watching.rules_for(jobs)))
-                await watching.run(jobs)
+                jobs = await active_guard.find(find_jobs)
+                output.remark(_summary(jobs, active_guard.rules_for(jobs)))
+                await active_guard.run(jobs)
     except asyncio.CancelledError:
-        if TerminationSignals.received is None:  # ctrl-c: the same time, typed again, is a new one
-            watching.forget_deadlines()
+        if TerminationSignals.received is None:  # after ctrl-c, the same --until TIME is a new deadline
+            active_guard.forget_deadlines()
         raise
-    if reporting.delivery is not None and (left := watching.unsent):
-        output.remark(f"{counted(left, 'notification')} not delivered; the next guard sends them")
-    return _verdict(watching) if once else _outcome(watching)
+    if reporting.delivery is not None and (unsent_count := active_guard.unsent):
+        output.remark(f"{counted(unsent_count, 'notification')} not delivered; the next guard sends them")
+    return _verdict(active_guard) if once else _outcome(active_guard)
 
 
-def _check(client: TrainingClient, rules: GuardRules, notifications: NotificationSettings | None) -> None:
-    """Refuse what can't be done. Raises click.UsageError, CommandFailed and ReadOnlyError."""
+def _check_rules(
+    client: TrainingClient, rules: GuardRules, notifications: NotificationSettings | None
+) -> None:
+    """Refuse rules that can't work. Raises click.UsageError, CommandFailed and ReadOnlyError."""
     refuse(
         rules.after_checkpoint and not rules.may_stop,
         "--after-checkpoint stops nothing without --stop-on, --budget or --until",
@@ -244,7 +248,7 @@ def _check(client: TrainingClient, rules: GuardRules, notifications: Notificatio
 async def _resume(
     client: TrainingClient, output: Output, job: TrainingJob, since: datetime, others: Collection[str]
 ) -> TrainingJob:
-    from tui.commands.jobs.resume import resume_now  # what submits jobs is slow to import
+    from tui.commands.jobs.resume import resume_now  # slow to import; only resuming needs it
 
     try:
         return await resume_now(client, output, job, since, others)
@@ -274,8 +278,8 @@ def _delivery(
     )
 
 
-async def _test(output: Output, settings: NotificationSettings) -> ExitCode:
-    """Deliver one alert to each destination, and print what came of it."""
+async def _send_test(output: Output, settings: NotificationSettings) -> ExitCode:
+    """Deliver one alert to each destination; print for each whether it was delivered."""
     delivery = AlertDelivery(
         settings.command, settings.webhook, output.remark, os.environ, form=settings.webhook_format
     )
@@ -287,34 +291,35 @@ async def _test(output: Output, settings: NotificationSettings) -> ExitCode:
     record = delivery.record(
         Alert(None, "info", datetime.now(UTC), about="test", message="a test of bt-tui guard")
     )
-    for way in delivery.ways:
+    for destination in delivery.ways:
         try:
-            await delivery.deliver(way, record)
+            await delivery.deliver(destination, record)
         except RequestError as problem:
             code = ExitCode.UNEXPECTED
-            output.remark(f"{way}: not delivered: {sanitize(str(problem))}")
+            output.remark(f"{destination}: not delivered: {sanitize(str(problem))}")
         else:
-            output.remark(f"{way}: delivered")
+            output.remark(f"{destination}: delivered")
     return code
 
 
 async def _first_jobs(
-    client: TrainingClient, watching: Guard, job_ids: Sequence[str], project: str | None
+    client: TrainingClient, active_guard: Guard, job_ids: Sequence[str], project: str | None
 ) -> list[TrainingJob]:
-    """Return the jobs to begin with.
+    """Return the jobs to watch first.
 
-    They include jobs that continue them, and those that ended while no guard watched.
+    They include the jobs that this or an earlier guard submitted to resume them, and the jobs that ended
+    while no guard was running.
     """
-    known_runs = watching.known_jobs()
+    known_runs = active_guard.known_jobs()
     if job_ids:
-        given = [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]
-        by_id = {job.id: job for job in given}
-        for job in given:  # it grows
+        named_jobs = [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]
+        job_by_id = {job.id: job for job in named_jobs}
+        for job in named_jobs:  # grows while it is iterated: a resumed job may have been resumed again
             resume = known_runs[job.id].resume if job.id in known_runs else None
-            if resume is not None and resume.job_id and resume.job_id not in by_id:
-                given.append(await client.jobs.find(resume.job_id))
-                by_id[resume.job_id] = given[-1]
-        return list(by_id.values())
+            if resume is not None and resume.job_id and resume.job_id not in job_by_id:
+                named_jobs.append(await client.jobs.find(resume.job_id))
+                job_by_id[resume.job_id] = named_jobs[-1]
+        return list(job_by_id.values())
     jobs = {job.id: job for job in await active_jobs(client, project)}
     project_id = await project_id_of(client, project)
     for job_id, run in known_runs.items():
@@ -329,24 +334,26 @@ async def _first_jobs(
 async def _more_jobs(client: TrainingClient, project: str | None) -> list[TrainingJob]:
     try:
         return await active_jobs(client, project)
-    except CommandFailed:  # the project was deleted meanwhile, or a second one got its name
+    except CommandFailed:  # the project was deleted, or another project got the same name
         return []
 
 
-def _verdict(watching: Guard) -> ExitCode:
-    looks = [look for look in watching.last_looks.values() if not look.run.job.is_finished]
-    severities = {finding.severity for look in looks for finding in look.run.findings}
-    code = worst(OF_SEVERITY[severity] for severity in severities & OF_SEVERITY.keys())
-    return code or (ExitCode.OK if all(look.is_judged for look in looks) else ExitCode.UNREACHABLE)
+def _verdict(active_guard: Guard) -> ExitCode:
+    last_looks = [look for look in active_guard.last_looks.values() if not look.run.job.is_finished]
+    severities = {finding.severity for look in last_looks for finding in look.run.findings}
+    code = worst(EXIT_CODE_OF_SEVERITY[severity] for severity in severities & EXIT_CODE_OF_SEVERITY.keys())
+    return code or (ExitCode.OK if all(look.is_judged for look in last_looks) else ExitCode.UNREACHABLE)
 
 
-def _outcome(watching: Guard) -> ExitCode:
-    """Return the worst outcome; of a run that was resumed, only the last counts."""
-    runs = watching.known_jobs()
+def _outcome(active_guard: Guard) -> ExitCode:
+    """Return the worst outcome; a job that was resumed does not count, only the job that resumed it."""
+    runs = active_guard.known_jobs()
     resumed = {job_id for job_id, run in runs.items() if run.resume is not None and run.resume.job_id}
-    looks = [look for job_id, look in watching.last_looks.items() if job_id not in resumed]
-    codes = [outcome_exit_code(look.run.job.current_status) for look in looks if look.run.job.is_finished]
-    return worst([*codes, *(ExitCode.UNREACHABLE for look in looks if look.is_gone)])
+    last_looks = [look for job_id, look in active_guard.last_looks.items() if job_id not in resumed]
+    codes = [
+        outcome_exit_code(look.run.job.current_status) for look in last_looks if look.run.job.is_finished
+    ]
+    return worst([*codes, *(ExitCode.UNREACHABLE for look in last_looks if look.is_gone)])
 
 
 def _print(output: Output, alert: Alert) -> None:
@@ -358,8 +365,8 @@ def _print(output: Output, alert: Alert) -> None:
 
 def _summary(jobs: Sequence[TrainingJob], rules: GuardRules) -> str:
     """Return ``watching 2 runs; stops each on stalled, a budget of $200.00 and 2026-11-28 06:00``."""
-    stops = "nothing is stopped"
-    if named := causes(rules):
-        when = ", after its next checkpoint" if rules.after_checkpoint else ""
-        stops = f"{'would stop' if rules.dry_run else 'stops'} each on {named}{when}"
-    return f"watching {counted(len(jobs), 'run')}; {stops}; only as long as this command runs"
+    stop_text = "nothing is stopped"
+    if causes_text := causes(rules):
+        condition = ", after its next checkpoint" if rules.after_checkpoint else ""
+        stop_text = f"{'would stop' if rules.dry_run else 'stops'} each on {causes_text}{condition}"
+    return f"watching {counted(len(jobs), 'run')}; {stop_text}; only as long as this command runs"

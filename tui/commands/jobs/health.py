@@ -27,8 +27,8 @@ from tui.commands.support.options import (
     recording_option,
 )
 from tui.commands.support.output import (
+    EXIT_CODE_OF_SEVERITY,
     JSON,
-    OF_SEVERITY,
     TABLE,
     WORST_FIRST,
     ExitCode,
@@ -41,7 +41,7 @@ from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import table_of
+from tui.commands.support.tables import table_text
 from tui.readers.session import listed_prices
 from tui.readers.watcher import LoadedRun
 from tui.settings.runs import RunSettings
@@ -53,7 +53,8 @@ from tui.text.units import age, counted, duration, percent
 if TYPE_CHECKING:
     from tui.readers.recorded_index import FindingPeriod
 
-TOTALLED = (*OF_SEVERITY, "unknown", "checking", "healthy", "waiting", "finished")
+COUNTED_VERDICTS = (*EXIT_CODE_OF_SEVERITY, "unknown", "checking", "healthy", "waiting", "finished")
+"""Verdicts in the order in which they are printed and counted."""
 
 
 @examples(
@@ -64,7 +65,9 @@ TOTALLED = (*OF_SEVERITY, "unknown", "checking", "healthy", "waiting", "finished
 @click.command()
 @click.argument("job_ids", metavar="[JOB_ID]…", nargs=-1)
 @click.option(
-    "--timeline", is_flag=True, help="With --file: all findings that were ever shown, and from when to when."
+    "--timeline",
+    is_flag=True,
+    help="With --file: all findings over the whole run, each with its first and last appearance.",
 )
 @recording_option
 @format_option(TABLE, JSON)
@@ -86,18 +89,18 @@ async def health(
     Without JOB_ID, all running and queued jobs are checked and printed worst first. A count of each
     verdict goes to stderr.
 
-    With --file and --timeline a recorded run is judged as a dashboard looking every 30 seconds would have;
-    the exit code is 0.
+    With --file and --timeline a recorded run is judged as by a dashboard that checks every 30 seconds; the
+    exit code is 0.
     """
     settings = run_settings()
     if timeline:
         print_timeline(output, settings)
         return ExitCode.OK
-    recorded = recorded_job_id()
-    ids = dict.fromkeys(job_ids) if recorded is None else [recorded]
+    recorded_id = recorded_job_id()
+    ids = dict.fromkeys(job_ids) if recorded_id is None else [recorded_id]
     jobs = [await job_named(client, job_id) for job_id in ids] if ids else await active_jobs(client)
     prices: dict[str, float] = {}
-    with suppress(RequestError):  # the findings matter more than what they cost
+    with suppress(RequestError):  # findings are worth printing without their cost
         prices = await listed_prices(client)
     readings: list[LoadedRun] = []
     for number, job in enumerate(jobs, start=1):
@@ -108,34 +111,39 @@ async def health(
         readings.append(replace(reading, run=judged(reading.run, settings.rules)))
     if not job_ids:
         readings.sort(
-            key=lambda reading: (WORST_FIRST.index(_code(reading)), TOTALLED.index(_totalled(reading)))
+            key=lambda reading: (
+                WORST_FIRST.index(_exit_code(reading)),
+                COUNTED_VERDICTS.index(_counted_verdict(reading)),
+            )
         )
-    text = "".join(_text(output, reading) for reading in readings)
-    output.answer([_record(reading) for reading in readings], text)
-    output.remark(_total(list(map(_totalled, readings))))
-    return worst(map(_code, readings))
+    text = "".join(_job_text(output, reading) for reading in readings)
+    output.answer([_health_record(reading) for reading in readings], text)
+    output.remark(_counts_text(list(map(_counted_verdict, readings))))
+    return worst(map(_exit_code, readings))
 
 
-def _totalled(reading: LoadedRun) -> str:
-    """Return the verdict for the total: a queued job without findings counts as waiting, not healthy."""
+def _counted_verdict(reading: LoadedRun) -> str:
+    """Return the verdict to count: a queued job without findings counts as waiting, not healthy."""
     verdict = _verdict(reading)
     is_waiting = verdict == "healthy" and reading.run.job.current_status in WAITING_STATUSES
     return "waiting" if is_waiting else verdict
 
 
-def _total(verdicts: Sequence[str]) -> str:
+def _counts_text(verdicts: Sequence[str]) -> str:
     if not verdicts:
         return "no running or queued jobs"
     counts = Counter(verdicts)
-    counts_by_verdict = ", ".join(f"{counts[word]} {word}" for word in TOTALLED if counts[word])
+    counts_by_verdict = ", ".join(
+        f"{counts[verdict_word]} {verdict_word}" for verdict_word in COUNTED_VERDICTS if counts[verdict_word]
+    )
     return f"{counted(len(verdicts), 'job')}: {counts_by_verdict}"
 
 
-def _code(reading: LoadedRun) -> ExitCode:
+def _exit_code(reading: LoadedRun) -> ExitCode:
     if reading.run.job.is_finished:
         return outcome_exit_code(reading.run.job.current_status)
     unread = (explain(error)[1] for error in reading.unread.values())
-    return OF_SEVERITY.get(_verdict(reading)) or worst(unread)
+    return EXIT_CODE_OF_SEVERITY.get(_verdict(reading)) or worst(unread)
 
 
 def _verdict(reading: LoadedRun) -> str:
@@ -144,13 +152,13 @@ def _verdict(reading: LoadedRun) -> str:
     if run.job.is_finished:
         return "finished"
     severity = next((finding.severity for finding in run.findings), "")
-    if severity in OF_SEVERITY:
+    if severity in EXIT_CODE_OF_SEVERITY:
         return severity
     state = "healthy" if run.job.current_status in WAITING_STATUSES else verdict(run).state
     return state if state in ("healthy", "checking") else "unknown"
 
 
-def _record(reading: LoadedRun) -> dict[str, Any]:
+def _health_record(reading: LoadedRun) -> dict[str, Any]:
     run, job = reading.run, reading.run.job
     return {
         "job_id": job.id,
@@ -171,10 +179,10 @@ def _record(reading: LoadedRun) -> dict[str, Any]:
     }
 
 
-def _text(output: Output, reading: LoadedRun) -> str:
+def _job_text(output: Output, reading: LoadedRun) -> str:
     job = reading.run.job
     name = f"  {sanitize(job.name)}" if job.name else ""
-    lines = [f"{output.paint(sanitize(job.id), 'strong')}{name}  {output.paint(*_state(reading))}"]
+    lines = [f"{output.paint(sanitize(job.id), 'strong')}{name}  {output.paint(*_verdict_cell(reading))}"]
     for finding in reading.run.findings:
         age_s = (reading.run.server_now - finding.since).total_seconds() if finding.since else 0.0
         since = f" (for {age(age_s)})" if finding.since and not finding.kind.states_duration else ""
@@ -185,35 +193,35 @@ def _text(output: Output, reading: LoadedRun) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _state(reading: LoadedRun) -> Span:
-    job, word = reading.run.job, _verdict(reading)
-    if word in OF_SEVERITY:
-        return f"{SIGNS[word]} {word}", TONES[word]
-    if word == "finished" or (word == "healthy" and job.current_status != JobStatus.RUNNING):
+def _verdict_cell(reading: LoadedRun) -> Span:
+    job, verdict_word = reading.run.job, _verdict(reading)
+    if verdict_word in EXIT_CODE_OF_SEVERITY:
+        return f"{SIGNS[verdict_word]} {verdict_word}", TONES[verdict_word]
+    if verdict_word == "finished" or (verdict_word == "healthy" and job.current_status != JobStatus.RUNNING):
         view = status_view(job.current_status)
         return f"{view.sign} {view.word}", view.tone
-    if word == "healthy":
+    if verdict_word == "healthy":
         return "✓ healthy", "good"
-    why = verdict(reading.run).words
-    return (f"… {why}", "muted") if word == "checking" else (f"? unknown: {why}", "caution")
+    reason = verdict(reading.run).words
+    return (f"… {reason}", "muted") if verdict_word == "checking" else (f"? unknown: {reason}", "caution")
 
 
 def print_timeline(output: Output, settings: RunSettings) -> None:
-    """Judge the recording given by ``--file``. Raises UsageError if there is none."""
-    from tui.readers.recorded_index import Timeline  # what reads recordings is not for every command
+    """Print the findings over time of the recording given by ``--file``. Raises UsageError without one."""
+    from tui.readers.recorded_index import Timeline  # slow to import; only --timeline needs it
 
     recording = given_recording()
     if recording is None:
         raise click.UsageError("--timeline needs a recording: --file FILE")
     timeline = Timeline(recording, settings)
-    whole_s = (recording.until - recording.begin).total_seconds() or 1.0
+    duration_s = (recording.until - recording.begin).total_seconds() or 1.0
     with ProgressLine() as line:
         while not timeline.is_done:
-            part = (timeline.at - recording.begin).total_seconds() / whole_s
-            line.show(f"judging {recording.name}", note=percent(part))
+            fraction = (timeline.at - recording.begin).total_seconds() / duration_s
+            line.show(f"judging {recording.name}", note=percent(fraction))
             timeline.advance()
     periods = timeline.findings
-    output.answer(list(map(_period_record, periods)), table_of(_COLUMNS, periods, output))
+    output.answer(list(map(_period_record, periods)), table_text(_COLUMNS, periods, output))
 
 
 def _period_record(period: FindingPeriod) -> dict[str, Any]:

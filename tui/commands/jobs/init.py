@@ -14,7 +14,7 @@ from api_client.words import command_line
 from tui.commands.support.options import CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, cannot_write, refuse
 from tui.commands.support.remotes import LOCAL_REMOTE, remote_name
-from tui.commands.support.tables import table_of
+from tui.commands.support.tables import table_text
 from tui.system.starters import STARTER_PROJECTS, FilesInTheWay, StarterProject, write_starters
 from tui.tables.column import Column, text_column
 
@@ -26,7 +26,7 @@ def _starter_project(name: str) -> StarterProject:
     return projects[name]
 
 
-def _write(projects_by_folder: Mapping[Path, StarterProject], *, force: bool) -> list[Path]:
+def _write_projects(projects_by_folder: Mapping[Path, StarterProject], *, force: bool) -> list[Path]:
     try:
         return write_starters(projects_by_folder, force=force)
     except FilesInTheWay as problem:
@@ -65,7 +65,7 @@ DEFAULT_TEMPLATE = STARTER_PROJECTS[0].name
     "names",
     metavar="NAME,…",
     multiple=True,
-    help="Write several, each into a folder of its name in DIR; repeatable.",
+    help="Write several templates, each into the folder DIR/NAME; repeatable.",
 )
 @click.option("--list-examples", is_flag=True, help="List the templates.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
@@ -83,8 +83,8 @@ def init(
 ) -> None:
     """Write a starter project.
 
-    Each has a config.py that is valid for Baseten as is, a run.sh that the job runs, and a train.py. Without
-    DIR it is written to a folder named after the template. The file names are printed.
+    A starter project has a config.py that Baseten accepts unchanged, a run.sh that the job runs, and a
+    train.py. Without DIR it is written to a folder named after the template. The file names are printed.
     """
     output = settings.output
     refuse(
@@ -94,18 +94,18 @@ def init(
     directory = directory or named_directory
     if list_examples:
         document = list(map(asdict, STARTER_PROJECTS))
-        output.answer(document, table_of(COLUMNS, STARTER_PROJECTS, output))
+        output.answer(document, table_text(COLUMNS, STARTER_PROJECTS, output))
         return
     refuse(template is not None and names, "give either --template or --examples")
     if names:
-        several = [_starter_project(name.strip()) for name in ",".join(names).split(",") if name.strip()]
-        refuse(not several, "--examples names no template; see --list-examples")
-        projects_by_folder = {(directory or Path()) / project.name: project for project in several}
+        projects = [_starter_project(name.strip()) for name in ",".join(names).split(",") if name.strip()]
+        refuse(not projects, "--examples names no template; see --list-examples")
+        projects_by_folder = {(directory or Path()) / project.name: project for project in projects}
     else:
         project = _starter_project(template or DEFAULT_TEMPLATE)
         projects_by_folder = {directory if directory is not None else Path(project.name): project}
-    written = [str(path) for path in _write(projects_by_folder, force=force)]
-    output.answer(written, "".join(f"{path}\n" for path in written))
+    paths = [str(path) for path in _write_projects(projects_by_folder, force=force)]
+    output.answer(paths, "".join(f"{path}\n" for path in paths))
     needs_emulator = settings.remote_name is None and not _has_account()
     remote = LOCAL_REMOTE if needs_emulator else settings.remote_name
     options = replace(settings, remote_name=remote, readonly=False).options

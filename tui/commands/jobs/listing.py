@@ -43,7 +43,7 @@ from tui.commands.support.output import (
     unknown_value,
 )
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import Cell, facts_in, fitting, print_job, print_list, table_of
+from tui.commands.support.tables import Cell, fitting_columns, print_job, print_list, row_facts, table_text
 from tui.readers.stored_health import StoredHealth, stored_health
 from tui.tables.column import Column, export_table, select_columns
 from tui.tables.jobs import JOB_COLUMNS, LISTED_JOBS, LISTED_PROJECTS, PROJECT_COLUMNS, age_of
@@ -63,9 +63,9 @@ def running_first(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
 
 health_option = click.option(
     "--health",
-    "checks",
+    "with_health",
     is_flag=True,
-    help="With progress, health, loss and cost: reads the logs of running jobs, which takes seconds.",
+    help="Add progress, health, loss and cost; reads the logs of running jobs, which takes seconds.",
 )
 
 
@@ -80,27 +80,27 @@ health_option = click.option(
 @health_option
 @format_option(TABLE, JSON)
 @client_command
-async def job(client: TrainingClient, output: Output, job_id: str, checks: bool) -> None:
+async def job(client: TrainingClient, output: Output, job_id: str, with_health: bool) -> None:
     """Show one job.
 
     The exit code is 0 if the job was found, however it ended: read current_status, or use the exit code
     of "bt-tui logs JOB_ID --follow".
     """
     match = await job_named(client, job_id)
-    if checks:
+    if with_health:
         refuse(recorded_job_id(), "--health reads no recording; see bt-tui health --file")
-        _, rows, columns = await _checked(client, output, [match])
-        for row, document in zip(rows, _documents(columns, rows), strict=True):
-            print_job(client, output, row.job, document, facts_in(columns, row))
+        _, rows, columns = await _read_health_rows(client, output, [match])
+        for row, document in zip(rows, _job_records(columns, rows), strict=True):
+            print_job(client, output, row.job, document, row_facts(columns, row))
         return
-    kept = _kept_health(client, [match])
+    recent_health = _recent_health(client, [match])
     facts: list[tuple[str, Cell]] = []
-    if kept and not recorded_job_id():
+    if recent_health and not recorded_job_id():
         from tui.tables.fleet import HEALTH_COLUMN_IDS, listed_columns
 
-        facts = facts_in(select_columns(listed_columns(_cells(kept)), HEALTH_COLUMN_IDS), match)
+        facts = row_facts(select_columns(listed_columns(_cells_by_job(recent_health)), HEALTH_COLUMN_IDS), match)
     print_job(client, output, match, None, facts)
-    _point_to(client, output, [match], _when_read(kept), "summary", match.id)
+    _suggest_command(client, output, [match], _health_age_text(recent_health), "summary", match.id)
 
 
 @examples(
@@ -133,11 +133,11 @@ async def jobs(
     project_name: str | None,
     statuses: tuple[str, ...],
     direction: str | None,
-    checks: bool,
+    with_health: bool,
 ) -> None:
     """List jobs: running jobs first, then waiting ones, then the rest, newest first."""
     project_id = await project_id_of(client, project_name)
-    chosen_statuses = await _wanted_statuses(client, statuses, project_id)
+    chosen_statuses = await _api_statuses(client, statuses, project_id)
     unreadable: list[str] = []
     listed = await client.jobs.search(
         project_id=project_id, statuses=chosen_statuses or None, unreadable=unreadable
@@ -149,49 +149,49 @@ async def jobs(
     )
     if direction is not None:
         shown = ordered(shown, lambda job: job.created_at, descending=direction == DESCENDING)
-    if checks and shown:
+    if with_health and shown:
         from tui.tables.fleet import health_cells, jobs_table, listed_columns
 
-        fleet, rows, of_health = await _checked(client, output, shown)
-        listed_with = listed_columns({row.id: health_cells(fleet, row) for row in rows})
+        fleet, rows, health_columns = await _read_health_rows(client, output, shown)
+        table_columns = listed_columns({row.id: health_cells(fleet, row) for row in rows})
         output.answer(
-            lambda: _documents(of_health, rows),
-            lambda: table_of(fitting(listed_with, shown, output), shown, output),
-            lambda: csv_text([jobs_table(of_health, rows)]),
+            lambda: _job_records(health_columns, rows),
+            lambda: table_text(fitting_columns(table_columns, shown, output), shown, output),
+            lambda: csv_text([jobs_table(health_columns, rows)]),
         )
         return
-    kept = _kept_health(client, shown)
+    recent_health = _recent_health(client, shown)
     columns: Sequence[Column[TrainingJob]] = LISTED_JOBS
-    if kept and output.format == TABLE:
+    if recent_health and output.format == TABLE:
         from tui.tables.fleet import listed_columns
 
-        columns = fitting(listed_columns(_cells(kept)), shown, output)
+        columns = fitting_columns(listed_columns(_cells_by_job(recent_health)), shown, output)
     print_list(output, shown, columns, JOB_COLUMNS, "no jobs")
-    _point_to(client, output, shown, _when_read(kept), "jobs", "--health")
+    _suggest_command(client, output, shown, _health_age_text(recent_health), "jobs", "--health")
 
 
-def _kept_health(client: TrainingClient, jobs: Sequence[TrainingJob]) -> dict[str, StoredHealth]:
-    """Return what Home knew lately of those that still run; of a job that has ended, its end is missing."""
+def _recent_health(client: TrainingClient, jobs: Sequence[TrainingJob]) -> dict[str, StoredHealth]:
+    """Return the stored health of running jobs: that of an ended job would not show how it ended."""
     running = [job.id for job in jobs if job.current_status == JobStatus.RUNNING]
     return stored_health(client.remote.api_url, running, client.clock.now().timestamp())
 
 
-def _cells(kept: Mapping[str, StoredHealth]) -> Mapping[str, HealthCells]:
-    return {job_id: health.cells for job_id, health in kept.items()}
+def _cells_by_job(recent_health: Mapping[str, StoredHealth]) -> Mapping[str, HealthCells]:
+    return {job_id: health.cells for job_id, health in recent_health.items()}
 
 
-def _when_read(kept: Mapping[str, StoredHealth]) -> str:
-    if not kept:
+def _health_age_text(recent_health: Mapping[str, StoredHealth]) -> str:
+    if not recent_health:
         return "progress, health and cost"
-    oldest = datetime.fromtimestamp(min(health.at_s for health in kept.values()), UTC)
-    return f"progress, health and cost were read {age_of(oldest)} ago; now"
+    oldest = datetime.fromtimestamp(min(health.at_s for health in recent_health.values()), UTC)
+    return f"progress, health and cost were read {age_of(oldest)} ago; to update"
 
 
-async def _checked(
+async def _read_health_rows(
     client: TrainingClient, output: Output, jobs: Sequence[TrainingJob]
 ) -> tuple[FleetSnapshot, list[JobRow], Sequence[Column[JobRow]]]:
-    """Return all jobs as Home knows them, the chosen ones, and the columns that it adds to a job."""
-    # not for a list that reads no log, which is to be fast
+    """Return the fleet with health, its rows of ``jobs``, and the columns that show their health."""
+    # slow to import; a list without health must be fast
     from tui.commands.jobs.top import read_fleet
     from tui.tables.fleet import health_columns
 
@@ -200,41 +200,39 @@ async def _checked(
     return fleet, [by_id[job.id] for job in jobs if job.id in by_id], health_columns(lambda: fleet)
 
 
-def _documents(columns: Sequence[Column[JobRow]], rows: Sequence[JobRow]) -> list[dict[str, Any]]:
-    """Return the jobs as the API describes them, and with the values of these columns."""
-    known = records(export_table("", columns, rows))
-    return [row.job.model_dump() | values for row, values in zip(rows, known, strict=True)]
+def _job_records(columns: Sequence[Column[JobRow]], rows: Sequence[JobRow]) -> list[dict[str, Any]]:
+    """Return the API's fields of each job, plus the values of ``columns``."""
+    column_values = records(export_table("", columns, rows))
+    return [row.job.model_dump() | values for row, values in zip(rows, column_values, strict=True)]
 
 
-def _point_to(
+def _suggest_command(
     client: TrainingClient,
     output: Output,
-    shown: Iterable[TrainingJob],
+    jobs: Iterable[TrainingJob],
     purpose: str,
-    *words: str,
+    *arguments: str,
 ) -> None:
-    """Name the command that reads the logs of running jobs, too, which takes seconds."""
-    runs = any(job.current_status == JobStatus.RUNNING for job in shown)
-    if runs and output.format == TABLE and not recorded_job_id():
-        output.remark(f"{purpose}: {client.remote.command_line(*words)}")
+    """Suggest, on stderr, the command that also reads the logs of running jobs (takes seconds)."""
+    has_running_jobs = any(job.current_status == JobStatus.RUNNING for job in jobs)
+    if has_running_jobs and output.format == TABLE and not recorded_job_id():
+        output.remark(f"{purpose}: {client.remote.command_line(*arguments)}")
 
 
-async def _wanted_statuses(
-    client: TrainingClient, statuses: Sequence[str], project_id: str | None
-) -> list[str]:
+async def _api_statuses(client: TrainingClient, statuses: Sequence[str], project_id: str | None) -> list[str]:
     """Return the API's spelling of each status. Raises CommandFailed for an unknown one.
 
     Statuses that this version does not know are accepted if a job on the server has them.
     """
-    typed = {short_status(full_status(status)): status for status in statuses}
+    typed_by_short_name = {short_status(full_status(status)): status for status in statuses}
     by_short_name = {short_status(status): str(status) for status in JobStatus}
-    if not typed.keys() <= by_short_name.keys():
+    if not typed_by_short_name.keys() <= by_short_name.keys():
         for job in await client.jobs.search(project_id=project_id):
             by_short_name.setdefault(short_status(job.current_status), job.current_status)
-    for name, status in typed.items():
+    for name, status in typed_by_short_name.items():
         if name not in by_short_name:
             raise CommandFailed(unknown_value("status", status, by_short_name), ExitCode.USAGE)
-    return [by_short_name[name] for name in typed]
+    return [by_short_name[name] for name in typed_by_short_name]
 
 
 @examples("bt-tui projects", "bt-tui projects -o json | jq -r '.[].name'")
@@ -244,10 +242,10 @@ async def _wanted_statuses(
 async def projects(client: TrainingClient, output: Output) -> None:
     """List the projects that your key can access."""
     unreadable: list[str] = []
-    listed = await client.projects.list(unreadable=unreadable)
+    all_projects = await client.projects.list(unreadable=unreadable)
     if unreadable:
         output.remark(left_out_note("project", unreadable))
-    print_list(output, listed, LISTED_PROJECTS, PROJECT_COLUMNS, "no projects")
+    print_list(output, all_projects, LISTED_PROJECTS, PROJECT_COLUMNS, "no projects")
 
 
 @examples(
@@ -255,7 +253,7 @@ async def projects(client: TrainingClient, output: Output) -> None:
     "bt-tui view --project llama-sft      one project: like bt-tui jobs --project",
     "bt-tui view --job-id abc1234         one job: like bt-tui job",
 )
-@click.command(short_help="The official word for projects, jobs and job.")
+@click.command(short_help="The official command for projects, jobs and job.")
 @click.option("--project-id", metavar="ID", help="Jobs of this project.")
 @click.option("--project", metavar="NAME", help="Jobs of this project, by name or id.")
 @click.option("--job-id", metavar="JOB_ID", help="Only this job.")
@@ -274,7 +272,7 @@ def view(
     """
     project_name = selected_project(project, project_id)
     if job_id is not None:
-        context.invoke(job, job_argument=job_id, job_option=None, checks=False)
+        context.invoke(job, job_argument=job_id, job_option=None, with_health=False)
         return
     output = context.ensure_object(CommandSettings).output
     if project_name is None and output.format == TABLE:
@@ -285,5 +283,5 @@ def view(
         project_name=project_name,
         statuses=(),
         direction=None,
-        checks=False,
+        with_health=False,
     )

@@ -1,4 +1,4 @@
-"""``bt-tui metrics``: Show GPU, CPU, memory and disk use of a job's nodes, or list its trainer's metrics."""
+"""``bt-tui metrics``: Show GPU, CPU, memory and disk usage of the nodes, or list the trainer's metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tui.analysis.progress.metrics import curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, SeriesBuffer
 from tui.analysis.status import status_view
-from tui.commands.jobs.curves import CURVE_COLUMNS, NAME_FIELDS
+from tui.commands.jobs.curves import CURVE_COLUMNS, CURVE_FIELDS
 from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.options import (
     JobChoice,
@@ -45,7 +45,7 @@ from tui.commands.support.output import (
 )
 from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import print_list, table_of
+from tui.commands.support.tables import print_list, table_text
 from tui.commands.support.text_chart import clock_label, draw_chart
 from tui.tables.column import Column, Span, text_column
 from tui.text.names import natural_key
@@ -63,7 +63,7 @@ UNIT_OF_METRIC = {
     "cache_utilization": "fraction",
 }
 """The metrics by API name (volume metrics prefixed with the volume), and their units."""
-UNITS: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes": bytes_iec, "cores": cores}
+FORMAT_OF_UNIT: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes": bytes_iec, "cores": cores}
 
 
 @examples(
@@ -90,7 +90,10 @@ UNITS: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes": bytes_
     help="Only this metric (csv, json, chart).",
 )
 @click.option(
-    "--list", "lists", is_flag=True, help="List the curves in the log instead; 'bt-tui progress' prints them."
+    "--list",
+    "lists_curves",
+    is_flag=True,
+    help="List the curves in the log instead; 'bt-tui progress' prints them.",
 )
 @recording_option
 @click.option("-f", "--follow", is_flag=True, help="Follow until the job ends; exit with its outcome.")
@@ -114,7 +117,7 @@ async def metrics(
     step_s: int | None,
     nodes: tuple[str, ...],
     metrics: tuple[str, ...],
-    lists: bool,
+    lists_curves: bool,
     follow: bool,
     interval_s: float,
 ) -> ExitCode:
@@ -122,15 +125,15 @@ async def metrics(
 
     CSV has one line per sample: timestamp, node, gpu, metric, unit, value. JSON is an object with
     "series", each with node, gpu, metric, unit and samples of timestamp and value; with --follow it is
-    one object per sample and line. node or gpu is empty if the metric is not specific to one; value is
-    empty if the server has none. Utilizations are fractions, sizes bytes, CPU use cores.
+    one object per sample and line. node or gpu is empty if the metric is not specific to a node or GPU;
+    value is empty if the server has none. Utilizations are fractions, sizes bytes, CPU use cores.
 
-    With --list: the name of each curve of the trainer, how often it was logged, and its last value.
+    With --list: the name of each curve that the trainer logs, its number of readings, and its last value.
 
     With --follow the exit code shows how the job ended.
     """
     refuse(
-        lists and (follow or output.format == CHART or metrics or nodes or end or step_s),
+        lists_curves and (follow or output.format == CHART or metrics or nodes or end or step_s),
         "--list lists the curves of the log; of the options use only --since and -o",
     )
     refuse(
@@ -142,30 +145,30 @@ async def metrics(
 
     job = await choice.find(client)
     now = client.clock.now()
-    if lists:
-        reading = await read_with_line(client, job, output, since=resolve_since(since, now))
-        progress = reading.run.progress or ProgressSnapshot()
+    if lists_curves:
+        loaded_run = await read_with_line(client, job, output, since=resolve_since(since, now))
+        progress = loaded_run.run.progress or ProgressSnapshot()
         if progress.refused_metrics:
-            refused = counted(progress.refused_metrics, "more name")
-            output.remark(f"{refused} without a curve: there are too many")
-        none = "no metrics found in the log"
-        print_list(output, curves_of(progress), CURVE_COLUMNS, NAME_FIELDS, none)
+            refused_names = counted(progress.refused_metrics, "more name")
+            output.remark(f"{refused_names} without a curve: there are too many")
+        empty_remark = "no metrics found in the log"
+        print_list(output, curves_of(progress), CURVE_COLUMNS, CURVE_FIELDS, empty_remark)
         return ExitCode.OK
     time_range = _time_range(job, since, end, output.format, now)
     if output.format == CHART:
         metrics = metrics or GPU_VALUES
-    report = Report(output, job, Samples(NodeChooser(nodes), metrics), follows=follow)
+    printer = MetricsPrinter(output, job, Samples(NodeChooser(nodes), metrics), follows=follow)
     if not follow:
-        report.take(await _once(client, job, time_range, step_s))
+        printer.add(await _fetch(client, job, time_range, step_s))
     else:
-        async for answer in client.metrics.follow(
+        async for response in client.metrics.follow(
             job.project_id, job.id, start=time_range[0], step_s=step_s, interval_s=interval_s
         ):
-            report.take(answer)
-    report.end()
+            printer.add(response)
+    printer.end()
     if follow:
         return outcome_exit_code((await client.jobs.get(job.project_id, job.id)).current_status)
-    if report.is_empty:
+    if printer.is_empty:
         output.remark("no samples" if job.is_finished else "no samples yet; they start when the job runs")
     return ExitCode.OK
 
@@ -184,13 +187,13 @@ def _time_range(
     return job.created_at, end
 
 
-async def _once(
+async def _fetch(
     client: TrainingClient,
     job: TrainingJob,
     time_range: tuple[datetime | None, datetime | None],
     step_s: int | None,
 ) -> JobMetrics:
-    """Fetch one answer; if the server refuses a range of that length, let it choose one."""
+    """Fetch the metrics once; if the server refuses so long a time range, let the server choose the range."""
     start_ms, end_ms = (None if moment is None else epoch_ms(moment) for moment in time_range)
     try:
         return await client.metrics.get(
@@ -207,14 +210,14 @@ SampleKey = tuple[str, str, str]
 Points = list[tuple[datetime, float | None]]
 
 
-def _order(key: SampleKey) -> tuple[object, ...]:
+def _sort_key(key: SampleKey) -> tuple[object, ...]:
     """Sort key: nodes and GPUs in natural order, metrics in the API's order."""
     node, gpu, metric = key
     return (not node, natural_key(node), natural_key(gpu), list(UNIT_OF_METRIC).index(metric))
 
 
 class Samples:
-    """Merges answers, which may overlap and be out of order; the last value received for a moment wins.
+    """Merges responses, which may overlap and be out of order; the last value received for a time wins.
 
     ``nodes`` selects the nodes (the cache, which has no node, only if all are chosen), ``metrics`` the
     metrics.
@@ -225,39 +228,41 @@ class Samples:
         self._metrics = frozenset(metrics or UNIT_OF_METRIC)
         self._values: dict[SampleKey, dict[datetime, float | None]] = {}
 
-    def take(self, answer: JobMetrics) -> list[tuple[datetime, SampleKey, float | None]]:
-        """Add an answer. Return new or changed samples, sorted by time, node, GPU and metric."""
-        new: dict[tuple[datetime, SampleKey], float | None] = {}
-        for key, samples in _series_of(answer):
+    def add(self, response: JobMetrics) -> list[tuple[datetime, SampleKey, float | None]]:
+        """Add a response. Return new or changed samples, sorted by time, node, GPU and metric."""
+        new_samples: dict[tuple[datetime, SampleKey], float | None] = {}
+        for key, samples in _series_of(response):
             if key[2] not in self._metrics or not self.nodes(key[0] or None):
                 continue
             values = self._values.setdefault(key, {})
             for sample in samples:
                 if sample.timestamp not in values or values[sample.timestamp] != sample.value:
-                    values[sample.timestamp] = new[sample.timestamp, key] = sample.value
-        stamped_keys = sorted(new, key=lambda stamped_key: (stamped_key[0], _order(stamped_key[1])))
-        return [(*stamped_key, new[stamped_key]) for stamped_key in stamped_keys]
+                    values[sample.timestamp] = new_samples[sample.timestamp, key] = sample.value
+        stamped_keys = sorted(
+            new_samples, key=lambda stamped_key: (stamped_key[0], _sort_key(stamped_key[1]))
+        )
+        return [(*stamped_key, new_samples[stamped_key]) for stamped_key in stamped_keys]
 
     def series(self) -> dict[SampleKey, Points]:
-        keys = sorted((key for key, values in self._values.items() if values), key=_order)
+        keys = sorted((key for key, values in self._values.items() if values), key=_sort_key)
         return {key: sorted(self._values[key].items(), key=itemgetter(0)) for key in keys}
 
 
-def _series_of(answer: JobMetrics) -> Iterator[tuple[SampleKey, list[MetricSample]]]:
+def _series_of(response: JobMetrics) -> Iterator[tuple[SampleKey, list[MetricSample]]]:
     # The top-level series are the leader's: if the nodes are listed, they would count twice.
-    nodes = [(entry.node_id, series_of(entry.metrics)) for entry in answer.per_node_metrics]
-    nodes = nodes or [(LEADER, series_of(answer))]
-    for node, series in (*nodes, ("", storage_series("cache", answer.cache))):
+    nodes = [(entry.node_id, series_of(entry.metrics)) for entry in response.per_node_metrics]
+    nodes = nodes or [(LEADER, series_of(response))]
+    for node, series in (*nodes, ("", storage_series("cache", response.cache))):
         for path, samples in series:
             metric, gpu = metric_and_gpu(path)
             yield (node, gpu, metric), samples
 
 
-class Report:
-    """Prints answers: the table and csv as they arrive, json and charts at the end.
+class MetricsPrinter:
+    """Prints responses: table and csv when a response arrives, json and charts at the end.
 
-    Following, the table is printed again for every answer, in place on a terminal, and json is an object
-    for each sample.
+    With ``follows``, each response prints the table again (on a terminal: in place), and json is one object
+    per sample.
     """
 
     def __init__(self, output: Output, job: TrainingJob, samples: Samples, *, follows: bool) -> None:
@@ -267,41 +272,41 @@ class Report:
         if output.format == CSV:
             output.data(csv_lines([("timestamp", "node", "gpu", "metric", "unit", "value")]))
 
-    def take(self, answer: JobMetrics) -> None:
-        """Print an answer. Raises CommandFailed for a chosen node that the job does not have."""
-        names = [node.node_id for node in answer.per_node_metrics]
-        if not names and (answer.gpu_utilization or answer.cpu_usage):
+    def add(self, response: JobMetrics) -> None:
+        """Print a response. Raises CommandFailed for a chosen node that the job does not have."""
+        names = [node.node_id for node in response.per_node_metrics]
+        if not names and (response.gpu_utilization or response.cpu_usage):
             names = [LEADER]
         for name in names:
             self._samples.nodes(name)
         self._samples.nodes.check(self._job)
         if self._output.format == TABLE:
-            self._print_table(answer)
+            self._print_table(response)
             return
-        new = self._samples.take(answer)
-        self.is_empty = self.is_empty and not new
+        new_samples = self._samples.add(response)
+        self.is_empty = self.is_empty and not new_samples
         if self._output.format == CSV:
-            rows = ((at, *key, UNIT_OF_METRIC[key[2]], value) for at, key, value in new)
+            rows = ((time, *key, UNIT_OF_METRIC[key[2]], value) for time, key, value in new_samples)
             self._output.data(csv_lines(rows))
         elif self._follows:
-            for at, key, value in new:
-                self._output.data(ascii_json(_names(key) | _point(at, value)) + "\n")
+            for time, key, value in new_samples:
+                self._output.data(ascii_json(_key_fields(key) | _sample_record(time, value)) + "\n")
 
-    def _print_table(self, answer: JobMetrics) -> None:
-        chosen, output = self._samples.nodes, self._output
-        snapshot = self._fold.fold(answer)
-        rows = [node for node in snapshot.nodes if chosen(node.name)]
-        if chosen(None) and snapshot.cache_usage_now is not None:
-            used, share = snapshot.cache_usage_now, snapshot.cache_utilization_now
-            rows.append(NodeSnapshot("(cache)", disk_usage_now=used, disk_utilization_now=share))
+    def _print_table(self, response: JobMetrics) -> None:
+        is_chosen, output = self._samples.nodes, self._output
+        snapshot = self._fold.fold(response)
+        rows = [node for node in snapshot.nodes if is_chosen(node.name)]
+        if is_chosen(None) and snapshot.cache_usage_now is not None:
+            usage_bytes, utilization = snapshot.cache_usage_now, snapshot.cache_utilization_now
+            rows.append(NodeSnapshot("(cache)", disk_usage_now=usage_bytes, disk_utilization_now=utilization))
         if self._follows:
-            view = status_view((answer.training_job or self._job).current_status)
+            status = status_view((response.training_job or self._job).current_status)
             now = local_time(datetime.now(UTC), TIME_OF_DAY)
             output.clear_screen()
-            lead = "" if self.is_empty or output.is_terminal else "\n"
-            output.data(f"{lead}{now}  {self._job.id}  {view.sign} {view.word}\n")
+            separator = "" if self.is_empty or output.is_terminal else "\n"
+            output.data(f"{separator}{now}  {self._job.id}  {status.sign} {status.word}\n")
         self.is_empty = self.is_empty and not rows
-        output.data(table_of(_node_columns(self._job.instance_type.gpu_memory_limit_mib), rows, output))
+        output.data(table_text(_node_columns(self._job.instance_type.gpu_memory_limit_mib), rows, output))
 
     def end(self) -> None:
         if self._output.format == JSON and not self._follows:
@@ -315,7 +320,7 @@ class Report:
             "project_id": self._job.project_id,
             "current_status": self._job.current_status,
             "series": [
-                _names(key) | {"samples": [_point(at, value) for at, value in points]}
+                _key_fields(key) | {"samples": [_sample_record(time, value) for time, value in points]}
                 for key, points in self._samples.series().items()
             ],
         }
@@ -324,7 +329,7 @@ class Report:
         """Draw a chart per metric: one line per node (the mean of its GPUs), or per GPU of a single node."""
         for metric, unit in UNIT_OF_METRIC.items():
             points = {key: points for key, points in self._samples.series().items() if key[2] == metric}
-            lines = _lines_of(points)
+            lines = _series_for_chart(points)
             if not lines:
                 continue
             span_s = max(line.times[-1] for line in lines) - min(line.times[0] for line in lines)
@@ -333,47 +338,54 @@ class Report:
             if metric == "gpu_memory_usage_bytes" and limit_mib:
                 top = float(limit_mib * BYTES_PER_MIB)
             label = clock_label(span_s)
-            draw_chart(self._output, metric, lines, unit=UNITS[unit], x_label=label, y_min=0.0, y_max=top)
+            draw_chart(
+                self._output, metric, lines, y_label=FORMAT_OF_UNIT[unit], x_label=label, y_min=0.0, y_max=top
+            )
 
 
 def _node_columns(gpu_memory_mib: int | None) -> tuple[Column[NodeSnapshot], ...]:
-    """Return the columns; GPU memory is marked where it is nearly all of ``gpu_memory_mib``."""
+    """Return the columns; GPU memory of more than 97% of ``gpu_memory_mib`` is marked."""
 
-    def each(node: NodeSnapshot) -> str:
-        use = node.gpu_utilization_now
-        return " ".join(UNKNOWN if share is None else f"{share * 100:.0f}" for share in use) or UNKNOWN
+    def gpu_percentages(node: NodeSnapshot) -> str:
+        utilizations = node.gpu_utilization_now
+        return (
+            " ".join(UNKNOWN if fraction is None else f"{fraction * 100:.0f}" for fraction in utilizations)
+            or UNKNOWN
+        )
 
     def gpu_memory(node: NodeSnapshot) -> list[Span]:
-        used = node.mean_memory_now
-        crowded = bool(gpu_memory_mib and used and used > 0.97 * gpu_memory_mib * BYTES_PER_MIB)
-        return [(bytes_iec(used), "caution" if crowded else "plain")]
+        used_bytes = node.mean_memory_now
+        is_nearly_full = bool(
+            gpu_memory_mib and used_bytes and used_bytes > 0.97 * gpu_memory_mib * BYTES_PER_MIB
+        )
+        return [(bytes_iec(used_bytes), "caution" if is_nearly_full else "plain")]
 
-    def full(node: NodeSnapshot) -> list[Span]:
-        share = node.disk_utilization_now
-        return [(percent(share), "caution" if share is not None and share > 0.9 else "plain")]
+    def disk_fraction(node: NodeSnapshot) -> list[Span]:
+        fraction = node.disk_utilization_now
+        return [(percent(fraction), "caution" if fraction is not None and fraction > 0.9 else "plain")]
 
     return (
         text_column("NODE", lambda node: node.name, "strong", shrinks=True),
         text_column("GPU", lambda node: percent(node.mean_utilization_now), right=True),
-        text_column("EACH %", each, "muted", shrinks=True),
+        text_column("EACH %", gpu_percentages, "muted", shrinks=True),
         Column("GPU MEM", "GPU MEM", gpu_memory, align="right"),
         text_column("CORES", lambda node: cores(node.cpu_now), right=True),
         text_column("MEMORY", lambda node: bytes_iec(node.cpu_memory_now), right=True),
         text_column("DISK", lambda node: bytes_iec(node.disk_usage_now), right=True),
-        Column("FULL", "FULL", full, align="right"),
+        Column("FULL", "FULL", disk_fraction, align="right"),
     )
 
 
-def _names(key: SampleKey) -> dict[str, Any]:
+def _key_fields(key: SampleKey) -> dict[str, Any]:
     node, gpu, metric = key
     return {"node": node or None, "gpu": gpu or None, "metric": metric, "unit": UNIT_OF_METRIC[metric]}
 
 
-def _point(at: datetime, value: float | None) -> dict[str, Any]:
-    return {"timestamp": iso_time(at), "value": json_number(value)}
+def _sample_record(time: datetime, value: float | None) -> dict[str, Any]:
+    return {"timestamp": iso_time(time), "value": json_number(value)}
 
 
-def _lines_of(points_by_key: Mapping[SampleKey, Points]) -> list[Series]:
+def _series_for_chart(points_by_key: Mapping[SampleKey, Points]) -> list[Series]:
     nodes: dict[str, list[Points]] = {}
     for (node, _gpu, _metric), points in points_by_key.items():
         nodes.setdefault(node, []).append(points)
@@ -385,14 +397,14 @@ def _lines_of(points_by_key: Mapping[SampleKey, Points]) -> list[Series]:
     ]
 
 
-def _mean(lines: Sequence[Points]) -> Points:
-    by_moment: dict[datetime, list[float | None]] = {}
-    for moment, value in chain.from_iterable(lines):
-        by_moment.setdefault(moment, []).append(value if value is None or math.isfinite(value) else None)
-    return [(moment, mean_known(by_moment[moment])) for moment in sorted(by_moment)]
+def _mean(series: Sequence[Points]) -> Points:
+    values_by_time: dict[datetime, list[float | None]] = {}
+    for time, value in chain.from_iterable(series):
+        values_by_time.setdefault(time, []).append(value if value is None or math.isfinite(value) else None)
+    return [(time, mean_known(values_by_time[time])) for time in sorted(values_by_time)]
 
 
 def _series(name: str, points: Points) -> Series:
     buffer = SeriesBuffer(name, max_points=max(2, len(points)))
-    buffer.extend((moment.timestamp(), value) for moment, value in points)
+    buffer.extend((time.timestamp(), value) for time, value in points)
     return buffer.snapshot()

@@ -1,7 +1,7 @@
 """``bt-tui progress``: Show training progress from the log: step, loss, speed, ETA.
 
-With ``--file`` the log is a saved one or a recording's, for people whose trainer is read wrongly or not at
-all, and for trying a pattern of one's own. A saved log needs no job and no account.
+``--file`` reads a saved log or a recording: to find out why a trainer's lines are misread or ignored, or to
+try a custom pattern. A saved log needs no job and no account.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, facts_of, table_of
+from tui.commands.support.tables import Cell, facts_text, table_text
 from tui.readers.watcher import LoadedRun
 from tui.tables.column import Column, text_column
 from tui.text.times import iso_time
 from tui.text.units import age, count, counted, duration, number, percent, rate
 
 
-def _document(reading: LoadedRun) -> dict[str, Any]:
-    """Return everything known from the log, under stable names."""
+def _progress_document(reading: LoadedRun) -> dict[str, Any]:
+    """Return all values read from the log, by their documented JSON names."""
     run, progress = reading.run, reading.run.progress or ProgressSnapshot()
-    low, left, high = run.left_s or (None, None, None)
+    low_s, left_s, high_s = run.left_s or (None, None, None)
     checkpoint = last_checkpoint(run)
     return {
         "job_id": run.job.id,
@@ -91,11 +91,11 @@ def _document(reading: LoadedRun) -> dict[str, Any]:
         "samples_per_s": json_number(progress.samples_per_s),
         "steps_per_s": json_number(progress.rate_steps_per_s),
         "steps_per_s_overall": json_number(progress.rate_overall),
-        "eta_s": json_number(left),
-        "eta_low_s": json_number(low),
-        "eta_high_s": json_number(high),
-        "last_step_at": _stamp(progress.last_step_at_ns),
-        "last_line_at": _stamp(progress.last_line_at_ns),
+        "eta_s": json_number(left_s),
+        "eta_low_s": json_number(low_s),
+        "eta_high_s": json_number(high_s),
+        "last_step_at": _iso_time_of(progress.last_step_at_ns),
+        "last_line_at": _iso_time_of(progress.last_line_at_ns),
         "last_checkpoint": checkpoint.name if checkpoint else None,
         "last_checkpoint_at": iso_time(checkpoint.at.timestamp()) if checkpoint and checkpoint.at else None,
         "last_checkpoint_where": checkpoint.where if checkpoint else None,
@@ -105,7 +105,7 @@ def _document(reading: LoadedRun) -> dict[str, Any]:
         "stream": progress.stream,
         "metrics": {name: json_number(latest(series)) for name, series in progress.metrics.items()},
         "restarts": [iso_time(time) for time in progress.restarts],
-        "checkpoints": [{"name": name, "time": _stamp(at_ns)} for name, at_ns in progress.saves],
+        "checkpoints": [{"name": name, "time": _iso_time_of(at_ns)} for name, at_ns in progress.saves],
         "streams": [
             {"stream": view.key, "node": view.replica, "rank": view.rank, "step": view.step}
             for view in progress.streams
@@ -113,29 +113,29 @@ def _document(reading: LoadedRun) -> dict[str, Any]:
     }
 
 
-def _facts(reading: LoadedRun) -> list[tuple[str, Cell]]:
-    """Return what is known from the log, for people; the text of what is unknown is empty."""
+def _progress_facts(reading: LoadedRun) -> list[tuple[str, Cell]]:
+    """Return the values read from the log as texts for the terminal; unknown values have an empty text."""
     run, progress = reading.run, reading.run.progress or ProgressSnapshot()
-    view = status_view(run.job.current_status)
+    status = status_view(run.job.current_status)
     checkpoint = last_checkpoint(run)
     errors = counted(progress.errors.count, "line") if progress.errors.count else ""
     newest = progress.errors.newest
     streams = counted(len(progress.streams), "stream")
     facts = [
         ("job", f"{run.job.name or run.job.id} ({run.job.id})", "strong"),
-        ("status", f"{view.sign} {view.word}", view.tone),
-        ("step", _of(progress.step, progress.total_steps, count, progress.fraction), "strong"),
-        ("epoch", _of(progress.epoch, progress.total_epochs, number), None),
-        ("ETA", _eta(run), None),
-        ("speed", _speed(progress), None),
-        ("loss", f"{_known(progress.loss, number)} {loss_trend(progress)}".strip(), "strong"),
-        ("eval loss", _known(progress.eval_loss, number), None),
-        ("learning rate", _known(progress.learning_rate, number), None),
-        ("grad norm", _known(progress.grad_norm, number), None),
-        ("tokens", _known(progress.tokens_per_s, number, " tok/s"), None),
-        ("samples", _known(progress.samples_per_s, number, " samples/s"), None),
+        ("status", f"{status.sign} {status.word}", status.tone),
+        ("step", _value_of_total(progress.step, progress.total_steps, count, progress.fraction), "strong"),
+        ("epoch", _value_of_total(progress.epoch, progress.total_epochs, number), None),
+        ("ETA", _eta_text(run), None),
+        ("speed", _speed_text(progress), None),
+        ("loss", f"{_value_or_empty(progress.loss, number)} {loss_trend(progress)}".strip(), "strong"),
+        ("eval loss", _value_or_empty(progress.eval_loss, number), None),
+        ("learning rate", _value_or_empty(progress.learning_rate, number), None),
+        ("grad norm", _value_or_empty(progress.grad_norm, number), None),
+        ("tokens", _value_or_empty(progress.tokens_per_s, number, " tok/s"), None),
+        ("samples", _value_or_empty(progress.samples_per_s, number, " samples/s"), None),
         ("metrics", known_names(progress.metrics) if progress.metrics else "", None),
-        ("last checkpoint", _checkpoint(checkpoint, run.at) if checkpoint is not None else "", None),
+        ("last checkpoint", _checkpoint_text(checkpoint, run.at) if checkpoint is not None else "", None),
         ("restarts", count(len(progress.restarts)) if progress.restarts else "", "caution"),
         ("error lines", f"{errors}: {newest.text}" if newest else errors, "bad"),
         ("source", f"{progress.stream} (of {streams})" if len(progress.streams) > 1 else "", "muted"),
@@ -143,40 +143,40 @@ def _facts(reading: LoadedRun) -> list[tuple[str, Cell]]:
     return [(title, Cell(text, tone)) for title, text, tone in facts]
 
 
-def _known(value: float | None, text: Callable[[float | None], str], unit: str = "") -> str:
+def _value_or_empty(value: float | None, text: Callable[[float | None], str], unit: str = "") -> str:
     return "" if value is None else text(value) + unit
 
 
-def _of(
+def _value_of_total(
     value: float | None,
     total: float | None,
     text: Callable[[float | None], str],
     fraction: float | None = None,
 ) -> str:
-    share = "" if fraction is None else f", {percent(fraction)}"
-    return _known(value, text, f" of {text(total)}{share}" if total else "")
+    fraction_text = "" if fraction is None else f", {percent(fraction)}"
+    return _value_or_empty(value, text, f" of {text(total)}{fraction_text}" if total else "")
 
 
-def _eta(run: RunSnapshot) -> str:
-    low, left, high = run.left_s or (0.0, 0.0, 0.0)
-    if left < 1:
+def _eta_text(run: RunSnapshot) -> str:
+    low_s, left_s, high_s = run.left_s or (0.0, 0.0, 0.0)
+    if left_s < 1:
         return ""
-    return duration(left) + (f" ({duration(low)}–{duration(high)})" if low < high else "")
+    return duration(left_s) + (f" ({duration(low_s)}–{duration(high_s)})" if low_s < high_s else "")
 
 
-def _speed(progress: ProgressSnapshot) -> str:
+def _speed_text(progress: ProgressSnapshot) -> str:
     if progress.rate_steps_per_s is None:
         return ""
     overall = progress.rate_overall
     return f"{rate(progress.rate_steps_per_s, like=overall)} now, {rate(overall)} over the run"
 
 
-def _checkpoint(checkpoint: LastCheckpoint, now: datetime) -> str:
+def _checkpoint_text(checkpoint: LastCheckpoint, now: datetime) -> str:
     ago = f"{age((now - checkpoint.at).total_seconds())} ago" if checkpoint.at else ""
     return ", ".join(filter(None, (checkpoint.name, ago, checkpoint.remark)))
 
 
-def _stamp(at_ns: int | None) -> str | None:
+def _iso_time_of(at_ns: int | None) -> str | None:
     return None if at_ns is None else iso_time(at_ns / NS_PER_S)
 
 
@@ -200,7 +200,7 @@ def _stamp(at_ns: int | None) -> str | None:
 @click.option(
     "--with-earlier",
     is_flag=True,
-    help="Begin the curves with those of the runs that this one resumed: llama for llama-r2.",
+    help="Begin the curves with those of the runs that this run resumed: llama for llama-r2.",
 )
 @click.option("--stream", metavar="NODE", help="Use this node's log lines if several nodes print progress.")
 @click.option(
@@ -266,17 +266,17 @@ def progress(
         if progress.step is None and progress.loss is None:
             output.remark("no training progress found in the log")
         if with_earlier:
-            progress = await _with_earlier(client, output, job, progress)
+            progress = await _with_earlier_runs(client, output, job, progress)
         curves = curves_of(progress)
         if metrics:
             print_curves(output, chosen_curves(progress, metrics, f"job {job.id}"), progress)
         elif with_series and output.format == CSV:
             print_curves(output, curves, progress)
         else:
-            document = _document(reading)
+            document = _progress_document(reading)
             if with_series:
                 document["series"] = {curve.name: points_of(curve, progress) for curve in curves}
-            print_document(output, document, _facts(reading))
+            print_document(output, document, _progress_facts(reading))
             if with_series and output.format == TABLE:
                 output.data("\n")
                 print_curves(output, curves, progress)
@@ -284,21 +284,21 @@ def progress(
     return run_on_remote(settings, show)
 
 
-async def _with_earlier(
+async def _with_earlier_runs(
     client: TrainingClient, output: Output, job: TrainingJob, progress: ProgressSnapshot
 ) -> ProgressSnapshot:
-    """Return the progress with the curves of the runs that this one resumed in front."""
+    """Return the progress with its curves extended by those of the earlier runs that this run resumed."""
     jobs = await client.jobs.list(job.project_id)
-    while (earlier := predecessor(job, jobs)) is not None:
-        reading = await read_with_line(client, earlier, output)
+    while (earlier_job := predecessor(job, jobs)) is not None:
+        reading = await read_with_line(client, earlier_job, output)
         progress = joined(reading.run.progress or ProgressSnapshot(), progress)
-        job = earlier
+        job = earlier_job
     return progress
 
 
-_INNER = ("from_bar", "is_epoch_0", "loss_name", "step_name", "metrics")
-_FIELDS = tuple(name for name in ParsedMetrics._fields if name not in _INNER)
-_SUMMARY = (
+_INTERNAL_FIELDS = ("from_bar", "is_epoch_0", "loss_name", "step_name", "metrics")
+_LINE_FIELDS = tuple(name for name in ParsedMetrics._fields if name not in _INTERNAL_FIELDS)
+_SUMMARY_FIELDS = (
     "step",
     "total_steps",
     "epoch",
@@ -310,15 +310,15 @@ _SUMMARY = (
     "tokens_per_s",
     "samples_per_s",
 )
-_LINES_AT_ONCE = 1_000
+_LINES_PER_UPDATE = 1_000
 
 Record = dict[str, Any]
 
 
 def print_document(output: Output, document: Record, facts: Sequence[tuple[str, Cell]]) -> None:
     """Print values by name: as JSON, as CSV without lists and objects, or as facts."""
-    flat = {name: value for name, value in document.items() if not isinstance(value, list | dict)}
-    output.answer(document, facts_of(facts, output), csv_lines([tuple(flat), tuple(flat.values())]))
+    scalars = {name: value for name, value in document.items() if not isinstance(value, list | dict)}
+    output.answer(document, facts_text(facts, output), csv_lines([tuple(scalars), tuple(scalars.values())]))
 
 
 def lines_of_file(path: Path) -> list[LogLine]:
@@ -353,62 +353,64 @@ def lines_of_recording(recording: Recording) -> list[LogLine]:
 
 
 def show_lines(output: Output, lines: Sequence[LogLine], *, each_line: bool, metrics: Sequence[str]) -> None:
-    """Print what is read in log lines: in each of them, or in total."""
+    """Print what the reader finds in log lines: for each line, or in total."""
     patterns = run_settings().patterns
     if each_line:
         _print_each_line(output, lines, _read_lines(lines, Reader(patterns)))
         return
     fold = ProgressFold(patterns=patterns)
-    fold.add(_shown_while_read(lines))
+    fold.add(_with_progress_line(lines))
     progress = fold.snapshot()
     if metrics:
         print_curves(output, chosen_curves(progress, metrics, "the log"), progress)
         return
     document = _summary(progress, len(lines), fold.lines_read)
-    facts = [(name.replace("_", " "), Cell(_text(value))) for name, value in document.items()]
+    facts = [(name.replace("_", " "), Cell(_value_text(value))) for name, value in document.items()]
     print_document(output, document, facts)
 
 
 def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
-    """Return what was read in each line, by line number, including what only later lines confirmed."""
+    """Return the values read in each line, by line number, including values that later lines confirmed."""
     readings: dict[int, ParsedMetrics] = {}
-    index_at: dict[int, int] = {}
+    index_of_time: dict[int, int] = {}
     streams: defaultdict[str, Stream] = defaultdict(lambda: Stream(MAX_POINTS))
     at_ns = 0
-    for index, line in enumerate(_shown_while_read(lines)):
-        at_ns = max(line.timestamp_ns, at_ns + 1)  # a time of its own
-        index_at[at_ns] = index
+    for index, line in enumerate(_with_progress_line(lines)):
+        at_ns = max(line.timestamp_ns, at_ns + 1)  # lines must have distinct times, which identify them below
+        index_of_time[at_ns] = index
         for earlier_ns, replica, reading in reader.read(line.message, line.replica or "", at_ns):
-            at = index_at[earlier_ns]
-            readings[at] = merged(readings[at], reading) if at in readings else reading
+            earlier_index = index_of_time[earlier_ns]
+            readings[earlier_index] = (
+                merged(readings[earlier_index], reading) if earlier_index in readings else reading
+            )
             streams[replica].add(earlier_ns / NS_PER_S, reading)
-    times = {index: at_ns / NS_PER_S for at_ns, index in index_at.items()}
+    times = {index: at_ns / NS_PER_S for at_ns, index in index_of_time.items()}
     records: dict[int, Record] = {}
     for index in sorted(readings):
         stream = streams[lines[index].replica or ""]
         reading = counted_from_zero(readings[index]) if stream.counts_from_zero else readings[index]
         if not stream.counts_other_work(times[index], reading):
-            records[index] = _record(index, reading)
+            records[index] = _line_record(index, reading)
     return records
 
 
-def _shown_while_read(lines: Sequence[LogLine]) -> Iterator[LogLine]:
-    """Yield the lines, and show on a terminal how many have been read."""
+def _with_progress_line(lines: Sequence[LogLine]) -> Iterator[LogLine]:
+    """Yield the lines; on a terminal, show which percentage has been read."""
     with ProgressLine() as progress:
-        for start in range(0, len(lines), _LINES_AT_ONCE):
+        for start in range(0, len(lines), _LINES_PER_UPDATE):
             progress.show("reading", note=percent(start / len(lines)))
-            yield from lines[start : start + _LINES_AT_ONCE]
+            yield from lines[start : start + _LINES_PER_UPDATE]
 
 
-def _record(line_number: int, reading: ParsedMetrics) -> Record:
-    values = {"line": line_number, **{name: getattr(reading, name) for name in _FIELDS}}
+def _line_record(line_number: int, reading: ParsedMetrics) -> Record:
+    values = {"line": line_number, **{name: getattr(reading, name) for name in _LINE_FIELDS}}
     values["metrics"] = {name: json_number(value) for name, value in reading.metrics} or None
-    return {name: _plain(value) for name, value in values.items() if value is not None}
+    return {name: _json_value(value) for name, value in values.items() if value is not None}
 
 
 def _print_each_line(output: Output, lines: Sequence[LogLine], records: Mapping[int, Record]) -> None:
-    names = ("line", *_FIELDS)
-    rows = (tuple(record.get(name) for name in names) for record in records.values())
+    field_names = ("line", *_LINE_FIELDS)
+    rows = (tuple(record.get(name) for name in field_names) for record in records.values())
     columns: tuple[Column[int], ...] = (
         text_column("LINE", str, right=True),
         Column("READ", "READ", lambda line: [_read_cell(records.get(line))], shrinks=True),
@@ -416,8 +418,8 @@ def _print_each_line(output: Output, lines: Sequence[LogLine], records: Mapping[
     )
     output.answer(
         list(records.values()),
-        lambda: table_of(columns, range(len(lines)), output),
-        lambda: csv_lines([names, *rows]),
+        lambda: table_text(columns, range(len(lines)), output),
+        lambda: csv_lines([field_names, *rows]),
     )
 
 
@@ -425,26 +427,28 @@ def _read_cell(record: Record | None) -> tuple[str, str]:
     if record is None:
         return "–", "muted"
     values = {**record.get("metrics", {}), **record}
-    shown = (f"{name} {_text(value)}" for name, value in values.items() if name not in ("line", "metrics"))
-    return ", ".join(shown), "strong"
+    values_text = (
+        f"{name} {_value_text(value)}" for name, value in values.items() if name not in ("line", "metrics")
+    )
+    return ", ".join(values_text), "strong"
 
 
 def _summary(progress: ProgressSnapshot, line_count: int, read_count: int) -> Record:
     return {
         "log_lines": line_count,
         "lines_read": read_count,
-        **{name: _plain(getattr(progress, name)) for name in _SUMMARY},
+        **{name: _json_value(getattr(progress, name)) for name in _SUMMARY_FIELDS},
         "losses_read": len(progress.loss_series),
         "metrics": list(progress.metrics),
         "checkpoints": [name for name, _ in progress.saves],
     }
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     return json_number(value) if isinstance(value, float) else value
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "–"
     if isinstance(value, float):

@@ -54,7 +54,7 @@ from tui.commands.support.options import (
 from tui.commands.support.output import JSON, NDJSON, TABLE, TEXT, CommandFailed, ExitCode, Output, ascii_json
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import client_command, run_on_remote
-from tui.commands.support.tables import Cell, facts_of, print_job, rows_of
+from tui.commands.support.tables import Cell, facts_text, print_job, table_text_if_any
 from tui.commands.support.terminal import can_ask, confirm
 from tui.tables.column import Column, text_column
 from tui.text.failures import creation_doubt
@@ -64,7 +64,7 @@ from tui.text.units import bytes_iec, counted
 
 @dataclass(frozen=True, slots=True)
 class PushOptions:
-    """How to submit a job and what to print of it."""
+    """Options that control how a job is submitted and what is printed."""
 
     assume_yes: bool
     tail: bool = False
@@ -82,7 +82,7 @@ async def print_or_tail(
 ) -> ExitCode:
     """Print the job, or follow its log until it ends and return the exit code for its outcome.
 
-    With JSON ``document`` is printed; when following, it takes one line and the log follows as ndjson.
+    With JSON, ``document`` is printed: when following, on one line, before the log as ndjson.
     """
     if not cli_options.tail:
         print_job(client, output, job, document)
@@ -110,11 +110,11 @@ def finding_text(finding: Finding) -> str:
 def show_dry_run(
     output: Output, draft: JobDraft, cli_options: PushOptions, findings: Sequence[Finding]
 ) -> None:
-    """Print what would be sent. Raises CommandFailed if the findings have errors."""
+    """Print what would be sent. Raises CommandFailed if a finding is an error."""
     document = _dry_run_document(draft, findings)
     output.answer(document, _dry_run_text(output, document, findings))
     output.remark("dry run: nothing was sent")
-    if errors := _count_of_errors(findings):
+    if errors := _errors_text(findings):
         raise CommandFailed(f"{errors} would block this submission", ExitCode.USAGE)
 
 
@@ -142,23 +142,23 @@ def _dry_run_text(output: Output, document: Mapping[str, Any], findings: Sequenc
     facts = [
         ("project", Cell(project["name"], "strong")),
         ("team", Cell(project.get("team_name", ""))),
-        *((name, Cell(text)) for name, text in _leaves(job, "")),
+        *((name, Cell(text)) for name, text in _leaf_fields(job, "")),
     ]
-    left_out = [{**dropped, "size_bytes": None} for dropped in archive["dropped"]]
+    dropped_files = [{**dropped, "size_bytes": None} for dropped in archive["dropped"]]
     tones = {"error": "bad", "warning": "caution", "info": "muted"}
-    warnings = "".join(
+    findings_text = "".join(
         f"\n  {output.paint(sanitize(finding_text(finding)), tones[finding.severity])}"
         for finding in findings
     )
     return (
-        f"{facts_of(facts, output)}\n"
+        f"{facts_text(facts, output)}\n"
         f"archive: {counted(len(archive['files']), 'file')}, {bytes_iec(archive['size_bytes'])}\n"
-        f"{rows_of(ARCHIVED, [*archive['files'], *left_out], output)}\n"
-        f"findings:{warnings or ' none'}\n"
+        f"{table_text_if_any(ARCHIVE_COLUMNS, [*archive['files'], *dropped_files], output)}\n"
+        f"findings:{findings_text or ' none'}\n"
     )
 
 
-ARCHIVED: tuple[Column[Mapping[str, Any]], ...] = (
+ARCHIVE_COLUMNS: tuple[Column[Mapping[str, Any]], ...] = (
     text_column(
         "SIZE",
         lambda file: "left out" if file["size_bytes"] is None else bytes_iec(file["size_bytes"]),
@@ -169,14 +169,14 @@ ARCHIVED: tuple[Column[Mapping[str, Any]], ...] = (
 )
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def _leaf_fields(value: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
-        for name, inner in value.items():
+        for name, nested in value.items():
             if name != "truss_user_env":  # the JSON document has it
-                yield from _leaves(inner, f"{path}.{name}" if path else str(name))
+                yield from _leaf_fields(nested, f"{path}.{name}" if path else str(name))
     elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from _leaves(inner, f"{path}[{index}]")
+        for index, nested in enumerate(value):
+            yield from _leaf_fields(nested, f"{path}[{index}]")
     elif value is not None:
         yield path, str(value)
 
@@ -223,7 +223,7 @@ def push_options(format_option: Callable[[Command], Command]) -> Callable[[Comma
 @trigger_option("--interactive", "interactive_trigger", help="When to open an interactive session.")
 @click.option("--interactive-timeout-minutes", type=int, metavar="N", help="Duration of the session.")
 @click.option(
-    "--interactive-timeout", metavar="DURATION", type=Duration(at_least_s=60.0), help="Same, e.g. 1h30m."
+    "--interactive-timeout", metavar="DURATION", type=Duration(min_s=60.0), help="Same, e.g. 1h30m."
 )
 @click.option("--accelerator", metavar="TYPE[:N]", help="GPUs per node, e.g. H100:8.")
 @click.option("--node-count", type=int, metavar="N", help="Number of nodes.")
@@ -254,7 +254,7 @@ def push(
     The config is executed to load it. The job is checked before anything is sent: errors stop it;
     warnings ask for confirmation (without a terminal they are only printed). Options override the config.
 
-    JSON prints the created training_project and training_job; with --tail on one line, followed by the
+    JSON has the created training_project and training_job; with --tail on one line, followed by the
     log as ndjson. With --dry-run it is one document with what would be sent, the archive and the
     findings, and the exit code is 2 if there are errors.
     """
@@ -275,15 +275,15 @@ def submit_draft(
 ) -> ExitCode | None:
     """Submit the job, and print or follow it; in a dry run, show it."""
     if cli_options.dry_run:
-        return _run_dry(settings, draft, cli_options)
+        return _dry_run(settings, draft, cli_options)
 
-    async def act(client: TrainingClient, output: Output) -> ExitCode:
+    async def submit_and_print(client: TrainingClient, output: Output) -> ExitCode:
         submission = await check_and_submit(client, output, draft, cli_options)
         return await print_or_tail(
             client, output, submission.training_job, document_of(client, output, submission), cli_options
         )
 
-    return run_on_remote(settings, act)
+    return run_on_remote(settings, submit_and_print)
 
 
 def _draft(config: Path, python: Path | None, overrides: Overrides, output: Output) -> JobDraft:
@@ -292,8 +292,8 @@ def _draft(config: Path, python: Path | None, overrides: Overrides, output: Outp
     A separate process keeps the output of the config and its children away from the data on stdout.
     """
     loaded = load_training_project(config, python=python or Path(sys.executable))
-    project, replaced = apply_overrides(loaded, overrides)
-    for text in replaced:
+    project, replacements = apply_overrides(loaded, overrides)
+    for text in replacements:
         output.remark(text)
     source_dir = config.absolute().parent
     return JobDraft(project, source_dir, plan_archive(source_dir, project.job.workspace))
@@ -302,7 +302,7 @@ def _draft(config: Path, python: Path | None, overrides: Overrides, output: Outp
 async def check_and_submit(
     client: TrainingClient, output: Output, draft: JobDraft, cli_options: PushOptions
 ) -> Submission:
-    """Check the job, submit it, and remark findings and warnings.
+    """Check the job, submit it, and print findings and warnings to stderr.
 
     Raises CommandFailed for errors found by the checks, click.Abort if the user declines after warnings,
     and any error of ``submit``.
@@ -311,22 +311,22 @@ async def check_and_submit(
     findings = await findings_of(client, draft, cli_options)
     for finding in findings:
         output.remark(finding_text(finding))
-    if errors := _count_of_errors(findings):
+    if errors := _errors_text(findings):
         raise CommandFailed(f"not submitted: {errors} (--skip-checks submits anyway)", ExitCode.USAGE)
     if any(finding.severity == "warning" for finding in findings) and can_ask():
         confirm("submit anyway?", assume_yes=cli_options.assume_yes)
     submission = await _submit(client, output, draft)
-    warnings = set(draft.plan.warnings)
+    archive_warnings = set(draft.plan.warnings)
     for text in submission.warnings:
-        if text not in warnings:
+        if text not in archive_warnings:
             output.remark(text)
     job = submission.training_job
     output.remark(f"submitted job {job.id} of project {submission.training_project.name}")
     return submission
 
 
-def _run_dry(settings: CommandSettings, draft: JobDraft, cli_options: PushOptions) -> ExitCode | None:
-    """Do everything except sending; without a server, skip the checks of the account."""
+def _dry_run(settings: CommandSettings, draft: JobDraft, cli_options: PushOptions) -> ExitCode | None:
+    """Show what would be sent; if there is no server, skip the checks of the account."""
 
     async def with_account(client: TrainingClient, output: Output) -> None:
         show_dry_run(output, draft, cli_options, await findings_of(client, draft, cli_options))
@@ -352,7 +352,7 @@ async def findings_of(
     return await preflight(client, project, draft.plan) if not cli_options.skip_checks else ()
 
 
-def _count_of_errors(findings: Sequence[Finding]) -> str:
+def _errors_text(findings: Sequence[Finding]) -> str:
     count = sum(finding.severity == "error" for finding in findings)
     return counted(count, "error") if count else ""
 
@@ -363,7 +363,7 @@ async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Su
         if progress.note and not line.is_terminal:
             output.remark(f"{progress.phase}: {progress.note}")
 
-    with remarking_doubt(client, output), ProgressLine() as line:
+    with reporting_doubt(client, output), ProgressLine() as line:
         return await submit(
             client,
             draft.project,
@@ -375,8 +375,8 @@ async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Su
 
 
 @contextmanager
-def remarking_doubt(client: TrainingClient, output: Output) -> Iterator[None]:
-    """Remark what to do if a failure leaves open whether the job was created."""
+def reporting_doubt(client: TrainingClient, output: Output) -> Iterator[None]:
+    """If a request fails, but the job may have been created, print to stderr how to find out."""
     try:
         yield
     except RequestError as error:
@@ -412,7 +412,7 @@ async def recreate(
     if original_id is None:
         question = f"recreate {original.id} ({original.name or 'no name'})?"
         confirm(question, assume_yes=cli_options.assume_yes)
-    with remarking_doubt(client, output):
+    with reporting_doubt(client, output):
         created = await client.jobs.recreate(original.project_id, original.id)
     output.remark(f"recreated job {original.id} as {created.id}")
     document = {"training_job": created.model_dump(mode="json")}

@@ -47,7 +47,7 @@ async def record(
     """Record a run to a file that opens anywhere, without an account: log, metrics, checkpoints, history.
 
     An existing recording of the job is continued. Keys, tokens, presigned URLs and passwords are removed.
-    Stop with ctrl-c: what was recorded so far is kept.
+    Stop with ctrl-c: the recording so far is kept.
     """
     job = await job_named(client, job_id)
     path = path or Path(f"{job.id}{SUFFIX}")
@@ -58,13 +58,13 @@ async def record(
             path,
             since=resolve_since(since, client.clock.now()),
             with_messages=not without_messages,
-            on_log_progress=lambda part, lines: line.show(
-                f"recording {job.id}", note=lines_note(part, lines)
+            on_log_progress=lambda fraction, count: line.show(
+                f"recording {job.id}", note=lines_note(fraction, count)
             ),
         )
         await recorder.run(follow=follow)
-    for part, problem in recorder.problems.items():
-        output.remark(f"the {part} could not be recorded: {problem}")
+    for data_name, problem in recorder.problems.items():
+        output.remark(f"the {data_name} could not be recorded: {problem}")
     size = bytes_iec(path.stat().st_size)
     output.remark(f"recorded {counted(recorder.line_count, 'line')} to {path} ({size})")
     return outcome_exit_code(recorder.job.current_status) if follow else ExitCode.OK

@@ -51,11 +51,11 @@ LOAD_VARIABLE = "BT_LOAD_CHECKPOINT_DIR"
 @job_argument
 @click.option(
     "--from",
-    "wanted",
+    "from_checkpoint",
     metavar="[latest|best|NAME]",
     default=LATEST,
     show_default=True,
-    help="Checkpoint to continue from: the latest from before the loss broke, if it did; the best by loss.",
+    help="Checkpoint to continue from: latest (if the loss broke: before that), best (by loss), or a name.",
 )
 @click.option(
     "--config", "config_name", metavar="FILE", help="The config in the job's code (default: config.py)."
@@ -77,7 +77,7 @@ async def resume(
     client: TrainingClient,
     output: Output,
     job_id: str,
-    wanted: str,
+    from_checkpoint: str,
     config_name: str | None,
     python: Path | None,
     anyway: bool,
@@ -96,7 +96,7 @@ async def resume(
     if not job.is_finished:
         raise CommandFailed(f"job {job.id} has not ended: it would run twice; stop it first", ExitCode.USAGE)
     if not (anyway or cli_options.dry_run):
-        await _refuse_to_run_twice(client, job)
+        await _refuse_second_resume(client, job)
     confirm(f"execute the config of job {job.id} on this machine?", assume_yes=cli_options.assume_yes)
     with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
         draft = await draft_of(
@@ -104,7 +104,7 @@ async def resume(
             output,
             job,
             Path(folder),
-            wanted=wanted,
+            from_checkpoint=from_checkpoint,
             config_name=config_name,
             python=python,
             anyway=anyway,
@@ -116,8 +116,8 @@ async def resume(
     return await print_or_tail(client, output, submission.training_job, submission.as_dict(), cli_options)
 
 
-async def _refuse_to_run_twice(client: TrainingClient, job: TrainingJob) -> None:
-    """Raise CommandFailed if the job was resumed before, and that one has not ended."""
+async def _refuse_second_resume(client: TrainingClient, job: TrainingJob) -> None:
+    """Raise CommandFailed if the job was already resumed, by a job that has not ended."""
     for other in await client.jobs.search(project_id=job.project_id):
         if other.name == next_name(job) and not other.is_finished:
             raise CommandFailed(
@@ -130,9 +130,11 @@ async def _refuse_to_run_twice(client: TrainingClient, job: TrainingJob) -> None
 async def resume_now(
     client: TrainingClient, output: Output, job: TrainingJob, since: datetime, others: Collection[str]
 ) -> TrainingJob:
-    """Resume a job from its newest checkpoint without questions, unless that was done ``since`` then.
+    """Resume a job from its newest checkpoint without asking, unless it was resumed after ``since``.
 
-    Jobs of the same name may run, too: ``others`` are the ids of those that continue other ones.
+    Returns the job that resumes it, also if that job existed already.
+
+    ``others`` are ids of jobs that resumed other jobs: they may have the same name, but don't count.
 
     Raises CommandFailed, ConfigurationError and RequestError.
     """
@@ -154,17 +156,17 @@ async def draft_of(
     job: TrainingJob,
     folder: Path,
     *,
-    wanted: str = LATEST,
+    from_checkpoint: str = LATEST,
     config_name: str | None = None,
     python: Path | None = None,
     anyway: bool = False,
 ) -> JobDraft:
-    """Prepare a job that continues another, with its code in ``folder``, and remark what changes.
+    """Prepare a job that continues ``job``, with its code in ``folder``; print to stderr what changes.
 
     Raises CommandFailed, ConfigurationError and RequestError.
     """
-    checkpoint = await _chosen(client, output, job, wanted)
-    code = await _unpacked(client, output, job, folder)
+    checkpoint = await _checkpoint_to_load(client, output, job, from_checkpoint)
+    code = await _download_and_unpack(client, output, job, folder)
     config = config_in(code, config_name)
     try:
         loaded = await asyncio.to_thread(load_training_project, config, python=python or Path(sys.executable))
@@ -178,21 +180,23 @@ async def draft_of(
             f"from its beginning (--anyway submits it)",
             ExitCode.USAGE,
         )
-    home = await client.projects.get(job.project_id)
-    project, changes = continued(loaded, job, checkpoint, home)
+    previous_project = await client.projects.get(job.project_id)
+    project, changes = continued_project(loaded, job, checkpoint, previous_project)
     for change in changes:
         output.remark(change)
-    # The archive is the job's whole code, wherever its parts came from.
+    # The downloaded folder already contains all code, also that of the former workspace.
     project.job.workspace = None
     return JobDraft(project, code, await asyncio.to_thread(plan_archive, code, None))
 
 
-async def _chosen(client: TrainingClient, output: Output, job: TrainingJob, wanted: str) -> str:
+async def _checkpoint_to_load(
+    client: TrainingClient, output: Output, job: TrainingJob, from_checkpoint: str
+) -> str:
     """Return the name of the checkpoint to continue from, once its upload is done, or after five minutes."""
     for attempt in range(30):
         facts = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
         newest = next((fact for fact in facts if fact.is_newest), None)
-        if wanted != LATEST or newest is None or newest.sync != "uploading":
+        if from_checkpoint != LATEST or newest is None or newest.sync != "uploading":
             break
         if attempt == 0:
             output.remark(f"waiting for {newest.name}, which is being uploaded")
@@ -201,58 +205,61 @@ async def _chosen(client: TrainingClient, output: Output, job: TrainingJob, want
     names = [checkpoint.checkpoint_id for checkpoint in stored]
     if not stored:
         raise CommandFailed(f"job {job.id} has no stored checkpoint", ExitCode.NOT_FOUND)
-    if wanted in (LATEST, BEST):
-        return await _proposed(client, output, job, stored, wanted)
-    if wanted not in names:
-        raise not_in_job(job.id, "checkpoint", wanted, names)
-    return wanted
+    if from_checkpoint in (LATEST, BEST):
+        return await _selected_checkpoint(client, output, job, stored, from_checkpoint)
+    if from_checkpoint not in names:
+        raise not_in_job(job.id, "checkpoint", from_checkpoint, names)
+    return from_checkpoint
 
 
-async def _proposed(
-    client: TrainingClient, output: Output, job: TrainingJob, stored: list[Checkpoint], wanted: str
+async def _selected_checkpoint(
+    client: TrainingClient, output: Output, job: TrainingJob, stored: list[Checkpoint], from_checkpoint: str
 ) -> str:
     """Return the best checkpoint, or the newest one from before the loss broke."""
     evidence = await read_evidence(client, job, stored)
     facts = facts_of_run(evidence.run)
-    if wanted == BEST:
+    if from_checkpoint == BEST:
         chosen = next((fact for fact in facts if fact.is_best), None)
-        why = evidence.problem or _why_none_is_best(facts, evidence.run)
+        reason = evidence.problem or _why_none_is_best(facts, evidence.run)
     else:
         chosen = newest_sound(facts)
-        why = "all were written after the loss broke; --from NAME takes one of them anyway"
+        reason = "all were written after the loss broke; --from NAME takes one of them anyway"
         if evidence.problem:
             output.remark(f"not checked if the loss broke: {evidence.problem}")
     if chosen is None:
-        raise CommandFailed(f"job {job.id} has no {wanted} checkpoint: {why}", ExitCode.NOT_FOUND)
+        raise CommandFailed(f"job {job.id} has no {from_checkpoint} checkpoint: {reason}", ExitCode.NOT_FOUND)
     newest = next(fact for fact in facts if fact.is_newest)
     if newest.fault is not None:
-        words = newest.fault.words(newest.checkpoint.created_at)
-        output.remark(f"not from {newest.name}, {words}, but from {chosen.name}{_earlier(chosen, newest)}")
+        fault_text = newest.fault.words(newest.checkpoint.created_at)
+        lead_time = _time_before_fault(chosen, newest)
+        output.remark(f"not from {newest.name}, {fault_text}, but from {chosen.name}{lead_time}")
     return chosen.name
 
 
 def _why_none_is_best(facts: Sequence[CheckpointFacts], run: RunSnapshot) -> str:
-    scored = [fact for fact in facts if fact.score is not None and fact.fault is None]
-    if not scored:
+    scored_facts = [fact for fact in facts if fact.score is not None and fact.fault is None]
+    if not scored_facts:
         return "the log reports no loss for its steps"
-    if len(scored) == 1 and scored[0].score is not None:
-        name = scored[0].name
-        return f"only {name} has a loss to compare, {scored[0].score.words}; --from {name} takes it"
+    if len(scored_facts) == 1 and scored_facts[0].score is not None:
+        name = scored_facts[0].name
+        return f"only {name} has a loss to compare, {scored_facts[0].score.words}; --from {name} takes it"
     if run.progress is not None and not run.progress.has_ranking_loss:
         return "the loss does not show which is better in this kind of training; choose one with --from NAME"
-    if len(scored) < len(facts):
+    if len(scored_facts) < len(facts):
         return "the losses of some are unknown; --from NAME takes one of them"
     return "their losses differ by less than the noise; --from latest takes the newest"
 
 
-def _earlier(chosen: CheckpointFacts, newest: CheckpointFacts) -> str:
-    """Return how long before the loss broke a checkpoint was saved."""
-    since = newest.fault.since if newest.fault is not None else None
+def _time_before_fault(chosen: CheckpointFacts, newest: CheckpointFacts) -> str:
+    """Return a text of how long before the loss broke the checkpoint was saved."""
+    broke_at = newest.fault.since if newest.fault is not None else None
     saved_at = chosen.checkpoint.created_at
-    return f", {duration((since - saved_at).total_seconds())} before it" if since and saved_at else ""
+    return f", {duration((broke_at - saved_at).total_seconds())} before it" if broke_at and saved_at else ""
 
 
-async def _unpacked(client: TrainingClient, output: Output, job: TrainingJob, folder: Path) -> Path:
+async def _download_and_unpack(
+    client: TrainingClient, output: Output, job: TrainingJob, folder: Path
+) -> Path:
     """Download the code of a job and return its folder."""
     report = await download_code(client, output, job, folder, "code")
     if report.unpacked_to is None:
@@ -261,7 +268,7 @@ async def _unpacked(client: TrainingClient, output: Output, job: TrainingJob, fo
 
 
 def config_in(code: Path, named: str | None = None) -> Path:
-    """Return the config in a job's code: the one with that name, config.py, or the only possible one.
+    """Return the config in a job's code: the file ``named``, else config.py, else the only possible file.
 
     Raises CommandFailed.
     """
@@ -273,7 +280,9 @@ def config_in(code: Path, named: str | None = None) -> Path:
     if (code / "config.py").is_file():
         return code / "config.py"
     configs = [
-        path for path in _texts(code) if path.suffix == ".py" and b"TrainingProject" in path.read_bytes()
+        path
+        for path in _possible_scripts(code)
+        if path.suffix == ".py" and b"TrainingProject" in path.read_bytes()
     ]
     if len(configs) != 1:
         names = listed([sanitize(str(path.relative_to(code))) for path in configs], 5) or "none"
@@ -286,48 +295,61 @@ def config_in(code: Path, named: str | None = None) -> Path:
 
 def reads_checkpoint(code: Path, project: TrainingProject) -> bool:
     """Return True if something in the code or in the start commands reads the checkpoint's folder."""
-    loading = project.job.runtime.load_checkpoint_config
-    folder = loading.download_folder if loading is not None else LOADED_CHECKPOINTS_FOLDER
-    marks = [LOAD_VARIABLE.encode(), folder.encode()]
-    texts = [command.encode() for command in project.job.runtime.start_commands]
-    return any(mark in text for mark in marks for text in (*texts, *map(Path.read_bytes, _texts(code))))
+    load_config = project.job.runtime.load_checkpoint_config
+    folder = load_config.download_folder if load_config is not None else LOADED_CHECKPOINTS_FOLDER
+    needles = [LOAD_VARIABLE.encode(), folder.encode()]
+    commands = [command.encode() for command in project.job.runtime.start_commands]
+    return any(
+        needle in text
+        for needle in needles
+        for text in (*commands, *map(Path.read_bytes, _possible_scripts(code)))
+    )
 
 
-def _texts(code: Path) -> list[Path]:
-    """Return the files that may be scripts."""
+def _possible_scripts(code: Path) -> list[Path]:
+    """Return the files that may be scripts: at most 1 MB, no .md or .rst."""
     files = [path for path in sorted(code.rglob("*")) if path.is_file() and not path.is_symlink()]
     return [path for path in files if path.suffix not in (".md", ".rst") and path.stat().st_size <= 1_000_000]
 
 
-def continued(
-    project: TrainingProject, job: TrainingJob, checkpoint: str, home: Project
+def continued_project(
+    project: TrainingProject, job: TrainingJob, checkpoint: str, previous_project: Project
 ) -> tuple[TrainingProject, list[str]]:
-    """Return the project whose job continues another, and what changes.
+    """Return the config's project, changed to continue ``job``, and a description of each change.
 
-    It is in the project ``home`` of the other, whatever the config names, and on the hardware that it had.
+    The new job is in ``previous_project`` and has the hardware of ``job``, whatever the config names.
     """
     compute, machine = project.job.compute, job.instance_type
-    had = f"{machine.gpu_type}:{machine.gpu_count}" if machine.gpu_count and machine.gpu_type else None
-    own = compute.accelerator
-    has = f"{own.accelerator.value}:{own.count}" if own is not None and own.accelerator else None
-    is_same_pace = (job.availability_model or "").lower() in ("", compute.availability_model.value)
+    previous_gpus = (
+        f"{machine.gpu_type}:{machine.gpu_count}" if machine.gpu_count and machine.gpu_type else None
+    )
+    accelerator = compute.accelerator
+    configured_gpus = (
+        f"{accelerator.accelerator.value}:{accelerator.count}"
+        if accelerator and accelerator.accelerator
+        else None
+    )
+    has_same_availability = (job.availability_model or "").lower() in ("", compute.availability_model.value)
     overrides = Overrides(
         job_name=next_name(job),
-        accelerator=had if had != has else None,
+        accelerator=previous_gpus if previous_gpus != configured_gpus else None,
         node_count=job.node_count if job.node_count not in (None, compute.node_count) else None,
         priority=job.priority if job.priority not in (None, 0, project.job.priority) else None,
-        availability=None if is_same_pace else (job.availability_model or "").lower(),
+        availability=None if has_same_availability else (job.availability_model or "").lower(),
     )
-    changed, replaced = apply_overrides(project, overrides)
-    before = changed.job.runtime.load_checkpoint_config or LoadCheckpointConfig()
+    resumed, replacements = apply_overrides(project, overrides)
+    load_config = resumed.job.runtime.load_checkpoint_config or LoadCheckpointConfig()
     reference = BasetenCheckpoint.from_named_checkpoint(checkpoint, job.id)
-    changed.job.runtime.load_checkpoint_config = before.model_copy(
+    resumed.job.runtime.load_checkpoint_config = load_config.model_copy(
         update={"enabled": True, "checkpoints": [reference]}
     )
-    for what, field, its in (("project", "name", home.name), ("team", "team_name", home.team_name)):
-        own = getattr(changed, field)
-        if its and own not in (None, its):
-            replaced = (f"{what}: {its} replaces the config's {own}", *replaced)
-        setattr(changed, field, its or own)
-    changes = [*replaced, f"load_checkpoint_config: {checkpoint} of job {job.id}"]
-    return changed, changes
+    for label, field, previous_value in (
+        ("project", "name", previous_project.name),
+        ("team", "team_name", previous_project.team_name),
+    ):
+        config_value = getattr(resumed, field)
+        if previous_value and config_value not in (None, previous_value):
+            replacements = (f"{label}: {previous_value} replaces the config's {config_value}", *replacements)
+        setattr(resumed, field, previous_value or config_value)
+    changes = [*replacements, f"load_checkpoint_config: {checkpoint} of job {job.id}"]
+    return resumed, changes

@@ -26,7 +26,10 @@ from tui.text.sanitize import sanitize
 from tui.text.units import age, count, duration, number, percent
 
 REFRESH_S = 300.0
-"""Reading the logs of a big fleet takes seconds of CPU time, and tmux asks every 15 s."""
+"""Age in seconds at which health is read again.
+
+Reading the logs of a big fleet takes seconds of CPU time, and tmux runs the command every 15 s.
+"""
 
 if TYPE_CHECKING:
     from tui.analysis.run.snapshot import RunSnapshot
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
 @click.argument("job_id", metavar="[JOB_ID]", required=False)
 @click.option(
     "--health",
-    "checks",
+    "with_health",
     is_flag=True,
     help="Read the logs of running jobs, which takes seconds, unless that was done less than 5 minutes ago.",
 )
@@ -56,48 +59,49 @@ async def status(
     client: TrainingClient,
     output: Output,
     job_id: str | None,
-    checks: bool,
+    with_health: bool,
     timeout: float | None,
 ) -> None:
     """Print one line: how many jobs need attention, run and wait, or the status and progress of one job.
 
-    Of one job, the progress and the worst problem are those of the newest page of the log, and of all of it
-    with --health or if the run may have stalled; "bt-tui health" lists all problems. Which of all jobs need
-    attention is what the dashboard, "bt-tui top" or --health has found in the last quarter of an hour.
+    For one job, progress and the worst problem are read from the newest page of the log, or from the whole
+    log with --health or if the run may have stalled; "bt-tui health" lists all problems. Without JOB_ID, the
+    jobs that need attention are those that the dashboard, "bt-tui top" or --health found in the last 15
+    minutes.
     """
-    limit_s = timeout or (30.0 if checks and job_id is not None else 2.0)
+    limit_s = timeout or (30.0 if with_health and job_id is not None else 2.0)
     deadline_s = asyncio.get_running_loop().time() + limit_s
     try:
         async with asyncio.timeout_at(deadline_s):
             if job_id is None:
                 jobs = await active_jobs(client)
-                record, text = _of_jobs(jobs)
+                record, text = _fleet_line(jobs)
             else:
                 job = await job_named(client, job_id)
         if job_id is not None:
-            record, text = await _of_job(client, job, deadline_s, whole=checks)
+            record, text = await _job_line(client, job, deadline_s, reads_whole_log=with_health)
     except TimeoutError:
         raise CommandFailed(f"no answer within {limit_s:g} s", ExitCode.UNREACHABLE) from None
     if job_id is None:
         running = {job.id for job in jobs if job.current_status == JobStatus.RUNNING}
         now_s = client.clock.now().timestamp()
-        kept = stored_health(client.remote.api_url, running, now_s)
-        if checks:
-            kept |= await _read_health(client, output, jobs, kept, timeout or 30.0)
-        words = attention(by_severity(health.sign for health in kept.values()))
-        if kept and kept.keys() == running:
-            words = words or "no problems"
-        if words:
-            age_s = max(now_s - health.at_s for health in kept.values())
-            record["alarmed"] = [job_id for job_id, health in kept.items() if health.sign]
-            text = f"{words}{f' ({age(age_s)} ago)' if age_s >= 60 else ''} · {text}"
+        recent_health = stored_health(client.remote.api_url, running, now_s)
+        if with_health:
+            recent_health |= await _read_health(client, output, jobs, recent_health, timeout or 30.0)
+        attention_text = attention(by_severity(health.sign for health in recent_health.values()))
+        if recent_health and recent_health.keys() == running:
+            attention_text = attention_text or "no problems"
+        if attention_text:
+            age_s = max(now_s - health.at_s for health in recent_health.values())
+            record["alarmed"] = [job_id for job_id, health in recent_health.items() if health.sign]
+            text = f"{attention_text}{f' ({age(age_s)} ago)' if age_s >= 60 else ''} · {text}"
     output.answer(record, f"{escaped_for_tmux(text, os.environ)}\n")
 
 
 def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
     """Double each ``#`` in a status line of tmux, which would expand formats in the output of ``#(…)``.
 
-    Only there does ``TMUX`` end with session -1; in a pane, as in a shell prompt, it has a real session.
+    In a status line, ``TMUX`` ends with session -1; in a pane, as for a shell prompt, with a real session.
     """
     is_in_status_line = environ.get("TMUX", "").endswith(",-1")
     return text.replace("#", "##") if is_in_status_line else text
@@ -107,24 +111,26 @@ async def _read_health(
     client: TrainingClient,
     output: Output,
     jobs: list[TrainingJob],
-    kept: Mapping[str, StoredHealth],
+    recent_health: Mapping[str, StoredHealth],
     timeout_s: float,
 ) -> dict[str, StoredHealth]:
-    """Return what needs attention of the running jobs that were not read just now, if known in time."""
-    from tui.analysis.fleet.snapshot import previewed_jobs  # not for a prompt, which is to be fast
+    """Return the health of running jobs whose stored health is missing or old; omit jobs not read in time."""
+    from tui.analysis.fleet.snapshot import previewed_jobs  # slow to import; a prompt must be fast
     from tui.commands.jobs.top import read_fleet
 
     since_s = client.clock.now().timestamp() - REFRESH_S
     running = previewed_jobs(job for job in jobs if job.current_status == JobStatus.RUNNING)
-    due = {job.id for job in running if job.id not in kept or kept[job.id].at_s <= since_s}
-    if not due:
+    due_ids = {
+        job.id for job in running if job.id not in recent_health or recent_health[job.id].at_s <= since_s
+    }
+    if not due_ids:
         return {}
-    fleet = await read_fleet(client, output, due, timeout_s)
-    checked = [row for row in fleet.jobs if row.id in due and (row.alarmed or row.preview.log_read)]
-    return {row.id: StoredHealth(row.preview.at_s, row.sign if row.alarmed else "") for row in checked}
+    fleet = await read_fleet(client, output, due_ids, timeout_s)
+    rows = [row for row in fleet.jobs if row.id in due_ids and (row.alarmed or row.preview.log_read)]
+    return {row.id: StoredHealth(row.preview.at_s, row.sign if row.alarmed else "") for row in rows}
 
 
-def _of_jobs(jobs: list[TrainingJob]) -> tuple[dict[str, Any], str]:
+def _fleet_line(jobs: list[TrainingJob]) -> tuple[dict[str, Any], str]:
     counts = Counter(job.current_status for job in jobs)
     views = sorted(
         ((status_view(status), count) for status, count in counts.items()),
@@ -134,21 +140,21 @@ def _of_jobs(jobs: list[TrainingJob]) -> tuple[dict[str, Any], str]:
     return {"active": counts.total(), "statuses": dict(counts)}, text or "no active jobs"
 
 
-async def _of_job(
-    client: TrainingClient, job: TrainingJob, deadline_s: float, *, whole: bool
+async def _job_line(
+    client: TrainingClient, job: TrainingJob, deadline_s: float, *, reads_whole_log: bool
 ) -> tuple[dict[str, Any], str]:
     view = status_view(job.current_status)
     name = f"{view.sign} {sanitize(job.name or job.id)}"
     record: dict[str, Any] = {"job_id": job.id, "name": job.name, "current_status": job.current_status}
     if job.current_status != JobStatus.RUNNING:
         return record, f"{name} {view.word}"
-    from tui.analysis.fleet.snapshot import (  # a third of the start of the line for all jobs
+    from tui.analysis.fleet.snapshot import (  # takes a third of the time of the line for all jobs
         JobPreview,
         job_row,
     )
     from tui.analysis.progress.snapshot import ProgressSnapshot
 
-    run, left_s = await _checked(client, job, deadline_s, whole=whole)
+    run, left_s = await _read_run(client, job, deadline_s, reads_whole_log=reads_whole_log)
     progress = run.progress or ProgressSnapshot()
     record |= {
         "step": progress.step,
@@ -168,19 +174,20 @@ async def _of_job(
     return record, f"{row.sign} {row.name} {' '.join(filter(None, parts)) or view.word}"
 
 
-async def _checked(
-    client: TrainingClient, job: TrainingJob, deadline_s: float, *, whole: bool
+async def _read_run(
+    client: TrainingClient, job: TrainingJob, deadline_s: float, *, reads_whole_log: bool
 ) -> tuple[RunSnapshot, float | None]:
-    """Return a run as Home reads it first, by its whole log if it may be stuck, and the seconds left.
+    """Return a run, read from its newest page of log (or the whole log), and the seconds left.
 
-    What is not read in time is left out. Raises TimeoutError if not even the newest page of the log is read.
+    The whole log is read with ``reads_whole_log``, or if the run may be stuck. Data that is not read in time
+    is left out. Raises TimeoutError if not even the newest page of the log is read.
     """
     from tui.analysis.health.judge import judged
     from tui.readers.watcher import RunWatcher
 
     watcher = RunWatcher(client, job, run_settings(), max_points=2000)
 
-    def as_if_read() -> RunSnapshot:
+    def judged_as_read() -> RunSnapshot:
         return judged(replace(watcher.snapshot, log_read=True), watcher.settings.rules)
 
     async with asyncio.timeout_at(deadline_s):
@@ -190,8 +197,8 @@ async def _checked(
         async with asyncio.timeout_at(deadline_s):
             await watcher.poll(watcher.log.read_newest)
             await watcher.check()
-            if whole or is_stuck(as_if_read().findings):
+            if reads_whole_log or is_stuck(judged_as_read().findings):
                 await watcher.poll(watcher.log.read_sample)
                 await watcher.check()
-    left_s = as_if_read().left_s  # of a run that may be stuck, none
+    left_s = judged_as_read().left_s  # None for a run that may be stuck
     return watcher.snapshot, left_s[1] if left_s is not None else None

@@ -45,7 +45,7 @@ from tui.commands.support.output import (
     worst,
 )
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import print_job, table_of
+from tui.commands.support.tables import print_job, table_text
 from tui.commands.support.terminal import can_ask, confirm
 from tui.readers.stopping import next_checkpoint, read_unsaved_words
 from tui.tables.jobs import LISTED_JOBS
@@ -63,7 +63,7 @@ _ids_argument = combined(
 @click.command()
 @_ids_argument
 @click.option("--project", metavar="PROJECT", help="Only jobs of this project (id or name).")
-@click.option("--project-id", metavar="ID", help="Same, by id.")
+@click.option("--project-id", metavar="ID", help="Same as --project, by id.")
 @click.option(
     "--after-checkpoint",
     is_flag=True,
@@ -85,32 +85,32 @@ async def stop(
 ) -> ExitCode:
     """Stop the given jobs, immediately or --after-checkpoint.
 
-    It shows what is lost, and asks on a terminal; elsewhere, given jobs are stopped at once. Without an id,
-    the only active job is stopped, after confirmation; --all stops all active jobs, after confirmation;
-    --project limits them to one project. Jobs that have already ended are skipped.
+    Shows the work that would be lost, and asks on a terminal; without a terminal, given jobs are stopped at
+    once. Without an id, the only active job is stopped, after confirmation; --all stops all active jobs,
+    after confirmation; --project limits them to one project. Jobs that have already ended are skipped.
     """
-    of_project = selected_project(project, project_id)
+    name_or_id = selected_project(project, project_id)
     refuse(ids and stop_all, "--all takes no job ids")
-    refuse(ids and of_project is not None, "job ids need no project; omit it")
+    refuse(ids and name_or_id is not None, "job ids need no project; omit it")
     client.check_may_change("stopping jobs")
     if ids:
-        jobs = [await job_named(client, job_id, parts=False) for job_id in ids]
+        jobs = [await job_named(client, job_id, substring=False) for job_id in ids]
         running = [] if after_checkpoint else [job for job in jobs if not job.is_finished]
         for job in running:
-            if lost := await read_unsaved_words(client, job):
-                output.remark(f"{_name(job)}: {lost}")
+            if unsaved_words := await read_unsaved_words(client, job):
+                output.remark(f"{_job_name(job)}: {unsaved_words}")
         if running and can_ask() and not assume_yes:
-            confirm(f"stop {_names(running)}?", assume_yes=False)
+            confirm(f"stop {_job_names(running)}?", assume_yes=False)
     else:
-        jobs = await _active_jobs(client, of_project, stop_all=stop_all)
-        confirm(f"stop {_names(jobs)}?", assume_yes=assume_yes)
+        jobs = await _active_jobs(client, name_or_id, stop_all=stop_all)
+        confirm(f"stop {_job_names(jobs)}?", assume_yes=assume_yes)
     if after_checkpoint:
-        jobs = [await _after_checkpoint(client, output, jobs)]
+        jobs = [await _wait_for_checkpoint(client, output, jobs)]
     for job in jobs:
         if job.is_finished:
             output.remark(f"job {job.id} has already ended")
     changes = {
-        f"job {_name(job)}": partial(client.jobs.stop, job.project_id, job.id)
+        f"job {_job_name(job)}": partial(client.jobs.stop, job.project_id, job.id)
         for job in jobs
         if not job.is_finished
     }
@@ -126,11 +126,11 @@ async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all:
         raise CommandFailed("no active jobs", ExitCode.NOT_FOUND)
     if len(active) > 1 and not stop_all:
         jobs = counted(len(active), "job is", "jobs are")
-        raise CommandFailed(f"{jobs} active: {_names(active)}; name one or give --all", ExitCode.USAGE)
+        raise CommandFailed(f"{jobs} active: {_job_names(active)}; name one or give --all", ExitCode.USAGE)
     return active
 
 
-async def _after_checkpoint(
+async def _wait_for_checkpoint(
     client: TrainingClient, output: Output, jobs: Sequence[TrainingJob]
 ) -> TrainingJob:
     """Wait for the job's next checkpoint and return the job as it is then."""
@@ -138,9 +138,9 @@ async def _after_checkpoint(
     (job,) = jobs
     if job.is_finished:
         return job
-    output.remark(f"waiting for the next checkpoint of {_name(job)}; ctrl-c leaves the job running")
-    if lost := await read_unsaved_words(client, job):
-        output.remark(lost)
+    output.remark(f"waiting for the next checkpoint of {_job_name(job)}; ctrl-c leaves the job running")
+    if unsaved_words := await read_unsaved_words(client, job):
+        output.remark(unsaved_words)
     saved, job = await next_checkpoint(
         client, job, on_error=lambda error, _delay_s: output.remark(f"{error}; retrying")
     )
@@ -157,7 +157,7 @@ async def _after_checkpoint(
 @click.command()
 @_ids_argument
 @click.option("--project", metavar="PROJECT", help="Delete this project (id or name).")
-@click.option("--project-id", metavar="ID", help="Same, by id.")
+@click.option("--project-id", metavar="ID", help="Same as --project, by id.")
 @yes_option
 @format_option(TABLE, JSON)
 @client_command
@@ -171,60 +171,63 @@ async def delete(
 ) -> ExitCode:
     """Delete jobs that have ended, with their logs and the checkpoints that are not deployed.
 
-    --project deletes a whole project, its jobs and its cache. Asks for confirmation; nothing of it can be
+    --project deletes a whole project, its jobs and its cache. Asks for confirmation; deletion cannot be
     undone. Jobs that are still active are not deleted: stop them first.
     """
-    of_project = selected_project(project, project_id)
-    refuse(bool(ids) is bool(of_project), "delete what? Give either JOB_ID or --project PROJECT")
+    name_or_id = selected_project(project, project_id)
+    refuse(bool(ids) is bool(name_or_id), "delete what? Give either JOB_ID or --project PROJECT")
     client.check_may_change("deleting")
     changes: dict[str, Callable[[], Awaitable[Any]]]
-    if of_project is not None:
-        owner = await project_named(client, of_project)
-        deletion = ProjectDeletion(owner.id, owner.name, tuple(await client.jobs.list(owner.id)))
+    if name_or_id is not None:
+        owning_project = await project_named(client, name_or_id)
+        deletion = ProjectDeletion(
+            owning_project.id, owning_project.name, tuple(await client.jobs.list(owning_project.id))
+        )
         if deletion.refusal:
             raise CommandFailed(deletion.refusal, ExitCode.USAGE)
-        question, consequence, skips = deletion.question, deletion.consequence, False
-        changes = {f"project {owner.name}": partial(client.projects.delete, owner.id)}
+        question, consequence, has_skipped_jobs = deletion.question, deletion.consequence, False
+        changes = {f"project {owning_project.name}": partial(client.projects.delete, owning_project.id)}
     else:
-        batch = batch_of(Verb.DELETE, [await job_named(client, job_id, parts=False) for job_id in ids])
+        batch = batch_of(Verb.DELETE, [await job_named(client, job_id, substring=False) for job_id in ids])
         if not batch.jobs:
             raise CommandFailed(batch.nothing_fits, ExitCode.USAGE)
-        question, consequence, skips = batch.question, batch.consequence, bool(batch.unfit)
+        question, consequence, has_skipped_jobs = batch.question, batch.consequence, bool(batch.unfit)
         changes = {
-            f"job {_name(job)}": partial(client.jobs.delete, job.project_id, job.id) for job in batch.jobs
+            f"job {_job_name(job)}": partial(client.jobs.delete, job.project_id, job.id) for job in batch.jobs
         }
     for line in consequence.splitlines():
         output.remark(line)
     confirm(question, assume_yes=assume_yes)
     deleted, code = await _carry_out(output, "deleted", changes)
     _print_ids(output, deleted)
-    return ExitCode.USAGE if skips else code
+    return ExitCode.USAGE if has_skipped_jobs else code
 
 
 async def _carry_out(
-    output: Output, done: str, changes: Mapping[str, Callable[[], Awaitable[Any]]]
+    output: Output, past_verb: str, changes: Mapping[str, Callable[[], Awaitable[Any]]]
 ) -> tuple[list[Any], ExitCode]:
-    """Make the changes one by one; a failure does not keep the others from being made.
+    """Make the changes one by one; after a failure, continue with the next change.
 
-    Returns the server's answers, and the exit code of the first failure.
+    ``past_verb`` is the verb of messages: "stopped". Returns the server's responses, and the exit code of the
+    first failure.
     """
-    answers = []
+    responses = []
     code = ExitCode.OK
     for description, change in changes.items():
         try:
-            answers.append(await change())
+            responses.append(await change())
         except RequestError as error:
-            code = code or remark_failure(output, error, description, done)
+            code = code or remark_failure(output, error, description, past_verb)
         else:
-            output.remark(f"{done} {description}")
-    return answers, code
+            output.remark(f"{past_verb} {description}")
+    return responses, code
 
 
-def remark_failure(output: Output, error: RequestError, description: str, done: str) -> ExitCode:
-    """Report that a change was not, or may not have been ``done``; return the error's exit code."""
+def remark_failure(output: Output, error: RequestError, description: str, past_verb: str) -> ExitCode:
+    """Print that something was not, or may not have been, ``past_verb`` ("stopped"); return the exit code."""
     message, code = explain(error)
     certainty = "may not have been" if error.may_have_happened else "was not"
-    output.remark(f"{description} {certainty} {done}: {message}")
+    output.remark(f"{description} {certainty} {past_verb}: {message}")
     return code
 
 
@@ -232,11 +235,11 @@ def _print_ids(output: Output, changed: Sequence[Any]) -> None:
     output.answer(changed, "".join(f"{item.id}\n" for item in changed))
 
 
-def _names(jobs: Sequence[TrainingJob]) -> str:
-    return listed([_name(job) for job in jobs], 10)
+def _job_names(jobs: Sequence[TrainingJob]) -> str:
+    return listed([_job_name(job) for job in jobs], 10)
 
 
-def _name(job: TrainingJob) -> str:
+def _job_name(job: TrainingJob) -> str:
     return f"{job.id} ({job.name})" if job.name else job.id
 
 
@@ -264,7 +267,7 @@ async def update(
         "nothing to change: give --priority or --availability-model",
     )
 
-    job = await job_named(client, job_id, parts=False)
+    job = await job_named(client, job_id, substring=False)
     changed = await client.jobs.update(
         job.project_id, job.id, priority=priority, availability_model=availability_model
     )
@@ -313,15 +316,15 @@ async def wait(
     is that of the worst outcome: 0 completed, 4 stopped, preempted or expired, 5 deploy failed, 3 failed; 9
     if the timeout expired first. Server outages do not end the wait.
     """
-    named = [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]
-    jobs = {job.id: job for job in named}
+    requested_jobs = [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]
+    jobs = {job.id: job for job in requested_jobs}
     ended: dict[str, TrainingJob] = {}
-    # more than ten jobs are polled less often, to limit requests
-    pace_s = interval_s * max(1.0, len(jobs) / 10)
+    # more than ten jobs are polled less often, to limit the rate of requests
+    poll_interval_s = interval_s * max(1.0, len(jobs) / 10)
 
     async def follow(job_id: str) -> None:
         project_id, status = jobs[job_id].project_id, jobs[job_id].current_status
-        async for job in client.jobs.watch(project_id, job_id, interval_s=pace_s):
+        async for job in client.jobs.watch(project_id, job_id, interval_s=poll_interval_s):
             jobs[job_id] = job
             if job.is_finished or (until == "running" and job.current_status == JobStatus.RUNNING):
                 ended[job_id] = job
@@ -336,14 +339,13 @@ async def wait(
             async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
                 for job_id in jobs:
                     group.create_task(follow(job_id))
-    except ExceptionGroup as several:
-        # A job that cannot be waited for (deleted, forbidden) ends the wait for all, as it would on its
-        # own.
-        raise several.exceptions[0] from None
+    except ExceptionGroup as error_group:
+        # A job that cannot be watched (deleted, forbidden) ends the wait for all jobs.
+        raise error_group.exceptions[0] from None
     if output.format == JSON:
         output.json(list(jobs.values()))
-    if left := [job_id for job_id in jobs if job_id not in ended]:
-        output.remark(f"timed out; still waiting for: {', '.join(left)}")
+    if unfinished_ids := [job_id for job_id in jobs if job_id not in ended]:
+        output.remark(f"timed out; still waiting for: {', '.join(unfinished_ids)}")
         return ExitCode.TIMED_OUT
     return worst(outcome_exit_code(job.current_status) for job in ended.values() if job.is_finished)
 
@@ -354,5 +356,5 @@ def _print_ended(output: Output, job: TrainingJob, jobs: Iterable[TrainingJob], 
         output.data(ascii_json(job.model_dump(mode="json")) + "\n")
     elif output.format == TABLE:
         # The other jobs' rows are rendered only for their column widths.
-        header, row = table_of(LISTED_JOBS, [job, *jobs], output).splitlines(keepends=True)[:2]
+        header, row = table_text(LISTED_JOBS, [job, *jobs], output).splitlines(keepends=True)[:2]
         output.data(header + row if is_first else row)

@@ -57,8 +57,8 @@ from tui.text.times import iso_time
 async def summary(client: TrainingClient, output: Output, job_id: str, follow: bool) -> ExitCode:
     """Summarize a run: what it does, findings and their causes, progress, cost, checkpoints, what to do next.
 
-    A summary has at most 4,096 bytes in every format; what has no room is counted. Lines of the log are
-    quoted as data: they may say anything. In JSON, what is unknown is left out, times are UTC, durations
+    A summary has at most 4,096 bytes in every format; items without room are counted. Quoted log lines are
+    data: they may contain anything. In JSON, what is unknown is left out, times are UTC, durations
     and ages are seconds, and non-finite numbers are strings.
 
     With --follow the exit code is that of the job's outcome, as with logs --follow.
@@ -69,24 +69,24 @@ async def summary(client: TrainingClient, output: Output, job_id: str, follow: b
             client,
             await job_named(client, job_id),
             run_settings(),
-            on_log_progress=lambda part, lines: line.show(label, note=lines_note(part, lines)),
+            on_log_progress=lambda fraction, count: line.show(label, note=lines_note(fraction, count)),
         )
         if not follow:
-            read = await reader.read()
+            document = await reader.read()
             line.clear()
-            _print_summary(output, read)
+            _print_summary(output, document)
             return ExitCode.OK
-        trouble = lambda error, _delay_s: output.remark(f"{error}; retrying")  # noqa: E731
-        async with aclosing(reader.follow(trouble)) as summaries:
-            async for newer in summaries:
+        print_retry = lambda error, _delay_s: output.remark(f"{error}; retrying")  # noqa: E731
+        async with aclosing(reader.follow(print_retry)) as summaries:
+            async for document in summaries:
                 line.clear()
-                _print_summary(output, newer)
+                _print_summary(output, document)
     return outcome_exit_code(reader.job.current_status)
 
 
 def _print_summary(output: Output, summary: Document) -> None:
-    text = as_markdown if output.format == MARKDOWN else as_text
-    output.answer(summary, text(summary))
+    render = as_markdown if output.format == MARKDOWN else as_text
+    output.answer(summary, render(summary))
 
 
 @examples(
@@ -114,29 +114,33 @@ async def why(client: TrainingClient, output: Output, job_id: str, kind: str | N
         client, job, output, with_health_metrics=True, prices=await listed_prices(client)
     )
     run = judged(reading.run, run_settings().rules)
-    chosen = [
+    findings = [
         explained
         for explained in explained_findings(run)
         if kind in (None, str(explained.kind) if explained else "failed")
     ]
-    explanations = [await read_explanation(client, run, finding) for finding in chosen]
-    document = {"notice": NOTICE, "job_id": job.id, "explanations": list(map(_record, explanations))}
-    text = "".join(_text(output, explanation) for explanation in explanations)
+    explanations = [await read_explanation(client, run, finding) for finding in findings]
+    document = {
+        "notice": NOTICE,
+        "job_id": job.id,
+        "explanations": list(map(_explanation_record, explanations)),
+    }
+    text = "".join(_explanation_text(output, explanation) for explanation in explanations)
     if output.format == MARKDOWN:
         text = "\n".join(markdown(explanation, job.name or job.id) for explanation in explanations)
     output.answer(document, text)
     if not explanations:
-        output.remark(f"nothing to explain: {_nothing(run, kind)}")
+        output.remark(f"nothing to explain: {_why_nothing(run, kind)}")
 
 
-def _nothing(run: RunSnapshot, kind: str | None) -> str:
+def _why_nothing(run: RunSnapshot, kind: str | None) -> str:
     if kind is not None:
         return f"no finding {kind}"
-    has_not_begun = run.job.current_status in WAITING_STATUSES
-    return f"the job is {run.status.word}" if run.job.is_finished or has_not_begun else verdict(run).words
+    is_waiting = run.job.current_status in WAITING_STATUSES
+    return f"the job is {run.status.word}" if run.job.is_finished or is_waiting else verdict(run).words
 
 
-def _record(explanation: Explanation) -> dict[str, Any]:
+def _explanation_record(explanation: Explanation) -> dict[str, Any]:
     finding = explanation.finding
     return {
         "kind": str(finding.kind) if finding is not None else "failed",
@@ -147,13 +151,13 @@ def _record(explanation: Explanation) -> dict[str, Any]:
         "answer": explanation.answer,
         "facts": list(explanation.facts),
         "sections": [
-            {"title": section.title, "lines": [_line(clue) for clue in section.clues]}
+            {"title": section.title, "lines": [_clue_record(clue) for clue in section.clues]}
             for section in explanation.sections
         ],
     }
 
 
-def _line(clue: Clue) -> dict[str, Any]:
+def _clue_record(clue: Clue) -> dict[str, Any]:
     return {
         "timestamp": str(clue.at_ns),
         "replica": clue.node,
@@ -162,7 +166,7 @@ def _line(clue: Clue) -> dict[str, Any]:
     }
 
 
-def _text(output: Output, explanation: Explanation) -> str:
+def _explanation_text(output: Output, explanation: Explanation) -> str:
     lines = [
         f"{output.paint(sanitize(explanation.problem), 'strong')}{since_words(explanation.finding)}",
         *([f"  {output.paint(sanitize(explanation.answer), 'caution')}"] if explanation.answer else []),
@@ -182,7 +186,7 @@ def _clue_text(clue: Clue) -> str:
 
 
 class SummaryReader:
-    """Summarizes one run; ``on_log_progress`` is called while its log is read."""
+    """Summarizes one run. While it reads the log, it calls ``on_log_progress`` with the fraction and lines read."""
 
     def __init__(
         self,
@@ -190,7 +194,7 @@ class SummaryReader:
         job: TrainingJob,
         settings: RunSettings = DEFAULT,
         *,
-        on_log_progress: OnLogProgress = lambda _part, _count: None,
+        on_log_progress: OnLogProgress = lambda _fraction, _count: None,
     ) -> None:
         self._client = client
         self._watcher = RunWatcher(client, job, settings, on_log_progress=on_log_progress)
@@ -204,11 +208,11 @@ class SummaryReader:
         return await self._summary(await self._read_new())
 
     async def follow(
-        self, on_trouble: Callable[[RequestError, float], object]
+        self, on_retry: Callable[[RequestError, float], object]
     ) -> AsyncGenerator[Document, None]:
-        """Yield a summary, and another whenever something that matters has changed, until the job's end.
+        """Yield a summary, and another whenever the run's ``state_of`` changes, until the job ends.
 
-        Outages do not end it: they are reported to ``on_trouble``. Raises RequestError if the server refuses.
+        Retries during outages, after calling ``on_retry``. Raises RequestError if the server refuses.
         """
         clock, state = self._client.clock, None
 
@@ -227,17 +231,17 @@ class SummaryReader:
                 LASTING,
                 sleep=clock.sleep,
                 may_repeat=lambda error: error.retryable,
-                on_wait=on_trouble,
+                on_wait=on_retry,
             )
             if summary is not None:
                 yield summary
             if self.job.is_finished:
                 return
-            # problems take minutes to show
+            # findings take minutes to appear, so polling more often is useless
             await clock.sleep(30.0)
 
     async def _read_new(self) -> RunSnapshot:
-        """Read what is new of each part, and judge the run."""
+        """Read new status, log, metrics, checkpoints and cost, and return the judged run."""
         watcher = self._watcher
         await watcher.read_status()
         await together(watcher.poll(watcher.log.read_new), watcher.read_price(), watcher.read_bill())
@@ -247,7 +251,7 @@ class SummaryReader:
         return watcher.snapshot
 
     async def _read_queue(self) -> str:
-        """Return a waiting job's place in the current queue; the API's own context ends at its submission."""
+        """Return a waiting job's place in the queue; the API's queue context ends at the submission."""
         if self.job.current_status not in WAITING_STATUSES:
             return ""
         client = self._client

@@ -46,7 +46,7 @@ async def top(client: TrainingClient, output: Output, project_name: str | None) 
     project_id = await project_id_of(client, project_name)
     session = Session(client.remote, clock=client.clock)
 
-    def wanted(snapshot: FleetSnapshot) -> list[JobRow]:
+    def rows_of_project(snapshot: FleetSnapshot) -> list[JobRow]:
         return [row for row in snapshot.jobs if project_id in (None, row.project_id)]
 
     if output.format == TABLE and output.is_terminal:
@@ -55,39 +55,39 @@ async def top(client: TrainingClient, output: Output, project_name: str | None) 
                 snapshot = await next_snapshot()
                 output.clear_screen()
                 height = shutil.get_terminal_size().lines
-                _print(output, snapshot, wanted(snapshot), session.remote_name, height)
+                _print_table(output, snapshot, rows_of_project(snapshot), session.remote_name, height)
                 await client.clock.sleep(2.0)
     snapshot = await read_fleet(client, output)
-    rows = wanted(snapshot)
+    rows = rows_of_project(snapshot)
     if output.format == TABLE:
-        _print(output, snapshot, rows, session.remote_name, None)
+        _print_table(output, snapshot, rows, session.remote_name, None)
         return
     table = jobs_table(health_columns(lambda: snapshot), rows)
-    document = [dict(zip(table.columns, values, strict=True)) for values in table.rows]
-    output.answer(document, "", lambda: csv_text([table]))
+    records = [dict(zip(table.columns, values, strict=True)) for values in table.rows]
+    output.answer(records, "", lambda: csv_text([table]))
 
 
-def _print(
+def _print_table(
     output: Output, snapshot: FleetSnapshot, rows: list[JobRow], remote_name: str, height: int | None
 ) -> None:
-    """Print the header, and each group below its heading; no more lines than ``height``."""
+    """Print the header, and each group of jobs below a heading; at most ``height`` lines, None for all."""
     facts, _ = header_facts(
         remote_name, snapshot, rows, marked=0, compare_key="", filter_key="", query="", project=""
     )
     since = snapshot.at - timedelta(days=1)
     recent = [row for row in rows if not row.job.is_finished or (row.job.updated_at or snapshot.at) > since]
     width = output.width_cells or 160
-    shown = select_columns(
+    column_choice = select_columns(
         job_columns(lambda: snapshot), "need name gpus progress left note lost loss use cost age"
     )
-    columns = sized_columns(shown, recent, width)
+    columns = sized_columns(column_choice, recent, width)
     layout = fitted_columns(columns, width)
     lines = [" ".join(_cell(output, column, cells, [(column.title, "muted")]) for column, cells in layout)]
     lines += [
         " ".join(_cell(output, column, cells, column.cell(row)) for column, cells in layout) for row in recent
     ]
-    for first, heading in reversed(group_headings(recent)):
-        lines.insert(first + 1, _cell(output, layout[0][0], width, heading))
+    for row_index, heading in reversed(group_headings(recent)):
+        lines.insert(row_index + 1, _cell(output, layout[0][0], width, heading))
     lines.insert(
         0,
         _cell(
@@ -103,12 +103,12 @@ def _print(
 
 def _cell(output: Output, column: Column[JobRow], cells: int, spans: Sequence[Span]) -> str:
     """Return the spans in color, cut or padded to ``cells``."""
-    painted, left = "", cells
+    painted, cells_left = "", cells
     for text, tone in fill_cell([(sanitize(text), tone) for text, tone in spans], cells):
-        shown = clip(text, left)
-        painted += output.paint(shown, tone)
-        left -= cell_width(shown)
-    return " " * left + painted if column.align == "right" else painted + " " * left
+        clipped = clip(text, cells_left)
+        painted += output.paint(clipped, tone)
+        cells_left -= cell_width(clipped)
+    return " " * cells_left + painted if column.align == "right" else painted + " " * cells_left
 
 
 @asynccontextmanager
@@ -117,14 +117,14 @@ async def watched_fleet(
 ) -> AsyncIterator[Callable[[], Awaitable[FleetSnapshot]]]:
     """Watch all jobs as Home does; yields a function that waits for the next snapshot.
 
-    With ``only``, logs and metrics are read only of the jobs with these ids.
+    Logs and metrics are read only for the job ids in ``only`` (default: for all jobs).
     """
     from tui.feeds.fleet import FleetFeed
 
-    await client.projects.list()  # reports and raises what the feed would repeat
+    await client.projects.list()  # raises errors that the feed would retry without end
     snapshots: asyncio.Queue[FleetSnapshot] = asyncio.Queue()
 
-    async def newest() -> FleetSnapshot:
+    async def next_snapshot() -> FleetSnapshot:
         snapshot = await snapshots.get()
         while not snapshots.empty():
             snapshot = snapshots.get_nowait()
@@ -133,14 +133,14 @@ async def watched_fleet(
     async with session.client, asyncio.TaskGroup() as tasks:
         feed = FleetFeed(session, snapshots.put_nowait, run_settings(), previewed_ids=only)
         task = tasks.create_task(feed.run())
-        yield newest
+        yield next_snapshot
         task.cancel()
 
 
 async def read_fleet(
     client: TrainingClient, output: Output, ids: Collection[str] | None = None, timeout_s: float = 60.0
 ) -> FleetSnapshot:
-    """Return all jobs once those with these ids (default: all) have been read, or what is known in time."""
+    """Return all jobs once the jobs with these ids (default: all) are read, or whatever is read in time."""
     snapshot: FleetSnapshot | None = None
     session = Session(client.remote, clock=client.clock)
     with ProgressLine() as line:
@@ -149,11 +149,13 @@ async def read_fleet(
                 async with asyncio.timeout(timeout_s):
                     while snapshot is None or not snapshot.is_read:
                         snapshot = await next_snapshot()
-                        done = [row.preview.log_read for row in snapshot.jobs if row.running]
-                        line.show("checking", note=f"{sum(done)} of {counted(len(done), 'running job')}")
+                        are_read = [row.preview.log_read for row in snapshot.jobs if row.running]
+                        line.show(
+                            "checking", note=f"{sum(are_read)} of {counted(len(are_read), 'running job')}"
+                        )
     if snapshot is None:
         raise CommandFailed(f"no answer within {timeout_s:g} s", ExitCode.UNREACHABLE)
     reasons = {route.service: route.reason for route in session.connection.failing_routes}
     for reason in reasons.values():
-        output.remark(f"not all could be read: {reason}")
+        output.remark(f"some data could not be read: {reason}")
     return snapshot

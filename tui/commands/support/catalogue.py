@@ -1,10 +1,11 @@
-"""The group of all commands. They are found by the docstrings of the modules below ``tui.commands``.
+"""The group of all commands, which reads their names and help from docstrings, without importing them.
 
-A docstring has a line "``bt-tui NAME``: HELP" for each command of its module; without HELP the command is
-hidden. So ``--help`` imports no command, and a command line only the module of its own.
+The docstring of a module below ``tui.commands`` has a line "``bt-tui NAME``: HELP" for each command of the
+module; without HELP the command is hidden. So ``--help`` imports no command, and a command line imports only
+the module of its command.
 
-``bt-tui`` takes the place of ``baseten`` and ``truss``: what follows ``train`` is a command of ours, except
-for the phrases below. Our commands accept the official options themselves.
+``bt-tui`` can replace ``baseten`` and ``truss`` in command lines: the words after ``train`` are a command of
+ours, or a key of ``OFFICIAL``. Our commands themselves accept the official options.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import ExitCode
 
-Shape = Callable[[Any], Any]
+ConvertJson = Callable[[Any], Any]
 
 
-def _downloaded(document: Any) -> dict[str, Any]:
+def _download_document(document: Any) -> dict[str, Any]:
     target = "out_dir" if document["is_unpacked"] else "out_file"
     return {"job_id": document["job_id"], target: document["path"]}
 
 
-def _cached(document: Any) -> dict[str, Any]:
+def _cache_document(document: Any) -> dict[str, Any]:
     return {
         "project_id": document["project_id"],
         "timestamp": document["timestamp"],
@@ -63,11 +64,11 @@ def _cached(document: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """Translation of an official phrase."""
+    """Our spelling of an official command."""
 
     ours: str
-    shape: Shape | None = None
-    """Makes the baseten CLI's JSON of our document, where they differ."""
+    convert_json: ConvertJson | None = None
+    """Converts our JSON document to that of the baseten CLI; None if they are the same."""
 
 
 OFFICIAL: Mapping[str, Spelling] = {
@@ -87,7 +88,7 @@ OFFICIAL: Mapping[str, Spelling] = {
     "train job describe": Spelling(
         "job", lambda job: {"training_job": job, "training_project": job.training_project}
     ),
-    "train job download": Spelling("download", _downloaded),
+    "train job download": Spelling("download", _download_document),
     "train job list": Spelling("jobs --direction desc", lambda jobs: {"training_jobs": jobs}),
     "train job logs": Spelling("logs"),
     "train job metrics": Spelling("metrics"),
@@ -95,32 +96,32 @@ OFFICIAL: Mapping[str, Spelling] = {
     "train job session describe": Spelling("sessions --messages"),
     "train job stop": Spelling("stop", lambda jobs: {"training_job": jobs[0] if jobs else None}),
     "train job update": Spelling("update", lambda job: {"training_job": job}),
-    "train project cache describe": Spelling("cache summarize --sort size --order desc", _cached),
+    "train project cache describe": Spelling("cache summarize --sort size --order desc", _cache_document),
     "train project list": Spelling("projects", lambda projects: {"training_projects": projects}),
     "train workstation create": Spelling("workstation"),
 }
-"""Words of the official CLIs that differ from ours: they work but are not listed."""
+"""Commands of the official CLIs that differ from ours: they work, but are not listed in the help."""
 
 
-def _with_last(arguments: Sequence[str]) -> list[str]:
+def _with_tail_as_last(arguments: Sequence[str]) -> list[str]:
     """Replace ``--tail 20``, meant as in kubectl, by ``--last 20``; ``--tail`` alone follows."""
-    words = list(arguments)
-    for index, number in enumerate(words[1:], start=1):
-        if words[index - 1] == "--tail" and number.isdecimal() and "logs" in words[: index - 1]:
-            words[index - 1] = "--last"
-    return words
+    rewritten = list(arguments)
+    for index, number in enumerate(rewritten[1:], start=1):
+        if rewritten[index - 1] == "--tail" and number.isdecimal() and "logs" in rewritten[: index - 1]:
+            rewritten[index - 1] = "--last"
+    return rewritten
 
 
-def translated(arguments: Sequence[str]) -> tuple[list[str], Shape | None]:
-    """Return the command line in our words, and the shape of its JSON if that differs."""
-    rest = _with_last(arguments)
-    for count in range(len(rest), 0, -1):
-        spelling = OFFICIAL.get(" ".join(rest[:count]))
+def translated(arguments: Sequence[str]) -> tuple[list[str], ConvertJson | None]:
+    """Return our command line for an official one, and the conversion of its JSON, if there is any."""
+    remaining = _with_tail_as_last(arguments)
+    for word_count in range(len(remaining), 0, -1):
+        spelling = OFFICIAL.get(" ".join(remaining[:word_count]))
         if spelling is not None:
-            return [*spelling.ours.split(), *rest[count:]], spelling.shape
-    if rest[0] == "train" and len(rest) > 1:
-        return translated(rest[1:])
-    return rest, None
+            return [*spelling.ours.split(), *remaining[word_count:]], spelling.convert_json
+    if remaining[0] == "train" and len(remaining) > 1:
+        return translated(remaining[1:])
+    return remaining, None
 
 
 PROGRAM = "bt-tui"
@@ -129,24 +130,25 @@ COMPLETION_VARIABLE = "_BT_TUI_COMPLETE"
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A command that is not imported yet: the name of its module, and its help (empty: hidden)."""
+class CommandEntry:
+    """A command that need not be imported: the name of its module, and its help (empty: hidden)."""
 
     module: str
     help: str
 
 
 @cache
-def listed_commands() -> Mapping[str, Listed]:
+def command_entries() -> Mapping[str, CommandEntry]:
     """Return all commands by name, sorted."""
     commands = {}
     for path in Path(__file__).parents[1].glob("*/[!_]*.py"):
         docstring = path.read_text(encoding="utf-8").split('"""', 2)[1]
         for line in docstring.splitlines():
-            title, _, help_line = line.partition("``: ")
-            name = title.removeprefix(f"``{PROGRAM} ").removesuffix("`` (hidden)")
-            if title != name and " " not in name:  # with a space: a command of a group, or an option
-                commands[name] = Listed(f"tui.commands.{path.parent.name}.{path.stem}", help_line)
+            usage, _, help_line = line.partition("``: ")
+            name = usage.removeprefix(f"``{PROGRAM} ").removesuffix("`` (hidden)")
+            # a name with a space is a command of a group, or has an option
+            if usage != name and " " not in name:
+                commands[name] = CommandEntry(f"tui.commands.{path.parent.name}.{path.stem}", help_line)
     return dict(sorted(commands.items()))
 
 
@@ -157,30 +159,32 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; command lines of the official CLIs become ours first."""
-        args, shape = translated(args)
+        args, convert_json = translated(args)
         name = args[0]
-        close = get_close_matches(name, _shown(), n=1) if name not in listed_commands() else []
-        if close and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {name!r}. Did you mean {close[0]!r}?")
-        if shape is not None:
+        similar_names = (
+            get_close_matches(name, _visible_commands(), n=1) if name not in command_entries() else []
+        )
+        if similar_names and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {name!r}. Did you mean {similar_names[0]!r}?")
+        if convert_json is not None:
             settings = ctx.ensure_object(CommandSettings)
-            ctx.obj = replace(settings, output=settings.output.with_json_shape(shape))
+            ctx.obj = replace(settings, output=settings.output.with_json_conversion(convert_json))
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all names, sorted; hidden ones are left out when they are shown."""
-        return list(listed_commands())
+        return list(command_entries())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command; None if there is none with that name."""
-        listed = listed_commands().get(cmd_name)
-        if listed is None:
+        entry = command_entries().get(cmd_name)
+        if entry is None:
             return None
-        members = vars(import_module(listed.module)).values()
+        members = vars(import_module(entry.module)).values()
         command = next(
             member for member in members if isinstance(member, click.Command) and member.name == cmd_name
         )
-        command.short_help, command.hidden = listed.help, not listed.help
+        command.short_help, command.hidden = entry.help, not entry.help
         if os.environ.get(COMPLETION_VARIABLE):
             for _words, member in walk(command):
                 complete_parameters(member)
@@ -189,35 +193,35 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, listed.help) for name, listed in _shown().items()])
+            formatter.write_dl([(name, entry.help) for name, entry in _visible_commands().items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete command names and options, without importing the commands."""
         completions = [
-            CompletionItem(name, help=listed.help)
-            for name, listed in _shown().items()
+            CompletionItem(name, help=entry.help)
+            for name, entry in _visible_commands().items()
             if name.startswith(incomplete)
         ]
         return [*completions, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
-def _shown() -> Mapping[str, Listed]:
-    return {name: listed for name, listed in listed_commands().items() if listed.help}
+def _visible_commands() -> Mapping[str, CommandEntry]:
+    return {name: entry for name, entry in command_entries().items() if entry.help}
 
 
 def walk(command: click.Command, words: Sequence[str] = ()) -> Iterator[tuple[str, click.Command]]:
-    """Yield what can be run below a command, hidden commands too, by the words of its command line."""
+    """Yield each runnable command below ``command``, also hidden ones, with the words that call it."""
     if not isinstance(command, click.Group) or command.invoke_without_command:
         yield " ".join(words), command
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
-            below = command.get_command(context, name)
-            if below is not None:
-                yield from walk(below, (*words, name))
+            subcommand = command.get_command(context, name)
+            if subcommand is not None:
+                yield from walk(subcommand, (*words, name))
 
 
-KINDS: Mapping[str, str] = {
+KIND_OF_PARAMETER: Mapping[str, str] = {
     "job-id": JOBS,
     "checkpoint-from-job": JOBS,
     "project": PROJECTS,
@@ -227,19 +231,19 @@ KINDS: Mapping[str, str] = {
     "metric": METRICS,
     "remote": REMOTES,
 }
-"""The kind of the server's names that complete an option, or an argument with that metavar (JOB_ID)."""
+"""Kind of server names that complete an option of this name, or an argument of this metavar (JOB_ID)."""
 
 
 def kind_of(parameter: click.Parameter) -> str | None:
-    """Return which kind of the server's names completes a parameter."""
+    """Return the kind of server names that complete a parameter; None if there is none."""
     is_argument = isinstance(parameter, click.Argument)
-    shown = re.findall(r"\w+", parameter.metavar or "")[:1] if is_argument else parameter.opts
-    names = {spelling.strip("-").lower().replace("_", "-") for spelling in shown}
-    return next((kind for name, kind in KINDS.items() if name in names), None)
+    spellings = re.findall(r"\w+", parameter.metavar or "")[:1] if is_argument else parameter.opts
+    names = {spelling.strip("-").lower().replace("_", "-") for spelling in spellings}
+    return next((kind for name, kind in KIND_OF_PARAMETER.items() if name in names), None)
 
 
 class ServerWord(click.types.StringParamType):
-    """A text parameter that completes words of one kind."""
+    """A text parameter that completes server names of one kind."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -249,28 +253,29 @@ class ServerWord(click.types.StringParamType):
     ) -> list[CompletionItem]:
         from tui.commands.support.completing import fetch_completions
 
-        typed = ctx.params.get(param.name or "")
-        jobs = [
+        given_values = ctx.params.get(param.name or "")
+        given_jobs = [
             ctx.params.get(parameter.name or "")
             for parameter in ctx.command.params
             if kind_of(parameter) == JOBS
         ]
         # before an option's value is typed, click has not parsed the arguments
-        job_id = next((word for word in (*jobs, *ctx.args) if isinstance(word, str)), None)
-        with suppress(Exception):  # at tab there is nobody to tell
+        job_id = next((word for word in (*given_jobs, *ctx.args) if isinstance(word, str)), None)
+        with suppress(Exception):  # completion cannot show errors
             completions = fetch_completions(
                 self._kind, ctx.find_object(CommandSettings) or CommandSettings(), job_id, incomplete
             )
             return [
-                CompletionItem(word, help=about or None)
-                for word, about in completions
-                if word.startswith(incomplete) and not (isinstance(typed, tuple) and word in typed)
+                CompletionItem(word, help=description or None)
+                for word, description in completions
+                if word.startswith(incomplete)
+                and not (isinstance(given_values, tuple) and word in given_values)
             ]
         return []
 
 
 def complete_parameters(command: click.Command) -> None:
-    """Enable completion of words of the server for the command's own parameters."""
+    """Enable completion of server names for the parameters of this command."""
     for parameter in command.params:
         kind = kind_of(parameter)
         if kind is not None and parameter.type is click.STRING:
@@ -278,7 +283,7 @@ def complete_parameters(command: click.Command) -> None:
 
 
 def answer_completion(root: click.Group) -> NoReturn:
-    """Answer the shell's completion request from the environment, print only the words, and exit.
+    """Print the completions that the shell requests through environment variables, and exit.
 
     Exits at once with ``os._exit``: a pending name lookup or a slow server must not delay the shell.
     """
@@ -287,9 +292,9 @@ def answer_completion(root: click.Group) -> NoReturn:
         try:
             complete_parameters(root)
             root.main(args=[], prog_name=PROGRAM)
-        except SystemExit as over:
-            code = over.code if isinstance(over.code, int) else 1
-        except Exception:  # noqa: BLE001 - at tab there is nobody to tell
+        except SystemExit as exit_request:
+            code = exit_request.code if isinstance(exit_request.code, int) else 1
+        except Exception:  # noqa: BLE001 - completion cannot show errors
             code = 1
     with suppress(OSError, ValueError):
         sys.stdout.flush()

@@ -1,7 +1,7 @@
 """Options that several commands share, with the official command line's names.
 
-Also ``CommandSettings``, which collects the common options, and how jobs, projects and teams are found by
-what users call them.
+Also ``CommandSettings``, which collects the common options, and functions that find jobs, projects and teams
+by id or name.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ Named = TypeVar("Named", "TrainingProject", "Team")
 
 @dataclass(frozen=True, slots=True)
 class JobChoice:
-    """A job by its id or name, or the newest one of a project."""
+    """A job, given by id or name, or as the newest job of a project."""
 
     job_id: str | None
     project: str | None
 
     async def find(self, client: TrainingClient) -> TrainingJob:
-        """Raise CommandFailed if there is no such job, and UsageError if nothing was given."""
+        """Return the job. Raises CommandFailed if there is none, and UsageError if nothing was given."""
         if self.job_id:
             job = await job_named(client, self.job_id)
             name = None if job.training_project is None else job.training_project.name
@@ -58,17 +58,18 @@ class JobChoice:
             return job
         if self.project is None:
             raise click.UsageError("which job? Give --job-id JOB_ID, or --project PROJECT for its newest")
-        owner = await project_named(client, self.project)
-        newest = await newest_job(client, owner.id)
+        owning_project = await project_named(client, self.project)
+        newest = await newest_job(client, owning_project.id)
         if newest is None:
-            raise CommandFailed(f"project {owner.name} has no jobs", ExitCode.NOT_FOUND)
+            raise CommandFailed(f"project {owning_project.name} has no jobs", ExitCode.NOT_FOUND)
         return newest
 
 
-async def job_named(client: TrainingClient, text: str, *, parts: bool = True) -> TrainingJob:
-    """Return the job with that id, else the only one named so, that begins so, or whose name has it.
+async def job_named(client: TrainingClient, text: str, *, substring: bool = True) -> TrainingJob:
+    """Return the job with the id ``text``, else the only job that matches in the first way that has a match.
 
-    Without ``parts``, for what stops or deletes a job, a part inside its name is not enough.
+    Ways to match: the name is ``text``; id or name begins with it; the name contains it. The last way is
+    disabled with ``substring=False``, for commands that stop or delete jobs.
 
     Raises NotFound if there is none, and CommandFailed if there are several.
     """
@@ -80,13 +81,13 @@ async def job_named(client: TrainingClient, text: str, *, parts: bool = True) ->
     except NotFound:
         jobs = await client.jobs.search() if text else []
         names = {job.id: job.name or "" for job in jobs}
-        ways: dict[str, Callable[[TrainingJob], bool]] = {
+        tests: dict[str, Callable[[TrainingJob], bool]] = {
             "are named": lambda job: names[job.id] == text,
             "begin with": lambda job: job.id.startswith(text) or names[job.id].startswith(text),
-            "contain": lambda job: parts and text in names[job.id],
+            "contain": lambda job: substring and text in names[job.id],
         }
-        matches_by_way = ((way, list(filter(matches, jobs))) for way, matches in ways.items())
-        way, matching = next(((way, jobs) for way, jobs in matches_by_way if jobs), ("", []))
+        matches_by_verb = ((verb, list(filter(is_match, jobs))) for verb, is_match in tests.items())
+        verb, matching = next(((verb, jobs) for verb, jobs in matches_by_verb if jobs), ("", []))
         if not matching:
             raise
     else:
@@ -96,7 +97,7 @@ async def job_named(client: TrainingClient, text: str, *, parts: bool = True) ->
         choices = listed(
             [f"{job.id} ({job.name}, {short_status(job.current_status)})" for job in newest_first], 5
         )
-        raise CommandFailed(f"{len(matching)} jobs {way} {text!r}; give an id: {choices}", ExitCode.USAGE)
+        raise CommandFailed(f"{len(matching)} jobs {verb} {text!r}; give an id: {choices}", ExitCode.USAGE)
     return matching[0]
 
 
@@ -115,7 +116,7 @@ async def active_jobs(client: TrainingClient, project: str | None = None) -> lis
 
 
 async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProject:
-    return _named(
+    return _only_match(
         "project",
         name_or_id,
         await client.projects.list(),
@@ -128,19 +129,21 @@ async def project_id_of(client: TrainingClient, name_or_id: str | None) -> str |
 
 
 async def team_named(client: TrainingClient, name_or_id: str) -> Team:
-    return _named("team", name_or_id, await client.account.teams(), lambda team: team.id)
+    return _only_match("team", name_or_id, await client.account.teams(), lambda team: team.id)
 
 
-def _named(what: str, name_or_id: str, known: Sequence[Named], describe: Callable[[Named], str]) -> Named:
-    """Return the one with that id, else the only one with that name; raise CommandFailed if there is none."""
-    matching = [item for item in known if item.id == name_or_id][:1]
-    matching = matching or [item for item in known if item.name == name_or_id]
+def _only_match(
+    noun: str, name_or_id: str, items: Sequence[Named], describe: Callable[[Named], str]
+) -> Named:
+    """Return the item with this id, else the only item with this name. Raises CommandFailed."""
+    matching = [item for item in items if item.id == name_or_id][:1]
+    matching = matching or [item for item in items if item.name == name_or_id]
     if not matching:
-        names = known_names(item.name or item.id for item in known)
-        raise CommandFailed(f"no {what} {name_or_id!r} (known: {names})", ExitCode.NOT_FOUND)
+        names = known_names(item.name or item.id for item in items)
+        raise CommandFailed(f"no {noun} {name_or_id!r} (known: {names})", ExitCode.NOT_FOUND)
     if len(matching) > 1:
         choices = ", ".join(describe(item) for item in matching)
-        problem = f"{len(matching)} {what}s are named {name_or_id!r}; give an id: {choices}"
+        problem = f"{len(matching)} {noun}s are named {name_or_id!r}; give an id: {choices}"
         raise CommandFailed(problem, ExitCode.USAGE)
     return matching[0]
 
@@ -151,12 +154,12 @@ ASCENDING, DESCENDING = "asc", "desc"
 
 
 class Duration(click.ParamType[float]):
-    """A duration of at least so many seconds: ``2h``, ``1h30m``, ``45s``; a bare number is seconds."""
+    """A duration of at least ``min_s`` seconds: ``2h``, ``1h30m``, ``45s``; a bare number is seconds."""
 
     name = "span"
 
-    def __init__(self, at_least_s: float = 0.0) -> None:
-        self._at_least_s = at_least_s
+    def __init__(self, min_s: float = 0.0) -> None:
+        self._min_s = min_s
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         text = str(value).strip()
@@ -165,17 +168,17 @@ class Duration(click.ParamType[float]):
             seconds = float(text) if is_number else parse_duration(text).total_seconds()
         except (ValueError, OverflowError):
             return self.fail(f"{text[:40]!r} is not a duration such as 2h, 1h30m or 45s", param, ctx)
-        if seconds < self._at_least_s:
-            return self.fail(f"{text[:40]!r} is less than {duration(self._at_least_s)}", param, ctx)
+        if seconds < self._min_s:
+            return self.fail(f"{text[:40]!r} is less than {duration(self._min_s)}", param, ctx)
         return seconds
 
 
 EPOCH_DIGITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
-"""Digits of an epoch time of this century → its units per second."""
+"""Number of digits of an epoch time (of this century) → its units per second."""
 
 
 def parse_since(typed: str, now: datetime) -> datetime:
-    """Return the moment for ``2h`` (that long ago) or any form of ``parse_moment``. Raises ValueError."""
+    """Parse ``2h`` (two hours ago) or any form of ``parse_moment``. Raises ValueError."""
     try:
         return now - parse_duration(typed)
     except ValueError:
@@ -202,7 +205,7 @@ def _check_since(_context: click.Context, parameter: click.Parameter, value: str
 
 
 def since_option(description: str, *names: str) -> Callable[[Command], Command]:
-    """Add ``--since TIME``: a duration (``2h``: that long ago) or a time; checked and passed on as typed."""
+    """Add ``--since TIME``, a duration (``2h``: two hours ago) or a time; the command gets the text."""
     return click.option(*(names or ("--since",)), metavar="TIME", callback=_check_since, help=description)
 
 
@@ -221,22 +224,24 @@ def resolve_since(typed: str | None, now: datetime, option: str = "--since") -> 
 def combined(
     name: str, combine: Callable[..., Any], *options: Callable[[Command], Command]
 ) -> Callable[[Command], Command]:
-    """Add options that a command gets as one value called ``name``: what ``combine`` makes of theirs.
+    """Add options whose values a command gets combined, as one parameter called ``name``.
 
-    ``combine``, a function or a dataclass, has a parameter for each of them.
+    ``combine``, a function or a dataclass with one parameter per option, returns the combined value.
     """
 
     def add(command: Command) -> Command:
         @wraps(command)
-        def combining(*objects: Any, **parameters: Any) -> Any:
-            value = combine(**{option: parameters.pop(option) for option in names})
-            return command(*objects, **{name: value}, **parameters)
+        def combining(*positional: Any, **parameters: Any) -> Any:
+            value = combine(**{option: parameters.pop(option) for option in parameter_names})
+            return command(*positional, **{name: value}, **parameters)
 
         extended: Any = combining
-        others = len(getattr(extended, "__click_params__", ()))
+        previous_count = len(getattr(extended, "__click_params__", ()))
         for option in reversed(options):
             extended = option(extended)
-        names = [added.name for added in extended.__click_params__[others:] if added.expose_value]
+        parameter_names = [
+            added.name for added in extended.__click_params__[previous_count:] if added.expose_value
+        ]
         return cast("Command", extended)
 
     return add
@@ -287,7 +292,7 @@ job_argument = combined(
 
 
 def one_job_id(argument: str | None, option: str | None) -> str | None:
-    """Return the job that was given: as an argument, as an option, or as a recording."""
+    """Return the job id that was given as an argument, as an option, or by a recording."""
     refuse(argument and option and argument != option, "two different job ids; give one")
     return argument or option or recorded_job_id()
 
@@ -312,13 +317,13 @@ def selected_project(project: str | None, project_id: str | None) -> str | None:
 
 
 JOBS, PROJECTS, CHECKPOINTS, METRICS, REMOTES = "jobs", "projects", "checkpoints", "metrics", "remotes"
-"""What shells complete from the server."""
+"""Kinds of names that shell completion reads from the server."""
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
 
 
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
-    """Settings of every command: the remote, the output, read-only mode; with ``--file`` the recording."""
+    """Settings of every command: the remote, the output, read-only mode, and the recording of ``--file``."""
 
     remote_name: str | None = None
     output: Output = field(default_factory=Output)
@@ -327,21 +332,24 @@ class CommandSettings:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options that were given and that a suggested command has to repeat."""
+        """The options that were given, which suggested commands must repeat."""
         remote = () if self.remote_name is None else ("--remote", self.remote_name)
         return (*remote, *((READ_ONLY_OPTION,) if self.readonly else ()))
 
 
-def _keep(
+def _store_in_settings(
     name: str, read: Callable[[click.Context, Any], Any] = lambda _context, value: value
 ) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """Return the callback of an option that is given before or after the subcommand."""
+    """Return an option's callback that stores the value in ``CommandSettings``.
 
-    def keep(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
+    The option can be given before or after the subcommand.
+    """
+
+    def store(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
         outer = context.find_object(CommandSettings) or CommandSettings()
         context.obj = outer if value in (None, False) else replace(outer, **{name: read(context, value)})
 
-    return keep
+    return store
 
 
 def _set_non_interactive(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -354,7 +362,7 @@ readonly_option = click.option(
     is_flag=True,
     expose_value=False,
     is_eager=True,
-    callback=_keep("readonly"),
+    callback=_store_in_settings("readonly"),
     help="Read-only: refuse everything that would change the server.",
 )
 
@@ -368,7 +376,7 @@ def remote_option(command: Command) -> Command:
     command = click.option(
         "--non-interactive", is_flag=True, expose_value=False, hidden=True, callback=_set_non_interactive
     )(command)
-    # accepted for compatibility; there is nothing for it to configure
+    # accepted for compatibility, without effect
     command = click.option("--log", expose_value=False, hidden=True)(command)
     command = click.option("-v", "--verbose", is_flag=True, expose_value=False, hidden=True)(command)
     return click.option(
@@ -377,7 +385,7 @@ def remote_option(command: Command) -> Command:
         metavar="NAME",
         expose_value=False,
         is_eager=True,
-        callback=_keep("remote_name"),
+        callback=_store_in_settings("remote_name"),
         help="Section of ~/.trussrc, profile of the Go CLI, or local for an emulator on this machine "
         "(default: the environment, else the only section).",
     )(command)
@@ -386,11 +394,11 @@ def remote_option(command: Command) -> Command:
 def format_option(*formats: str, also: Sequence[str] = ()) -> Callable[[Command], Command]:
     """Add ``-o/--output FORMAT``, and its other names; the first of ``formats`` is the default.
 
-    The output has it. The official names of formats are accepted, too: ``cli-table``, ``text``, and
-    ``jsonl``, which is JSON with one line for each record.
+    The format is set on the command's output. The official names of formats are accepted, too:
+    ``cli-table``, ``text``, and ``jsonl``, which is JSON with one line for each record.
     """
 
-    def keep(context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    def set_format(context: click.Context, _parameter: click.Parameter, value: str) -> str:
         name = formats[0] if value in OFFICIAL_TABLES else value
         settings = context.ensure_object(CommandSettings)
         context.obj = replace(settings, output=settings.output.with_format(name))
@@ -405,7 +413,7 @@ def format_option(*formats: str, also: Sequence[str] = ()) -> Callable[[Command]
         metavar=f"[{'|'.join(formats)}]",
         default=formats[0],
         show_default=True,
-        callback=keep,
+        callback=set_format,
         help="Output format.",
     )
 
@@ -428,7 +436,7 @@ def trigger_option(*names: str, help: str) -> Callable[[Command], Command]:
 def recording_option(command: Command) -> Command:
     """Add ``--file FILE``: a recording instead of a job."""
 
-    def opened(context: click.Context, path: Path) -> Recording:
+    def open_recording(context: click.Context, path: Path) -> Recording:
         from api_client.recordings.reading import Recording  # most command lines read no recording
 
         return context.with_resource(Recording(path))
@@ -439,15 +447,24 @@ def recording_option(command: Command) -> Command:
         type=click.Path(path_type=Path),
         expose_value=False,
         is_eager=True,
-        callback=_keep("recording", opened),
+        callback=_store_in_settings("recording", open_recording),
         help="Read this recording (bt-tui record) instead of a job.",
     )(command)
 
 
 def check_recording_options(typed: Mapping[str, Any]) -> None:
-    """Refuse what makes no sense with ``--file``: a job, and following it."""
-    jobs = ("job", "job_argument", "job_option", "job_id", "job_ids", "named_id", "project", "project_id")
-    refuse(any(typed.get(name) for name in jobs), "give a job or --file, not both")
+    """Refuse options that make no sense with ``--file``: those that name a job, and ``--follow``."""
+    job_parameters = (
+        "job",
+        "job_argument",
+        "job_option",
+        "job_id",
+        "job_ids",
+        "named_id",
+        "project",
+        "project_id",
+    )
+    refuse(any(typed.get(name) for name in job_parameters), "give a job or --file, not both")
     refuse(typed.get("follow"), "a recording can't be followed; omit --follow")
 
 

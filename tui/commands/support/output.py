@@ -1,6 +1,6 @@
-"""The results of commands: data on stdout, remarks on stderr, and the exit code.
+"""The results of commands: data on stdout, messages on stderr, and the exit code.
 
-All text is sanitized, because some of it comes from a server; only scripts may ask for it verbatim.
+All text is sanitized, because some of it comes from a server; only a pipe or a file can get it verbatim.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ OFFICIAL_TABLES = ("cli-table", "text")
 def known_names(names: Iterable[str]) -> str:
     """List names in natural order: ``a, b and 7 more``."""
     sorted_names = sorted(set(names), key=natural_key)
-    return listed(list(map(_shown, sorted_names)), max_names=12) or "none"
+    return listed(list(map(_clipped_name, sorted_names)), max_names=12) or "none"
 
 
-def unknown_value(what: str, typed: str, known: Iterable[str]) -> str:
+def unknown_value(noun: str, typed: str, known_values: Iterable[str]) -> str:
     """Return ``unknown status 'runing', did you mean running? known: …``; names keep the given order."""
-    names = list(known)
-    close = get_close_matches(typed.lower(), names, n=1)
-    hint = f", did you mean {_shown(close[0])}?" if close else ";"
-    return f"unknown {what} {_shown(typed)!r}{hint} known: {', '.join(map(_shown, names))}"
+    names = list(known_values)
+    similar_names = get_close_matches(typed.lower(), names, n=1)
+    hint = f", did you mean {_clipped_name(similar_names[0])}?" if similar_names else ";"
+    return f"unknown {noun} {_clipped_name(typed)!r}{hint} known: {', '.join(map(_clipped_name, names))}"
 
 
-def _shown(name: str) -> str:
+def _clipped_name(name: str) -> str:
     return clip(sanitize(name), cells=60)
 
 
@@ -93,18 +93,18 @@ OUTCOMES = {
     "TRAINING_JOB_PREEMPTED": ExitCode.JOB_STOPPED,
     "TRAINING_JOB_EXPIRED": ExitCode.JOB_STOPPED,
 }
-"""Exit codes for following a job, by the final statuses that are known."""
+"""Exit codes of commands that follow a job, by the final status of the job."""
 
 
 def outcome_exit_code(status: str) -> ExitCode:
-    """Return the exit code for following a job that ended with ``status``.
+    """Return the exit code of a command that followed a job until it ended with ``status``.
 
-    An unknown status counts as an end, and as a failure, since it might be one.
+    An unknown status counts as a failure, because it might be one.
     """
     return OUTCOMES.get(status, ExitCode.JOB_FAILED)
 
 
-OF_SEVERITY = {"critical": ExitCode.CRITICAL, "warning": ExitCode.WARNING}
+EXIT_CODE_OF_SEVERITY = {"critical": ExitCode.CRITICAL, "warning": ExitCode.WARNING}
 WORST_FIRST = (
     ExitCode.CRITICAL,
     ExitCode.JOB_FAILED,
@@ -141,17 +141,17 @@ class CommandFailed(Exception):
 
 
 def refuse(condition: object, problem: str) -> None:
-    """Raise click.UsageError if the condition holds: options that make no sense together, or are missing."""
+    """Raise click.UsageError if the condition holds, such as options that make no sense together."""
     if condition:
         raise click.UsageError(problem)
 
 
-_CODES = {ReadOnlyError: ExitCode.USAGE, Unauthorized: ExitCode.AUTH, NotFound: ExitCode.NOT_FOUND}
+_CODE_OF_ERROR = {ReadOnlyError: ExitCode.USAGE, Unauthorized: ExitCode.AUTH, NotFound: ExitCode.NOT_FOUND}
 
 
-def not_in_job(job_id: str, what: str, name: str, known: Iterable[str]) -> CommandFailed:
+def not_in_job(job_id: str, noun: str, name: str, known: Iterable[str]) -> CommandFailed:
     """Return the error to raise: ``job abc1234 has no checkpoint 'x' (it has: a, b)``."""
-    message = f"job {job_id} has no {what} {_shown(name)!r} (it has: {known_names(known)})"
+    message = f"job {job_id} has no {noun} {_clipped_name(name)!r} (it has: {known_names(known)})"
     return CommandFailed(message, ExitCode.NOT_FOUND)
 
 
@@ -162,7 +162,7 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
     """
     if isinstance(error, CommandFailed):
         return str(error), error.exit_code
-    # A deployment whose answer was lost is not retryable itself, but its cause is.
+    # A deployment whose response was lost is not retryable, but the cause of the error is.
     causes = (error, error.__cause__)
     is_full_disk = any(isinstance(cause, OSError) and cause.errno in FULL_DISK for cause in causes)
     if isinstance(error, ConfigurationError) and not is_full_disk:
@@ -176,7 +176,7 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
         is_missing = isinstance(error, RecordingError) and isinstance(error.__cause__, FileNotFoundError)
         return str(error), ExitCode.NOT_FOUND if is_missing else ExitCode.USAGE
     if isinstance(error, ApiClientError):
-        code = next((code for class_, code in _CODES.items() if isinstance(error, class_)), None)
+        code = next((code for class_, code in _CODE_OF_ERROR.items() if isinstance(error, class_)), None)
         is_unreachable = any(isinstance(cause, RequestError) and cause.retryable for cause in causes)
         return str(error), code or (ExitCode.UNREACHABLE if is_unreachable else ExitCode.UNEXPECTED)
     message = f"unexpected {type(error).__name__}: {error}"
@@ -202,7 +202,7 @@ def wants_details() -> bool:
     return bool(os.environ.get(DEBUG_VARIABLE))
 
 
-DELETE = "\x7f"
+DELETE_CHARACTER = "\x7f"
 """The only control character that ASCII JSON does not escape."""
 
 SGR_OF_TONE = {
@@ -220,13 +220,15 @@ SGR_OF_TONE = {
 """Tone name → SGR parameter; the terminal's own 16 colors suit any theme."""
 
 _RESET = "\x1b[0m"
-_OWN_COLOR = re.compile(rf"(\x1b\[(?:0|{'|'.join(sorted(set(SGR_OF_TONE.values())))}|38;5;[0-9]{{1,3}})m)")
-"""Color sequences that may pass: those of ``paint``, and the 256-color ones used by charts."""
+_OUR_COLOR_SEQUENCE = re.compile(
+    rf"(\x1b\[(?:0|{'|'.join(sorted(set(SGR_OF_TONE.values())))}|38;5;[0-9]{{1,3}})m)"
+)
+"""Color sequences to keep: those of ``paint``, and the 256-color sequences of charts."""
 
 
 def _with_own_colors(line: str) -> str:
-    """Sanitize a line except for its colors, which end with it."""
-    pieces = _OWN_COLOR.split(line)
+    """Sanitize a line but keep our color sequences; reset the color at its end."""
+    pieces = _OUR_COLOR_SEQUENCE.split(line)
     pieces[::2] = map(sanitize_lines, pieces[::2])
     if len(pieces) > 1 and pieces[-2] != _RESET:
         pieces.append(_RESET)
@@ -234,7 +236,7 @@ def _with_own_colors(line: str) -> str:
 
 
 class OutputClosed(Exception):
-    """The reader of our stdout closed it (``bt-tui logs … | head``)."""
+    """The program that reads our stdout closed it (``bt-tui logs … | head``)."""
 
 
 class Output:
@@ -253,7 +255,7 @@ class Output:
         self.has_color = self.is_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
         self._is_verbatim = False
         self.format = TEXT
-        self._json_shape: Callable[[Any], Any] | None = None
+        self._convert_json: Callable[[Any], Any] | None = None
         self._json_by_line = False
 
     @property
@@ -268,9 +270,9 @@ class Output:
             descriptor = self._stdout.fileno()
             if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
                 return False
-            waiting = select.poll()
-            waiting.register(descriptor, 0)
-            return any(events & select.POLLERR for _, events in waiting.poll(0))
+            poller = select.poll()
+            poller.register(descriptor, 0)
+            return any(events & select.POLLERR for _, events in poller.poll(0))
         except (OSError, ValueError, AttributeError):  # no file descriptor, or a system without poll
             return False
 
@@ -307,14 +309,14 @@ class Output:
         except OSError as error:
             raise cannot_write(self._name or self._stdout.name.strip("<>"), error) from None
 
-    def with_json_shape(self, shape: Callable[[Any], Any]) -> Output:
-        """Return an output whose JSON documents have another shape."""
+    def with_json_conversion(self, convert: Callable[[Any], Any]) -> Output:
+        """Return an output that converts each JSON document before writing it."""
         changed = copy(self)
-        changed._json_shape = shape
+        changed._convert_json = convert
         return changed
 
     def with_format(self, name: str) -> Output:
-        """Return an output for answers in this format; ``jsonl`` is JSON with one line for each record."""
+        """Return an output in this format; ``jsonl`` is JSON with one line for each record."""
         changed = copy(self)
         changed.format = JSON if name == JSONL else name
         changed._json_by_line = name in (JSONL, NDJSON)
@@ -326,18 +328,18 @@ class Output:
         text: str | Callable[[], str],
         csv: str | Callable[[], str] = "",
     ) -> None:
-        """Write an answer in the chosen format: the document as JSON or ndjson, the CSV, or else the text.
+        """Write the result in the chosen format: ``document`` as JSON or ndjson, ``csv``, or else ``text``.
 
-        What takes long to make is passed as a function.
+        Values that are slow to create are passed as functions; only the function that is needed is called.
         """
-        chosen = {JSON: document, NDJSON: document, CSV: csv}.get(self.format, text)
-        answer = chosen() if callable(chosen) else chosen
+        selected = {JSON: document, NDJSON: document, CSV: csv}.get(self.format, text)
+        value = selected() if callable(selected) else selected
         write = self.json if self.format in (JSON, NDJSON) else self.data
-        write(answer)
+        write(value)
 
     def json(self, value: Any) -> None:
         """Write one JSON document: ASCII without control characters, models as objects, NaN as null."""
-        document = value if self._json_shape is None else self._json_shape(value)
+        document = value if self._convert_json is None else self._convert_json(value)
         if not self._json_by_line:
             self._write_json(document, indent=2)
             return
@@ -354,9 +356,10 @@ class Output:
         except PydanticSerializationError:  # a lone surrogate, which only Python's own encoder can escape
             plain = to_jsonable_python(value, by_alias=False, inf_nan_mode="null")
             document = json.dumps(plain, indent=indent)
-        self.data(document.replace(DELETE, "\\u007f") + "\n")
+        self.data(document.replace(DELETE_CHARACTER, "\\u007f") + "\n")
 
     def remark(self, text: str) -> None:
+        """Write a message to stderr, sanitized; without effect if stderr is closed."""
         try:
             self._stderr.write(f"bt-tui: {sanitize_whole(text)}\n")
             self._stderr.flush()
@@ -379,4 +382,4 @@ def cannot_write(name: object, error: OSError) -> CommandFailed:
 
 def ascii_json(value: Any) -> str:
     """Return one line of JSON without control characters or non-ASCII letters, whatever the text contains."""
-    return json.dumps(value, ensure_ascii=True).replace(DELETE, "\\u007f")
+    return json.dumps(value, ensure_ascii=True).replace(DELETE_CHARACTER, "\\u007f")

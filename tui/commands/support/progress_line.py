@@ -14,7 +14,7 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 class ProgressLine:
-    """A line that redraws itself at most ten times a second until the block ends; needs a terminal."""
+    """A line that is redrawn at most ten times a second and cleared at the end; only on a terminal."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream if stream is not None else sys.stderr
@@ -25,8 +25,8 @@ class ProgressLine:
     def show(self, label: str, done_bytes: int = 0, total_bytes: int = 0, note: str = "") -> None:
         """Draw the line; with the same label and no note, at most ten times a second."""
         now_s = time.monotonic()
-        is_news = label != self._label or note or done_bytes >= total_bytes
-        if not self.is_terminal or (not is_news and now_s - self._drawn_at_s < 0.1):
+        must_draw = label != self._label or note or done_bytes >= total_bytes
+        if not self.is_terminal or (not must_draw and now_s - self._drawn_at_s < 0.1):
             return
         self._label, self._drawn_at_s = label, now_s
         cells = shutil.get_terminal_size().columns - 1
@@ -56,12 +56,12 @@ def progress_text(label: str, done_bytes: int, total_bytes: int, note: str, cell
         return f"{label} …{note}"
     fraction = min(1.0, done_bytes / total_bytes)
     amount = f"{percent(fraction)}  {bytes_iec(done_bytes)} of {bytes_iec(total_bytes)}{note}"
-    room = cells - cell_width(f"{label}    {amount}")
-    bar = "".join(thin_bar(fraction, max(4, min(24, room))))
+    bar_cells = cells - cell_width(f"{label}    {amount}")
+    bar = "".join(thin_bar(fraction, max(4, min(24, bar_cells))))
     return f"{label}  {bar}  {amount}"
 
 
-def lines_note(part: float | None, line_count: int) -> str:
-    """Return ``40%, 1,200 lines`` for a log of which that part is read."""
-    read = "" if part is None else f"{percent(part)}, "
-    return f"{read}{counted(line_count, 'line')}"
+def lines_note(fraction: float | None, line_count: int) -> str:
+    """Return ``40%, 1,200 lines`` for a log of which this fraction is read."""
+    percentage = "" if fraction is None else f"{percent(fraction)}, "
+    return f"{percentage}{counted(line_count, 'line')}"

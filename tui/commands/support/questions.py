@@ -1,6 +1,6 @@
 """Questions at a terminal: questionary asks them on stderr, so that stdout stays clean.
 
-questionary is slow to import: a command that may ask imports this module for its first question.
+questionary is slow to import, so commands import this module only when they ask their first question.
 """
 
 from __future__ import annotations
@@ -31,49 +31,54 @@ class FormMove(Enum):
     LEAVE = "leave"
 
 
-Say = Callable[[str], None]
+PrintLine = Callable[[str], None]
 
 
-async def ask(question: Question, number: int, say: Say) -> Answer | FormMove:
-    """Ask until the answer is valid: a filtered list also offers disabled options.
+async def ask(question: Question, number: int, print_line: PrintLine) -> Answer | FormMove:
+    """Ask until the answer is valid: in a filtered list, disabled options can be chosen, too.
 
-    Problems are printed between questions, since questionary would cut them to one line.
+    Problems are printed between questions, because questionary would truncate them to one line.
     """
     is_pairs = question.kind == "pairs"
     title = f"[{number}] {question.text}{f' {question.remark} …' if is_pairs else ''}"
-    remarks = [] if is_pairs else question.remark.splitlines()
-    for line in filter(None, (*remarks, question.objection)):
-        say(line)
-    if question.objection and question.kind not in ("text", "pairs"):  # which can be corrected
+    remark_lines = [] if is_pairs else question.remark.splitlines()
+    for line in filter(None, (*remark_lines, question.objection)):
+        print_line(line)
+    # a text is kept, because it can be corrected
+    if question.objection and question.kind not in ("text", "pairs"):
         question = replace(question, answer=None)
     if question.options and question.kind in ("text", "number", "pairs"):
         values = ", ".join(possible_values(question.options))
-        say(f"secrets: {values}" if is_pairs else f"One of {values}.")
-    marked = question.proposal
+        print_line(f"secrets: {values}" if is_pairs else f"One of {values}.")
+    preselected = question.proposal
     while True:
-        answer = await _answer(title, question, marked)
+        answer = await _ask_once(title, question, preselected)
         if isinstance(answer, FormMove) or not (problem := question.problem(answer)):
             return answer
-        say(problem)
-        marked = answer
+        print_line(problem)
+        preselected = answer
 
 
-async def _answer(title: str, question: Question, marked: Answer) -> Answer | FormMove:
+async def _ask_once(title: str, question: Question, preselected: Answer) -> Answer | FormMove:
     values = [option.value for option in question.options]
     match question.kind:
         case "text" | "number":
-            return await _run(_text(title, question.default_text, question.problem), str)
+            return await _ask_prompt(_text(title, question.default_text, question.problem), str)
         case "pairs":
             default = shlex.join(f"{name}={value}" for name, value in pairs_of(question.default))
-            return await _run(_text(title, default, lambda text: question.problem(_pairs(text))), _pairs)
+            return await _ask_prompt(
+                _text(title, default, lambda text: question.problem(_pairs(text))), _pairs
+            )
         case "choices":
-            field = _checkbox(title, question, marked)
-            return await _run(field, lambda indices: tuple(dict.fromkeys(values[index] for index in indices)))
-    return await _run(_select(title, question), values.__getitem__)
+            prompt = _checkbox(title, question, preselected)
+            return await _ask_prompt(
+                prompt, lambda indices: tuple(dict.fromkeys(values[index] for index in indices))
+            )
+    return await _ask_prompt(_select(title, question), values.__getitem__)
 
 
 def _pairs(text: str) -> Answer:
-    """Return pairs on one line, quoted as for a shell; text with a quote that is never closed as it is."""
+    """Parse pairs on one line, quoted as for a shell; return text with an unclosed quote unchanged."""
     try:
         return parse_pairs(shlex.split(text))
     except ValueError:
@@ -81,18 +86,21 @@ def _pairs(text: str) -> Answer:
 
 
 async def ask_yes_no(question: str) -> bool:
-    return await _run(questionary.confirm(wrapped(question), default=False, output=_stderr()), bool) is True
+    return (
+        await _ask_prompt(questionary.confirm(wrapped(question), default=False, output=_stderr()), bool)
+        is True
+    )
 
 
 async def ask_text(question: str, default: str) -> str:
-    answer = await _run(_text(sanitize(question), sanitize(default), lambda _text: ""), str)
+    answer = await _ask_prompt(_text(sanitize(question), sanitize(default), lambda _text: ""), str)
     return "" if isinstance(answer, FormMove) else answer.strip()
 
 
 async def ask_secret(question: str) -> str:
     """Ask for a text that is not shown. Raises click.Abort if there is no answer."""
-    field = questionary.password(sanitize(question), validate=_checked(lambda _text: ""), output=_stderr())
-    answer = await _run(field, str)
+    prompt = questionary.password(sanitize(question), validate=_validator(lambda _text: ""), output=_stderr())
+    answer = await _ask_prompt(prompt, str)
     if isinstance(answer, FormMove) or not answer.strip():
         raise click.Abort
     return answer.strip()
@@ -108,11 +116,13 @@ def _select(title: str, question: Question) -> Any:
     # Typing filters a long list, so that j and k no longer move the cursor.
     is_long = len(options) >= 15
     choices = [_choice(option, index, blocked=not is_long) for index, option in enumerate(options)]
-    possible = zip(options, choices, strict=True)
+    options_and_choices = zip(options, choices, strict=True)
     return questionary.select(
         title,
         choices=choices,
-        default=next((choice for option, choice in possible if option.value == question.proposal), None),
+        default=next(
+            (choice for option, choice in options_and_choices if option.value == question.proposal), None
+        ),
         instruction="(type to filter)" if is_long else " ",  # in place of questionary's help on keys
         use_search_filter=is_long,
         use_jk_keys=not is_long,
@@ -120,12 +130,12 @@ def _select(title: str, question: Question) -> Any:
     )
 
 
-def _checkbox(title: str, question: Question, marked: Answer) -> Any:
-    names = marked if isinstance(marked, tuple) else ()
+def _checkbox(title: str, question: Question, preselected: Answer) -> Any:
+    preselected_values = preselected if isinstance(preselected, tuple) else ()
     return questionary.checkbox(
         title,
         choices=[
-            _choice(option, index, checked=option.value in names)
+            _choice(option, index, checked=option.value in preselected_values)
             for index, option in enumerate(question.options)
         ],
         instruction="(space to mark)",
@@ -133,19 +143,23 @@ def _checkbox(title: str, question: Question, marked: Answer) -> Any:
     )
 
 
-def _text(title: str, default: str, problem: Callable[[str], str]) -> Any:
+def _text(title: str, default: str, find_problem: Callable[[str], str]) -> Any:
     return questionary.text(
-        title, default=default, validate=_checked(problem), validate_while_typing=False, output=_stderr()
+        title,
+        default=default,
+        validate=_validator(find_problem),
+        validate_while_typing=False,
+        output=_stderr(),
     )
 
 
-def _checked(problem: Callable[[str], str]) -> Callable[[str], str | bool]:
+def _validator(find_problem: Callable[[str], str]) -> Callable[[str], str | bool]:
     """Return a validator for questionary that rejects surrogates, which it passes on for invalid UTF-8."""
 
     def validate(text: str) -> str | bool:
         if re.search("[\ud800-\udfff]", text):
             return "not UTF-8; check the terminal's encoding and try again"
-        return problem(text) or True
+        return find_problem(text) or True
 
     return validate
 
@@ -167,8 +181,8 @@ def _choice(option: Option, index: int, *, checked: bool = False, blocked: bool 
     )
 
 
-async def _run(question: Any, read: Callable[[Any], T]) -> T | FormMove:
-    """Ask and convert questionary's answer; adds the keys for going back and leaving."""
+async def _ask_prompt(question: Any, read: Callable[[Any], T]) -> T | FormMove:
+    """Ask and convert questionary's answer with ``read``; add the keys for going back and leaving."""
     keys = KeyBindings()
 
     @keys.add(Keys.BackTab, eager=True)

@@ -1,4 +1,4 @@
-"""Choose the remote and the settings of a command. The client is not needed for that.
+"""Choose the remote and the settings of a command, before its client exists.
 
 The remote ``local`` is the emulator on this machine, started when it is needed.
 """
@@ -43,13 +43,13 @@ def local_remote(output: Output) -> Remote:
     Raises ApiClientError and OSError.
     """
     from api_client.emulator.data_folder import running_address
-    from api_client.emulator.processes import ensure_running  # psutil: not for every command
+    from api_client.emulator.processes import ensure_running  # imports psutil, which is slow
 
     folder = default_data_dir(EMPTY_WORLD)
     if running_address(folder) is None:
         stop = command_line("emulator", "stop")
         output.remark(f"starting the emulator; stop it and its jobs with: {stop}")
-    return _local(ensure_running(folder))
+    return _local_remote_at(ensure_running(folder))
 
 
 def running_local_remote() -> Remote | None:
@@ -59,12 +59,12 @@ def running_local_remote() -> Remote | None:
     folder = default_data_dir(EMPTY_WORLD)
     try:
         address = running_address(folder)
-        return None if address is None else _local(address)
+        return None if address is None else _local_remote_at(address)
     except (ConfigurationError, OSError):
         return None
 
 
-def _local(address: EmulatorAddress) -> Remote:
+def _local_remote_at(address: EmulatorAddress) -> Remote:
     return emulator_remote(LOCAL_REMOTE, address.url, Path(address.key_file))
 
 
@@ -97,17 +97,23 @@ def remote_by_name(name: str | None, output: Output) -> Remote:
     return resolve_remote(name, environ=os.environ)
 
 
-def with_own_emulator(listing: RemoteListing, wanted: str | None) -> RemoteListing:
-    """Return the listing with ``local`` appended, selected if it is ``wanted``.
+def with_own_emulator(listing: RemoteListing, selected_name: str | None) -> RemoteListing:
+    """Return the listing with ``local`` appended, selected if that is ``selected_name``.
 
     A section with that name in the credentials file takes precedence; it is already listed.
     """
     if any(entry.name == LOCAL_REMOTE and entry.source == "trussrc" for entry in listing.remotes):
         return listing
-    is_wanted = wanted == LOCAL_REMOTE
-    others = [replace(entry, is_selected=entry.is_selected and not is_wanted) for entry in listing.remotes]
-    own = ListedRemote(LOCAL_REMOTE, "emulator", is_wanted, running_local_remote(), None)
-    return replace(listing, remotes=(*others, own), problem=None if is_wanted else listing.problem)
+    is_selected_local = selected_name == LOCAL_REMOTE
+    other_entries = [
+        replace(entry, is_selected=entry.is_selected and not is_selected_local) for entry in listing.remotes
+    ]
+    emulator_entry = ListedRemote(LOCAL_REMOTE, "emulator", is_selected_local, running_local_remote(), None)
+    return replace(
+        listing,
+        remotes=(*other_entries, emulator_entry),
+        problem=None if is_selected_local else listing.problem,
+    )
 
 
 def started_local_remote() -> Remote:
@@ -140,11 +146,11 @@ def settings_if_any() -> Loaded | None:
 
 
 def _has_settings() -> bool:
-    others = ("BT_TUI_DEBUG", "BT_TUI_LOG_DRAIN_S")  # no settings
-    named = any(name.startswith("BT_TUI_") and name not in others for name in os.environ)
+    debug_variables = ("BT_TUI_DEBUG", "BT_TUI_LOG_DRAIN_S")  # these are not settings
+    has_variables = any(name.startswith("BT_TUI_") and name not in debug_variables for name in os.environ)
     with suppress(OSError):
-        return named or config_path(os.environ).exists()
-    return True  # loading says why it cannot be read
+        return has_variables or config_path(os.environ).exists()
+    return True  # loading the file reports why it cannot be read
 
 
 def configuration_if_any() -> Configuration | None:
@@ -154,8 +160,8 @@ def configuration_if_any() -> Configuration | None:
 
 def run_settings() -> RunSettings:
     """Return the settings for runs, or the defaults if none are set."""
-    own = configuration_if_any()
-    return own.runs if own is not None else DEFAULT
+    configuration = configuration_if_any()
+    return configuration.runs if configuration is not None else DEFAULT
 
 
 def dashboard_settings(settings: CommandSettings) -> Loaded:

@@ -25,26 +25,26 @@ async def read_with_line(
     stream: str | None = None,
     prefix: str = "",
 ) -> LoadedRun:
-    """Read a run with a progress line that starts with ``prefix``; remark any part that could not be read.
+    """Read a run with a progress line that starts with ``prefix``; print which data could not be read.
 
     Raises RequestError.
     """
     with ProgressLine() as line:
-        reading = await read_run(
+        loaded_run = await read_run(
             client,
             job,
             run_settings(),
             since=since,
             prices=prices,
             with_health_metrics=with_health_metrics,
-            on_log_progress=_shown_on(line, job, prefix),
+            on_log_progress=_progress_callback(line, job, prefix),
             stream=stream,
         )
-    if reading.gap_count:
-        output.remark(f"{counted(reading.gap_count, 'part')} of the log of {job.id} could not be read")
-    for part, error in reading.unread.items():
-        output.remark(f"the {part} of {job.id} could not be read: {error}")
-    return reading
+    if loaded_run.gap_count:
+        output.remark(f"{counted(loaded_run.gap_count, 'part')} of the log of {job.id} could not be read")
+    for data_name, error in loaded_run.unread.items():
+        output.remark(f"the {data_name} of {job.id} could not be read: {error}")
+    return loaded_run
 
 
 async def read_evidence(
@@ -52,11 +52,13 @@ async def read_evidence(
 ) -> CheckedRun:
     with ProgressLine() as line:
         return await read_checked_run(
-            client, job, checkpoints, run_settings(), on_log_progress=_shown_on(line, job)
+            client, job, checkpoints, run_settings(), on_log_progress=_progress_callback(line, job)
         )
 
 
-def _shown_on(line: ProgressLine, job: TrainingJob, prefix: str = "") -> Callable[[float | None, int], None]:
+def _progress_callback(
+    line: ProgressLine, job: TrainingJob, prefix: str = ""
+) -> Callable[[float | None, int], None]:
     label = f"{prefix}reading the log of {job.id}"
     line.show(label)
-    return lambda part, lines: line.show(label, note=lines_note(part, lines))
+    return lambda fraction, count: line.show(label, note=lines_note(fraction, count))

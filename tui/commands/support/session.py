@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from api_client.replay import Replay
 
 
-Ending = Coroutine[Any, Any, ExitCode | None]
-"""A command's exit code; None is success."""
-ClientAction = Callable[[TrainingClient, Output], Ending]
+RunningCommand = Coroutine[Any, Any, ExitCode | None]
+"""A coroutine that returns the command's exit code; None is success."""
+ClientAction = Callable[[TrainingClient, Output], RunningCommand]
 
 
 def run_on_remote(settings: CommandSettings, action: ClientAction) -> ExitCode | None:
     """Resolve the remote, run ``action`` with a client for it, and return its exit code.
 
     The client refuses changes if ``--readonly`` or the settings forbid them. Raises the client's errors;
-    waits before retries are remarked on stderr as they happen. Without a remote, the action still runs, up
+    waits before retries are printed to stderr as they happen. Without a remote, the action still runs, up
     to its first use of the client, so that mistakes in the command line are reported first.
     """
     if settings.recording is not None:
@@ -52,12 +52,12 @@ def _run_on_recording(
     from api_client.recordings.playback import Playback
     from api_client.replay import Replay
 
-    remark_on(recording, settings.output)
+    report_recording_problems(recording, settings.output)
     replay = Replay([recording], Playback(recording.begin, recording.until))
     return run_with(replay.remote, settings, action, replay=replay)
 
 
-def remark_on(recording: Recording, output: Output) -> None:
+def report_recording_problems(recording: Recording, output: Output) -> None:
     """Print which parts of a recording cannot be read, and if it ends before the log does."""
     for problem in recording.problems:
         output.remark(f"{recording.path}: {problem}")
@@ -69,6 +69,8 @@ def remark_on(recording: Recording, output: Output) -> None:
 
 
 class _NoClient:
+    """Stands in for the client without a remote: every use raises ``missing``."""
+
     def __init__(self, missing: RemoteNotConfigured) -> None:
         self._missing = missing
 
@@ -77,7 +79,7 @@ class _NoClient:
 
 
 def client_command(
-    action: Callable[..., Ending],
+    action: Callable[..., RunningCommand],
 ) -> Callable[..., ExitCode | None]:
     """Make ``action(client, output, **parameters)`` the callback of a command; adds ``--remote``."""
 
@@ -100,7 +102,7 @@ def run_with(
 
     async def session() -> ExitCode | None:
         async with TrainingClient(
-            remote, replay=replay, on_event=_wait_reporter(output), read_only_by=forbidden_by
+            remote, replay=replay, on_event=_retry_reporter(output), read_only_by=forbidden_by
         ) as client:
             return await action(client, output)
 
@@ -111,10 +113,11 @@ def run_with(
             output.remark(f"the renewed login could not be saved: {remote.login.save_problem}")
 
 
-def _wait_reporter(output: Output) -> Callable[[RequestEvent], None]:
-    """Return a callback that remarks each problem once until what failed is answered: it may last hours.
+def _retry_reporter(output: Output) -> Callable[[RequestEvent], None]:
+    """Return a callback that prints to stderr why requests are retried.
 
-    That the server asks to slow down is no problem of one request, and remarked once a minute.
+    Each reason is printed once per path, until that path responds: an outage may last hours. Rate limits
+    concern all paths, and are printed once a minute.
     """
     reported: dict[str, set[str]] = {}
     quiet_until = datetime.min.replace(tzinfo=UTC)
@@ -129,10 +132,10 @@ def _wait_reporter(output: Output) -> Callable[[RequestEvent], None]:
             if event.at < quiet_until:
                 return
             quiet_until = event.at + timedelta(minutes=1)
-        elif event.reason in (known := reported.setdefault(event.path, set())):
+        elif event.reason in (reported_reasons := reported.setdefault(event.path, set())):
             return
         else:
-            known.add(event.reason)
+            reported_reasons.add(event.reason)
         output.remark(f"{event.reason}; {retrying_words(event.delay_s)}")
 
     return report

@@ -1,4 +1,4 @@
-"""Tables for the terminal, in columns that fit its width, and the facts of one thing below each other."""
+"""Tables for the terminal, with columns that fit its width, and lists of facts: names with their values."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ class Cell:
     tone: str | None = None
 
 
-def facts_of(facts: Sequence[tuple[str, Cell]], output: Output) -> str:
-    """Return the facts that have a text, one below the other."""
+def facts_text(facts: Sequence[tuple[str, Cell]], output: Output) -> str:
+    """Return the facts that have a text as lines of ``name  value``."""
     return render_facts([fact for fact in facts if fact[1].text], paint=output.paint)
 
 
-def table_of(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
-    """Return the table with its header, each line with a line break, as wide as the terminal at most.
+def table_text(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
+    """Return the table with its header, at most as wide as the terminal; each line has a line break.
 
     Each cell has the tone of its first text.
     """
     header = [(sanitize(column.heading or column.title.upper()), "muted") for column in columns]
-    lines = [header, *([_cell_of(column, row) for column in columns] for row in rows)]
+    lines = [header, *([_rendered_cell(column, row) for column in columns] for row in rows)]
     widths = [max(cell_width(text) for text, _tone in cells) for cells in zip(*lines, strict=True)]
     if output.width_cells is not None:
-        widths = _fit(columns, widths, output.width_cells)
+        widths = _fitted_widths(columns, widths, output.width_cells)
     return "".join(_line(columns, cells, widths, output.paint) + "\n" for cells in lines)
 
 
-def _cell_of(column: Column[Row], row: Row) -> Span:
+def _rendered_cell(column: Column[Row], row: Row) -> Span:
     spans = column.cell(row)
     return sanitize_whole("".join(text for text, _tone in spans)), spans[0][1] if spans else ""
 
@@ -69,31 +69,33 @@ def render_facts(facts: Sequence[tuple[str, Cell]], *, paint: Paint) -> str:
     )
 
 
-def _fit(columns: Sequence[Column[Row]], widths: Sequence[int], width_cells: int) -> list[int]:
-    fitted = list(widths)
-    surplus = sum(fitted) + len(COLUMN_GAP) * (len(fitted) - 1) - width_cells
+def _fitted_widths(columns: Sequence[Column[Row]], widths: Sequence[int], width_cells: int) -> list[int]:
+    fitted_widths = list(widths)
+    surplus = sum(fitted_widths) + len(COLUMN_GAP) * (len(fitted_widths) - 1) - width_cells
     while surplus > 0:
-        candidates = [index for index, column in enumerate(columns) if column.shrinks and fitted[index] > 8]
+        candidates = [
+            index for index, column in enumerate(columns) if column.shrinks and fitted_widths[index] > 8
+        ]
         if not candidates:
             break
-        fitted[max(candidates, key=fitted.__getitem__)] -= 1
+        fitted_widths[max(candidates, key=fitted_widths.__getitem__)] -= 1
         surplus -= 1
-    return fitted
+    return fitted_widths
 
 
 def _line(columns: Sequence[Column[Row]], cells: Sequence[Span], widths: Sequence[int], paint: Paint) -> str:
-    pieces = []
+    padded_cells = []
     for column, (text, tone), width in zip(columns, cells, widths, strict=True):
-        shown = clip(text, width)
-        padding = " " * (width - cell_width(shown))
-        painted = paint(shown, tone)
-        pieces.append(padding + painted if column.align == "right" else painted + padding)
-    return COLUMN_GAP.join(pieces).rstrip()
+        clipped = clip(text, width)
+        padding = " " * (width - cell_width(clipped))
+        painted = paint(clipped, tone)
+        padded_cells.append(padding + painted if column.align == "right" else painted + padding)
+    return COLUMN_GAP.join(padded_cells).rstrip()
 
 
-def rows_of(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
-    """Return the table as text; without any row nothing, not even the header."""
-    return table_of(columns, rows, output) if rows else ""
+def table_text_if_any(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
+    """Return the table as text; without rows an empty text, not even the header."""
+    return table_text(columns, rows, output) if rows else ""
 
 
 def print_list(
@@ -101,34 +103,36 @@ def print_list(
     rows: Sequence[Row],
     columns: Sequence[Column[Row]],
     fields: Sequence[Column[Row]],
-    none: str = "",
+    empty_remark: str = "",
 ) -> None:
     """Print rows as a table, or the values of ``fields`` as CSV or JSON; models are their own JSON.
 
-    Without any row, also print the remark ``none``.
+    Without rows, print ``empty_remark`` to stderr, too.
     """
-    if not rows and none:
-        output.remark(none)
-    is_own_json = all(isinstance(row, ApiModel) for row in rows)
+    if not rows and empty_remark:
+        output.remark(empty_remark)
+    are_api_models = all(isinstance(row, ApiModel) for row in rows)
     output.answer(
-        rows if is_own_json else lambda: records(export_table("", fields, rows)),
-        lambda: table_of(columns, rows, output),
+        rows if are_api_models else lambda: records(export_table("", fields, rows)),
+        lambda: table_text(columns, rows, output),
         lambda: csv_text([export_table("", fields, rows)]),
     )
 
 
-def fitting(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> Sequence[Column[Row]]:
-    """Leave out the columns that have no room on the terminal; empty ones are the first to go."""
+def fitting_columns(
+    columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output
+) -> Sequence[Column[Row]]:
+    """Return the columns that have room on the terminal; empty columns are dropped first."""
     if output.width_cells is None:
         return columns
     sized = sized_columns(columns, rows, output.width_cells)
-    kept = {column.id for column, _ in fitted_columns(sized, output.width_cells, len(COLUMN_GAP))}
-    return [column for column in columns if column.id in kept]
+    visible_ids = {column.id for column, _ in fitted_columns(sized, output.width_cells, len(COLUMN_GAP))}
+    return [column for column in columns if column.id in visible_ids]
 
 
-def facts_in(columns: Sequence[Column[Row]], row: Row) -> list[tuple[str, Cell]]:
+def row_facts(columns: Sequence[Column[Row]], row: Row) -> list[tuple[str, Cell]]:
     """Return the cells of one row as facts, under the titles of the columns that have one."""
-    cells = [(column.title, *_cell_of(column, row)) for column in columns if column.title]
+    cells = [(column.title, *_rendered_cell(column, row)) for column in columns if column.title]
     return [(title, Cell(text.strip(), tone)) for title, text, tone in cells]
 
 
@@ -137,21 +141,21 @@ def print_job(
     output: Output,
     job: TrainingJob,
     document: object = None,
-    more: Sequence[tuple[str, Cell]] = (),
+    extra_facts: Sequence[tuple[str, Cell]] = (),
 ) -> None:
-    """Print the known facts of a job and ``more``, or as JSON the ``document``, by default the job itself."""
+    """Print the facts of a job and ``extra_facts``, or as JSON ``document`` (default: the job itself)."""
     link = "" if recorded_job_id() else client.job_link(job.project_id, job.id)
-    facts = _job_facts(job, link, client.clock.now(), more)
-    output.answer(document or job, facts_of(facts, output))
+    facts = _job_facts(job, link, client.clock.now(), extra_facts)
+    output.answer(document or job, facts_text(facts, output))
 
 
 def _job_facts(
-    job: TrainingJob, link: str, now: datetime, more: Sequence[tuple[str, Cell]]
+    job: TrainingJob, link: str, now: datetime, extra_facts: Sequence[tuple[str, Cell]]
 ) -> list[tuple[str, Cell]]:
     project = job.training_project
     return [
         ("status", Cell(*status_cell(job.current_status)[0])),
-        *more,
+        *extra_facts,
         ("name", Cell(job.name or UNKNOWN, "strong")),
         ("id", Cell(job.id)),
         ("project", Cell(f"{project.name} ({job.project_id})" if project else job.project_id)),

@@ -44,7 +44,7 @@ def wrapped(text: str, *, indent: str = "") -> str:
 
 @contextmanager
 def asking() -> Iterator[None]:
-    """Let ctrl-c end a question, which blocks the event loop: asyncio's handler would wait for the loop."""
+    """Make ctrl-c end a question: it blocks the event loop, for which asyncio's SIGINT handler would wait."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.SIG_IGN:
         yield
@@ -70,23 +70,23 @@ def confirm(question: str, *, assume_yes: bool) -> None:
 
 
 def need_terminal(
-    what: str = "the dashboard", instead: str = "bt-tui top, jobs, job and logs need none"
+    program: str = "the dashboard", advice: str = "bt-tui top, jobs, job and logs need none"
 ) -> None:
     """Raise CommandFailed if standard input or output is redirected."""
     streams = {"input": sys.stdin, "output": sys.stdout}
     redirected = [name for name, stream in streams.items() if not stream.isatty()]
     if redirected:
         raise CommandFailed(
-            f"{what} needs a terminal, but standard {' and '.join(redirected)} "
-            f"{'are' if len(redirected) > 1 else 'is'} redirected; {instead}",
+            f"{program} needs a terminal, but standard {' and '.join(redirected)} "
+            f"{'are' if len(redirected) > 1 else 'is'} redirected; {advice}",
             ExitCode.USAGE,
         )
 
 
-def piped_text(most_characters: int) -> str:
-    """Read standard input up to that many characters. Raises CommandFailed for bytes that are not UTF-8."""
+def piped_text(max_characters: int) -> str:
+    """Read at most ``max_characters`` from stdin. Raises CommandFailed for bytes that are not UTF-8."""
     try:
-        text = sys.stdin.read(most_characters)
+        text = sys.stdin.read(max_characters)
         text.encode()  # in some locales Python decodes invalid bytes as surrogates
     except UnicodeError:
         raise CommandFailed("standard input is not UTF-8", ExitCode.USAGE) from None
@@ -95,7 +95,7 @@ def piped_text(most_characters: int) -> str:
 
 @contextmanager
 def opening_notice() -> Iterator[None]:
-    """Show an opening message while the dashboard's modules load, which takes a moment.
+    """Show "opening" while the block imports the modules of the dashboard.
 
     Raises CommandFailed if there is no terminal.
     """

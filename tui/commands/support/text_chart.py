@@ -1,4 +1,4 @@
-"""Charts for plain terminals, drawn by plotext, which is imported for the first chart."""
+"""Charts for plain terminals, drawn by plotext, which is imported only when a chart is drawn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def draw_chart(
     title: str,
     series: Sequence[Series],
     *,
-    unit: Callable[[float], str] = number,
+    y_label: Callable[[float], str] = number,
     x_label: AxisLabel | None = None,
     y_max: float | None = None,
     y_min: float | None = None,
@@ -39,15 +39,15 @@ def draw_chart(
     Every column shows the minimum and maximum of its samples, so that no spike is lost; gaps and non-
     finite values are left out.
     """
-    shown = [curve for curve in map(_finite, series) if extent([curve])]
+    finite_series = [curve for curve in map(_finite, series) if extent([curve])]
     output.data(output.paint(sanitize(title), "strong") + "\n")
-    if not shown:
+    if not finite_series:
         output.data("  (no data)\n")
         return
     width = max(30, output.width_cells or shutil.get_terminal_size((100, HEIGHT_LINES)).columns)
-    signs = string.ascii_letters if not output.has_color and len(shown) > 1 else ""
-    chart = _drawn(shown, width, unit, x_label, (y_min, y_max), signs)
-    text = "\n".join([*_legend(shown, signs, width), chart.strip("\n")])
+    letters = string.ascii_letters if not output.has_color and len(finite_series) > 1 else ""
+    chart = _render_chart(finite_series, width, y_label, x_label, (y_min, y_max), letters)
+    text = "\n".join([*_legend(finite_series, letters, width), chart.strip("\n")])
     lines = (text if output.has_color else _plain(text)).splitlines()
     output.data("\n".join(line.rstrip() for line in lines) + "\n")
 
@@ -59,22 +59,22 @@ def _plain(text: str) -> str:
 
 
 def _legend(series: Sequence[Series], letters: str, width: int) -> list[str]:
-    """Return the names of several curves, each beside its sign, in columns."""
+    """Return the names of several curves, each after its letter or color mark, in columns."""
     entries = []
     for curve, letter, color in zip(series if len(series) > 1 else (), cycle(letters or "━"), cycle(COLORS)):
         name = clip(sanitize(curve.name), NAME_CELLS)
         entries.append(f"\x1b[38;5;{color}m{letter}\x1b[0m {name}" + " " * (NAME_CELLS - cell_width(name)))
-    in_a_line = max(1, width // (NAME_CELLS + 4))
-    lines = (entries[start : start + in_a_line] for start in range(0, len(entries), in_a_line))
+    names_per_line = max(1, width // (NAME_CELLS + 4))
+    lines = (entries[start : start + names_per_line] for start in range(0, len(entries), names_per_line))
     return ["  ".join(line).rstrip() for line in lines]
 
 
-def _drawn(
+def _render_chart(
     series: Sequence[Series],
     width: int,
-    unit: Callable[[float], str],
+    y_label: Callable[[float], str],
     x_label: AxisLabel | None,
-    ends: tuple[float | None, float | None],
+    y_limits: tuple[float | None, float | None],
     letters: str,
 ) -> str:
     import plotext
@@ -82,7 +82,7 @@ def _drawn(
     start, end = min(curve.times[0] for curve in series), max(curve.times[-1] for curve in series)
     if end <= start:
         start, end = start - 1, end + 1
-    low, high = _value_ends(series, *ends)
+    low, high = _y_range(series, *y_limits)
     figure = plotext.figure
     figure.clear()
     figure.theme("simple")
@@ -90,19 +90,19 @@ def _drawn(
     figure.plot_size(width, HEIGHT_LINES)
     for curve, letter, color in zip(series, cycle(letters or ["braille"]), cycle(COLORS)):
         marker = plotext.marker(letter, pixel=plotext.pixel(foreground=color))
-        # A braille character has two columns of dots; no chart shows more.
-        for points in _lines(curve, start, end, width * 2):
+        # A braille character has two columns of dots: more points cannot be seen.
+        for points in _line_segments(curve, start, end, width * 2):
             xs, ys = zip(*points, strict=True)
             figure.draw(figure.signal(xs, ys, marker=marker).lines())
-    for axis, first, last, label in (("x", start, end, x_label or number), ("y", low, high, unit)):
-        places = [first + (last - first) * index / (TICKS - 1) for index in range(TICKS)]
-        ticks = labeled_ticks(places, (number, *number_formats(places)) if label is number else (label,))
+    for axis, first, last, label in (("x", start, end, x_label or number), ("y", low, high, y_label)):
+        tick_values = [first + (last - first) * index / (TICKS - 1) for index in range(TICKS)]
+        ticks = labeled_ticks(tick_values, (number, *number_formats(tick_values)) if label is number else (label,))
         figure.ruler(axis).lim(first, last)
         figure.ruler(axis).ticks([index for index, _ in ticks], [text for _, text in ticks])
     return str(figure.build())
 
 
-def _value_ends(series: Sequence[Series], y_min: float | None, y_max: float | None) -> tuple[float, float]:
+def _y_range(series: Sequence[Series], y_min: float | None, y_max: float | None) -> tuple[float, float]:
     low, high = extent(series) or (0.0, 1.0)
     low, high = low if y_min is None else min(y_min, low), high if y_max is None else max(y_max, high)
     if low == high:
@@ -116,16 +116,16 @@ def _finite(series: Series) -> Series:
     return Series(series.name, series.times, values)
 
 
-def _lines(series: Series, start: float, end: float, columns: int) -> list[list[tuple[float, float]]]:
-    """Return the points between gaps: the lowest and the highest of each column."""
+def _line_segments(series: Series, start: float, end: float, columns: int) -> list[list[tuple[float, float]]]:
+    """Return the line segments between gaps: of each column, the lowest and the highest point."""
     width = (end - start) / columns
     samples = zip(series.times, series.values, strict=True)
     gaps = {int((time - start) / width) for time, value in samples if math.isnan(value)}
     lines: list[list[tuple[float, float]]] = [[]]
-    for column, between in enumerate(column_extremes(series, start, end, columns)):
-        if between is not None:
-            lines[-1] += [(start + (column + 0.5) * width, value) for value in dict.fromkeys(between)]
-        elif column in gaps:
+    for column_index, extremes in enumerate(column_extremes(series, start, end, columns)):
+        if extremes is not None:
+            lines[-1] += [(start + (column_index + 0.5) * width, value) for value in dict.fromkeys(extremes)]
+        elif column_index in gaps:
             lines.append([])
     return list(filter(None, lines))
 
