@@ -23,7 +23,7 @@ ENTRIES: list[LogEntry] = [
 
 
 shown = partial(
-    show_in_program, name="run", here=None, timezone=UTC, environ=os.environ, suspended=nullcontext
+    show_in_program, name="run", start_entry=None, timezone=UTC, environ=os.environ, suspended=nullcontext
 )
 
 
@@ -128,7 +128,7 @@ async def test_a_pager_begins_where_the_reader_is(tmp_path: Path, here: int | No
     pager.write_text(f'#!/bin/sh\necho "$@" > {kept}; cat "$2" >> {kept}\n')
     pager.chmod(0o755)
     entries = [LogLine(STAMP + at, text, "node-0", None) for at, text in enumerate(("a", "b\nc", "d"))]
-    await shown([str(pager)], entries, here=None if here is None else entries[here])
+    await shown([str(pager)], entries, start_entry=None if here is None else entries[here])
     arguments, *rows = kept.read_text("utf-8").splitlines()
     assert arguments.split()[0] == f"+{row}"
     assert rows[row - 1].endswith("abd"[2 if here is None else here])

@@ -28,7 +28,7 @@ from tui.analysis.redaction import redaction
 from tui.feeds.throttle import SnapshotFeed
 from tui.readers.session import Session
 from tui.settings.remembered import State, change_state, read_state, state_path
-from tui.system.saved_files import own_path
+from tui.system.saved_files import expanded_path
 from tui.system.starters import STARTER_PROJECTS, TEMPLATES, StarterProject
 from tui.text.failures import creation_doubt
 from tui.text.units import bytes_iec
@@ -251,4 +251,4 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
 
 
 def _absolute_path(path: Path) -> Path:
-    return own_path(str(path)).absolute()
+    return expanded_path(str(path)).absolute()

@@ -27,7 +27,7 @@ from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
 from tui.screens.dialogs import ConfirmScreen, PathDialog
 from tui.screens.highlighting import text_lines
 from tui.screens.job.page import JobPage
-from tui.system.saved_files import is_own_file, own_path
+from tui.system.saved_files import expanded_path, is_existing_file
 from tui.system.starters import FilesInTheWay, StarterProject, write_starters
 from tui.tables.column import Column, Heading, Span
 from tui.text.sanitize import clip, sanitize, sanitize_beginning
@@ -105,7 +105,7 @@ class StarterScreen(PathDialog[Path]):
         self._starter = starter
 
     async def answer(self, typed: str) -> Path:
-        folder = own_path(typed.strip() or ".")
+        folder = expanded_path(typed.strip() or ".")
         try:
             write_starters({folder: self._starter})
         except FilesInTheWay as problem:
@@ -272,7 +272,7 @@ class SubmitScreen(Recolored, AppScreen):
     def _path_typed(self, event: Input.Submitted) -> None:
         """Load the file with the typed path, else the selected entry of the filtered list."""
         typed = event.value.strip()
-        if typed and (is_own_file(typed) or self._choices.cursor_row is None):
+        if typed and (is_existing_file(typed) or self._choices.cursor_row is None):
             self._load(Path(typed))
         else:
             self._chosen()

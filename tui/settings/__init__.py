@@ -1,6 +1,6 @@
 """The settings: one TOML file, environment variables and flags.
 
-Here is only the path of the file, because the settings themselves are slow to import.
+This module has only the path of the file, because the settings themselves are slow to import.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Load the settings from the file, environment variables and flags, with the origin of each value.
 
 Unknown settings and wrong types are errors, so a misspelled setting is never silently ignored. Every problem
-is reported with its line, which tomllib does not provide. A file of any content costs linear time.
+is reported with its line, which tomllib does not provide. Loading takes linear time for any content.
 """
 
 from __future__ import annotations
@@ -25,49 +25,49 @@ from api_client.words import command_line
 from tui.analysis.health.registry import KINDS, Thresholds
 from tui.settings import CONFIG_VARIABLE, config_path
 from tui.settings.model import Configuration, Loaded
-from tui.settings.problems import Problem, advice_on, as_lines, fields_of, key_problems, name_of
+from tui.settings.problems import Problem, advice_on, fields_of, key_problems, name_of
 
 Settings: type[Configuration] = make_dataclass(
-    Configuration.__name__,  # under which its fields are described
+    Configuration.__name__,  # the name by which schemas describe its fields
     [("health", Thresholds, field(default_factory=Thresholds))],
     bases=(Configuration,),
     namespace={"__module__": __name__},
     frozen=True,
 )
-"""The configuration with the thresholds of all checks, which it takes a while to import."""
+"""``Configuration`` with the thresholds of all health checks as fields; slow to import."""
 
 Tree = dict[str, Any]
-"""Nested tables."""
+"""Values of settings by name, in nested tables as in TOML."""
 
 
 def lines_of(text: str) -> dict[str, int]:
-    """Return line numbers (from 1) by dotted name for a valid text; a table has the line of its header.
+    """Return the line (from 1) of each dotted name in a valid TOML text; for a table, that of its header.
 
-    An element of an array of tables has its index in the name.
+    The name of an element in an array of tables includes its index.
     """
     lines: dict[str, int] = {}
     table = ""
-    elements: Counter[str] = Counter()
-    for number, statement in _statements(text):
-        names = _dotted(tomllib.loads(statement))
+    element_counts: Counter[str] = Counter()
+    for line, statement in _statements(text):
+        names = _dotted_names(tomllib.loads(statement))
         if statement.lstrip().startswith("["):
             *_, table = names
-            lines.setdefault(table, number)
+            lines.setdefault(table, line)
             if statement.lstrip().startswith("[["):
-                elements[table] += 1
-                table = f"{table}.{elements[table] - 1}"
-                lines[table] = number
+                element_counts[table] += 1
+                table = f"{table}.{element_counts[table] - 1}"
+                lines[table] = line
         else:
             for name in names:
-                lines.setdefault(f"{table}.{name}" if table else name, number)
+                lines.setdefault(f"{table}.{name}" if table else name, line)
     return lines
 
 
 _TOKEN = re.compile(
     r"""
-    \"{3} (?:\\.|.)*? (?:\"{3,5}|\Z)  # strings of several lines, which may end with two quotes of their own
+    \"{3} (?:\\.|.)*? (?:\"{3,5}|\Z)  # multi-line strings; up to two quotes before the end belong to the text
     | '{3} .*? (?:'{3,5}|\Z)
-    | " (?:\\[^\n]|[^"\\\n])*+ "?    # others
+    | " (?:\\[^\n]|[^"\\\n])*+ "?    # single-line strings
     | ' [^'\n]* '?
     | \#[^\n]*
     | [^"'#\[\]{}.\n]+
@@ -75,34 +75,34 @@ _TOKEN = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-"""Outside strings and comments, each of ``[ ] { } .`` and line ends is a token."""
+"""A string, a comment, any of ``[ ] { } .``, a line break, or other text is one token each."""
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the statements with their lines. A statement ends with a line that leaves no bracket open."""
-    depth = begin = 0
-    first = line = 1
+    """Yield each statement with its first line. A statement ends at a line end outside of brackets."""
+    open_brackets = start = 0
+    first_line = line = 1
     for token in _TOKEN.finditer(f"{text}\n"):
         word = token[0]
         line += word.count("\n")
-        depth += (word in "[{") - (word in "]}")
-        if word == "\n" and depth <= 0:
-            statement = text[begin : token.end()]
+        open_brackets += (word in "[{") - (word in "]}")
+        if word == "\n" and open_brackets <= 0:
+            statement = text[start : token.end()]
             if statement.strip() and not statement.lstrip().startswith("#"):
-                yield first, statement
-            begin, first = token.end(), line
-    if text[begin:].strip():
-        yield first, text[begin:]  # invalid: a bracket stays open
+                yield first_line, statement
+            start, first_line = token.end(), line
+    if text[start:].strip():
+        yield first_line, text[start:]  # invalid: a bracket stays open
 
 
-def _dotted(tables: dict[str, Any]) -> Iterator[str]:
-    """Yield the name of each key at any depth, which may be more than Python's functions can nest."""
-    left = list(tables.items())
-    while left:
-        name, value = left.pop()
+def _dotted_names(tables: dict[str, Any]) -> Iterator[str]:
+    """Yield the dotted name of each key at any depth. Not recursive: nesting may exceed Python's limit."""
+    stack = list(tables.items())
+    while stack:
+        name, value = stack.pop()
         yield name
         if isinstance(value, dict):
-            left += ((f"{name}.{key}", below) for key, below in value.items())
+            stack += ((f"{name}.{key}", inner) for key, inner in value.items())
 
 
 NO_COLOR_VARIABLE = "NO_COLOR"
@@ -116,16 +116,16 @@ def variable_of(setting: str) -> str:
 
 
 def setting_names() -> Iterator[tuple[str, Any]]:
-    """Yield every setting's dotted name and type; a table with free keys counts as one setting."""
+    """Yield every setting's dotted name and type; a table whose keys users choose is one setting."""
     for name, kind in fields_of(Settings).items():
-        if below := fields_of(kind):
-            yield from ((f"{name}.{inner}", inner_kind) for inner, inner_kind in below.items())
+        if inner_fields := fields_of(kind):
+            yield from ((f"{name}.{inner}", inner_kind) for inner, inner_kind in inner_fields.items())
         else:
             yield name, kind
 
 
 def _add_environment(values: Tree, origins: dict[str, str], environ: Mapping[str, str]) -> None:
-    """Set the values of variables, and their origins; skip empty variables."""
+    """Add the values of environment variables, and their origins; skip empty variables."""
     for setting, kind in setting_names():
         variable = variable_of(setting)
         raw = environ.get(variable, "").strip()
@@ -137,26 +137,26 @@ def _add_environment(values: Tree, origins: dict[str, str], environ: Mapping[str
         if section and not isinstance(values.get(section), dict):
             values[section] = {}
         table = values[section] if section else values
-        value, before = _value(raw, kind), table.get(name)
-        table[name] = before | value if isinstance(before, dict) and isinstance(value, dict) else value
+        value, previous = _parsed_value(raw, kind), table.get(name)
+        table[name] = previous | value if isinstance(previous, dict) and isinstance(value, dict) else value
         origins[setting] = f"environment {variable}"
 
 
-def _value(raw: str, kind: Any) -> Any:
-    """Parse lists, tables and numbers as TOML; what cannot be parsed stays a text, to be rejected."""
+def _parsed_value(raw: str, kind: Any) -> Any:
+    """Parse lists, tables and numbers as TOML; keep other text, which validation rejects if it is invalid."""
     if kind is bool:
         return BOOLEANS.get(raw.lower(), raw)
     if raw[0] not in "[{" and kind not in (int, float):
         return raw
     try:
-        return _parsed(f"value = {raw}")["value"]
+        return _parse_toml(f"value = {raw}")["value"]
     except ValueError:
         return raw
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    """Parse TOML. Raises TOMLDecodeError, or another ValueError for what no settings need."""
-    if text.count(".") > 3_000:  # tomllib takes quadratic time for those of dotted keys
+def _parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML. Raises TOMLDecodeError, or another ValueError for content that settings never need."""
+    if text.count(".") > 3_000:  # tomllib takes quadratic time for dotted keys
         raise ValueError("too many dots")
     try:
         values = tomllib.loads(text)
@@ -201,26 +201,26 @@ RETIRED_THRESHOLDS = frozenset(
         "straggler_busy",
     }
 )
-"""Settings of ``[health]`` of earlier versions; a file that still has them stays valid."""
+"""Settings of ``[health]`` that earlier versions had; a file with such settings stays valid."""
 
 
 class ConfigurationBroken(ConfigurationError):
-    """The settings are invalid; ``problems`` has the places and reasons, the message all of them."""
+    """The settings are invalid; ``problems`` has each problem, the message has all of them as lines."""
 
     def __init__(self, problems: list[Problem]) -> None:
-        super().__init__(as_lines(problems))
+        super().__init__("\n".join(map(str, problems)))
         self.problems = problems
 
 
 def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
-    """Load the settings; ``flags`` may be None. Raises ConfigurationBroken with every problem."""
+    """Load the settings; a flag that is None is not given. Raises ConfigurationBroken with every problem."""
     path = config_path(environ)
     ignored: list[Problem] = []
     required = bool(environ.get(CONFIG_VARIABLE, "").strip())
-    values, origins, problems = _of_file(path, required=required, ignored=ignored)
+    values, origins, problems = _read_file(path, required=required, ignored=ignored)
     _add_environment(values, origins, environ)
     _add_flags(values, origins, flags)
-    problems += _problems(values, origins, path)
+    problems += _validation_problems(values, origins, path)
     if problems:
         raise ConfigurationBroken(problems)
     return Loaded(validated(values), origins, path, ignored=tuple(ignored))
@@ -229,7 +229,7 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> 
 def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
     """Load the settings; if they are invalid, use the defaults with the flags, and keep the problems.
 
-    ``readonly`` stays in force even if the settings cannot be used, so a mistake elsewhere never lifts it.
+    ``readonly`` stays in force even if other settings are invalid: a mistake must never allow changes.
     """
     try:
         return load(environ, flags)
@@ -237,14 +237,14 @@ def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None
         path = config_path(environ)
         values: Tree = {}
         origins = {}
-        forbidden_by = _forbidden_by(path, environ)
-        if forbidden_by:
-            values[READONLY], origins[READONLY] = True, forbidden_by
+        readonly_origin = _readonly_origin(path, environ)
+        if readonly_origin:
+            values[READONLY], origins[READONLY] = True, readonly_origin
         _add_flags(values, origins, flags)
         return Loaded(validated(values), origins, path, tuple(broken.problems))
 
 
-def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
+def _readonly_origin(path: Path, environ: Mapping[str, str]) -> str:
     """Return where invalid settings appear to set ``readonly``; empty if they do not.
 
     A file that cannot be read may set it, so it counts.
@@ -267,28 +267,28 @@ def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
 
 
 def check_file(path: Path, ignored: list[Problem] | None = None) -> list[Problem]:
-    """Return the problems of a file; what it sets without effect is added to ``ignored``."""
-    values, origins, problems = _of_file(path, required=True, ignored=[] if ignored is None else ignored)
-    return problems + _problems(values, origins, path)
+    """Return the problems of a file; add its settings of earlier versions, without effect, to ``ignored``."""
+    values, origins, problems = _read_file(path, required=True, ignored=[] if ignored is None else ignored)
+    return problems + _validation_problems(values, origins, path)
 
 
-def _of_file(
+def _read_file(
     path: Path, *, required: bool, ignored: list[Problem]
 ) -> tuple[Tree, dict[str, str], list[Problem]]:
-    """Return values, origins and why the file cannot be used; it may be absent unless `required`.
+    """Return a file's values, their origins, and its problems; a missing file is none unless ``required``.
 
-    Settings of earlier versions are left out, and added to ``ignored``.
+    Settings of earlier versions are removed from the values and added to ``ignored``.
     """
     try:
         content = read_small_file(path, MAX_FILE_BYTES)
     except (FileNotFoundError, NotADirectoryError):
-        missing = [Problem(str(path), "", f"no such file; {command_line('config', 'edit')} creates one")]
-        return {}, {}, missing if required else []
+        not_found = [Problem(str(path), "", f"no such file; {command_line('config', 'edit')} creates one")]
+        return {}, {}, not_found if required else []
     except OSError as error:
         return {}, {}, [Problem(str(path), "", f"cannot be read: {error.strerror or error}")]
     try:
         text = content.decode("utf-8-sig")
-        values = _parsed(text)
+        values = _parse_toml(text)
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         return {}, {}, [Problem(f"{path}:{line}", "", "is not UTF-8 text")]
@@ -298,27 +298,27 @@ def _of_file(
         return {}, {}, [Problem(str(path), "", f"invalid TOML: {error}")]
     origins = {name: f"{path}:{line}" for name, line in lines_of(text).items()}
     for name in _without_retired(values):
-        where = _origin(f"{HEALTH}.{name.partition('=')[0]}", origins) or str(path)
-        ignored.append(Problem(where, f"{HEALTH}.{name}", "no longer exists; it has no effect"))
+        origin = _nearest_origin(f"{HEALTH}.{name.partition('=')[0]}", origins) or str(path)
+        ignored.append(Problem(origin, f"{HEALTH}.{name}", "no longer exists; it has no effect"))
     return values, origins, []
 
 
 def _without_retired(values: Tree) -> list[str]:
     """Remove settings of earlier versions; return their names below ``[health]``."""
-    table = values.get(HEALTH)
-    if not isinstance(table, dict):
+    health_table = values.get(HEALTH)
+    if not isinstance(health_table, dict):
         return []
-    names = [name for name in table if name in RETIRED_THRESHOLDS]
+    names = [name for name in health_table if name in RETIRED_THRESHOLDS]
     for name in names:
-        del table[name]
-    off = table.get("off")
-    if isinstance(off, list) and "plateau" in off:
-        table["off"] = [kind for kind in off if kind != "plateau"]
+        del health_table[name]
+    disabled_checks = health_table.get("off")
+    if isinstance(disabled_checks, list) and "plateau" in disabled_checks:
+        health_table["off"] = [kind for kind in disabled_checks if kind != "plateau"]
         names.append("off=plateau")
     return names
 
 
-def _origin(setting: str, origins: Mapping[str, str]) -> str | None:
+def _nearest_origin(setting: str, origins: Mapping[str, str]) -> str | None:
     """Return the origin of a setting or, if it has none, of the table around it."""
     while setting and setting not in origins:
         setting = setting.rpartition(".")[0]
@@ -334,7 +334,7 @@ def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
     return Problem(f"{path}:{line}", "", f"invalid TOML: {why[:1].lower()}{why[1:]}")
 
 
-def _problems(values: Tree, origins: Mapping[str, str], file: Path) -> list[Problem]:
+def _validation_problems(values: Tree, origins: Mapping[str, str], file: Path) -> list[Problem]:
     """Return the problems of the values, in the order of the file."""
     errors: dict[str, ErrorDetails | str] = {}
     try:
@@ -343,12 +343,14 @@ def _problems(values: Tree, origins: Mapping[str, str], file: Path) -> list[Prob
         errors = {name_of(error): error for error in reversed(invalid.errors(include_url=False))}
     for name, why in value_problems(values):
         errors.setdefault(name, why)
-    order = {where: number for number, where in reversed(list(enumerate(origins.values())))}
-    places = [(_origin(name, origins) or str(file), name, error) for name, error in errors.items()]
-    places.sort(key=lambda place: order.get(place[0], -1))
+    position_of_origin = {where: number for number, where in reversed(list(enumerate(origins.values())))}
+    located_errors = [
+        (_nearest_origin(name, origins) or str(file), name, error) for name, error in errors.items()
+    ]
+    located_errors.sort(key=lambda located_error: position_of_origin.get(located_error[0], -1))
     return [
         Problem(where, name, error if isinstance(error, str) else advice_on(error, Settings))
-        for where, name, error in places[:100]  # more would only scroll by
+        for where, name, error in located_errors[:100]  # more problems would only scroll by
     ]
 
 
@@ -362,12 +364,12 @@ def validated(values: Tree) -> Configuration:
         return Settings()
     if isinstance(keys := values.get("keys"), dict):
         values = {**values, "keys": flattened(keys)}
-    return _strict().validate_json(json.dumps(values, default=str)) or Settings()
+    return _strict_adapter().validate_json(json.dumps(values, default=str)) or Settings()
 
 
 @cache
-def _strict() -> TypeAdapter[Configuration | None]:
-    """Return the validator. For a dataclass itself, pydantic takes no config from outside."""
+def _strict_adapter() -> TypeAdapter[Configuration | None]:
+    """Return the validator; its type is a union, as pydantic accepts no config for a dataclass alone."""
     kind: Any = Settings | None
     return TypeAdapter(kind, config=ConfigDict(extra="forbid", strict=True, allow_inf_nan=False))
 
@@ -379,28 +381,28 @@ def _add_flags(values: Tree, origins: dict[str, str], flags: Mapping[str, Any] |
 
 
 def value_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each problem that no type shows, of keys and thresholds, with the setting's name.
+    """Yield the problems of custom keys and thresholds that types cannot express, with the setting's name.
 
-    The values may be of any type.
+    The values may be of any type, because other problems are reported at the same time.
     """
-    keys, thresholds = values.get("keys"), values.get("health")
+    keys, health_settings = values.get("keys"), values.get("health")
     if isinstance(keys, Mapping):
-        yield from ((f"keys.{action}", why) for action, why in key_problems(flattened(keys)))
-    for name, value in thresholds.items() if isinstance(thresholds, Mapping) else ():
+        yield from ((f"keys.{action}", problem) for action, problem in key_problems(flattened(keys)))
+    for name, value in health_settings.items() if isinstance(health_settings, Mapping) else ():
         if name == "off" and isinstance(value, list):
-            if unknown := sorted({kind for kind in value if isinstance(kind, str)} - KINDS.keys()):
-                why = f"unknown finding {', '.join(unknown)}; use {', '.join(sorted(KINDS))}"
-                yield f"health.{name}", why
+            if unknown_kinds := sorted({kind for kind in value if isinstance(kind, str)} - KINDS.keys()):
+                problem = f"unknown finding {', '.join(unknown_kinds)}; use {', '.join(sorted(KINDS))}"
+                yield f"health.{name}", problem
         elif isinstance(value, int | float) and (value < 0 or (name.endswith("_s") and value == 0)):
             bound = "greater than 0" if name.endswith("_s") else "0 or greater"
             yield f"health.{name}", f"must be {bound}"
 
 
-def flattened(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+def flattened(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, Mapping):
-            flat |= flattened(value, f"{above}{key}.")
+            flat |= flattened(value, f"{prefix}{key}.")
         else:
-            flat[f"{above}{key}"] = value
+            flat[f"{prefix}{key}"] = value
     return flat

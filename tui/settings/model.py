@@ -1,8 +1,8 @@
-"""All settings: types, limits, defaults, and below each the docstring that users read.
+"""All settings: types, limits, defaults, and below each field the docstring that users read.
 
-The file, the environment variables and ``bt-tui config`` follow from these classes.
-They are plain dataclasses, which pydantic reads to check values, or for the docstrings
-(``tui.settings.loading``). Most starts need neither, so nothing here imports pydantic or a health check.
+The settings file, the environment variables and ``bt-tui config`` are derived from these classes. They are
+plain dataclasses; ``tui.settings.loading`` gives them to pydantic to check values, and ``reference`` to read
+the docstrings. Most starts need neither, so this module imports no pydantic and no health check.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ThemeName = Literal[
     "ansi-dark",
     "ansi-light",
 ]
-"""Our themes, then Textual's. Listed here so that checking a file needs no Textual; a test compares."""
+"""Our themes, then Textual's. Copied so that checking a file needs no Textual; a test compares them."""
 
 TimeMode = Literal["clock", "utc", "relative", "elapsed", "off"]
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
@@ -59,15 +59,15 @@ class Limits:
 
 
 class Rule:
-    """What a value of the right type must be, too: ``problem`` returns why it is not, empty if it is."""
+    """A condition on a value of the right type: ``problem`` returns why the value breaks it, or ""."""
 
     def __init__(self, problem: Callable[[Any], str]) -> None:
         self._problem = problem
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         def checked(value: Any) -> Any:
-            if why := self._problem(value):
-                raise ValueError(why)
+            if reason := self._problem(value):
+                raise ValueError(reason)
             return value
 
         function = {"type": "no-info", "function": checked}
@@ -86,11 +86,11 @@ def _command_problem(command: list[str]) -> str:
 
 
 def _webhook_problem(url: str | None) -> str:
-    return "" if url is None or _is_safe(url) else "must be an https URL (http only to this machine)"
+    return "" if url is None or _is_safe_url(url) else "must be an https URL (http only to this machine)"
 
 
 def _regex_problem(regex: str) -> str:
-    from tui.analysis.progress.lines.custom import ProgressPattern  # few have patterns of their own
+    from tui.analysis.progress.lines.custom import ProgressPattern  # few users have patterns
 
     try:
         ProgressPattern("it", regex)
@@ -156,7 +156,7 @@ class NotificationSettings:
     """Notify when a job completes, fails or is stopped, regardless of `min_severity`."""
 
     snooze_minutes: Annotated[float, Limits(gt=0, le=10_080)] = 30.0
-    """How long `z` snoozes alerts."""
+    """How long `z` snoozes alerts, in minutes."""
 
     command: Annotated[list[str], Rule(_command_problem)] = field(default_factory=list)
     """Program and arguments to run for every notification, without a shell, as in
@@ -167,7 +167,7 @@ class NotificationSettings:
 
     webhook_format: Literal["auto", "json", "slack", "discord", "teams"] = "auto"
     """Form of what is posted: our JSON object, or a message for Slack, Discord or Microsoft Teams; `auto`
-    goes by the host of the URL."""
+    depends on the host of the URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,8 @@ class LogSettings:
     """Minimum level of lines to show; if unset, all."""
 
     max_lines_in_memory: Annotated[int, Limits(ge=1_000, le=5_000_000)] = 1_000_000
-    """Lines of a log to keep in memory, about 150 bytes each. Beyond, a mark replaces the oldest."""
+    """Lines of a log to keep in memory, about 150 bytes each. When there are more, a mark replaces the
+    oldest lines."""
 
     collapse_progress: bool = True
     """Show only the latest state of a progress bar."""
@@ -272,7 +273,7 @@ class Loaded:
     path: Path | None = None
     problems: tuple[Problem, ...] = ()
     ignored: tuple[Problem, ...] = ()
-    """Settings of earlier versions, which have no effect."""
+    """Settings of earlier versions in the file, which have no effect."""
 
     def origin(self, setting: str, table: str = "") -> str:
         return self.origins.get(setting) or self.origins.get(table, DEFAULT)
@@ -281,13 +282,13 @@ class Loaded:
         return setting in self.origins
 
 
-def _is_safe(url: str) -> bool:
+def _is_safe_url(url: str) -> bool:
     try:
-        parts = urlsplit(url)
-        host = parts.hostname
+        url_parts = urlsplit(url)
+        host = url_parts.hostname
     except ValueError:
         return False
     if not host or not url.isprintable() or " " in url:
         return False
     is_loopback = host in {"localhost", "127.0.0.1", "::1"}
-    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback)
+    return url_parts.scheme == "https" or (url_parts.scheme == "http" and is_loopback)

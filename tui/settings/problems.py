@@ -1,13 +1,13 @@
 """Describe problems with settings and configured keys, with a suggestion for misspelled names.
 
-Configured keys must exist, and have a single meaning wherever they work.
+Configured keys must exist, and must not have two meanings in the same place.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 EVERYWHERE = (Scope.SCREEN, Scope.APP)
 
-_NAMED = frozenset({"enter", "escape", "tab", "space", "backspace", "delete", "insert", "home", "end"}) | {
-    f"f{number}" for number in range(1, 25)
-}
-_NAMED |= {"pageup", "pagedown", "up", "down", "left", "right"}
-_NAMED |= {"slash", "backslash", "plus", "minus", "at", "underscore", "circumflex_accent"}
+_KEY_NAMES = frozenset(
+    {"enter", "escape", "tab", "space", "backspace", "delete", "insert", "home", "end"}
+) | {f"f{number}" for number in range(1, 25)}
+_KEY_NAMES |= {"pageup", "pagedown", "up", "down", "left", "right"}
+_KEY_NAMES |= {"slash", "backslash", "plus", "minus", "at", "underscore", "circumflex_accent"}
 _TEXTUAL_NAMES = {
     "solidus": "slash",
     "reverse_solidus": "backslash",
@@ -32,11 +32,11 @@ _TEXTUAL_NAMES = {
     "plus_sign": "plus",
     "low_line": "underscore",
 }
-"""Characters whose textual name differs from their Unicode name."""
+"""Unicode names of characters → Textual's names, where the two differ."""
 
 
 def key_name(key: str) -> str | None:
-    """Return textual's name of a key as users write it (``?`` → ``question_mark``); None if unknown."""
+    """Return Textual's name of a key that users write as ``?`` (→ ``question_mark``); None if unknown."""
     modifiers = re.match(r"(?:(?:ctrl|shift|alt|super|hyper|meta)\+)*", key)
     prefix = modifiers.group() if modifiers else ""
     name = key[len(prefix) :]
@@ -45,9 +45,9 @@ def key_name(key: str) -> str | None:
             return None
         if name.isalnum():
             return prefix + name
-        full = unicodedata.name(name, "").lower().replace("-", "_").replace(" ", "_")
-        return prefix + _TEXTUAL_NAMES.get(full, full) if full else None
-    if name in _NAMED:
+        unicode_name = unicodedata.name(name, "").lower().replace("-", "_").replace(" ", "_")
+        return prefix + _TEXTUAL_NAMES.get(unicode_name, unicode_name) if unicode_name else None
+    if name in _KEY_NAMES:
         return key
     try:
         unicodedata.lookup(name.replace("_", " "))
@@ -57,34 +57,36 @@ def key_name(key: str) -> str | None:
 
 
 def key_names(keys: str) -> list[str | None]:
-    """Split a comma-separated list of keys into textual names; a comma itself is ``comma``."""
+    """Split comma-separated keys, and return Textual's name of each; the comma key is written ``comma``."""
     return [key_name(key.strip()) for key in keys.split(",")]
 
 
 def changed_keys(keys: Mapping[str, str]) -> dict[str, str]:
-    """Return comma-separated textual key names by action id. The keys must be free of problems."""
+    """Return, by action id, comma-separated key names of Textual. The keys must have no ``key_problems``."""
     return {action: ",".join(filter(None, key_names(key))) for action, key in keys.items()}
 
 
 def key_problems(keys: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield every problem of custom keys, with the action id; the values may be of any type."""
-    existing = [f"{action.scope}.{action.id}" for action in ACTIONS]
-    changed = {}
+    action_ids = [f"{action.scope}.{action.id}" for action in ACTIONS]
+    valid_keys = {}
     for action_id, key in keys.items():
         problem = (
-            _key_problem(key) if action_id in existing else f"no such action{nearest(action_id, existing)}"
+            _key_problem(key)
+            if action_id in action_ids
+            else f"no such action{suggestion(action_id, action_ids)}"
         )
         if problem:
             yield action_id, problem
-        # The keys of an action that has a problem are unknown: they conflict with none.
-        changed[action_id] = "" if problem else str(key)
-    yield from _conflicts(changed_keys(changed))
+        # An action with a problem gets no key here, so that no conflict of it is reported, too.
+        valid_keys[action_id] = "" if problem else str(key)
+    yield from _conflicts(changed_keys(valid_keys))
 
 
-def _key_problem(wanted: object) -> str:
-    if not isinstance(wanted, str):
+def _key_problem(keys: object) -> str:
+    if not isinstance(keys, str):
         return "must be a quoted string"
-    for key, name in zip(wanted.split(","), key_names(wanted), strict=True):
+    for key, name in zip(keys.split(","), key_names(keys), strict=True):
         if name is None:
             return f"no such key: {key.strip() or '(nothing)'}; write x, ctrl+x, f5 or ?"
         if name in {"up", "down", "j", "k", "pageup", "pagedown", "ctrl+c"}:
@@ -92,38 +94,38 @@ def _key_problem(wanted: object) -> str:
     return ""
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
-    matches = get_close_matches(word, known, n=1)
+def suggestion(word: str, known_words: Sequence[str]) -> str:
+    matches = get_close_matches(word, known_words, n=1)
     return f"; did you mean {matches[0]}?" if matches else ""
 
 
 def _conflicts(changed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield keys with two meanings in the same place; the changed action is reported."""
-    reported: set[frozenset[str]] = set()
-    for scopes in _together():
-        taken: dict[str, str] = {}
+    """Yield keys that have two meanings in the same place, with the action whose keys the user changed."""
+    reported_pairs: set[frozenset[str]] = set()
+    for scopes in _scopes_active_together():
+        action_of_key: dict[str, str] = {}
         for action in actions_of(*scopes):
-            own = f"{action.scope}.{action.id}"
-            for key in filter(None, changed.get(own, action.keys).split(",")):
-                other = taken.setdefault(key, own)
-                pair = frozenset({own, other})
-                if other == own or pair in reported or not pair & changed.keys():
+            action_name = f"{action.scope}.{action.id}"
+            for key in filter(None, changed.get(action_name, action.keys).split(",")):
+                other_name = action_of_key.setdefault(key, action_name)
+                name_pair = frozenset({action_name, other_name})
+                if other_name == action_name or name_pair in reported_pairs or not name_pair & changed.keys():
                     continue
-                reported.add(pair)
-                blamed = own if own in changed else other
-                rival = other if blamed == own else own
-                yield blamed, f"{key} is also used for {_words(rival)} ({rival})"
+                reported_pairs.add(name_pair)
+                reported_name = action_name if action_name in changed else other_name
+                rival_name = other_name if reported_name == action_name else action_name
+                yield reported_name, f"{key} is also used for {_action_text(rival_name)} ({rival_name})"
 
 
-def _words(action_id: str) -> str:
+def _action_text(action_id: str) -> str:
     action = next(candidate for candidate in ACTIONS if f"{candidate.scope}.{candidate.id}" == action_id)
     return f"“{action.label}” on {SCOPE_TITLES[action.scope]}"
 
 
-def _together() -> Iterator[tuple[Scope, ...]]:
-    on_job = {Scope.JOB, Scope.RECORDING, *(scope for tab in JOB_TABS.values() for scope in tab)}
+def _scopes_active_together() -> Iterator[tuple[Scope, ...]]:
+    job_scopes = {Scope.JOB, Scope.RECORDING, *(scope for tab in JOB_TABS.values() for scope in tab)}
     for scope in Scope:
-        if scope not in on_job and scope not in EVERYWHERE:
+        if scope not in job_scopes and scope not in EVERYWHERE:
             yield (scope, *EVERYWHERE)
     for tab in JOB_TABS.values():
         yield (Scope.JOB, Scope.RECORDING, *tab, *EVERYWHERE)
@@ -146,31 +148,33 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem. ``where`` is ``FILE:LINE`` or the name of a variable, ``setting`` is dotted."""
+    """A problem: ``where`` is ``FILE:LINE`` or a variable, ``setting`` a dotted name, ``why`` the reason."""
 
     where: str
     setting: str
     why: str
 
     def __str__(self) -> str:
-        named = f"{self.setting}: " if self.setting else ""
-        return f"{self.where}: {named}{self.why}"
+        setting_prefix = f"{self.setting}: " if self.setting else ""
+        return f"{self.where}: {setting_prefix}{self.why}"
 
 
 def name_of(error: ErrorDetails) -> str:
     """Return the dotted name of the setting that an error is about."""
-    return ".".join(str(part) for part in error["loc"] if part != "[key]")
+    return ".".join(str(name) for name in error["loc"] if name != "[key]")
 
 
 def advice_on(error: ErrorDetails, model: type) -> str:
-    """Say what is wrong, and what to write instead."""
+    """Return what is wrong with a value, and what to write instead."""
     if error["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
-        return f"no such setting{_nearest(error['loc'], model)}"
+        return f"no such setting{_suggest_setting(error['loc'], model)}"
     if error["type"] == "literal_error":
         expected = str(error.get("ctx", {}).get("expected", ""))
         value = error.get("input")
-        near = nearest(str(value), [word.strip("' ") for word in expected.replace(" or ", ", ").split(", ")])
-        return f"must be one of {expected}{near}"
+        hint = suggestion(
+            str(value), [word.strip("' ") for word in expected.replace(" or ", ", ").split(", ")]
+        )
+        return f"must be one of {expected}{hint}"
     advice = _ADVICE.get(error["type"])
     if advice is not None:
         return advice
@@ -178,13 +182,13 @@ def advice_on(error: ErrorDetails, model: type) -> str:
     return message.replace("Input should be", "must be")
 
 
-def _nearest(path: tuple[str | int, ...], model: type) -> str:
-    """Suggest the closest name in the same table, else the table that has a setting with that name."""
+def _suggest_setting(path: tuple[str | int, ...], model: type) -> str:
+    """Return a hint: the closest name in the same table, else the table that has a setting of this name."""
     *outer, name = path
     siblings = names_below(model, [str(part) for part in outer if isinstance(part, str)])
-    near = nearest(str(name), siblings)
-    if near:
-        return near
+    hint = suggestion(str(name), siblings)
+    if hint:
+        return hint
     for section, kind in fields_of(model).items():
         if str(name) in fields_of(kind):
             return f"; it belongs in [{section}]"
@@ -192,17 +196,13 @@ def _nearest(path: tuple[str | int, ...], model: type) -> str:
 
 
 def fields_of(kind: Any) -> dict[str, Any]:
-    """Return the types of a table's settings by name; empty if it is none, or has free keys."""
+    """Return the types of a settings class by field name; empty if ``kind`` is not a settings class."""
     return get_type_hints(kind) if is_dataclass(kind) else {}
 
 
 def names_below(model: type, path: Sequence[str]) -> list[str]:
     kind: Any = model
-    for part in path:
-        kind = fields_of(kind).get(part)
+    for name in path:
+        kind = fields_of(kind).get(name)
         kind = next((member for member in getattr(kind, "__args__", ()) if fields_of(member)), kind)
     return list(fields_of(kind))
-
-
-def as_lines(problems: Iterable[Problem]) -> str:
-    return "\n".join(map(str, problems))

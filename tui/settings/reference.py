@@ -19,7 +19,7 @@ from tui.settings.problems import fields_of
 
 @dataclass(frozen=True, slots=True)
 class SettingEntry:
-    """A setting: its dotted ``name``, type, default, and description."""
+    """A setting: its dotted ``name``, its type, its default, and the description that users read."""
 
     name: str
     kind: Any
@@ -36,7 +36,7 @@ class SettingEntry:
 
     @property
     def is_table(self) -> bool:
-        """True if the keys of this table are not fixed."""
+        """True for a table whose keys users choose, such as ``[keys]``."""
         return isinstance(self.default, dict)
 
 
@@ -55,11 +55,11 @@ def entries() -> Iterator[SettingEntry]:
             yield from _entries_of(table.kind, f"{table.name}.")
 
 
-def _entries_of(kind: Any, above: str = "") -> Iterator[SettingEntry]:
+def _entries_of(kind: Any, prefix: str = "") -> Iterator[SettingEntry]:
     for field in fields(kind):
         default = field.default if field.default_factory is MISSING else field.default_factory()
         text = field.metadata.get("doc") or descriptions(kind)[field.name]
-        yield SettingEntry(f"{above}{field.name}", fields_of(kind)[field.name], default, text)
+        yield SettingEntry(f"{prefix}{field.name}", fields_of(kind)[field.name], default, text)
 
 
 def descriptions(kind: type) -> dict[str, str]:
@@ -86,11 +86,11 @@ def section_text(section: str) -> str:
 
 def toml_value(value: Any) -> str:
     if isinstance(value, (list, tuple, set, frozenset)):
-        ordered = sorted(value) if isinstance(value, (set, frozenset)) else value
-        return "[" + ", ".join(map(toml_value, ordered)) + "]"
-    if isinstance(value, float) and "e" not in (short := f"{value:g}"):
-        return short
-    return json.dumps(value, ensure_ascii=False)  # which spells the others as TOML does
+        sorted_values = sorted(value) if isinstance(value, (set, frozenset)) else value
+        return "[" + ", ".join(map(toml_value, sorted_values)) + "]"
+    if isinstance(value, float) and "e" not in (short_text := f"{value:g}"):
+        return short_text
+    return json.dumps(value, ensure_ascii=False)  # JSON and TOML write other values alike
 
 
 def template() -> str:
@@ -104,8 +104,8 @@ def template() -> str:
         heading = entry.name if entry.is_table else entry.section
         if heading != section:
             section = heading
-            about = entry.text if entry.is_table else section_text(section)
-            lines += [*_comment(about), f"[{section}]", ""]
+            description = entry.text if entry.is_table else section_text(section)
+            lines += [*_comment(description), f"[{section}]", ""]
         if entry.is_table:
             continue
         lines += _comment(entry.text)

@@ -1,8 +1,8 @@
-"""Remember layout, bookmarks and more between sessions. Optional: all of it may be lost.
+"""Remember layout, bookmarks and more between sessions; the dashboard also works without remembered state.
 
-A state file is JSON of a ``State``. What has another shape, for whatever reason, is forgotten field by field,
-and is gone after the next save. Processes that write the same file take turns, and each writes only what it
-changed.
+A state file is a ``State`` as JSON. A field whose stored value has the wrong type gets its default, and the
+next save overwrites that value. Processes that share a file lock it to write, and each writes only its own
+changes.
 """
 
 from __future__ import annotations
@@ -29,43 +29,49 @@ from api_client.files import (
 
 @dataclass(frozen=True)
 class State:
-    """Base of frozen dataclasses of values to remember, each with a default.
+    """Base of frozen dataclasses whose fields are remembered; each field needs a default.
 
-    A default also replaces a stored value of another type. pydantic could do that, too, but Home's first
-    picture needs what is remembered, and does not wait for pydantic.
+    A default also replaces a stored value of another type. pydantic could do that, too, but importing it
+    would delay Home's first frame, which needs the remembered state.
     """
 
 
-# Uncached, evaluating the annotations takes three quarters of the time of a read.
+# cached, because evaluating the annotations takes three quarters of the time of a read
 field_types = cache(get_type_hints)
 
 
 def restored(kind: Any, stored: Any) -> Any:
-    """Return the stored JSON as a value of the type. Raises ValueError if it is none."""
+    """Convert stored JSON to a value of the type ``kind``. Raises ValueError if it has another type."""
     if kind is Any:
         return stored
-    origin, parts = get_origin(kind), get_args(kind)
+    origin, type_arguments = get_origin(kind), get_args(kind)
     if isinstance(kind, type) and is_dataclass(kind) and isinstance(stored, dict):
         values = {}
-        for name, part in field_types(kind).items():
+        for name, part_type in field_types(kind).items():
             with suppress(KeyError, ValueError):
-                values[name] = restored(part, stored[name])
+                values[name] = restored(part_type, stored[name])
         return kind(**values)
     if origin is UnionType:
-        for part in parts:
+        for part_type in type_arguments:
             with suppress(ValueError):
-                return restored(part, stored)
+                return restored(part_type, stored)
     if origin is dict and isinstance(stored, dict):
-        return {restored(parts[0], key): restored(parts[1], value) for key, value in stored.items()}
+        return {
+            restored(type_arguments[0], key): restored(type_arguments[1], value)
+            for key, value in stored.items()
+        }
     if origin is list and isinstance(stored, list):
-        return [restored(parts[0], value) for value in stored]
+        return [restored(type_arguments[0], value) for value in stored]
     if origin is tuple and isinstance(stored, list):
-        return tuple(restored(part, value) for part, value in zip(parts, stored, strict=True))
+        return tuple(
+            restored(part_type, value) for part_type, value in zip(type_arguments, stored, strict=True)
+        )
     if kind is float and type(stored) is int:
         stored = float(str(stored))  # infinite if it is too large
     if type(stored) is not kind:
         raise ValueError(f"not {kind}")
-    json.dumps(stored, allow_nan=False, ensure_ascii=False).encode()  # no NaN, infinity or half a character
+    # raises ValueError for NaN, infinity or a lone surrogate
+    json.dumps(stored, allow_nan=False, ensure_ascii=False).encode()
     return stored
 
 
@@ -79,7 +85,7 @@ class HomeState(State):
 
 @dataclass(frozen=True)
 class JobState(State):
-    """Layout of the job screen; None if the user has not chosen."""
+    """Layout of the job screen; empty or None where the user has chosen nothing."""
 
     tab: str = ""
     job_id: str = ""
@@ -93,7 +99,7 @@ class JobState(State):
 @dataclass(frozen=True)
 class Bookmarks(State):
     jobs: list[str] = field(default_factory=list)
-    """Ids of jobs, the newest last."""
+    """Ids of bookmarked jobs, the newest bookmark last."""
 
 
 @dataclass(frozen=True)
@@ -103,18 +109,18 @@ class ThemeState(State):
 
 @dataclass(frozen=True)
 class DashboardState(State):
-    """All that the dashboard remembers. Readers ignore values that make no sense to them."""
+    """Everything that the dashboard remembers. Readers must ignore values that they do not know."""
 
     home: HomeState = HomeState()
     job: JobState = JobState()
     bookmarks: Bookmarks = Bookmarks()
     theme: ThemeState = ThemeState()
     teams: dict[str, str] = field(default_factory=dict)
-    """The chosen team of each remote; empty for all teams."""
+    """The chosen team by remote; an empty text stands for all teams."""
     pins: dict[str, list[str]] = field(default_factory=dict)
-    """The pinned charts of each project, by their ids."""
+    """The ids of pinned charts by project."""
     tips: dict[str, int] = field(default_factory=dict)
-    """In how many starts each tip was shown."""
+    """The number of starts that showed a tip, by tip."""
 
 
 StateT = TypeVar("StateT", bound=State)
@@ -129,9 +135,9 @@ def memory_path() -> Path:
 
 
 def read_state(path: Path, kind: type[StateT]) -> StateT:
-    """Return the state in a file; the default if there is none that can be read."""
+    """Return the state in a file; the default state if the file is missing or invalid."""
     try:
-        return _parsed(read_small_file(path), kind)
+        return _parse_state(read_small_file(path), kind)
     except OSError:
         return kind()
 
@@ -139,19 +145,19 @@ def read_state(path: Path, kind: type[StateT]) -> StateT:
 def change_state(
     path: Path, kind: type[StateT], change: Callable[[StateT], StateT], *, wait_s: float = 1.0
 ) -> None:
-    """Replace the state in a file with what ``change`` makes of it. Raises OSError if it cannot be saved."""
+    """Replace the state in a file with ``change(state)``. Raises OSError if it cannot be saved."""
 
-    def changed(content: bytes) -> bytes:
-        after = json.dumps(asdict(change(_parsed(content, kind)))).encode("ascii")
-        if len(after) > MAX_SMALL_FILE_BYTES:
+    def changed_content(content: bytes) -> bytes:
+        new_content = json.dumps(asdict(change(_parse_state(content, kind)))).encode("ascii")
+        if len(new_content) > MAX_SMALL_FILE_BYTES:
             raise OSError(errno.EFBIG, f"it would be larger than {MAX_SMALL_FILE_BYTES:,} bytes", str(path))
-        return after
+        return new_content
 
     path.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
-    update_private_file(path, changed, wait_s=wait_s, replace_unreadable=True)
+    update_private_file(path, changed_content, wait_s=wait_s, replace_unreadable=True)
 
 
-def _parsed(content: bytes, kind: type[StateT]) -> StateT:
+def _parse_state(content: bytes, kind: type[StateT]) -> StateT:
     try:
         state: StateT = restored(kind, json.loads(content))
     except (ValueError, RecursionError):
@@ -160,25 +166,25 @@ def _parsed(content: bytes, kind: type[StateT]) -> StateT:
 
 
 class Memory:
-    """The state that one dashboard remembers, in a private file or only in memory.
+    """The state of one dashboard, remembered in a private file, or only in memory without a path.
 
-    Other dashboards may change the file, too: ``save`` writes what changed here, and leaves the rest.
+    Other dashboards may change the file, too: ``save`` writes only the changes of this dashboard.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self.state = read_state(path, DashboardState) if path is not None else DashboardState()
-        self._saved = self.state
+        self._saved_state = self.state
 
     def put(self, **changes: Any) -> None:
         """Replace fields of the state; ``save`` writes them to the file."""
         self.state = replace(self.state, **changes)
 
     def save(self, *, wait_s: float = 0.0) -> None:
-        """Write the changes, if any. What cannot be written now is written by a later call."""
-        if self._path is None or self.state is self._saved:
+        """Write the changes, if any; if that fails, a later call tries again."""
+        if self._path is None or self.state is self._saved_state:
             return
-        before, after = asdict(self._saved), asdict(self.state)
+        before, after = asdict(self._saved_state), asdict(self.state)
         if before == after:
             return
 
@@ -188,27 +194,29 @@ class Memory:
 
         with suppress(OSError):
             change_state(self._path, DashboardState, merge, wait_s=wait_s)
-            self._saved = self.state
+            self._saved_state = self.state
 
 
 def merged(before: Any, after: Any, stored: Any) -> Any:
-    """Return the stored value with what changed from ``before`` to ``after``.
+    """Return the stored value with the changes from ``before`` to ``after`` applied.
 
-    Tables are merged by key and lists of ids by element, where new ones come last; counts add up.
+    Tables are merged by key, lists of ids by element (new ids are appended), and counts by their difference.
     """
     if before == after:
         return stored
     if isinstance(after, dict) and isinstance(before, dict) and isinstance(stored, dict):
-        missing = object()
+        absent = object()
         names = [*stored, *(name for name in after if name not in stored)]
         values = {
-            name: merged(before.get(name, missing), after.get(name, missing), stored.get(name, missing))
+            name: merged(before.get(name, absent), after.get(name, absent), stored.get(name, absent))
             for name in names
         }
-        return {name: value for name, value in values.items() if value is not missing}
+        return {name: value for name, value in values.items() if value is not absent}
     if isinstance(after, list) and isinstance(before, list) and isinstance(stored, list):
-        changed = set(before) ^ set(after)
-        return [item for item in stored if item not in changed] + [item for item in after if item in changed]
+        changed_items = set(before) ^ set(after)
+        return [item for item in stored if item not in changed_items] + [
+            item for item in after if item in changed_items
+        ]
     if type(before) is type(after) is type(stored) is int:
         return stored + after - before
     return after

@@ -1,4 +1,4 @@
-"""The settings by which runs are judged and their logs are read."""
+"""The settings for judging runs and reading their logs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class RunSettings:
     """The thresholds of the health checks."""
 
     patterns: tuple[ProgressPattern, ...] = ()
-    """How to read the lines of trainers of their own."""
+    """Users' patterns, which read progress from the log lines of their own trainers."""
 
     prices: Mapping[str, float] = field(default_factory=dict)
-    """USD per minute and node, by instance id or name; they take precedence over the listed ones."""
+    """US dollars per minute and node, by instance id or name; these override list prices."""
 
 
 DEFAULT = RunSettings()

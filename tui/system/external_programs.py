@@ -1,6 +1,6 @@
 """Open pages in a browser, copy through tmux, and show a log in the user's pager or editor.
 
-Browsers that would take over this terminal are not opened.
+Text browsers, which would draw over the dashboard, are not opened.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from api_client.models.logs import LogEntry
 
 KEY_VARIABLES = frozenset({API_KEY_VARIABLE, TRUSS_KEY_VARIABLE})
-"""The variables that may hold a key."""
+"""Environment variables that may hold an API key."""
 
 
 def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -48,16 +48,14 @@ def open_in_browser(link: str) -> bool:
         browser = webbrowser.get()
     except webbrowser.Error:
         return False
-    uses_this_terminal = (
-        type(browser) is webbrowser.GenericBrowser
-    )  # only its subclasses run in the background
+    uses_this_terminal = type(browser) is webbrowser.GenericBrowser  # its subclasses run in the background
     if uses_this_terminal and "BROWSER" not in os.environ:
         return False
     return browser.open(link)
 
 
 LONGEST_COPY_BYTES = 74_994
-"""Longest text that terminals accept by OSC 52: xterm and others allow 100,000 characters of base64."""
+"""Longest text that terminals accept through OSC 52: xterm allows 100,000 characters of base64."""
 
 
 def copy_through_tmux(text: str, environ: Mapping[str, str]) -> bool:
@@ -70,7 +68,7 @@ def copy_through_tmux(text: str, environ: Mapping[str, str]) -> bool:
     if not environ.get("TMUX") or program is None:
         return False
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [program, "load-buffer", "-w", "-"],
             input=text.encode("utf-8", "replace"),
             env=dict(environ),
@@ -81,7 +79,7 @@ def copy_through_tmux(text: str, environ: Mapping[str, str]) -> bool:
         )
     except (OSError, subprocess.SubprocessError):
         return False
-    return done.returncode == 0
+    return result.returncode == 0
 
 
 Program = Literal["pager", "editor"]
@@ -110,16 +108,17 @@ def program_of(kind: Program, environ: Mapping[str, str]) -> list[str] | None:
 
 
 @dataclass(slots=True)
-class OpenAtLine:
-    """Finds the row, counted from 1, at which an entry is written to a file; the last entry's if None."""
+class RowFinder:
+    """Finds the row, from 1, at which ``start_entry`` (None: the last entry) is written to a file."""
 
-    here: LogEntry | None
+    start_entry: LogEntry | None
     row: int | None = None
 
     def watched(self, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
+        """Yield the entries unchanged; set ``row`` when the entry is yielded."""
         row = 1
         for entry in entries:
-            if self.here is None or (self.row is None and entry == self.here):
+            if self.start_entry is None or (self.row is None and entry == self.start_entry):
                 self.row = row
             row += 1 + (entry.message.rstrip("\r\n").count("\n") if hasattr(entry, "message") else 0)
             yield entry
@@ -138,7 +137,7 @@ async def show_in_program(
     entries: Iterable[LogEntry],
     name: str,
     *,
-    here: LogEntry | None,
+    start_entry: LogEntry | None,
     timezone: tzinfo | None,
     environ: Mapping[str, str],
     suspended: Callable[[], AbstractContextManager[object]],
@@ -146,17 +145,17 @@ async def show_in_program(
     """Open entries in a program, from a temporary file that only the user can read.
 
     The file is written in the background. Then the program owns the terminal (within ``suspended``) and
-    the app waits for it. The program begins at the current entry, and gets ``environ`` without API keys.
-    Returns its exit status; raises OSError if it cannot be started. The rows are sanitized, because a
-    pager such as ``less -R`` passes on escape sequences.
+    the app waits for it. The program opens the file at ``start_entry`` and gets ``environ`` without API
+    keys. Returns the program's exit status; raises OSError if it cannot be started. The rows are sanitized,
+    because a pager such as ``less -R`` passes on escape sequences.
     """
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="bt-tui-"))  # mode 0700
     path = folder / f"{name}.log"
-    position = OpenAtLine(here)
+    finder = RowFinder(start_entry)
     try:
-        await save_entries(position.watched(entries), path, timezone=timezone)
+        await save_entries(finder.watched(entries), path, timezone=timezone)
         with suspended():
-            return _run([*at_row(command, position.row), str(path)], scrubbed_environment(environ))
+            return _run([*at_row(command, finder.row), str(path)], scrubbed_environment(environ))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

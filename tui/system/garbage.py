@@ -58,9 +58,9 @@ def disable_line_caches() -> None:
 
 @cache
 def cache_styles_without_widgets() -> None:
-    """Key a cache of Textual's by colors only; by default it also keeps 1,024 removed widgets alive.
+    """Key one of Textual's caches by colors only, because its default key keeps 1,024 removed widgets alive.
 
-    Each of them holds the lines that it drew last: 35 MiB after visiting jobs for ten minutes.
+    Each removed widget holds the lines that it drew last: 35 MiB after visiting jobs for ten minutes.
     """
     original: Any = StylesCache.get_inner_outer
     cached = lru_cache(original.cache_parameters()["maxsize"])(partial(original.__wrapped__, None))
@@ -68,24 +68,24 @@ def cache_styles_without_widgets() -> None:
 
 
 class IdleCollector:
-    """Runs full collections in pauses of typing; the pause must be longer if the last one took long."""
+    """Runs full collections in pauses of typing: the longer the last collection, the longer the pause."""
 
     def __init__(self) -> None:
-        # A first list of 10,000 jobs is many new objects without garbage.
+        # high enough for a first list of 10,000 jobs: many new objects, but no garbage
         self._duration_s, self._full_collection_size = 0.1, 5 * MIN_YOUNG_COLLECTIONS
 
     def collect_if_idle(self, idle_s: float) -> None:
         """Run a full collection if there are many new objects and no key was pressed for ``idle_s``."""
         collections = gc.get_count()[2]
-        part = collections / self._full_collection_size
+        fullness = collections / self._full_collection_size
         # The pause is 20 times as long as a collection takes: three seconds in a large recording.
-        pause_s = max(PAINT_TIME_S, 20 * self._duration_s * (1 - part)) if part < 4 else 0.0
+        pause_s = max(PAINT_TIME_S, 20 * self._duration_s * (1 - fullness)) if fullness < 4 else 0.0
         if collections >= MIN_YOUNG_COLLECTIONS and idle_s >= pause_s:
             began_s = thread_time()
             gc.collect()
             _return_memory()
             self._duration_s = thread_time() - began_s
-            # Estimates the objects from the time (2.4 million a second): counting them would add a sixth.
+            # Estimate the objects from the time (2.4 million a second): counting would add a sixth to it.
             self._full_collection_size = max(MIN_YOUNG_COLLECTIONS, int(150 * self._duration_s))
 
 

@@ -32,10 +32,10 @@ PASTE_SILENCE_S = 5.0
 MAX_CELLS = 2000
 """Maximum columns or rows accepted from a terminal's size report."""
 
-_TAIL = len(PASTE_START) - 1
+_TAIL_BYTES = len(PASTE_START) - 1
 _TOKENS = re.compile(
-    # Not keys: mouse reports of old terminals, whose three bytes need not be UTF-8, and string sequences
-    # (OSC, DCS, SOS, PM, APC), such as a late reply to an earlier program.
+    # Reports are not keys: mouse reports of old terminals, whose three bytes need not be UTF-8, and string
+    # sequences (OSC, DCS, SOS, PM, APC), such as a late reply to an earlier program.
     rb"(?P<report>\x1b\[M[\x20-\xff]{3}|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\))"
     rb"|(?P<control>\x1b\[(?!M)[ -?]*[@-Z\\-~])"
     rb"|\x1b|[^\x1b]+"
@@ -53,29 +53,30 @@ class Keyboard:
         self._pasted: list[bytes] | None = None
         """Data of an unfinished paste, except the tail."""
         self._tail = b""
-        """The last bytes seen: a paste marker may arrive in two parts."""
+        """The last bytes fed, because a paste marker may arrive in two pieces."""
 
     def feed(self, data: bytes) -> Iterator[Message]:
+        """Yield the events of new input; the rest of an unfinished sequence or paste waits for more input."""
         if data:
             self._fed_at_s = self._clock()
         while data:
-            seen = self._tail + data
+            pending = self._tail + data
             if self._pasted is None:
-                before, start, rest = seen.partition(PASTE_START)
+                before, start, rest = pending.partition(PASTE_START)
                 yield from self._parsed((before + start)[len(self._tail) :])
                 if start:
                     self._restart_parser()
                     self._pasted, self._tail, data = [], b"", rest
                     continue
             else:
-                before, end, rest = seen.partition(PASTE_END)
+                before, end, rest = pending.partition(PASTE_END)
                 if end:
                     self._tail = before
                     yield self._end_of_paste()
                     data = rest
                     continue
-                self._pasted.append(seen[:-_TAIL])
-            self._tail = seen[-_TAIL:]
+                self._pasted.append(pending[:-_TAIL_BYTES])
+            self._tail = pending[-_TAIL_BYTES:]
             return
 
     def tick(self) -> Iterator[Message]:
@@ -101,7 +102,7 @@ class Keyboard:
             for character in "\x1b" if token["report"] else self._decoder.decode(token[0]):
                 yield from self._usable(self._parser.feed(character))
             if token.lastgroup and self._parser._awaiting.timeout is not None:
-                # Textual does not know this sequence and would read its letters as keys
+                # Textual does not know this sequence, and would read the letters of it as keys
                 self._restart_parser()
 
     def _usable(self, events: Iterable[Message]) -> Iterator[Message]:
@@ -128,8 +129,10 @@ def _blank(character: str) -> str:
 
 
 _SET_MODES = ("2004", "2048", "1000", "1003", "1015", "1006", "1004", "1049")
-RESTORED = ("\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in _SET_MODES) + "\x1b[?7h\x1b[?25h").encode()
-"""Escape sequences that end all modes that Textual's driver starts, in case its writer is blocked."""
+RESTORE_SEQUENCES = (
+    "\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in _SET_MODES) + "\x1b[?7h\x1b[?25h"
+).encode()
+"""Escape sequences that end all modes of Textual's driver; written if Textual's own writer is blocked."""
 
 
 class _Display:
@@ -151,7 +154,7 @@ class _Display:
     def _leave_if_gone(self) -> Iterator[None]:
         try:
             yield
-        except BlockingIOError:  # another program has made the terminal non-blocking
+        except BlockingIOError:  # another program made the terminal non-blocking: not gone
             raise
         except OSError:  # the input thread may notice it, too
             self._leave()
@@ -210,7 +213,7 @@ class TerminalDriver(LinuxDriver):
             self.exit_event.set()  # ends the input thread, for which the process waits
             with suppress(OSError, termios.error):
                 if self._file is not None:
-                    os.write(self._file.fileno(), RESTORED)
+                    os.write(self._file.fileno(), RESTORE_SEQUENCES)
                 if self.attrs_before is not None:
                     termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
 

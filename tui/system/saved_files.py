@@ -25,8 +25,8 @@ from tui.analysis.export import ExportTable, csv_text, json_text
 if TYPE_CHECKING:
     from api_client.models.logs import LogEntry
 
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
-_PREFIX = "bt-tui-outbox-"
+_UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+_OUTBOX_PREFIX = "bt-tui-outbox-"
 
 
 class Outbox:
@@ -37,8 +37,9 @@ class Outbox:
         self._lock: int | None = None
 
     def folder(self) -> Path:
+        """Return a new folder in the outbox."""
         if self._root is None:
-            unlocked = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}"))  # mode 0700
+            unlocked = Path(tempfile.mkdtemp(prefix=f"new-{_OUTBOX_PREFIX}"))  # mode 0700
             self._lock = os.open(unlocked, os.O_RDONLY)
             with suppress(OSError):  # some file systems have no locks
                 fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -60,13 +61,13 @@ class Outbox:
 
 def sweep_abandoned() -> None:
     """Delete this user's outbox folders in the temporary directory whose process was killed."""
-    for root in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    for root in Path(tempfile.gettempdir()).glob(f"{_OUTBOX_PREFIX}*"):
         if _is_abandoned(root):
             shutil.rmtree(root, ignore_errors=True)
 
 
 def _is_abandoned(root: Path) -> bool:
-    """Return True unless a process holds the folder's lock, as it does until it ends for any reason."""
+    """Return True if no process holds the folder's lock: the owner holds it until it ends."""
     try:
         if root.lstat().st_uid != os.getuid():
             return False
@@ -84,11 +85,11 @@ def _is_abandoned(root: Path) -> bool:
 
 def safe_name(name: str) -> str:
     """Return a file name that is valid on every system and in an HTTP header."""
-    return _NOT_IN_NAMES.sub("-", name).strip("-.")[-120:] or "file"
+    return _UNSAFE_IN_NAMES.sub("-", name).strip("-.")[-120:] or "file"
 
 
 class DeliveryHost(Protocol):
-    """The app, as far as saving files needs it: in a terminal or on a web page."""
+    """The part of the app's interface that saving files needs."""
 
     @property
     def is_web(self) -> bool: ...
@@ -114,10 +115,10 @@ def delivered_as(files: Sequence[Path]) -> str:
 
 
 def packed(files: Sequence[Path], folder: Path, into: Path) -> Path:
-    """Return the only file, or pack all, uncompressed. Raises OSError. Blocks: call it in a thread."""
+    """Return the only file, or pack all files into the zip ``into``. Raises OSError. Blocks: use a thread."""
     if len(files) == 1:
         return files[0]
-    import zipfile  # deferred: rarely needed, and Home starts faster
+    import zipfile  # imported late: rarely needed, and Home starts faster
 
     with zipfile.ZipFile(into, "w", zipfile.ZIP_STORED, strict_timestamps=False) as archive:
         for file in files:
@@ -125,21 +126,21 @@ def packed(files: Sequence[Path], folder: Path, into: Path) -> Path:
     return into
 
 
-def own_path(typed: str) -> Path:
+def expanded_path(typed: str) -> Path:
     """Return the typed path with ``~`` expanded; the ``~name`` of an unknown user stays as typed."""
     return user_path(typed.strip())
 
 
-def is_own_file(typed: str) -> bool:
-    """Return True if the typed path is a file; False if not, or if it is no valid path."""
+def is_existing_file(typed: str) -> bool:
+    """Return True if the typed path is an existing file; False also if it is no valid path."""
     with suppress(OSError):
-        return own_path(typed).is_file()
+        return expanded_path(typed).is_file()
     return False
 
 
 def renderer(path: Path, timezone: tzinfo | None) -> Callable[[LogEntry], str]:
     """Return the formatter for a file with that name: JSON records or text."""
-    from tui.text.log_entries import entry_fields, entry_text  # with the API's models
+    from tui.text.log_entries import entry_fields, entry_text  # slow: imports the API's models
 
     if path.suffix.lower() in {".ndjson", ".jsonl"}:
         return lambda entry: json.dumps(entry_fields(entry)).replace("\x7f", "\\u007f")
@@ -152,12 +153,13 @@ async def save_entries(
     """Write entries to a file that only the user can read, complete or not at all; return their number."""
     render = renderer(path, timezone)
     count = 0
-    # Not in a thread: canceling the task meanwhile would leave a temporary file open and behind.
+    # Not in a thread: if the task were canceled meanwhile, the temporary file would stay, and stay open.
     saved = AtomicFile(path, mode=PRIVATE_FILE_MODE, replace=replace)
     try:
-        while part := list(islice(entries, 2_000)):  # formatting them takes a few ms of the event loop
-            count += len(part)
-            text = "".join(f"{render(entry)}\n" for entry in part)
+        # formatting 2,000 entries blocks the event loop for a few ms
+        while chunk := list(islice(entries, 2_000)):
+            count += len(chunk)
+            text = "".join(f"{render(entry)}\n" for entry in chunk)
             await asyncio.to_thread(saved.file.write, text.encode(errors="backslashreplace"))
         await asyncio.to_thread(saved.commit)
     finally:
@@ -167,7 +169,7 @@ async def save_entries(
 
 def proposed_path(*names: str, suffix: str = ".csv", otherwise: str = "export") -> Path:
     """Return a path in the working folder; names from a server cannot lead out of it."""
-    stem = "-".join(_NOT_IN_NAMES.sub("-", name).strip("-.") for name in names if name)
+    stem = "-".join(_UNSAFE_IN_NAMES.sub("-", name).strip("-.") for name in names if name)
     return Path(f"{stem.strip('-.')[:80] or otherwise}{suffix}")
 
 
@@ -175,7 +177,7 @@ def typed_path(typed: str) -> Path:
     """Return the typed path, ``~`` expanded, by default a ``.csv``. Raises ValueError if it is empty."""
     if not typed.strip():
         raise ValueError("enter a file name")
-    path = own_path(typed)
+    path = expanded_path(typed)
     return path if path.suffix else path.with_suffix(".csv")
 
 

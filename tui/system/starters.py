@@ -40,7 +40,7 @@ STARTER_PROJECTS = (
 
 
 class FilesInTheWay(Exception):
-    """Files of these paths exist; nothing has been written."""
+    """Some files already exist, so nothing has been written."""
 
     def __init__(self, paths: list[Path]) -> None:
         super().__init__(f"not overwritten: {', '.join(map(str, paths))}")

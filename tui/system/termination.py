@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 
 
 class TerminationSignals:
-    """Handles both signals, as a context manager; one that the parent process ignores stays ignored."""
+    """Context manager that handles both signals; a signal that the parent process ignores stays ignored."""
 
     received: ClassVar[int | None] = None
     """The signal that ends this process; None for ctrl-c."""
@@ -42,13 +42,13 @@ class TerminationSignals:
         for number in self._handled:
             signal.signal(number, signal.SIG_DFL)
 
-    def exit_code(self, otherwise: int) -> int:
-        """Return the exit code of the signal that was received, if there was one."""
-        return otherwise if self.received is None else 128 + self.received
+    def exit_code(self, default: int) -> int:
+        """Return the exit code for the received signal; ``default`` if there was none."""
+        return default if self.received is None else 128 + self.received
 
     def _interrupt(self, number: int, _frame: FrameType | None) -> None:
         now_s = time.monotonic()
-        # A closed terminal sends several signals: within this time, they are the same request to end.
+        # A closed terminal sends several signals: within five seconds, they are one request to end.
         if self.received is not None and now_s - self._received_at_s < 5.0:
             return
         TerminationSignals.received, self._received_at_s = number, now_s

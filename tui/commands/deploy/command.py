@@ -67,7 +67,7 @@ from tui.readers.deployment import (
     read_startups,
     send,
 )
-from tui.system.saved_files import own_path
+from tui.system.saved_files import expanded_path
 from tui.text.sanitize import sanitize, sanitize_multiline
 
 
@@ -440,7 +440,7 @@ class Deployer:
 
         is_python = form_name == "python"
         typed = await ask_text("Save as", "deploy.py" if is_python else f"{form_name}/config.yaml")
-        path = own_path(typed)
+        path = expanded_path(typed)
         if not typed:
             return
         try:

@@ -42,7 +42,7 @@ from tui.screens.messages import CopyRequested, FilesSaved
 from tui.settings.model import Loaded
 from tui.settings.remembered import JobState
 from tui.system.external_programs import LONGEST_COPY_BYTES, Program, program_of, show_in_program
-from tui.system.saved_files import delivery_path, own_path, proposed_path, save_entries
+from tui.system.saved_files import delivery_path, expanded_path, proposed_path, save_entries
 from tui.tables.column import Span
 from tui.text.log_entries import message_text
 from tui.text.names import natural_key
@@ -490,7 +490,7 @@ class LogPane(MountsWithChildren, Vertical):
 
     async def _save(self, typed: str) -> None:
         """Save the lines shown, or all lines."""
-        path = delivery_path(self.app, own_path(typed))
+        path = delivery_path(self.app, expanded_path(typed))
         can_replace = path == self._replaceable
         try:
             with self._parts_delayed():
@@ -526,7 +526,7 @@ class LogPane(MountsWithChildren, Vertical):
                     command,
                     view.model.entries(filtered=True),
                     self._path.stem,
-                    here=None if view.viewport.follow else view.model.cursor_entry,
+                    start_entry=None if view.viewport.follow else view.model.cursor_entry,
                     timezone=self._timezone,
                     environ=os.environ,
                     suspended=self.app.suspend,
