@@ -7,7 +7,8 @@ from typing import NoReturn
 
 def run() -> NoReturn:
     """Run the process's command line and exit with the command's exit code."""
-    gc.set_threshold(200_000)  # startup allocates many objects but no garbage: collecting takes 10% of it
+    # Startup allocates many objects but no garbage; collections would take 10% of the time.
+    gc.set_threshold(200_000)
     try:
         from tui.cli import main  # slow enough that users may press ctrl-c meanwhile
     except KeyboardInterrupt:

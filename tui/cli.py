@@ -128,7 +128,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _show_usage_error(error: click.ClickException) -> None:
-    """Print the error sanitized: it quotes the command line, which may contain pasted text."""
+    """Print the error sanitized: error messages quote the command line, which may contain pasted text."""
     message = StringIO()
     error.show(message)
     with suppress(OSError):  # stderr is closed, so there is nowhere to report

@@ -212,7 +212,7 @@ def test_deadline_is_taken_back_by_ctrl_c_only(
         ("job1 --all", "job ids need neither"),
         ("job1 --stop-on stalld", "did you mean stalled?"),
         ("job1 --budget lots", "is not an amount such as 200usd"),
-        ("job1 --stop-on ,", "it names no finding"),
+        ("job1 --stop-on ,", "no finding given"),
         ("job1 --budget 0usd", "is not an amount such as 200usd"),
         ("job1 --until dawn", "is not a time such as 06:00 or 8h"),
         ("job1 --until 2026-01-02", "'2026-01-02' is not in the future"),

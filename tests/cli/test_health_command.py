@@ -124,7 +124,7 @@ def test_name_is_no_format_in_a_status_line_of_tmux(
 def test_it_gives_up_in_time(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.on("POST", ".*", Answer(hangs=True))
     late = cli("status --timeout 0.1", code=8)
-    assert (late.out, "no answer within 0.1 s" in late.err) == ("", True)
+    assert (late.out, "no response within 0.1 s" in late.err) == ("", True)
 
 
 DAY_S = 86_400

@@ -122,7 +122,7 @@ def test_what_was_not_read_of_a_log_is_no_silence(
         killed.setattr(Recorder, "_finish", Mock(side_effect=RecordingError("killed")))
         cli("record", "run1", "-o", path, code=2)
     health = cli("health", "--file", path).err
-    assert ("not to the log's end" in health, "can't be read" in health) == (True, False)
+    assert ("before the end of the log" in health, "can't be read" in health) == (True, False)
     cli("record", "run1", "-o", path)
     cli("health", "--file", path, code=11)
 

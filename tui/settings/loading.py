@@ -247,7 +247,7 @@ def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None
 def _readonly_origin(path: Path, environ: Mapping[str, str]) -> str:
     """Return where invalid settings appear to set ``readonly``; empty if they do not.
 
-    A file that cannot be read may set it, so it counts.
+    An unreadable file may set ``readonly``, so its path is returned.
     """
     variable = variable_of(READONLY)
     text = environ.get(variable, "").strip().lower()
@@ -319,19 +319,19 @@ def _without_retired(values: Tree) -> list[str]:
 
 
 def _nearest_origin(setting: str, origins: Mapping[str, str]) -> str | None:
-    """Return the origin of a setting or, if it has none, of the table around it."""
+    """Return the origin of a setting, or of its table if the setting itself has no origin."""
     while setting and setting not in origins:
         setting = setting.rpartition(".")[0]
     return origins.get(setting)
 
 
 def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
-    why, _, position = message.partition(" (at ")
+    reason, _, position = message.partition(" (at ")
     if position.startswith("line "):
         line = position.removeprefix("line ").partition(",")[0]
     else:
         line = str(max(1, line_count))
-    return Problem(f"{path}:{line}", "", f"invalid TOML: {why[:1].lower()}{why[1:]}")
+    return Problem(f"{path}:{line}", "", f"invalid TOML: {reason[:1].lower()}{reason[1:]}")
 
 
 def _validation_problems(values: Tree, origins: Mapping[str, str], file: Path) -> list[Problem]:
@@ -341,16 +341,16 @@ def _validation_problems(values: Tree, origins: Mapping[str, str], file: Path) -
         validated(values)
     except ValidationError as invalid:
         errors = {name_of(error): error for error in reversed(invalid.errors(include_url=False))}
-    for name, why in value_problems(values):
-        errors.setdefault(name, why)
-    position_of_origin = {where: number for number, where in reversed(list(enumerate(origins.values())))}
+    for name, problem in value_problems(values):
+        errors.setdefault(name, problem)
+    position_of_origin = {origin: number for number, origin in reversed(list(enumerate(origins.values())))}
     located_errors = [
         (_nearest_origin(name, origins) or str(file), name, error) for name, error in errors.items()
     ]
     located_errors.sort(key=lambda located_error: position_of_origin.get(located_error[0], -1))
     return [
-        Problem(where, name, error if isinstance(error, str) else advice_on(error, Settings))
-        for where, name, error in located_errors[:100]  # more problems would only scroll by
+        Problem(origin, name, error if isinstance(error, str) else advice_on(error, Settings))
+        for origin, name, error in located_errors[:100]  # more problems would only scroll by
     ]
 
 

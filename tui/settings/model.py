@@ -42,14 +42,14 @@ ThemeName = Literal[
     "ansi-dark",
     "ansi-light",
 ]
-"""Our themes, then Textual's. Copied so that checking a file needs no Textual; a test compares them."""
+"""Our themes, then Textual's, copied because checking a file must not import Textual; a test compares."""
 
 TimeMode = Literal["clock", "utc", "relative", "elapsed", "off"]
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
 class Limits:
-    """Bounds of a value by pydantic's names: ``Limits(ge=1)`` is its ``Field(ge=1)`` without an import."""
+    """Bounds of a value, named as in pydantic: ``Limits(ge=1)`` is ``Field(ge=1)`` without importing it."""
 
     def __init__(self, **bounds: float) -> None:
         self._bounds = bounds
@@ -133,7 +133,7 @@ class NotificationSettings:
     """Notifications of problems and ends of runs."""
 
     toast: bool = True
-    """Show a notification in the corner of the dashboard; the job on screen has it in its header."""
+    """Show notifications in the corner of the dashboard; for the job on screen, its header shows them."""
 
     bell: bool = False
     """Ring the terminal bell."""
@@ -160,22 +160,22 @@ class NotificationSettings:
 
     command: Annotated[list[str], Rule(_command_problem)] = field(default_factory=list)
     """Program and arguments to run for every notification, without a shell, as in
-    `["notify-send", "bt-tui"]`. It gets one JSON object on stdin and has ten seconds."""
+    `["notify-send", "bt-tui"]`. The program gets one JSON object on stdin and must end within ten seconds."""
 
     webhook: Annotated[str | None, Rule(_webhook_problem)] = None
     """HTTPS URL to which every notification is posted as a JSON object (http only for this machine)."""
 
     webhook_format: Literal["auto", "json", "slack", "discord", "teams"] = "auto"
-    """Form of what is posted: our JSON object, or a message for Slack, Discord or Microsoft Teams; `auto`
-    depends on the host of the URL."""
+    """Format of the posted notification: our JSON object, or a message for Slack, Discord or Microsoft Teams;
+    `auto` depends on the host of the URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
     """How logs are displayed.
 
-    If `time`, `wrap`, `collapse_progress` or `fold_tracebacks` is not set here, the dashboard starts with
-    what you last chose by key.
+    If `time`, `wrap`, `collapse_progress` or `fold_tracebacks` is not set here, the dashboard starts with the
+    values that you last chose by key.
     """
 
     time: TimeMode = "clock"
@@ -241,7 +241,7 @@ class Configuration:
 
     prices: dict[str, Annotated[float, Limits(ge=0)]] = field(default_factory=dict)
     """Your price of a node in US dollars per minute, by instance type id or name, as in `"H100:8x80" = 0.65`.
-    It overrides the list price."""
+    Your price overrides the list price."""
 
     patterns: Annotated[list[PatternSettings], Limits(max_length=50)] = field(default_factory=list)
     """Custom patterns that read progress from log lines."""

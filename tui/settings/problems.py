@@ -78,7 +78,7 @@ def key_problems(keys: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         )
         if problem:
             yield action_id, problem
-        # An action with a problem gets no key here, so that no conflict of it is reported, too.
+        # An action with a problem gets no key here: a conflict would be a second problem.
         valid_keys[action_id] = "" if problem else str(key)
     yield from _conflicts(changed_keys(valid_keys))
 
@@ -185,7 +185,7 @@ def advice_on(error: ErrorDetails, model: type) -> str:
 def _suggest_setting(path: tuple[str | int, ...], model: type) -> str:
     """Return a hint: the closest name in the same table, else the table that has a setting of this name."""
     *outer, name = path
-    siblings = names_below(model, [str(part) for part in outer if isinstance(part, str)])
+    siblings = names_below(model, [str(table) for table in outer if isinstance(table, str)])
     hint = suggestion(str(name), siblings)
     if hint:
         return hint

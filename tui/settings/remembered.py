@@ -41,7 +41,7 @@ field_types = cache(get_type_hints)
 
 
 def restored(kind: Any, stored: Any) -> Any:
-    """Convert stored JSON to a value of the type ``kind``. Raises ValueError if it has another type."""
+    """Convert stored JSON to a value of the type ``kind``. Raises ValueError for JSON of another type."""
     if kind is Any:
         return stored
     origin, type_arguments = get_origin(kind), get_args(kind)

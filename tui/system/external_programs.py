@@ -32,8 +32,7 @@ KEY_VARIABLES = frozenset({API_KEY_VARIABLE, TRUSS_KEY_VARIABLE})
 def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without the variables that hold an API key.
 
-    A pager, an editor or a user's own program does not need one, and some of them store or transmit their
-    environment.
+    Pagers, editors and users' programs need no API key, and some of them store or transmit their environment.
     """
     return {name: value for name, value in environ.items() if name not in KEY_VARIABLES}
 

@@ -1,10 +1,11 @@
 """Garbage collection that does not delay keys.
 
 With a recording of 64 nodes in memory, a full collection visits 1.2 million objects and takes 160 ms, longer
-than a key may take. By default, Python runs one after many allocations, thus while the user works: 66 times
-while visiting 60 moments of that recording. Here a full collection runs only if there are many new objects
-and the last key has been painted; the longer a collection takes, the longer the pause in typing that it waits
-for. With very many new objects it does not wait: at a key every 0.7 s, closed screens fill 60 MiB a minute.
+than a key may take. By default, Python runs a full collection after many allocations, thus while the user
+works: 66 times while visiting 60 moments of that recording. Here a full collection runs only if there are
+many new objects and the last key has been painted; the longer a collection takes, the longer a pause in
+typing must be. With very many new objects a collection does not wait: at a key every 0.7 s, closed screens
+fill 60 MiB a minute.
 
 After a collection, free memory is returned to the system: after an hour of visiting jobs, 46 of 213 MiB.
 """
@@ -49,7 +50,7 @@ def disable_line_caches() -> None:
     """Disable the caches that Textual creates for each ``Strip``, so that lines are freed once replaced.
 
     One of its seven caches mostly contains the strip itself, a reference cycle: eight keys on a log left 750
-    KiB of garbage for the collector, and 31 KiB without the caches. They save no measurable time.
+    KiB of garbage for the collector, and 31 KiB without the caches. The caches save no measurable time.
     """
     cache = _EmptyCache()
     module: Any = textual.strip

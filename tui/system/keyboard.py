@@ -136,7 +136,7 @@ RESTORE_SEQUENCES = (
 
 
 class _Display:
-    """The output file of Textual's writer thread; calls ``leave`` if its terminal is gone."""
+    """The output file of Textual's writer thread; calls ``leave`` if the terminal is gone."""
 
     def __init__(self, file: TextIO, leave: Callable[[], object]) -> None:
         self._file, self._leave = file, leave
@@ -156,7 +156,7 @@ class _Display:
             yield
         except BlockingIOError:  # another program made the terminal non-blocking: not gone
             raise
-        except OSError:  # the input thread may notice it, too
+        except OSError:  # the input thread may notice that the terminal is gone, too
             self._leave()
 
 
@@ -164,7 +164,7 @@ class TerminalDriver(LinuxDriver):
     """Textual's driver, but reads input with ``Keyboard`` and restores the terminal only once."""
 
     _terminals: Sequence[int] = ()
-    """Descriptors of the terminal. Once it is gone, ``isatty`` no longer recognizes them."""
+    """Descriptors of the terminal, stored because ``isatty`` is False once the terminal is gone."""
     _has_terminal = False
     _is_suspended = False
     _has_left = False
@@ -190,7 +190,8 @@ class TerminalDriver(LinuxDriver):
     def resume_application_mode(self) -> None:
         """Resume only if suspended: a terminal that is closed sends SIGCONT after SIGHUP.
 
-        Textual would start its threads a second time, and the process would wait for the first ones forever.
+        Textual would start its threads a second time, and the process would wait for the first threads
+        forever.
         """
         if self._is_suspended:
             self._is_suspended = False

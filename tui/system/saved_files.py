@@ -60,7 +60,7 @@ class Outbox:
 
 
 def sweep_abandoned() -> None:
-    """Delete this user's outbox folders in the temporary directory whose process was killed."""
+    """Delete outbox folders that killed processes of this user left in the temporary directory."""
     for root in Path(tempfile.gettempdir()).glob(f"{_OUTBOX_PREFIX}*"):
         if _is_abandoned(root):
             shutil.rmtree(root, ignore_errors=True)
@@ -96,13 +96,13 @@ class DeliveryHost(Protocol):
 
 
 def delivery_path(app: DeliveryHost, path: Path) -> Path:
-    """Return the path to write a file to: ``path``, or one in the outbox if a browser downloads it."""
+    """Return the path to write a file to: ``path``, or one in the outbox for download by a browser."""
     outbox = getattr(app, "outbox", None)
     return outbox.path_for(path.name) if app.is_web and isinstance(outbox, Outbox) else path
 
 
 def delivered_as(files: Sequence[Path]) -> str:
-    """Return the name of the download: the file's own, or that of a zip archive of all files.
+    """Return the name of the download: that of the only file, or of a zip archive of all files.
 
     Several files become one archive because browsers ask before accepting several downloads for one key
     press, or drop all but the first.

@@ -47,7 +47,7 @@ class FilesInTheWay(Exception):
 
 
 def write_starters(projects_by_folder: Mapping[Path, StarterProject], *, force: bool = False) -> list[Path]:
-    """Write each template into its folder, creating missing ones; return the files in order.
+    """Write each template into its folder, creating missing folders; return the files in order.
 
     Existing files are not overwritten without ``force``: FilesInTheWay is raised. Raises OSError with the
     name of the file that cannot be written.

@@ -62,4 +62,4 @@ class TerminationSignals:
         if loop is None:
             interrupt()
         else:
-            loop.call_soon_threadsafe(interrupt)  # raised here, a destructor might swallow it
+            loop.call_soon_threadsafe(interrupt)  # if it were raised here, a destructor might swallow it

@@ -81,7 +81,7 @@ def path(settings: CommandSettings) -> None:
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.pass_obj
 def validate(settings: CommandSettings, file: Path | None) -> ExitCode:
-    """Check a settings file (default: the one in use) and print each problem to stderr as FILE:LINE.
+    """Check a settings file (default: your settings) and print each problem to stderr as FILE:LINE.
 
     The exit code is 0 for a valid file and 2 for one with problems.
     """
@@ -110,7 +110,7 @@ def edit(settings: CommandSettings) -> ExitCode:
             raise cannot_write(settings_file, error) from None
     click.edit(filename=str(settings_file), env=dict.fromkeys(KEY_VARIABLES, ""))  # without the API keys
     if settings_file.exists():
-        settings_file.chmod(PRIVATE_FILE_MODE)  # it may hold a webhook's secret address
+        settings_file.chmod(PRIVATE_FILE_MODE)  # the file may contain the secret URL of a webhook
     return _print_problems(settings_file, settings)
 
 

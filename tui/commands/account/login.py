@@ -132,7 +132,7 @@ def _credential_text(remote: Remote) -> str:
 
 
 def _refuse_key(_context: click.Context, _parameter: click.Parameter, keys: tuple[str, ...]) -> None:
-    """Refuse ``--api-key VALUE`` and ``VALUE``, which users are likely to try, without repeating them."""
+    """Refuse ``--api-key VALUE`` and ``VALUE``, which users may try; never print the value."""
     refuse(
         keys,
         "a key on the command line stays in the shell history and the process list; use the prompt, or pipe "
@@ -164,7 +164,7 @@ def login(
     team: str | None,
     api_key_stdin: bool,
 ) -> ExitCode | None:
-    """Set the API key of a remote: it is verified with the server and stored in ~/.trussrc.
+    """Set the API key of a remote: verify the key with the server and store it in ~/.trussrc.
 
     The key is read from a hidden prompt or from standard input. Afterwards only you can read the file;
     its other sections and all comments are kept. --remote names the section (default: baseten). The truss

@@ -61,7 +61,7 @@ def dashboard_remote(settings: CommandSettings, loaded: Loaded) -> Remote:
 
 
 def open_page(settings: CommandSettings) -> None:
-    """Open the dashboard for a page of ``bt-tui serve``, which talks to it over pipes."""
+    """Open the dashboard of one browser page; ``bt-tui serve`` communicates with it over pipes."""
     from tui.app import run_dashboard
 
     run_dashboard(chosen_remote(settings), settings=dashboard_settings(settings))

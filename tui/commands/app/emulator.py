@@ -223,7 +223,7 @@ def background_demo() -> EmulatorChild:
 
 
 def run_demo_page(settings: CommandSettings, url: str, key_file: Path) -> None:
-    """Run a dashboard on the demo emulator of another process. Raises OSError if its key cannot be read."""
+    """Run a dashboard on the demo emulator of another process. Raises OSError without the key file."""
     from tui.app import run_dashboard
 
     remote = replace(emulator_remote(DEMO_REMOTE, url, key_file), options=None)

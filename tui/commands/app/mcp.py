@@ -66,26 +66,26 @@ CHANGING = ("stop_job", "submit_job_again", "deploy_checkpoint", "resume_job")
 
 
 class Tools:
-    """The tools as functions; the names and docstrings are what an agent sees."""
+    """The tools as methods, whose names and docstrings agents see."""
 
     def __init__(self, program: click.Command, settings: CommandSettings) -> None:
         self._program = program
         self._settings = settings
 
     def offered(self, *, allow_changes: bool) -> Mapping[str, Tool]:
-        """Return the tools by name; those in ``CHANGING`` only if changes are allowed."""
+        """Return the tools by name; include the tools in ``CHANGING`` only if changes are allowed."""
         names = [name for name in vars(Tools) if name[0] != "_" and name != "offered"]
         return {name: getattr(self, name) for name in names if allow_changes or name not in CHANGING}
 
     async def find_problems(self) -> list[str]:
         """Return the verdict and the findings of each running and queued job, the worst first.
 
-        Reads their whole logs: a million lines take a minute or two.
+        Reads the whole logs of these jobs: a million lines take a minute or two.
         """
         return await self._run("health", "--output=json")
 
     async def list_jobs(self, status: str = "", project: str = "") -> list[str]:
-        """List jobs as CSV, running ones first; optionally those with a status, or of a project."""
+        """List jobs as CSV, running ones first; optionally only jobs with a status or of a project."""
         return await self._run("jobs", "--output=csv", *_options_with_values(status=status, project=project))
 
     async def summarize_job(self, job_id: Id) -> list[str]:
@@ -185,7 +185,7 @@ class Tools:
             return [_limited_lines(stdout), *stderr_texts]
 
     async def _run_captured(self, *arguments: str) -> tuple[str, list[str]]:
-        """Run a command; return its stdout, and a list of its stderr text, empty without any."""
+        """Run a command; return its stdout, and a list with its stderr text, if any."""
         stdout, stderr = io.StringIO(), io.StringIO()
         settings = replace(self._settings, output=Output(stdout, stderr))
         code = await asyncio.to_thread(self._invoke, settings, arguments)
@@ -281,7 +281,7 @@ MISSING_SDK = "bt-tui mcp needs the MCP SDK: {python} -m pip install 'mcp>=2.3,<
 def serve_agents(settings: CommandSettings, allow_changes: bool) -> None:
     """Serve runs to a coding agent, as tools over stdin and stdout, until stdin is closed.
 
-    The agent lists jobs, finds those with problems, reads summaries, explanations, logs, metrics and
+    The agent lists jobs, finds jobs with problems, reads summaries, explanations, logs, metrics and
     checkpoints, and compares runs. Each tool is a command of bt-tui and returns its JSON. Needs the extra
     mcp.
     """
@@ -371,7 +371,7 @@ async def serve(tools: Tools, *, allow_changes: bool) -> None:
         return values
 
     def sdk_tool(name: str, tool: Tool) -> ServedTool:
-        """Return the SDK's tool, made to reject unknown arguments (a misspelled filter), which it ignores."""
+        """Return the SDK's tool, but with unknown arguments rejected: the SDK ignores a misspelled filter."""
         changes = name in CHANGING
         annotations = ToolAnnotations(read_only_hint=not changes, destructive_hint=changes)
         tool_object = ServedTool.from_function(

@@ -98,7 +98,7 @@ def serve(settings: CommandSettings, host: str, port: int, demo: bool, expose: b
 @readonly_option
 @click.pass_obj
 def serve_page(settings: CommandSettings, demo_url: str | None, demo_key_file: Path | None) -> None:
-    """Run the dashboard of one page; bt-tui serve starts it and talks to it over pipes."""
+    """Run the dashboard of one page; bt-tui serve starts this command and communicates with it over pipes."""
     if "TEXTUAL_DRIVER" not in os.environ:
         raise CommandFailed("serve-page is for bt-tui serve and can't run in a terminal", ExitCode.USAGE)
     if demo_url is not None and demo_key_file is not None:
@@ -108,7 +108,7 @@ def serve_page(settings: CommandSettings, demo_url: str | None, demo_key_file: P
 
 
 def _page_arguments(settings: CommandSettings, resources: ExitStack, *, demo: bool) -> list[str]:
-    """Return the arguments for the process of a page. They never include a key: the process reads it itself.
+    """Return the arguments for the process of a page. They include no key: that process reads the key itself.
 
     Raises RemoteNotConfigured now rather than on every page.
     """

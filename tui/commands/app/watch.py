@@ -19,7 +19,7 @@ from tui.commands.support.terminal import opening_notice
 @click.option(
     "--tab",
     type=click.Choice(("live", "logs", "metrics", "checkpoints", "details")),
-    help="Tab to open (default: the last one used for this job, else Live, or Logs or Details if it failed).",
+    help="Tab to open (default: last used for this job, else Live, or Logs or Details if the job failed).",
 )
 @remote_option
 @readonly_option

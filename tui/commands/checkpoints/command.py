@@ -76,7 +76,7 @@ async def show(
 
 @dataclass(slots=True)
 class _CheckpointDetails:
-    """The parts of a checkpoint that could be read, and the errors for those that could not."""
+    """The readable parts of a checkpoint, and an error for each unreadable part."""
 
     weights: Weights | None = None
     adapter: Any = None
@@ -258,10 +258,10 @@ async def files(
     choice: JobChoice,
     urls: bool,
 ) -> None:
-    """List the files of a checkpoint from all nodes, or of all checkpoints of the job if none is named.
+    """List the files of a checkpoint from all nodes (default: the files of all checkpoints of the job).
 
-    Download URLs are included only with --urls; "bt-tui checkpoints urls" writes them to a file. On Baseten
-    they expire after seven days.
+    Download URLs are included only with --urls; "bt-tui checkpoints urls" writes the URLs to a file. On
+    Baseten, URLs expire after seven days.
     """
     await print_files(client, output, choice, checkpoint, with_urls=urls)
 
@@ -298,7 +298,7 @@ async def print_files(
 async def checkpoint_files(
     client: TrainingClient, job: TrainingJob, checkpoint: str | None
 ) -> list[CheckpointFile]:
-    """Return the files of `checkpoint` (None: of all). Raises CommandFailed if the job does not have it."""
+    """Return the files of one or all checkpoints. Raises CommandFailed if ``checkpoint`` does not exist."""
     if checkpoint is None:
         return [file async for file in client.checkpoints.files(job.project_id, job.id)]
     files = await client.checkpoints.files_of(job.project_id, job.id, checkpoint)
@@ -461,7 +461,7 @@ def _fields(job_id: str) -> tuple[Column[Checkpoint], ...]:
 
 
 def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime) -> None:
-    """Print the table; for it to fit 80 cells, stderr has a shared base model, the best score and faults."""
+    """Print the table; to fit 80 cells, print a shared base model, the best score and faults to stderr."""
     base_models = {fact.checkpoint.base_model or UNKNOWN for fact in facts}
     column_ids = "name marks step reward loss evaluation kind size age sync base"
     if len(base_models) == 1:

@@ -41,8 +41,8 @@ from tui.text.units import bytes_iec, counted
 async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> None:
     """Write presigned URLs of all checkpoint files to PROJECT_JOB_checkpoints.json in the working directory.
 
-    Anyone with the URLs can read the checkpoints until they expire, on Baseten after seven days, so only you
-    can read the file. An existing file of that name is replaced.
+    Anyone with the URLs can read the checkpoints until the URLs expire, on Baseten after seven days, so only
+    you can read the file. An existing file of that name is replaced.
     """
     job = await choice.find(client)
     files = [file async for file in client.checkpoints.files(job.project_id, job.id)]
@@ -82,7 +82,7 @@ async def snippet(
     checkpoint: str | None,
     choice: JobChoice,
 ) -> None:
-    """Print a LoadCheckpointConfig for a config.py that loads this checkpoint, or the newest one."""
+    """Print a LoadCheckpointConfig for a config.py that loads this checkpoint (default: the newest)."""
     job = await choice.find(client)
     facts = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
     matching = [fact for fact in facts if (fact.is_newest if checkpoint is None else fact.name == checkpoint)]
@@ -114,7 +114,7 @@ TONE_OF_STATE = {"done": "good", "skipped": "muted", "failed": "bad"}
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Destination folder (default: one named after the job id).",
+    help="Destination folder (default: a folder named after the job id).",
 )
 @click.option(
     "--file",
@@ -156,8 +156,8 @@ async def download_checkpoints(
         files=patterns or None,
     )
     if plan.absent:
-        listed = await client.checkpoints.list(job.project_id, job.id)
-        ids = [item.checkpoint_id for item in listed]
+        available = await client.checkpoints.list(job.project_id, job.id)
+        ids = [checkpoint.checkpoint_id for checkpoint in available]
         raise not_in_job(job.id, "checkpoint", plan.absent[0], ids)
     if (patterns or checkpoints) and not plan.files and not plan.refused:
         raise CommandFailed("no file matches", ExitCode.NOT_FOUND)

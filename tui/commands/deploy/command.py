@@ -132,7 +132,7 @@ deploy_options = combined(
     "cli_options",
     DeployOptions,
     click.option("--project-id", metavar="ID", help="Offer only jobs of this project."),
-    click.option("--project", metavar="NAME", help="Same, by name or id."),
+    click.option("--project", metavar="NAME", help="Same as --project-id, by name or id."),
     click.option("--dry-run", is_flag=True, help="Write the truss config without deploying."),
     click.option("--wait", is_flag=True, help="Follow the deployment until it is active or fails."),
     click.option(
@@ -231,8 +231,8 @@ async def _deploy(
             if question.id in form.given_fields and question.objection:
                 output.remark(f"{question.flag}: {question.objection}")
     if not form.missing:
-        form, remarks = with_defaults(form)
-        for text in remarks:
+        form, notes = with_defaults(form)
+        for text in notes:
             output.remark(text)
         if form.problems and not can_ask():
             problems = (f"{flag}: {problem}" for flag, problem in form.problems.items())
@@ -400,11 +400,11 @@ class Deployer:
             self._remark("the emulator serves no models; on Baseten, call it as shown above")
         if result.version_id:
             show = remote.command_line("deployments", "show", result.version_id)
-            self._remark(f"its phases, log and changes: {show}")
+            self._remark(f"phases, log and changes of the deployment: {show}")
         return code
 
     async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
-        """Print status and log to stderr until it serves or fails; return the last status and code."""
+        """Print the status and log to stderr until the deployment serves or fails; return status and code."""
         status, is_serving = "", False
         ids = result.model_id or "", result.version_id or ""
         try:

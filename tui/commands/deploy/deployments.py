@@ -1,4 +1,4 @@
-"""``bt-tui deployments``: List deployments; promote, stop or retry one."""
+"""``bt-tui deployments``: List deployments; promote, stop or retry a deployment."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def deployments(context: click.Context, model: str | None, job_id: str | None) -
 
 
 async def _job_id(client: TrainingClient, text: str) -> str:
-    """Return the id of the job with this id or name; if none exists, ``text``: its deployments may remain."""
+    """Return the id of the job that ``text`` names; else ``text``, since deployments outlive deleted jobs."""
     try:
         return (await job_named(client, text)).id
     except NotFound:
@@ -258,7 +258,7 @@ async def logs(
     """Print the log of a deployment from its creation on, oldest line first.
 
     With --follow the command waits until the deployment serves (exit code 0) or has failed (5), and reports
-    each phase on stderr. The objects of ndjson and json are those of "bt-tui logs".
+    each phase on stderr. The fields of ndjson and json are the same as in "bt-tui logs".
     """
     refuse(follows and output.format == JSON, "--follow needs text or ndjson: a JSON array would have no end")
     deployment = await _find(client, deployment_id, model)

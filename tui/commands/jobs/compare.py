@@ -66,7 +66,7 @@ X_AXES: dict[str, Axis] = {"step": "step", "relative": "elapsed", "time": "clock
     help="X axis of the curves.",
 )
 @click.option(
-    "--curves", "with_curves", is_flag=True, help="Include the curves (json), or print only them (csv)."
+    "--curves", "with_curves", is_flag=True, help="Include the curves (json), or print only the curves (csv)."
 )
 @click.option(
     "--smoothing", type=click.FloatRange(0, 0.999), default=0.0, help="Smoothing of the chart, 0 to 0.999."
@@ -83,8 +83,8 @@ async def compare(
 ) -> ExitCode:
     """Compare jobs by log, status, duration, GPU-hours, estimated cost and checkpoints.
 
-    In the table, ≠ marks properties that differ, ★ marks the best value, and percentages are relative to
-    the first job. The same-step loss is that of the last step at which all jobs logged one. CSV has one
+    In the table, ≠ marks properties that differ, ★ marks the best value, and percentages are relative to the
+    first job. The same-step loss is the loss at the last step at which all jobs logged a loss. CSV has one
     line per property and one column per job; JSON has a list "jobs" of objects with the same properties.
     Curves have the columns chart, series, time, step, value and unit; with --x relative, time is seconds
     since the start of the run.
@@ -155,8 +155,8 @@ async def diff(client: TrainingClient, output: Output, job_id: str, other_id: st
 
     Text files of the two code archives are compared line by line; up to 200 lines of each file are shown. For
     a config, names and the values of image, start commands, compute and similar fields are shown. Values of
-    environment variables and recognized secrets are not: only that they differ. Lines of other files are
-    shown unchanged. A config is read, not run. "bt-tui compare" compares the results of runs.
+    environment variables and recognized secrets are never shown, only that they differ. Lines of other files
+    are shown unchanged. A config is read, not run. "bt-tui compare" compares the results of runs.
     """
     before, after = await job_named(client, job_id), await job_named(client, other_id)
     differences = await read_differences(client, before, after)

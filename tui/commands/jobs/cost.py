@@ -1,4 +1,4 @@
-"""``bt-tui cost``: Show what jobs have cost: billed, and estimated."""
+"""``bt-tui cost``: Show what jobs cost: billed and estimated."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ async def cost(
     """Show what jobs cost, the most expensive first: billed dollars and minutes, and estimates of the rest.
 
     Only organization admins can read the bill; for others the whole cost is estimated: list price × nodes ×
-    running time. The bill is updated hourly, so the cost since then is estimated, too. Nothing is counted
-    twice; a cost that cannot be estimated is left out.
+    running time. The bill is updated hourly, so the cost since the last update is estimated, too. Nothing is
+    counted twice; a cost that cannot be estimated is left out.
     """
     refuse(job_ids and (project or since), "job ids need neither --project nor --since; omit them")
     now = datetime.now(UTC)

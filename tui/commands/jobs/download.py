@@ -34,7 +34,9 @@ from tui.text.units import bytes_iec, counted, duration
     metavar="DIR",
     help="Directory to write to (default: the current one).",
 )
-@click.option("--out-dir", type=click.Path(path_type=Path), metavar="DIR", help="Unpack as this new folder.")
+@click.option(
+    "--out-dir", type=click.Path(path_type=Path), metavar="DIR", help="Unpack the code as this new folder."
+)
 @click.option(
     "--out-file", type=click.Path(path_type=Path), metavar="FILE", help="Save the archive as this file."
 )

@@ -62,7 +62,7 @@ def _names_callback(kind: str, known_names: Collection[str]) -> Callable[[Any, A
     def read(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> frozenset[str]:
         names = frozenset(filter(None, map(str.strip, (typed or "").split(","))))
         if typed is not None and not names:
-            raise click.BadParameter(f"it names no {kind}")
+            raise click.BadParameter(f"no {kind} given")
         for name in sorted(names.difference(known_names)):
             raise click.BadParameter(unknown_value(kind, name, known_names))
         return names
@@ -71,7 +71,7 @@ def _names_callback(kind: str, known_names: Collection[str]) -> Callable[[Any, A
 
 
 def _parser_callback(read: Callable[[str], T]) -> Callable[[Any, Any, str | None], T | None]:
-    """Return the callback of an option that ``read`` parses; it raises ValueError for an invalid value."""
+    """Return the callback of an option that ``read`` parses, which raises ValueError for invalid text."""
 
     def convert(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> T | None:
         try:
@@ -137,9 +137,9 @@ _rules = combined(
 )
 @click.command()
 @click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1)
-@click.option("--project", metavar="PROJECT", help="All active runs of this project (id or name).")
+@click.option("--project", metavar="PROJECT", help="Watch all active runs of this project (id or name).")
 @click.option("--project-id", metavar="ID", hidden=True, help="Same as --project.")
-@click.option("--all", "watch_all", is_flag=True, help="All active runs that you can see.")
+@click.option("--all", "watch_all", is_flag=True, help="Watch all active runs that you can access.")
 @_rules
 @click.option("--notify", is_flag=True, help="Deliver alerts by the command and webhook of the settings.")
 @click.option(
@@ -246,12 +246,12 @@ def _check_rules(
 
 
 async def _resume(
-    client: TrainingClient, output: Output, job: TrainingJob, since: datetime, others: Collection[str]
+    client: TrainingClient, output: Output, job: TrainingJob, since: datetime, other_resumes: Collection[str]
 ) -> TrainingJob:
     from tui.commands.jobs.resume import resume_now  # slow to import; only resuming needs it
 
     try:
-        return await resume_now(client, output, job, since, others)
+        return await resume_now(client, output, job, since, other_resumes)
     except RequestError:
         raise
     except (CommandFailed, ApiClientError, OSError) as error:
@@ -307,8 +307,8 @@ async def _first_jobs(
 ) -> list[TrainingJob]:
     """Return the jobs to watch first.
 
-    They include the jobs that this or an earlier guard submitted to resume them, and the jobs that ended
-    while no guard was running.
+    These include jobs that this or an earlier guard submitted to resume other jobs, and jobs that ended while
+    no guard was running.
     """
     known_runs = active_guard.known_jobs()
     if job_ids:

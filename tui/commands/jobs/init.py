@@ -84,7 +84,8 @@ def init(
     """Write a starter project.
 
     A starter project has a config.py that Baseten accepts unchanged, a run.sh that the job runs, and a
-    train.py. Without DIR it is written to a folder named after the template. The file names are printed.
+    train.py. Without DIR, the project is written to a folder named after the template. The file names are
+    printed.
     """
     output = settings.output
     refuse(
@@ -114,7 +115,9 @@ def init(
         output.remark(f"next: {push}")
     if needs_emulator:
         login = command_line("login")
-        output.remark(f"--remote local runs it on an emulator on this machine; {login} connects an account")
+        output.remark(
+            f"--remote local runs the job on an emulator on this machine; {login} connects an account"
+        )
 
 
 def _has_account() -> bool:

@@ -1,6 +1,6 @@
 """``bt-tui job``: Show one job.
 
-``bt-tui jobs``: List jobs, running ones first.
+``bt-tui jobs``: List jobs, running jobs first.
 ``bt-tui projects``: List the projects that your key can access.
 ``bt-tui view`` (hidden)
 """
@@ -139,39 +139,39 @@ async def jobs(
     project_id = await project_id_of(client, project_name)
     chosen_statuses = await _api_statuses(client, statuses, project_id)
     unreadable: list[str] = []
-    listed = await client.jobs.search(
+    found_jobs = await client.jobs.search(
         project_id=project_id, statuses=chosen_statuses or None, unreadable=unreadable
     )
     if unreadable:
         output.remark(left_out_note("job", unreadable))
-    shown = running_first(
-        job for job in listed if not chosen_statuses or job.current_status in chosen_statuses
+    selected_jobs = running_first(
+        job for job in found_jobs if not chosen_statuses or job.current_status in chosen_statuses
     )
     if direction is not None:
-        shown = ordered(shown, lambda job: job.created_at, descending=direction == DESCENDING)
-    if with_health and shown:
+        selected_jobs = ordered(selected_jobs, lambda job: job.created_at, descending=direction == DESCENDING)
+    if with_health and selected_jobs:
         from tui.tables.fleet import health_cells, jobs_table, listed_columns
 
-        fleet, rows, health_columns = await _read_health_rows(client, output, shown)
+        fleet, rows, health_columns = await _read_health_rows(client, output, selected_jobs)
         table_columns = listed_columns({row.id: health_cells(fleet, row) for row in rows})
         output.answer(
             lambda: _job_records(health_columns, rows),
-            lambda: table_text(fitting_columns(table_columns, shown, output), shown, output),
+            lambda: table_text(fitting_columns(table_columns, selected_jobs, output), selected_jobs, output),
             lambda: csv_text([jobs_table(health_columns, rows)]),
         )
         return
-    recent_health = _recent_health(client, shown)
+    recent_health = _recent_health(client, selected_jobs)
     columns: Sequence[Column[TrainingJob]] = LISTED_JOBS
     if recent_health and output.format == TABLE:
         from tui.tables.fleet import listed_columns
 
-        columns = fitting_columns(listed_columns(_cells_by_job(recent_health)), shown, output)
-    print_list(output, shown, columns, JOB_COLUMNS, "no jobs")
-    _suggest_command(client, output, shown, _health_age_text(recent_health), "jobs", "--health")
+        columns = fitting_columns(listed_columns(_cells_by_job(recent_health)), selected_jobs, output)
+    print_list(output, selected_jobs, columns, JOB_COLUMNS, "no jobs")
+    _suggest_command(client, output, selected_jobs, _health_age_text(recent_health), "jobs", "--health")
 
 
 def _recent_health(client: TrainingClient, jobs: Sequence[TrainingJob]) -> dict[str, StoredHealth]:
-    """Return the stored health of running jobs: that of an ended job would not show how it ended."""
+    """Return the stored health of the running jobs; once a job has ended, its stored health is outdated."""
     running = [job.id for job in jobs if job.current_status == JobStatus.RUNNING]
     return stored_health(client.remote.api_url, running, client.clock.now().timestamp())
 
@@ -190,7 +190,7 @@ def _health_age_text(recent_health: Mapping[str, StoredHealth]) -> str:
 async def _read_health_rows(
     client: TrainingClient, output: Output, jobs: Sequence[TrainingJob]
 ) -> tuple[FleetSnapshot, list[JobRow], Sequence[Column[JobRow]]]:
-    """Return the fleet with health, its rows of ``jobs``, and the columns that show their health."""
+    """Return a snapshot of all jobs, the snapshot's rows of ``jobs``, and the health columns."""
     # slow to import; a list without health must be fast
     from tui.commands.jobs.top import read_fleet
     from tui.tables.fleet import health_columns
@@ -253,7 +253,7 @@ async def projects(client: TrainingClient, output: Output) -> None:
     "bt-tui view --project llama-sft      one project: like bt-tui jobs --project",
     "bt-tui view --job-id abc1234         one job: like bt-tui job",
 )
-@click.command(short_help="The official command for projects, jobs and job.")
+@click.command(short_help="Show projects and jobs, as the official CLI's view.")
 @click.option("--project-id", metavar="ID", help="Jobs of this project.")
 @click.option("--project", metavar="NAME", help="Jobs of this project, by name or id.")
 @click.option("--job-id", metavar="JOB_ID", help="Only this job.")
@@ -268,7 +268,7 @@ def view(
 ) -> None:
     """Show projects and jobs, the jobs of a project, or one job.
 
-    JSON is that of "bt-tui jobs"; with --job-id, that of "bt-tui job".
+    JSON is the same as of "bt-tui jobs"; with --job-id, as of "bt-tui job".
     """
     project_name = selected_project(project, project_id)
     if job_id is not None:

@@ -134,7 +134,7 @@ async def metrics(
     """
     refuse(
         lists_curves and (follow or output.format == CHART or metrics or nodes or end or step_s),
-        "--list lists the curves of the log; of the options use only --since and -o",
+        "--list lists the curves of the log and takes only --since and -o",
     )
     refuse(
         metrics and output.format == TABLE,
@@ -176,7 +176,7 @@ async def metrics(
 def _time_range(
     job: TrainingJob, since: str | None, until: str | None, output_format: str, now: datetime
 ) -> tuple[datetime | None, datetime | None]:
-    """Return the time range to request; for a table of an ended job, the server chooses its last minutes."""
+    """Return the time range to request; for a table of an ended job, the server chooses the range."""
     end = resolve_since(until, now, "--end")
     if end is None and job.is_finished and job.updated_at:
         end = job.updated_at + timedelta(minutes=5)
@@ -194,7 +194,7 @@ async def _fetch(
     step_s: int | None,
 ) -> JobMetrics:
     """Fetch the metrics once; if the server refuses so long a time range, let the server choose the range."""
-    start_ms, end_ms = (None if moment is None else epoch_ms(moment) for moment in time_range)
+    start_ms, end_ms = (None if time is None else epoch_ms(time) for time in time_range)
     try:
         return await client.metrics.get(
             job.project_id, job.id, start_ms=start_ms, end_ms=end_ms, step_s=step_s
@@ -206,7 +206,7 @@ async def _fetch(
 
 
 SampleKey = tuple[str, str, str]
-"""Node (empty for the job's cache), GPU (empty for metrics not specific to one) and metric."""
+"""Node (empty for the job's cache), GPU (empty for metrics of a whole node) and metric."""
 Points = list[tuple[datetime, float | None]]
 
 
@@ -249,7 +249,7 @@ class Samples:
 
 
 def _series_of(response: JobMetrics) -> Iterator[tuple[SampleKey, list[MetricSample]]]:
-    # The top-level series are the leader's: if the nodes are listed, they would count twice.
+    # The top-level series repeat those of the leader, so they are used only without a list of nodes.
     nodes = [(entry.node_id, series_of(entry.metrics)) for entry in response.per_node_metrics]
     nodes = nodes or [(LEADER, series_of(response))]
     for node, series in (*nodes, ("", storage_series("cache", response.cache))):

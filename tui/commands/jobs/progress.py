@@ -212,7 +212,7 @@ def _iso_time_of(at_ns: int | None) -> str | None:
 @click.option(
     "--each-line",
     is_flag=True,
-    help="With --file: show what is read in each line; lines are numbered from 0.",
+    help="With --file: show the values read in each line; lines are numbered from 0.",
 )
 @format_option(TABLE, JSON, CSV, NDJSON)
 @remote_option
@@ -322,7 +322,7 @@ def print_document(output: Output, document: Record, facts: Sequence[tuple[str, 
 
 
 def lines_of_file(path: Path) -> list[LogLine]:
-    """Read a file of log lines, plain or as ``logs -o ndjson`` prints them. Raises CommandFailed."""
+    """Read a saved log: plain text, or the output of ``logs -o ndjson``. Raises CommandFailed."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return [_log_line(number, line.rstrip("\n")) for number, line in enumerate(file)]
@@ -376,7 +376,7 @@ def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
     streams: defaultdict[str, Stream] = defaultdict(lambda: Stream(MAX_POINTS))
     at_ns = 0
     for index, line in enumerate(_with_progress_line(lines)):
-        at_ns = max(line.timestamp_ns, at_ns + 1)  # lines must have distinct times, which identify them below
+        at_ns = max(line.timestamp_ns, at_ns + 1)  # distinct, because times identify lines below
         index_of_time[at_ns] = index
         for earlier_ns, replica, reading in reader.read(line.message, line.replica or "", at_ns):
             earlier_index = index_of_time[earlier_ns]

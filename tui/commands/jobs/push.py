@@ -172,7 +172,7 @@ ARCHIVE_COLUMNS: tuple[Column[Mapping[str, Any]], ...] = (
 def _leaf_fields(value: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for name, nested in value.items():
-            if name != "truss_user_env":  # the JSON document has it
+            if name != "truss_user_env":  # shown only in JSON
                 yield from _leaf_fields(nested, f"{path}.{name}" if path else str(name))
     elif isinstance(value, list):
         for index, nested in enumerate(value):
@@ -223,11 +223,14 @@ def push_options(format_option: Callable[[Command], Command]) -> Callable[[Comma
 @trigger_option("--interactive", "interactive_trigger", help="When to open an interactive session.")
 @click.option("--interactive-timeout-minutes", type=int, metavar="N", help="Duration of the session.")
 @click.option(
-    "--interactive-timeout", metavar="DURATION", type=Duration(min_s=60.0), help="Same, e.g. 1h30m."
+    "--interactive-timeout",
+    metavar="DURATION",
+    type=Duration(min_s=60.0),
+    help="Same as --interactive-timeout-minutes, e.g. 1h30m.",
 )
 @click.option("--accelerator", metavar="TYPE[:N]", help="GPUs per node, e.g. H100:8.")
 @click.option("--node-count", type=int, metavar="N", help="Number of nodes.")
-@click.option("--entrypoint", metavar="COMMAND", help="Run this instead of the start_commands.")
+@click.option("--entrypoint", metavar="COMMAND", help="Run this command instead of the start_commands.")
 @click.option("--priority", type=int, metavar="N", help="Queue priority; higher goes first.")
 @click.option("--spot", "availability", flag_value="spot", help="Use spot capacity, which can be preempted.")
 @click.option(
@@ -251,12 +254,13 @@ def push(
 ) -> ExitCode | None:
     """Submit the training job of a config.py together with the folder that contains it.
 
-    The config is executed to load it. The job is checked before anything is sent: errors stop it;
-    warnings ask for confirmation (without a terminal they are only printed). Options override the config.
+    The config is executed to load it. The job is checked before anything is sent: errors abort the
+    submission; warnings ask for confirmation (without a terminal, warnings are only printed). Options
+    override the config.
 
-    JSON has the created training_project and training_job; with --tail on one line, followed by the
-    log as ndjson. With --dry-run it is one document with what would be sent, the archive and the
-    findings, and the exit code is 2 if there are errors.
+    JSON has the created training_project and training_job; with --tail on one line, followed by the log as
+    ndjson. With --dry-run, JSON is one document with what would be sent, the archive and the findings, and
+    the exit code is 2 if there are errors.
     """
     file = config or named_config
     if file is None or (config and named_config):
@@ -273,7 +277,7 @@ def submit_draft(
     cli_options: PushOptions,
     document_of: Callable[[TrainingClient, Output, Submission], dict[str, Any]],
 ) -> ExitCode | None:
-    """Submit the job, and print or follow it; in a dry run, show it."""
+    """Submit the job, and print it or follow its log; in a dry run, show what would be sent."""
     if cli_options.dry_run:
         return _dry_run(settings, draft, cli_options)
 
@@ -400,7 +404,7 @@ async def recreate(
     named_id: str | None,
     **options: Any,
 ) -> ExitCode:
-    """Start a new job with the code and configuration of an earlier one.
+    """Start a new job with the code and configuration of an earlier job.
 
     Without an id, the newest job that you can access is used, after confirmation.
     """

@@ -85,10 +85,9 @@ async def resume(
 ) -> ExitCode:
     """Continue a job that has ended from one of its checkpoints, as a new job NAME-r2.
 
-    Downloads the job's code, **executes its config.py on this machine** in a process of its own to load it,
-    sets its load_checkpoint_config, keeps the hardware that the job had, shows what changes, and submits it.
-    It is refused if nothing in the code reads $BT_LOAD_CHECKPOINT_DIR: such a job would start from its
-    beginning.
+    Downloads the job's code, **executes its config.py on this machine** in a separate process, sets its
+    load_checkpoint_config, keeps the hardware that the job had, shows what changes, and submits it. A job is
+    refused if nothing in its code reads $BT_LOAD_CHECKPOINT_DIR: it would start from the beginning.
     """
     if not cli_options.dry_run:
         client.check_may_change("submitting a job")
@@ -118,11 +117,11 @@ async def resume(
 
 async def _refuse_second_resume(client: TrainingClient, job: TrainingJob) -> None:
     """Raise CommandFailed if the job was already resumed, by a job that has not ended."""
-    for other in await client.jobs.search(project_id=job.project_id):
-        if other.name == next_name(job) and not other.is_finished:
+    for other_job in await client.jobs.search(project_id=job.project_id):
+        if other_job.name == next_name(job) and not other_job.is_finished:
             raise CommandFailed(
-                f"job {job.id} was resumed as {other.id}, which has not ended: it would run twice "
-                f"(--anyway submits it)",
+                f"job {job.id} was resumed as {other_job.id}, which has not ended: it would run twice "
+                f"(--anyway resumes it again)",
                 ExitCode.USAGE,
             )
 
@@ -139,10 +138,10 @@ async def resume_now(
     Raises CommandFailed, ConfigurationError and RequestError.
     """
     name = next_name(job)
-    for other in await client.jobs.search(project_id=job.project_id):
-        is_recent = other.created_at is not None and other.created_at >= since - timedelta(minutes=5)
-        if other.name == name and is_recent and other.id not in others:
-            return other
+    for other_job in await client.jobs.search(project_id=job.project_id):
+        is_recent = other_job.created_at is not None and other_job.created_at >= since - timedelta(minutes=5)
+        if other_job.name == name and is_recent and other_job.id not in others:
+            return other_job
     with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
         draft = await draft_of(client, output, job, Path(folder))
         options = PushOptions(assume_yes=True)
@@ -201,39 +200,43 @@ async def _checkpoint_to_load(
         if attempt == 0:
             output.remark(f"waiting for {newest.name}, which is being uploaded")
         await client.clock.sleep(10.0)
-    stored = [fact.checkpoint for fact in facts if fact.sync != "uploading"]
-    names = [checkpoint.checkpoint_id for checkpoint in stored]
-    if not stored:
+    stored_checkpoints = [fact.checkpoint for fact in facts if fact.sync != "uploading"]
+    names = [checkpoint.checkpoint_id for checkpoint in stored_checkpoints]
+    if not stored_checkpoints:
         raise CommandFailed(f"job {job.id} has no stored checkpoint", ExitCode.NOT_FOUND)
     if from_checkpoint in (LATEST, BEST):
-        return await _selected_checkpoint(client, output, job, stored, from_checkpoint)
+        return await _selected_checkpoint(client, output, job, stored_checkpoints, from_checkpoint)
     if from_checkpoint not in names:
         raise not_in_job(job.id, "checkpoint", from_checkpoint, names)
     return from_checkpoint
 
 
 async def _selected_checkpoint(
-    client: TrainingClient, output: Output, job: TrainingJob, stored: list[Checkpoint], from_checkpoint: str
+    client: TrainingClient,
+    output: Output,
+    job: TrainingJob,
+    stored_checkpoints: list[Checkpoint],
+    from_checkpoint: str,
 ) -> str:
-    """Return the best checkpoint, or the newest one from before the loss broke."""
-    evidence = await read_evidence(client, job, stored)
+    """Return the best checkpoint, or the newest checkpoint from before the loss broke."""
+    evidence = await read_evidence(client, job, stored_checkpoints)
     facts = facts_of_run(evidence.run)
     if from_checkpoint == BEST:
-        chosen = next((fact for fact in facts if fact.is_best), None)
+        checkpoint = next((fact for fact in facts if fact.is_best), None)
         reason = evidence.problem or _why_none_is_best(facts, evidence.run)
     else:
-        chosen = newest_sound(facts)
+        checkpoint = newest_sound(facts)
         reason = "all were written after the loss broke; --from NAME takes one of them anyway"
         if evidence.problem:
-            output.remark(f"not checked if the loss broke: {evidence.problem}")
-    if chosen is None:
+            output.remark(f"not checked whether the loss broke: {evidence.problem}")
+    if checkpoint is None:
         raise CommandFailed(f"job {job.id} has no {from_checkpoint} checkpoint: {reason}", ExitCode.NOT_FOUND)
     newest = next(fact for fact in facts if fact.is_newest)
     if newest.fault is not None:
         fault_text = newest.fault.words(newest.checkpoint.created_at)
-        lead_time = _time_before_fault(chosen, newest)
-        output.remark(f"not from {newest.name}, {fault_text}, but from {chosen.name}{lead_time}")
-    return chosen.name
+        lead_time = _time_before_fault(checkpoint, newest)
+        output.remark(f"not from {newest.name}, {fault_text}, but from {checkpoint.name}{lead_time}")
+    return checkpoint.name
 
 
 def _why_none_is_best(facts: Sequence[CheckpointFacts], run: RunSnapshot) -> str:
@@ -250,10 +253,10 @@ def _why_none_is_best(facts: Sequence[CheckpointFacts], run: RunSnapshot) -> str
     return "their losses differ by less than the noise; --from latest takes the newest"
 
 
-def _time_before_fault(chosen: CheckpointFacts, newest: CheckpointFacts) -> str:
-    """Return a text of how long before the loss broke the checkpoint was saved."""
+def _time_before_fault(candidate: CheckpointFacts, newest: CheckpointFacts) -> str:
+    """Return ``, 5 min before it``: how long before the loss broke the checkpoint was saved."""
     broke_at = newest.fault.since if newest.fault is not None else None
-    saved_at = chosen.checkpoint.created_at
+    saved_at = candidate.checkpoint.created_at
     return f", {duration((broke_at - saved_at).total_seconds())} before it" if broke_at and saved_at else ""
 
 
@@ -263,19 +266,19 @@ async def _download_and_unpack(
     """Download the code of a job and return its folder."""
     report = await download_code(client, output, job, folder, "code")
     if report.unpacked_to is None:
-        raise CommandFailed(f"the code of job {job.id} is no archive", ExitCode.UNEXPECTED)
+        raise CommandFailed(f"the code of job {job.id} is not an archive", ExitCode.UNEXPECTED)
     return report.unpacked_to
 
 
-def config_in(code: Path, named: str | None = None) -> Path:
-    """Return the config in a job's code: the file ``named``, else config.py, else the only possible file.
+def config_in(code: Path, file_name: str | None = None) -> Path:
+    """Return the config in a job's code: the file ``file_name``, else config.py, else the only possible file.
 
     Raises CommandFailed.
     """
-    if named is not None:
-        path = (code / named).resolve()
+    if file_name is not None:
+        path = (code / file_name).resolve()
         if not path.is_relative_to(code.resolve()) or not path.is_file():
-            raise CommandFailed(f"the job's code has no file {named!r}", ExitCode.NOT_FOUND)
+            raise CommandFailed(f"the job's code has no file {file_name!r}", ExitCode.NOT_FOUND)
         return path
     if (code / "config.py").is_file():
         return code / "config.py"

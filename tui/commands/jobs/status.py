@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     "--health",
     "with_health",
     is_flag=True,
-    help="Read the logs of running jobs, which takes seconds, unless that was done less than 5 minutes ago.",
+    help="Read the logs of running jobs (takes seconds), unless they were read less than 5 minutes ago.",
 )
 @click.option(
     "--timeout",
     type=click.FloatRange(0.1, 60),
-    help="Give up after this many seconds (default: 2); with --health, print what is known (default: 30).",
+    help="Give up after this many seconds (default: 2); with --health, print what was read (default: 30).",
 )
 @format_option(TEXT, JSON)
 @client_command
@@ -81,7 +81,7 @@ async def status(
         if job_id is not None:
             record, text = await _job_line(client, job, deadline_s, reads_whole_log=with_health)
     except TimeoutError:
-        raise CommandFailed(f"no answer within {limit_s:g} s", ExitCode.UNREACHABLE) from None
+        raise CommandFailed(f"no response within {limit_s:g} s", ExitCode.UNREACHABLE) from None
     if job_id is None:
         running = {job.id for job in jobs if job.current_status == JobStatus.RUNNING}
         now_s = client.clock.now().timestamp()
@@ -148,7 +148,7 @@ async def _job_line(
     record: dict[str, Any] = {"job_id": job.id, "name": job.name, "current_status": job.current_status}
     if job.current_status != JobStatus.RUNNING:
         return record, f"{name} {view.word}"
-    from tui.analysis.fleet.snapshot import (  # takes a third of the time of the line for all jobs
+    from tui.analysis.fleet.snapshot import (  # takes a third of the time that the line for all jobs takes
         JobPreview,
         job_row,
     )
@@ -165,19 +165,19 @@ async def _job_line(
     }
     row = job_row(job, JobPreview(progress, findings=run.findings), run.server_now)
     step = f"step {count(progress.step)}" if progress.fraction is None else percent(progress.fraction)
-    parts = [
+    figures = [
         f"{row.note} ·" if row.alarmed else "",
         step if progress.step is not None else "",
         f"loss {number(progress.loss)}" if progress.loss is not None else "",
         f"{duration(left_s)} left" if left_s is not None and left_s >= 1 else "",
     ]
-    return record, f"{row.sign} {row.name} {' '.join(filter(None, parts)) or view.word}"
+    return record, f"{row.sign} {row.name} {' '.join(filter(None, figures)) or view.word}"
 
 
 async def _read_run(
     client: TrainingClient, job: TrainingJob, deadline_s: float, *, reads_whole_log: bool
 ) -> tuple[RunSnapshot, float | None]:
-    """Return a run, read from its newest page of log (or the whole log), and the seconds left.
+    """Return the run, read from the newest page of its log or from the whole log, and the seconds left.
 
     The whole log is read with ``reads_whole_log``, or if the run may be stuck. Data that is not read in time
     is left out. Raises TimeoutError if not even the newest page of the log is read.

@@ -126,14 +126,14 @@ async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all:
         raise CommandFailed("no active jobs", ExitCode.NOT_FOUND)
     if len(active) > 1 and not stop_all:
         jobs = counted(len(active), "job is", "jobs are")
-        raise CommandFailed(f"{jobs} active: {_job_names(active)}; name one or give --all", ExitCode.USAGE)
+        raise CommandFailed(f"{jobs} active: {_job_names(active)}; name a job or give --all", ExitCode.USAGE)
     return active
 
 
 async def _wait_for_checkpoint(
     client: TrainingClient, output: Output, jobs: Sequence[TrainingJob]
 ) -> TrainingJob:
-    """Wait for the job's next checkpoint and return the job as it is then."""
+    """Wait for the job's next checkpoint, then return the job with its new status."""
     refuse(len(jobs) != 1, "--after-checkpoint takes one job")
     (job,) = jobs
     if job.is_finished:
@@ -286,7 +286,7 @@ async def update(
     type=click.Choice(("finished", "running")),
     default="finished",
     show_default=True,
-    help="State to wait for; a job that has ended always counts.",
+    help="State to wait for; a job that has ended counts as both.",
 )
 @click.option(
     "--timeout", "timeout_s", type=Duration(), metavar="SPAN", help="Maximum time to wait: 2h, 90m, 45s."
@@ -318,7 +318,7 @@ async def wait(
     """
     requested_jobs = [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]
     jobs = {job.id: job for job in requested_jobs}
-    ended: dict[str, TrainingJob] = {}
+    done_jobs: dict[str, TrainingJob] = {}
     # more than ten jobs are polled less often, to limit the rate of requests
     poll_interval_s = interval_s * max(1.0, len(jobs) / 10)
 
@@ -327,8 +327,8 @@ async def wait(
         async for job in client.jobs.watch(project_id, job_id, interval_s=poll_interval_s):
             jobs[job_id] = job
             if job.is_finished or (until == "running" and job.current_status == JobStatus.RUNNING):
-                ended[job_id] = job
-                _print_ended(output, job, jobs.values(), is_first=len(ended) == 1)
+                done_jobs[job_id] = job
+                _print_ended(output, job, jobs.values(), is_first=len(done_jobs) == 1)
                 return
             if job.current_status != status:
                 status = job.current_status
@@ -344,14 +344,14 @@ async def wait(
         raise error_group.exceptions[0] from None
     if output.format == JSON:
         output.json(list(jobs.values()))
-    if unfinished_ids := [job_id for job_id in jobs if job_id not in ended]:
+    if unfinished_ids := [job_id for job_id in jobs if job_id not in done_jobs]:
         output.remark(f"timed out; still waiting for: {', '.join(unfinished_ids)}")
         return ExitCode.TIMED_OUT
-    return worst(outcome_exit_code(job.current_status) for job in ended.values() if job.is_finished)
+    return worst(outcome_exit_code(job.current_status) for job in done_jobs.values() if job.is_finished)
 
 
 def _print_ended(output: Output, job: TrainingJob, jobs: Iterable[TrainingJob], *, is_first: bool) -> None:
-    """Print a line of ndjson, or a row aligned with later ones; the header precedes the first."""
+    """Print a line of ndjson, or a row aligned with later rows; the header precedes the first row."""
     if output.format == NDJSON:
         output.data(ascii_json(job.model_dump(mode="json")) + "\n")
     elif output.format == TABLE:

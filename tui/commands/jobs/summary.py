@@ -204,7 +204,7 @@ class SummaryReader:
         return self._watcher.job
 
     async def read(self) -> Document:
-        """Summarize the run as it is now. Raises RequestError."""
+        """Return a summary of the run's current state. Raises RequestError."""
         return await self._summary(await self._read_new())
 
     async def follow(

@@ -1,4 +1,4 @@
-"""``bt-tui top``: Show all jobs as Home does, what needs attention first, without the full screen."""
+"""``bt-tui top``: Show all jobs as on Home, those that need attention first, without the full screen."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 @format_option(TABLE, JSON, CSV)
 @client_command
 async def top(client: TrainingClient, output: Output, project_name: str | None) -> None:
-    """Show jobs as Home does: those that need attention first, by what they waste, then the others.
+    """Show jobs as on Home: first the jobs that need attention, by wasted cost, then the others.
 
-    Jobs that ended more than a day ago are left out of the table. On a terminal it is redrawn until ctrl-c;
-    elsewhere, and in JSON and CSV, it is printed once, when all running jobs have been checked.
+    Jobs that ended more than a day ago are left out of the table. On a terminal the table is redrawn until
+    ctrl-c; elsewhere, and in JSON and CSV, jobs are printed once, when all running jobs have been checked.
     """
     project_id = await project_id_of(client, project_name)
     session = Session(client.remote, clock=client.clock)
@@ -154,7 +154,7 @@ async def read_fleet(
                             "checking", note=f"{sum(are_read)} of {counted(len(are_read), 'running job')}"
                         )
     if snapshot is None:
-        raise CommandFailed(f"no answer within {timeout_s:g} s", ExitCode.UNREACHABLE)
+        raise CommandFailed(f"no response within {timeout_s:g} s", ExitCode.UNREACHABLE)
     reasons = {route.service: route.reason for route in session.connection.failing_routes}
     for reason in reasons.values():
         output.remark(f"some data could not be read: {reason}")

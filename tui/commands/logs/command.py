@@ -57,18 +57,17 @@ WAITING_INTERVAL_S = 5.0
 async def logs(client: TrainingClient, output: Output, request: LogRequest) -> ExitCode:
     """Print a job's whole log as it arrives, oldest line first, all nodes merged by time.
 
-    Without JOB_ID, the newest job is used: of --project if given, else of all.
+    Without JOB_ID, the newest job is used: of --project if given, else of all projects.
 
-    With --follow the command waits for more lines until the job ends, and its exit code shows the
-    outcome: 0 completed, 3 failed, 4 stopped, preempted or expired, 5 deploy failed. While the job has not
-    started, stderr shows what it waits for. Lines may arrive up to a minute after the end, so it waits for
-    them (--drain); ctrl-c then exits with the job's exit code.
+    With --follow the command waits for more lines until the job ends, and its exit code shows the outcome: 0
+    completed, 3 failed, 4 stopped, preempted or expired, 5 deploy failed. While the job has not started,
+    stderr shows what the job waits for. Lines may arrive up to a minute after the end, so the command waits
+    for late lines (--drain); ctrl-c then exits with the job's exit code.
 
-    With ndjson every line is an object, with json all of them are one array (not with --follow, which
-    supports ndjson). The objects have timestamp (ns, a string), time, replica, level and message, "late":
-    true if the line arrived after newer ones, and "context": true if it is only a context line of a
-    match. A time range that could not be read is {"gap": {"start", "end", "reason"}}. With raw only the
-    messages are printed.
+    With ndjson every line is an object, with json all lines are one array (not with --follow, which supports
+    ndjson). The objects have timestamp (ns, a string), time, replica, level and message, "late": true if the
+    line arrived after newer ones, and "context": true if it is only a context line of a match. A time range
+    that could not be read is {"gap": {"start", "end", "reason"}}. With raw only the messages are printed.
     """
     job = await job_of(client, request, output)
     with open_target(request.target, output, follows=request.follow) as target:
@@ -87,9 +86,9 @@ async def logs(client: TrainingClient, output: Output, request: LogRequest) -> E
 
 
 async def job_of(client: TrainingClient, request: LogRequest, output: Output) -> TrainingJob:
-    """Return the requested job, else the newest job of the project, else the newest of all.
+    """Return the requested job, else the newest job of the project, else the newest of all jobs.
 
-    Raises RequestError, or CommandFailed if there is none.
+    Raises RequestError, and CommandFailed if there are no jobs.
     """
     if request.job_id is not None:
         return await JobChoice(request.job_id, request.project).find(client)
@@ -229,11 +228,11 @@ async def _follow(reading: LogRead, output: Output, printer: LogPrinter) -> Exit
 
     Ctrl-c while waiting for late lines skips them.
     """
-    ended: list[TrainingJob] = []
+    ended_jobs: list[TrainingJob] = []
 
     def on_finished(job: TrainingJob) -> None:
         reading.line.clear()
-        ended[:] = [job]
+        ended_jobs[:] = [job]
         _print_outcome(job, output, ", waiting for late lines (ctrl-c to skip)")
 
     side_tasks = [asyncio.create_task(_cancel_without_reader(printer.output, asyncio.current_task()))]
@@ -244,16 +243,16 @@ async def _follow(reading: LogRead, output: Output, printer: LogPrinter) -> Exit
             async for item in items:
                 if not isinstance(item, LogEnd):
                     printer.print(item)
-                elif ended and ended[0].current_status == item.job.current_status:
+                elif ended_jobs and ended_jobs[0].current_status == item.job.current_status:
                     return outcome_exit_code(item.job.current_status)
                 else:
                     return _print_outcome(item.job, output)
     except asyncio.CancelledError:
         if printer.output.output_closed_by_reader:
             raise OutputClosed from None
-        if not ended:
+        if not ended_jobs:
             raise
-        return outcome_exit_code(ended[0].current_status)
+        return outcome_exit_code(ended_jobs[0].current_status)
     finally:
         for task in side_tasks:
             task.cancel()
@@ -265,7 +264,8 @@ async def _cancel_without_reader(target: Output, following: asyncio.Task[Any] | 
 
     Writing would notice that too, but only when a new line arrives.
     """
-    while not target.output_closed_by_reader:  # noqa: ASYNC110 – a pipe has no event for it
+    # polled, because no event reports that the reader closed the pipe
+    while not target.output_closed_by_reader:  # noqa: ASYNC110
         await asyncio.sleep(1.0)
     if following is not None:
         following.cancel()
@@ -286,7 +286,7 @@ def _is_starting(job: TrainingJob) -> bool:
 
 
 async def _report_waiting(client: TrainingClient, job: TrainingJob, output: Output) -> None:
-    """Report the wait, the server's hint and each new status of a job that has not started, until it has."""
+    """Report the wait, the server's hint and each new status of a job, until the job starts."""
     reported: tuple[str, str | None] | None = None
     queue = await read_status_changes(client, job)
     with suppress(RequestError):  # the task that follows the log reports errors

@@ -143,7 +143,7 @@ class LogRequest:
     target: Target = Target(TEXT)
 
     def time_range(self, job: TrainingJob, now: datetime) -> tuple[datetime | None, datetime | None]:
-        """Return the requested start and end. Raises click.UsageError if nothing is between them."""
+        """Return the requested start and end. Raises click.UsageError for an empty range."""
         run_start = job.created_at or now
         start = parse_moment(self.start, run_start, now) if self.start else None
         if self.since:
@@ -213,8 +213,8 @@ log_options = combined(
     click.argument("job_id", metavar="[JOB_ID]", required=False),
     click.option("--job-id", "named_id", metavar="JOB_ID", help="Same as the argument."),
     recording_option,
-    click.option("--project-id", metavar="ID", help="Newest job of this project."),
-    click.option("--project", metavar="PROJECT", help="Newest job of this project (id or name)."),
+    click.option("--project-id", metavar="ID", help="Use the newest job of this project."),
+    click.option("--project", metavar="PROJECT", help="Use the newest job of this project (id or name)."),
     click.option(
         "-f", "--follow", "--tail", is_flag=True, help="Follow until the job ends; exit with its outcome."
     ),
@@ -226,7 +226,7 @@ log_options = combined(
     click.option(
         "--min-level",
         type=click.Choice(LEVELS, case_sensitive=False),
-        help="Minimum level (from the server or the line; none counts as INFO).",
+        help="Minimum level (of the server or in the line); lines without a level count as INFO.",
     ),
     click.option("--node", "nodes", metavar="NODE", multiple=True, help="Only this node (name or number)."),
     click.option("--grep", metavar="REGEX", callback=_check_pattern, help="Only lines that match (RE2)."),
@@ -237,7 +237,7 @@ log_options = combined(
         metavar="N",
         type=click.IntRange(0, 10_000),
         default=0,
-        help="N lines around each match of --grep, --min-level.",
+        help="Also print N lines before and after each match of --grep or --min-level.",
     ),
     click.option(
         "--time",

@@ -31,7 +31,7 @@ class OutputLine:
 
 
 class LogLineFilter:
-    """Filters entries one at a time, in either time direction, and returns those to print.
+    """Filters entries one at a time, in either time direction, and returns the entries to print.
 
     ``is_chosen`` selects the nodes; among their lines, ``min_level`` and ``matches`` select the matches.
     A line without a level counts as INFO, like ordinary output. Gaps always pass.
@@ -150,7 +150,7 @@ def ndjson_line(line: OutputLine) -> str:
 
 
 def raw_text(remark: Callable[[str], object], line: OutputLine) -> str:
-    """Return the message, exactly as the job printed it, with a line break; report a gap as a remark."""
+    """Return the message, exactly as the job printed it, with a line break; print a gap to stderr."""
     entry = line.entry
     if isinstance(entry, LogGap):
         remark(gap_text(entry, stamp_text))

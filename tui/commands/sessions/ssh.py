@@ -106,7 +106,7 @@ def ssh_folder() -> SshFolder:
 
 
 async def sign(client: TrainingClient, job: TrainingJob, host: NodeHost, folder: SshFolder) -> None:
-    """Request a certificate for one connection to the node and store the result.
+    """Request a certificate for one connection to the node and store it in ``folder``.
 
     Raises CommandFailed for a job that has ended or does not have the node, and the client's errors.
     """
@@ -184,7 +184,7 @@ HOSTS = f"{PATTERN},!*'*,!*\\*"
     "bt-tui ssh-config >> ~/.ssh/config",
 )
 @click.command("ssh-config")
-@click.option("--install", is_flag=True, help="Write the block to ~/.ssh/config, replacing an earlier one.")
+@click.option("--install", is_flag=True, help="Write the block to ~/.ssh/config, replacing an earlier block.")
 @click.option("--default-remote", hidden=True, help="Same as --remote.")
 @click.option("--python", hidden=True, expose_value=False, help="Ignored: bt-tui itself is the proxy.")
 @remote_option
@@ -212,7 +212,7 @@ def ssh_config(settings: CommandSettings, install: bool, default_remote: str | N
 @remote_option
 @click.pass_obj
 def ssh_sign(settings: CommandSettings, host_name: str) -> None:
-    """Get a certificate for a connection to the host; ssh runs this command by its configuration."""
+    """Get a certificate for a connection to the host; ssh runs this command because of ssh-config."""
     host = parse_host(host_name)
     if host.remote_name is not None:
         settings = CommandSettings(remote_name=host.remote_name, output=settings.output)
@@ -298,7 +298,7 @@ async def sessions(
     trigger: str | None,
     with_messages: bool,
 ) -> None:
-    """Show how to sign in to a job's interactive sessions, by replica, and when they expire.
+    """Show how to sign in to a job's interactive sessions, by replica, and when the codes expire.
 
     The codes open a shell in the job: treat them like passwords. --update-timeout and --update-trigger
     change every session of the job first. JSON is a list; with "bt-tui isession", the object that

@@ -57,7 +57,7 @@ from tui.commands.support.output import JSON, TEXT, ExitCode, Output, refuse
     "--enable-checkpointing",
     "saves_checkpoints",
     is_flag=True,
-    help="Store what is written to BT_CHECKPOINT_DIR.",
+    help="Store the files in BT_CHECKPOINT_DIR as checkpoints.",
 )
 @click.option("--checkpoint-path", metavar="PATH", help="Path of the checkpoint folder in the container.")
 @click.option(
@@ -117,7 +117,7 @@ def _document(
     hosts = workstation_hosts(job.id, compute.node_count, remote_name=client.remote.name)
     ssh = client.remote.command_line("ssh", job.id, *(("--node", "N") if len(hosts) > 1 else ()))
     install = client.remote.command_line("ssh-config", "--install")
-    output.remark(f"once it is running: {ssh}; or, after {install}:")
+    output.remark(f"once the job is running: {ssh}; or, after {install}:")
     for host in hosts:
         output.remark(f"  ssh {host.name}" + (" (leader)" if len(hosts) > 1 and host.node == 0 else ""))
     output.remark(f"billed until you stop it: {client.remote.command_line('stop', job.id, changes=True)}")

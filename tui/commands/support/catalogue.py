@@ -68,7 +68,7 @@ class Spelling:
 
     ours: str
     convert_json: ConvertJson | None = None
-    """Converts our JSON document to that of the baseten CLI; None if they are the same."""
+    """Converts our JSON document to that of the baseten CLI; None if both are the same."""
 
 
 OFFICIAL: Mapping[str, Spelling] = {
@@ -172,11 +172,11 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all names, sorted; hidden ones are left out when they are shown."""
+        """Return the sorted names of all commands, also of hidden commands, which the help omits."""
         return list(command_entries())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; None if there is none with that name."""
+        """Import a command; return None if no command has this name."""
         entry = command_entries().get(cmd_name)
         if entry is None:
             return None
@@ -302,7 +302,7 @@ def answer_completion(root: click.Group) -> NoReturn:
 
 
 def help_document(root: click.Group) -> dict[str, Any]:
-    """Return what ``--help`` shows of all commands as one JSON document; hidden ones are left out."""
+    """Return what ``--help`` shows of all commands as one JSON document, without hidden commands."""
     return {
         "program": PROGRAM,
         "version": __version__,

@@ -1,6 +1,7 @@
 """Shell completion of names from the server: queried with a timeout, else read from a cache.
 
-Slow to import, so only a tab press on a parameter for such names does so. ``catalogue`` completes the rest.
+This module is slow to import: only a tab press on a parameter for such names imports it. ``catalogue``
+completes the rest.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None, 
     if kind in (JOBS, PROJECTS):
         names = Counter(name for _, name in pairs)
         by_name = {item_id: name for item_id, name in pairs if names[name] == 1 and _SHELL_SAFE.match(name)}
-        # Ids complete only after their first character; before, only names are listed: people know these.
+        # Ids are offered only once a character is typed: a full list shows names, which users know.
         pairs = [
             *((name, item_id) for item_id, name in by_name.items()),
             *((item_id, name) for item_id, name in pairs if typed or item_id not in by_name),
@@ -105,7 +106,7 @@ def _cached_or_fetched(settings: CommandSettings, kind: str, job_id: str | None)
         pairs = [(word, description) for word, description in fresh if len(word) <= 120]
         response = cached = CachedWords(asked_s=now_s, job_id=job_id, words=pairs[:300])
         with suppress(OSError):
-            change_state(path, CachedWords, lambda _before: response)
+            change_state(path, CachedWords, lambda _previous: response)
     return cached.words
 
 

@@ -57,7 +57,7 @@ class JobChoice:
                 raise CommandFailed(f"job {job.id} is not in project {self.project!r}", ExitCode.NOT_FOUND)
             return job
         if self.project is None:
-            raise click.UsageError("which job? Give --job-id JOB_ID, or --project PROJECT for its newest")
+            raise click.UsageError("which job? Give --job-id JOB_ID, or --project PROJECT for its newest job")
         owning_project = await project_named(client, self.project)
         newest = await newest_job(client, owning_project.id)
         if newest is None:
@@ -71,7 +71,7 @@ async def job_named(client: TrainingClient, text: str, *, substring: bool = True
     Ways to match: the name is ``text``; id or name begins with it; the name contains it. The last way is
     disabled with ``substring=False``, for commands that stop or delete jobs.
 
-    Raises NotFound if there is none, and CommandFailed if there are several.
+    Raises NotFound if no job matches, and CommandFailed if several jobs match.
     """
     from api_client.errors import NotFound  # slow, and the help needs none
     from api_client.vocabulary import short_status
@@ -288,7 +288,7 @@ job_argument = combined(
     click.argument("job_argument", metavar="[JOB_ID]", required=False),
     click.option("--job-id", "job_option", metavar="JOB_ID", help="Same as the argument."),
 )
-"""A required job id, as the argument JOB_ID or as ``--job-id``; it is passed on as ``job_id``."""
+"""A required job id, as the argument JOB_ID or as ``--job-id``; the command gets it as ``job_id``."""
 
 
 def one_job_id(argument: str | None, option: str | None) -> str | None:

@@ -116,7 +116,7 @@ WORST_FIRST = (
     ExitCode.UNEXPECTED,
     ExitCode.OK,
 )
-"""Exit codes by severity, worst first: for several jobs a command returns the worst one."""
+"""Exit codes by severity, worst first: for several jobs a command returns the worst code."""
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
@@ -149,9 +149,9 @@ def refuse(condition: object, problem: str) -> None:
 _CODE_OF_ERROR = {ReadOnlyError: ExitCode.USAGE, Unauthorized: ExitCode.AUTH, NotFound: ExitCode.NOT_FOUND}
 
 
-def not_in_job(job_id: str, noun: str, name: str, known: Iterable[str]) -> CommandFailed:
+def not_in_job(job_id: str, noun: str, name: str, known_values: Iterable[str]) -> CommandFailed:
     """Return the error to raise: ``job abc1234 has no checkpoint 'x' (it has: a, b)``."""
-    message = f"job {job_id} has no {noun} {_clipped_name(name)!r} (it has: {known_names(known)})"
+    message = f"job {job_id} has no {noun} {_clipped_name(name)!r} (it has: {known_names(known_values)})"
     return CommandFailed(message, ExitCode.NOT_FOUND)
 
 
@@ -166,8 +166,9 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
     causes = (error, error.__cause__)
     is_full_disk = any(isinstance(cause, OSError) and cause.errno in FULL_DISK for cause in causes)
     if isinstance(error, ConfigurationError) and not is_full_disk:
+        # already imported by the code that raised the error
         from api_client.recordings.archive import RecordingError
-        from api_client.remotes import KeyMissing, RemoteNotConfigured  # loaded by whatever raised the error
+        from api_client.remotes import KeyMissing, RemoteNotConfigured
 
         if isinstance(error, RemoteNotConfigured):
             return NO_REMOTE_HELP.rstrip(), ExitCode.AUTH
@@ -228,15 +229,15 @@ _OUR_COLOR_SEQUENCE = re.compile(
 
 def _with_own_colors(line: str) -> str:
     """Sanitize a line but keep our color sequences; reset the color at its end."""
-    pieces = _OUR_COLOR_SEQUENCE.split(line)
-    pieces[::2] = map(sanitize_lines, pieces[::2])
-    if len(pieces) > 1 and pieces[-2] != _RESET:
-        pieces.append(_RESET)
-    return "".join(pieces)
+    segments = _OUR_COLOR_SEQUENCE.split(line)
+    segments[::2] = map(sanitize_lines, segments[::2])
+    if len(segments) > 1 and segments[-2] != _RESET:
+        segments.append(_RESET)
+    return "".join(segments)
 
 
 class OutputClosed(Exception):
-    """The program that reads our stdout closed it (``bt-tui logs … | head``)."""
+    """The reader of stdout closed the pipe (``bt-tui logs … | head``)."""
 
 
 class Output:

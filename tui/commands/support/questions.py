@@ -154,7 +154,7 @@ def _text(title: str, default: str, find_problem: Callable[[str], str]) -> Any:
 
 
 def _validator(find_problem: Callable[[str], str]) -> Callable[[str], str | bool]:
-    """Return a validator for questionary that rejects surrogates, which it passes on for invalid UTF-8."""
+    """Return a validator that also rejects surrogates, as which questionary passes on invalid UTF-8."""
 
     def validate(text: str) -> str | bool:
         if re.search("[\ud800-\udfff]", text):

@@ -1,6 +1,6 @@
 """Choose the remote and the settings of a command, before its client exists.
 
-The remote ``local`` is the emulator on this machine, started when it is needed.
+The remote ``local`` is the emulator on this machine, which is started on demand.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def remote_by_name(name: str | None, output: Output) -> Remote:
 
 
 def with_own_emulator(listing: RemoteListing, selected_name: str | None) -> RemoteListing:
-    """Return the listing with ``local`` appended, selected if that is ``selected_name``.
+    """Return the listing with ``local`` appended, and selected if ``selected_name`` is ``local``.
 
     A section with that name in the credentials file takes precedence; it is already listed.
     """
@@ -130,7 +130,7 @@ CREDENTIALS = (
     "BASETEN_TRUSS_AUTH_API_KEY",
     "BASETEN_PROFILE",
 )
-"""Credentials in the environment: if one is set, it selects the remote, regardless of the file."""
+"""Variables with credentials: if one is set, the environment selects the remote, not the settings file."""
 
 
 def settings_if_any() -> Loaded | None:

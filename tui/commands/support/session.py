@@ -58,13 +58,13 @@ def _run_on_recording(
 
 
 def report_recording_problems(recording: Recording, output: Output) -> None:
-    """Print which parts of a recording cannot be read, and if it ends before the log does."""
+    """Print which parts of a recording cannot be read, and whether the recording ends before the log."""
     for problem in recording.problems:
         output.remark(f"{recording.path}: {problem}")
     if not recording.manifest.complete:
         until = local_time(recording.until)
         output.remark(
-            f"{recording.path}: recorded until {until}, not to the log's end; record again to continue"
+            f"{recording.path}: recorded until {until}, before the end of the log; record again to continue"
         )
 
 

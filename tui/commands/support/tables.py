@@ -105,7 +105,7 @@ def print_list(
     fields: Sequence[Column[Row]],
     empty_remark: str = "",
 ) -> None:
-    """Print rows as a table, or the values of ``fields`` as CSV or JSON; models are their own JSON.
+    """Print rows as a table, or the values of ``fields`` as CSV or JSON; models as the API's JSON.
 
     Without rows, print ``empty_remark`` to stderr, too.
     """
@@ -131,7 +131,7 @@ def fitting_columns(
 
 
 def row_facts(columns: Sequence[Column[Row]], row: Row) -> list[tuple[str, Cell]]:
-    """Return the cells of one row as facts, under the titles of the columns that have one."""
+    """Return the cells of one row as facts, named by column titles; skip untitled columns."""
     cells = [(column.title, *_rendered_cell(column, row)) for column in columns if column.title]
     return [(title, Cell(text.strip(), tone)) for title, text, tone in cells]
 

@@ -30,7 +30,7 @@ def terminal_cells() -> int:
 
 
 def wrapped(text: str, *, indent: str = "") -> str:
-    """Break lines at words, where a terminal breaks them at its edge."""
+    """Break lines between words: a terminal would break them within words."""
     return textwrap.fill(
         sanitize(text),
         terminal_cells() - 1,
@@ -44,7 +44,7 @@ def wrapped(text: str, *, indent: str = "") -> str:
 
 @contextmanager
 def asking() -> Iterator[None]:
-    """Make ctrl-c end a question: it blocks the event loop, for which asyncio's SIGINT handler would wait."""
+    """Make ctrl-c end a question, although a question blocks the loop of asyncio's SIGINT handler."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.SIG_IGN:
         yield

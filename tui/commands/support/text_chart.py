@@ -36,8 +36,8 @@ def draw_chart(
 ) -> None:
     """Print one chart as wide as the terminal, without colors if the output is not a terminal.
 
-    Every column shows the minimum and maximum of its samples, so that no spike is lost; gaps and non-
-    finite values are left out.
+    Every column shows the minimum and maximum of its samples, so that no spike is lost; gaps and non-finite
+    values are left out.
     """
     finite_series = [curve for curve in map(_finite, series) if extent([curve])]
     output.data(output.paint(sanitize(title), "strong") + "\n")
@@ -94,10 +94,10 @@ def _render_chart(
         for points in _line_segments(curve, start, end, width * 2):
             xs, ys = zip(*points, strict=True)
             figure.draw(figure.signal(xs, ys, marker=marker).lines())
-    for axis, first, last, label in (("x", start, end, x_label or number), ("y", low, high, y_label)):
-        tick_values = [first + (last - first) * index / (TICKS - 1) for index in range(TICKS)]
+    for axis, axis_min, axis_max, label in (("x", start, end, x_label or number), ("y", low, high, y_label)):
+        tick_values = [axis_min + (axis_max - axis_min) * index / (TICKS - 1) for index in range(TICKS)]
         ticks = labeled_ticks(tick_values, (number, *number_formats(tick_values)) if label is number else (label,))
-        figure.ruler(axis).lim(first, last)
+        figure.ruler(axis).lim(axis_min, axis_max)
         figure.ruler(axis).ticks([index for index, _ in ticks], [text for _, text in ticks])
     return str(figure.build())
 
