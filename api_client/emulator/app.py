@@ -20,12 +20,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api_client.emulator.answers import ApiFault, fault_answer
 from api_client.emulator.platform import Platform
+from api_client.emulator.responses import ApiFault, fault_response
 from api_client.emulator.routes import account, deployments, files, jobs
 
 LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost", "api.localhost"})
-"""``api.localhost`` is what the official CLI makes of ``http://localhost:8000``."""
+"""Host names of this machine; the official CLI turns ``http://localhost`` into ``http://api.localhost``."""
 
 
 class RequestGuard:
@@ -42,29 +42,30 @@ class RequestGuard:
         if scope["type"] == "http":
             scope = _with_relative_target(scope)
             headers = Headers(scope=scope)
-            refusal = refused_host(headers) or refused_key(self._key, scope["path"], headers)
+            refusal = host_fault(headers) or key_fault(self._key, scope["path"], headers)
             if refusal is not None:
-                await fault_answer(refusal)(scope, receive, send)
+                await fault_response(refusal)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
 
 def _with_relative_target(scope: Scope) -> Scope:
+    """Rewrite a request in proxy form to ``GET /path`` with the target's host as its Host header."""
     if scope["path"].startswith("/"):
         return scope
     target = scope["raw_path"].decode("ascii", "replace")
     authority = urlsplit(target).netloc
-    prefix = len(target) - len(target.split("://", 1)[-1]) + len(authority)
+    prefix_length = len(target) - len(target.split("://", 1)[-1]) + len(authority)
     headers = [pair for pair in scope["headers"] if pair[0] != b"host"]
     return {
         **scope,
-        "raw_path": scope["raw_path"][prefix:] or b"/",
-        "path": scope["path"][prefix:] or "/",
+        "raw_path": scope["raw_path"][prefix_length:] or b"/",
+        "path": scope["path"][prefix_length:] or "/",
         "headers": [(b"host", authority.encode()), *headers],
     }
 
 
-def refused_host(headers: Headers) -> ApiFault | None:
+def host_fault(headers: Headers) -> ApiFault | None:
     """Return the error for a request to another host, or from another site's page; else None."""
     host, origin = headers.get("host", ""), headers.get("origin")
     try:
@@ -80,8 +81,8 @@ def refused_host(headers: Headers) -> ApiFault | None:
     return ApiFault(403, "FORBIDDEN", problem)
 
 
-def refused_key(key: str, path: str, headers: Headers) -> ApiFault | None:
-    """Return a 401 unless the request has the emulator's key, as Bearer or Api-Key."""
+def key_fault(key: str, path: str, headers: Headers) -> ApiFault | None:
+    """Return a 401 if the request lacks the emulator's key (as Bearer or Api-Key), else None."""
     # Uploads and presigned URLs carry their own credentials.
     if not path.startswith(("/v1/", "/graphql", "/emulator/")):
         return None
@@ -99,7 +100,7 @@ def refused_key(key: str, path: str, headers: Headers) -> ApiFault | None:
 
 logger = logging.getLogger(__name__)
 
-FAULT_CODES = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
+CODES_BY_HTTP_STATUS = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
 
 
 def build_app(platform: Platform, *, key: str) -> Starlette:
@@ -110,24 +111,26 @@ def build_app(platform: Platform, *, key: str) -> Starlette:
 
 def api_app(platform: Platform, routes: list[Route], *, key: str) -> Starlette:
     """Build an application with these routes for clients that have the key."""
-    faults = (ApiFault, ClientDisconnect, HTTPException, Exception)
+    error_types = (ApiFault, ClientDisconnect, HTTPException, Exception)
     app = Starlette(
         routes=routes,
         middleware=[Middleware(RequestGuard, key)],
-        exception_handlers=dict.fromkeys(faults, _answer_error),
+        exception_handlers=dict.fromkeys(error_types, _error_response),
     )
     app.router.redirect_slashes = False
     app.state.platform = platform
     return app
 
 
-async def _answer_error(request: Request, error: Exception) -> Response:
+async def _error_response(request: Request, error: Exception) -> Response:
     if isinstance(error, ApiFault):
-        return fault_answer(error)
+        return fault_response(error)
     if isinstance(error, ClientDisconnect):
         return Response()  # never sent, because the client has disconnected
     if isinstance(error, HTTPException):
         message = f"{request.method} {request.url.path}: {error.detail}"
-        return fault_answer(ApiFault(error.status_code, FAULT_CODES.get(error.status_code, "ERROR"), message))
+        return fault_response(
+            ApiFault(error.status_code, CODES_BY_HTTP_STATUS.get(error.status_code, "ERROR"), message)
+        )
     logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return fault_answer(ApiFault(500, "INTERNAL_ERROR", "the emulator failed; see its log"))
+    return fault_response(ApiFault(500, "INTERNAL_ERROR", "the emulator failed; see its log"))

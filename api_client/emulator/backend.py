@@ -38,7 +38,7 @@ class LogQuery:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A checkpoint file: stored at ``path``, or created by ``generate(start, end)`` when it is read."""
+    """A checkpoint file: stored at ``path``, or made of the bytes that ``generate(start, end)`` returns."""
 
     relative_name: str
     node_rank: int
@@ -48,18 +48,18 @@ class StoredFile:
     generate: Callable[[int, int], bytes] | None = None
 
 
-STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
+STANDARD_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
 
 
 def default_step_s(span_s: float) -> int:
-    """Return the smallest round step, in seconds, that gives at most 250 points per series."""
-    return next((step_s for step_s in STEPS_S if span_s / step_s <= 250), STEPS_S[-1])
+    """Return the smallest standard step that gives at most 250 samples per series."""
+    return next((step_s for step_s in STANDARD_STEPS_S if span_s / step_s <= 250), STANDARD_STEPS_S[-1])
 
 
 def job_metrics(
     job: TrainingJob, nodes: Mapping[int, NodeSeries], cache: StorageMetrics | None = None
 ) -> JobMetrics:
-    """Build the metrics answer from each node's series; its top-level series are the leader's."""
+    """Build the metrics response from each node's series; its top-level series are the leader's (rank 0)."""
     leader = nodes.get(0) or NodeSeries(ephemeral_storage=StorageMetrics())
     return JobMetrics.model_construct(
         **{name: getattr(leader, name) for name in NodeSeries.model_fields},

@@ -11,7 +11,7 @@ from api_client.models import InstanceType, InstanceTypePrice
 MIB_PER_GIB = 1024
 
 
-def _machine(
+def _instance_type(
     cores: int, memory_gib: int, gpu_type: str | None = None, gpu_count: int = 0, gpu_gib: int = 0
 ) -> InstanceType:
     size = f"{cores}x{memory_gib}"
@@ -26,36 +26,36 @@ def _machine(
     )
 
 
-_PRICED: tuple[tuple[InstanceType, float], ...] = (
-    (_machine(1, 2), 0.00058),
-    (_machine(4, 16), 0.00346),
-    (_machine(16, 64), 0.01382),
-    (_machine(64, 256), 0.05528),
-    (_machine(4, 16, "L4", 1, 24), 0.01414),
-    (_machine(48, 192, "L4", 4, 24), 0.06672),
-    (_machine(8, 32, "A10G", 1, 24), 0.02424),
-    (_machine(48, 192, "A10G", 4, 24), 0.09454),
-    (_machine(26, 234, "H100", 1, 80), 0.10833),
-    (_machine(52, 468, "H100", 2, 80), 0.21667),
-    (_machine(104, 936, "H100", 4, 80), 0.43333),
-    (_machine(208, 1872, "H100", 8, 80), 0.86667),
-    (_machine(26, 234, "H200", 1, 141), 0.12500),
-    (_machine(208, 1872, "H200", 8, 141), 1.00000),
+_PRICED_INSTANCE_TYPES: tuple[tuple[InstanceType, float], ...] = (
+    (_instance_type(1, 2), 0.00058),
+    (_instance_type(4, 16), 0.00346),
+    (_instance_type(16, 64), 0.01382),
+    (_instance_type(64, 256), 0.05528),
+    (_instance_type(4, 16, "L4", 1, 24), 0.01414),
+    (_instance_type(48, 192, "L4", 4, 24), 0.06672),
+    (_instance_type(8, 32, "A10G", 1, 24), 0.02424),
+    (_instance_type(48, 192, "A10G", 4, 24), 0.09454),
+    (_instance_type(26, 234, "H100", 1, 80), 0.10833),
+    (_instance_type(52, 468, "H100", 2, 80), 0.21667),
+    (_instance_type(104, 936, "H100", 4, 80), 0.43333),
+    (_instance_type(208, 1872, "H100", 8, 80), 0.86667),
+    (_instance_type(26, 234, "H200", 1, 141), 0.12500),
+    (_instance_type(208, 1872, "H200", 8, 141), 1.00000),
 )
 
-INSTANCE_TYPES: tuple[InstanceType, ...] = tuple(machine for machine, _ in _PRICED)
+INSTANCE_TYPES: tuple[InstanceType, ...] = tuple(machine for machine, _ in _PRICED_INSTANCE_TYPES)
 """All instance types, CPU first, then by GPU type and count."""
 
-PRICES_USD_PER_MINUTE: dict[str, float] = {machine.id: price for machine, price in _PRICED}
+PRICES_USD_PER_MINUTE: dict[str, float] = {machine.id: price for machine, price in _PRICED_INSTANCE_TYPES}
 """Price of one node per minute in US dollars, by instance type id."""
 
 PRICES: tuple[InstanceTypePrice, ...] = tuple(
-    InstanceTypePrice(instance_type=machine, price=price) for machine, price in _PRICED
+    InstanceTypePrice(instance_type=machine, price=price) for machine, price in _PRICED_INSTANCE_TYPES
 )
-"""The same prices in the form of the prices route."""
+"""Prices of all instance types, as the prices route returns them."""
 
 GPU_LIMITS = {"H100": (64, 96), "H200": (32, 32), "A10G": (4, 8), "L4": (4, 8)}
-"""The organization's GPUs by type: how many it owns (the baseline), and how many it may use."""
+"""The organization's GPUs by type: the number it owns (the baseline), and the number it may use."""
 
 
 def instance(name_or_id: str) -> InstanceType:

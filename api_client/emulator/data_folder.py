@@ -1,6 +1,6 @@
 """The emulator's data folder: its files, and the lock that allows only one emulator at a time.
 
-Files with secrets are readable only by their owner. A folder that contains other files is refused.
+Files with secrets are readable only by their owner. A folder with files of other programs is refused.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ class EmulatorStartError(ApiClientError):
 
 
 @contextlib.contextmanager
-def usable(folder: Path) -> Iterator[None]:
-    """Translate errors of reading and writing the folder's files to ``EmulatorStartError``.
+def translating_errors(folder: Path) -> Iterator[None]:
+    """Raise ``EmulatorStartError`` for errors of reading and writing the folder's files.
 
-    Nothing is repaired or replaced, so that the user's data is not lost.
+    No damaged file is repaired or replaced, so that the user's data is not lost.
     """
     try:
         yield
     except sqlite3.Error as error:
-        raise _unusable(folder, f"{DATABASE_NAME}: {error}") from error
+        raise _unusable_folder(folder, f"{DATABASE_NAME}: {error}") from error
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
-        raise _unusable(folder, f"{name}{error.strerror or error}") from error
+        raise _unusable_folder(folder, f"{name}{error.strerror or error}") from error
 
 
-def _unusable(folder: Path, reason: str) -> EmulatorStartError:
+def _unusable_folder(folder: Path, reason: str) -> EmulatorStartError:
     return EmulatorStartError(
         f"cannot use the data folder {folder} ({reason}); choose another data folder, or move {folder} away"
     )
@@ -80,7 +80,10 @@ class EmulatorAddress:
 
 
 class DataFolder:
-    """An open data folder. Opening raises ``EmulatorStartError`` if it is in use or contains other files."""
+    """An open, locked data folder.
+
+    Opening raises ``EmulatorStartError`` if another emulator uses the folder, or if it has files of others.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -88,7 +91,7 @@ class DataFolder:
         self.log_path = self.path / "emulator.log"
         self.key_path = self.path / "key"
         self._address_path = self.path / ADDRESS_NAME
-        with usable(self.path):
+        with translating_errors(self.path):
             self._reject_foreign_folder()
             make_private_folder(self.path)
             self._lock = self._acquire_lock()
@@ -111,13 +114,13 @@ class DataFolder:
             ) from error
         return lock
 
-    def api_key(self, given: str | None) -> str:
-        """Return the key that clients must send: the given one, else the stored one, else a new one."""
+    def api_key(self, requested: str | None) -> str:
+        """Return the key that clients must send: the requested key, else the stored one, else a new one."""
         stored = (
             self.key_path.read_bytes().strip().decode("ascii", "replace") if self.key_path.exists() else ""
         )
         usable_key = stored if stored.isascii() and stored.isprintable() else ""
-        key = given or usable_key or secrets.token_urlsafe(24)
+        key = requested or usable_key or secrets.token_urlsafe(24)
         if key != stored:
             write_private(self.key_path, f"{key}\n".encode())
         return key
@@ -125,7 +128,7 @@ class DataFolder:
     def signing_key(self) -> bytes:
         """Return the secret that signs presigned URLs; it never leaves the emulator.
 
-        A stored key that is too short is replaced: a crash or a full disk truncated it, and it could be
+        A stored key that is too short is replaced: a crash or a full disk truncated it, so it could be
         guessed.
         """
         path = self.path / "signing_key"
@@ -143,7 +146,7 @@ class DataFolder:
         os.close(self._lock)
 
     def _reject_foreign_folder(self) -> None:
-        """Raise ``EmulatorStartError`` if the folder contains other files."""
+        """Raise ``EmulatorStartError`` if the path is a file, or a folder of files that no emulator made."""
         if not self.path.exists():
             return
         if not self.path.is_dir():
@@ -171,7 +174,7 @@ def running_address(path: Path) -> EmulatorAddress | None:
 
 
 def published_address(path: Path) -> EmulatorAddress | None:
-    """Return the last emulator's address, unless that emulator has exited cleanly."""
+    """Return the address that the folder's last emulator published; None if it has exited cleanly."""
     try:
         return TypeAdapter(EmulatorAddress).validate_json(read_small_file(path / ADDRESS_NAME))
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
 """Schema of a job spec (the published ``CreateTrainingJobV1``).
 
-The check is tolerant: unknown fields pass, because official clients send some that the schema lacks. The
-runner gets the job spec as it was sent.
+Unknown fields pass, because official clients send fields that the schema lacks. The runner gets the job spec
+as the client sent it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from api_client.definitions.job_request import read_job_request
-from api_client.emulator.answers import first_problem, invalid
 from api_client.emulator.catalog import instance_for
+from api_client.emulator.responses import first_problem, invalid
 from api_client.models import InstanceType
 
-Integer = Annotated[int, Field(ge=-(2**31), lt=2**31)]
-"""A number within 32 bits, which every client can read."""
+Int32 = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+"""An integer of 32 bits, which every client can read."""
 AvailabilityModel = Literal["dedicated", "spot"]
 
 
@@ -31,12 +31,12 @@ class _Image(_SpecPart):
 
 class _Accelerator(_SpecPart):
     accelerator: str
-    count: Integer = Field(ge=0)
+    count: Int32 = Field(ge=0)
 
 
 class _Compute(_SpecPart):
     node_count: int = Field(default=1, ge=1, le=64)
-    cpu_count: Integer = Field(default=1, ge=0)
+    cpu_count: Int32 = Field(default=1, ge=0)
     memory: str = "2Gi"
     accelerator: _Accelerator | None = None
     availability_model: AvailabilityModel = "dedicated"
@@ -62,7 +62,7 @@ class _Runtime(_SpecPart):
 
 class _InteractiveSession(_SpecPart):
     trigger: Literal["on_startup", "on_failure", "on_demand"] = "on_demand"
-    timeout_minutes: Integer = 480
+    timeout_minutes: Int32 = 480
     session_provider: Literal["vs_code", "cursor", "ssh"] = "vs_code"
     auth_provider: Literal["github", "microsoft"] = "github"
 
@@ -72,7 +72,7 @@ class CheckedJobSpec(_SpecPart):
     compute: _Compute = Field(default_factory=_Compute)
     runtime: _Runtime = Field(default_factory=_Runtime)
     name: str | None = None
-    priority: Integer | None = None
+    priority: Int32 | None = None
     interactive_session: _InteractiveSession | None = None
 
 
@@ -85,16 +85,16 @@ def check_job_spec(fields: Mapping[str, Any]) -> CheckedJobSpec:
 
 
 def requested_instance(fields: Mapping[str, Any]) -> InstanceType:
-    """Return the instance type for a job spec; make one up if the catalog has none that fits."""
+    """Return the instance type for a job spec; build an instance type if none of the catalog fits."""
     request = read_job_request(fields)
     gpu_type = request.gpu_type.replace("_", "-") if request.gpu_type else None
-    offered = instance_for(gpu_type, request.gpu_count, request.cpu_count)
-    if offered is not None:
-        return offered
-    machine = f"{gpu_type}:{request.gpu_count}" if gpu_type else "CPU"
+    instance_type = instance_for(gpu_type, request.gpu_count, request.cpu_count)
+    if instance_type is not None:
+        return instance_type
+    type_name = f"{gpu_type}:{request.gpu_count}" if gpu_type else "CPU"
     return InstanceType(
-        id=f"local-{machine.lower().replace(':', '-')}-{request.cpu_count}",
-        name=f"{machine} {request.cpu_count}x{request.memory}",
+        id=f"local-{type_name.lower().replace(':', '-')}-{request.cpu_count}",
+        name=f"{type_name} {request.cpu_count}x{request.memory}",
         millicpu_limit=request.cpu_count * 1000,
         gpu_count=request.gpu_count,
         gpu_type=gpu_type,

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from api_client.clock import Clock
-from api_client.emulator.answers import existing, invalid, new_id, not_found
 from api_client.emulator.fleet.backend import FleetBackend
 from api_client.emulator.job_spec import CheckedJobSpec, check_job_spec
+from api_client.emulator.responses import found_or_404, invalid, new_id, not_found
 from api_client.emulator.runner.backend import LocalBackend
 from api_client.emulator.store.blobs import Signer
 from api_client.emulator.store.stores import StoredProject, Stores, new_sessions
@@ -30,6 +30,7 @@ HOLDING_STATUSES = frozenset({JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.
 
 
 UNKNOWN_TIME = datetime.min.replace(tzinfo=UTC)
+"""Sorts jobs and projects without a time as the oldest."""
 
 
 Backend = LocalBackend | FleetBackend
@@ -83,15 +84,17 @@ class Platform:
         latest: dict[str, TrainingJob] = {}
         for job in self.jobs():
             latest.setdefault(job.project_id, job)
-        projects = [self._project(stored, latest.get(stored.id)) for stored in self.stores.projects.all()]
+        projects = [
+            self._training_project(stored, latest.get(stored.id)) for stored in self.stores.projects.all()
+        ]
         return sorted(projects, key=lambda project: project.updated_at or UNKNOWN_TIME, reverse=True)
 
     def project(self, project_id: str) -> TrainingProject:
         stored = self.stored_project(project_id)
-        return self._project(stored, next(iter(self.project_jobs(project_id)), None))
+        return self._training_project(stored, next(iter(self.project_jobs(project_id)), None))
 
     def stored_project(self, project_id: str) -> StoredProject:
-        return existing(self.stores.projects.get(project_id), "Training project", project_id)
+        return found_or_404(self.stores.projects.get(project_id), "Training project", project_id)
 
     def project_jobs(self, project_id: str) -> list[TrainingJob]:
         return [job for job in self.jobs() if job.project_id == project_id]
@@ -116,7 +119,7 @@ class Platform:
         return job
 
     def team(self, team_id: str) -> Team:
-        return existing(self.stores.teams.get(team_id), "Team", team_id)
+        return found_or_404(self.stores.teams.get(team_id), "Team", team_id)
 
     # Actions
 
@@ -190,14 +193,17 @@ class Platform:
         if sessions := new_sessions(job_id, spec, self.now()):
             self.stores.sessions.put(job_id, sessions)
 
-    def _project(self, stored: StoredProject, latest: TrainingJob | None) -> TrainingProject:
+    def _training_project(self, stored: StoredProject, latest_job: TrainingJob | None) -> TrainingProject:
         team = self.stores.teams.get(stored.team_id)
-        changed = [stored.updated_at, *([latest.updated_at] if latest and latest.updated_at else [])]
+        change_times = [
+            stored.updated_at,
+            *([latest_job.updated_at] if latest_job and latest_job.updated_at else []),
+        ]
         return TrainingProject(
             id=stored.id,
             name=stored.name,
             created_at=stored.created_at,
-            updated_at=max(changed),
+            updated_at=max(change_times),
             team_name=team.name if team else None,
-            latest_job=latest,
+            latest_job=latest_job,
         )

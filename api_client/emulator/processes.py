@@ -22,7 +22,7 @@ from api_client.errors import ApiClientError
 
 
 class EmulatorFailed(ApiClientError):
-    """The child process failed to start; the message includes its own error output."""
+    """An emulator failed to start or to stop; the message includes its stderr text, if any."""
 
 
 class EmulatorChild:
@@ -31,8 +31,8 @@ class EmulatorChild:
     The child's standard input is its lifeline: a pipe that only this process can write to. When this process
     ends, even by ``kill -9``, the pipe closes and the child ends itself and its jobs. A shared child has no
     lifeline, so that it can outlive this process. Without a ``data_dir``, the child uses a temporary folder,
-    which is deleted when it stops. ``program`` replaces Python's arguments, to run another program with the
-    emulator's options. The attributes are set once the child is ready.
+    which is deleted when it stops. ``program`` replaces Python's first arguments, to run another program with
+    the emulator's options. ``url``, ``pid``, ``data_dir`` and ``key_file`` are set once the child is ready.
     """
 
     def __init__(
@@ -73,18 +73,18 @@ class EmulatorChild:
         if self._is_temporary:
             self.data_dir = Path(tempfile.mkdtemp(prefix="bt-tui-demo-"))
             arguments = [*arguments, "--ephemeral"]
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 – closed in ``shut_down``
+        self._stderr_file = tempfile.TemporaryFile()  # noqa: SIM115 – closed in ``shut_down``
         self._process = subprocess.Popen(
             [sys.executable, "-P", *arguments, "--data", str(self.data_dir)],
             stdin=subprocess.DEVNULL if self._is_shared else subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=self._errors,
+            stderr=self._stderr_file,
             env=child_environment(),
             start_new_session=True,
         )
 
     def wait_ready(self) -> EmulatorAddress:
-        """Block until the emulator answers; raise ``EmulatorFailed`` with its own error output."""
+        """Block until the emulator responds; raise ``EmulatorFailed`` with its stderr text."""
         process = self._process
         assert process is not None
         deadline = time.monotonic() + 30.0
@@ -95,8 +95,8 @@ class EmulatorChild:
                 self.data_dir, self.key_file = Path(address.data_dir), Path(address.key_file)
                 return address
             time.sleep(0.02)
-        self._errors.seek(0)
-        if message := self._errors.read().decode(errors="replace").strip():
+        self._stderr_file.seek(0)
+        if message := self._stderr_file.read().decode(errors="replace").strip():
             raise EmulatorFailed(f"the emulator did not start: {message[-2000:]}")
         if process.returncode is None:
             raise EmulatorFailed("the emulator did not respond in time")
@@ -113,7 +113,7 @@ class EmulatorChild:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._errors.close()
+        self._stderr_file.close()
         self._process = None
         if self._is_temporary:
             remove_tree(self.data_dir)
@@ -122,7 +122,7 @@ class EmulatorChild:
         """Let a shared emulator outlive this process."""
         assert self._process is not None
         self._process.returncode = 0  # detached on purpose: Popen must not wait for it or warn
-        self._errors.close()
+        self._stderr_file.close()
 
     def __enter__(self) -> Self:
         try:
@@ -140,8 +140,8 @@ class EmulatorChild:
 def child_environment() -> dict[str, str]:
     """Return the environment for the child, without variables that name a remote.
 
-    Jobs must not find an API key there. ``PYTHONPATH`` makes the child import this very package, however
-    this process found it. Together with ``-P`` nothing is imported from the working directory.
+    Jobs inherit the environment and must not find an API key in it. ``PYTHONPATH`` makes the child import the
+    same copy of this package as this process; with ``-P``, nothing is imported from the working directory.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("BASETEN_")}
     root = str(Path(__file__).resolve().parents[2])
@@ -153,7 +153,7 @@ def child_environment() -> dict[str, str]:
 def ensure_running(data_dir: Path) -> EmulatorAddress:
     """Return the address of the emulator on that folder, starting one without a demo if necessary.
 
-    Raises EmulatorFailed with the emulator's own error output.
+    Raises EmulatorFailed with the emulator's stderr text.
     """
     address = running_address(data_dir)
     if address is not None:

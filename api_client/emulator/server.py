@@ -28,7 +28,7 @@ from api_client.emulator.data_folder import (
     EmulatorAddress,
     EmulatorStartError,
     remove_tree,
-    usable,
+    translating_errors,
 )
 from api_client.emulator.demo_job import upload_demo_job
 from api_client.emulator.fleet.backend import FleetBackend
@@ -157,11 +157,11 @@ async def _serve(
     listener: socket.socket,
     on_ready: Callable[[EmulatorAddress], None] | None,
 ) -> None:
-    with usable(folder.path):
+    with translating_errors(folder.path):
         key, signing_key = folder.api_key(options.key), folder.signing_key()
         database = Database(folder.database_path)
     with closing(database):
-        with usable(folder.path):
+        with translating_errors(folder.path):
             platform = create_world(
                 options.world,
                 database=database,
@@ -186,7 +186,7 @@ async def _serve(
         server = EmulatorServer(build_app(platform, key=key), on_started=announce)
         with _endings(server, options.lifeline_fd):
             try:
-                with usable(folder.path):
+                with translating_errors(folder.path):
                     await platform.local.start()
                     if options.world == "demo":
                         await furnish_demo(platform)
@@ -285,7 +285,7 @@ def _log_to(path: Path) -> None:
     The file is opened now: when something has to be logged, there may be no free descriptor. A line that
     can't be written, such as on a full disk, is dropped.
     """
-    with usable(path.parent):
+    with translating_errors(path.parent):
         handler = logging.FileHandler(path)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     logging.raiseExceptions = False

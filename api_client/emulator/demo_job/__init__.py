@@ -1,6 +1,6 @@
 """The demo's real job: a classifier of digits, trained on this machine.
 
-``code`` is what a user would push; a test compares its ``config.py`` with the payload here.
+The folder ``code`` is what a user would push; a test compares its ``config.py`` with the job spec below.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from api_client.emulator.store.blobs import BUCKET, BlobStore
 def upload_demo_job(blobs: BlobStore, **variables: str) -> dict[str, Any]:
     """Store the job's code and return a job spec that runs it.
 
-    ``variables`` are environment variables; without any, it runs for 23 minutes.
+    ``variables`` are the job's environment variables; without any, it runs for 23 minutes.
     """
     key = "demo/digits-mlp.tar"
     with blobs.receive(BUCKET, key) as archive:
-        archive.write(_packed(Path(__file__).parent / "code"))
+        archive.write(_tar_bytes(Path(__file__).parent / "code"))
         archive.commit()
     return {
         "name": "digits-mlp",
@@ -35,7 +35,7 @@ def upload_demo_job(blobs: BlobStore, **variables: str) -> dict[str, Any]:
     }
 
 
-def _packed(folder: Path) -> bytes:
+def _tar_bytes(folder: Path) -> bytes:
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
         for path in filter(Path.is_file, folder.iterdir()):

@@ -1,8 +1,8 @@
 """Conversion between the demo world's script time and the wall clock.
 
-Both are nanoseconds since the Unix epoch. They are equal until the speed was set; from then on, script time
-runs ``speed`` times as fast. The integer arithmetic is exact, so that a range of wall time selects exactly
-the script times with timestamps inside it::
+Both are nanoseconds since the Unix epoch. They are equal until the user sets a speed; from then on, script
+time runs ``speed`` times as fast. The integer arithmetic is exact, so that a range of wall time selects
+exactly the script times with timestamps inside it::
 
     to_wall(script) <= wall   if and only if   script <= to_script(wall)
 """
@@ -15,8 +15,8 @@ from datetime import datetime
 from api_client.clock import epoch_ns, moment_at
 from api_client.emulator.store.database import Database, Records
 
-MILLI = 1_000
-"""Speeds are rounded to a thousandth."""
+PER_MILLE = 1_000
+"""Speeds are rounded to 1/1000, so that conversions are exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class SimClock:
     speed: float
 
     def __post_init__(self) -> None:
-        if self._milli <= 0:
+        if self._speed_per_mille <= 0:
             raise ValueError(f"the demo speed must be above zero, not {self.speed}")
 
     @classmethod
@@ -46,21 +46,25 @@ class SimClock:
 
     def to_script(self, wall_ns: int) -> int:
         """Return the script time at a wall time, rounded down."""
-        passed_ns = wall_ns - self.wall_ns
-        return self.script_ns + (passed_ns if passed_ns <= 0 else passed_ns * self._milli // MILLI)
+        elapsed_ns = wall_ns - self.wall_ns
+        return self.script_ns + (
+            elapsed_ns if elapsed_ns <= 0 else elapsed_ns * self._speed_per_mille // PER_MILLE
+        )
 
     def to_wall(self, script_ns: int) -> int:
         """Return the first wall time at which the script has reached a script time."""
-        passed_ns = script_ns - self.script_ns
-        return self.wall_ns + (passed_ns if passed_ns <= 0 else -(-passed_ns * MILLI // self._milli))
+        elapsed_ns = script_ns - self.script_ns
+        return self.wall_ns + (
+            elapsed_ns if elapsed_ns <= 0 else -(-elapsed_ns * PER_MILLE // self._speed_per_mille)
+        )
 
     def stamp(self, script_ns: int) -> datetime:
-        """Return the wall time at which the script reaches a script time, as a datetime."""
+        """Return the wall time at which the script reaches a script time (see ``to_wall``), as a datetime."""
         return moment_at(self.to_wall(script_ns))
 
     @property
-    def _milli(self) -> int:
-        return round(self.speed * MILLI)
+    def _speed_per_mille(self) -> int:
+        return round(self.speed * PER_MILLE)
 
 
 def open_sim_clock(database: Database, *, now: datetime, speed: float) -> SimClock:

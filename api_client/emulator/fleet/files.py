@@ -45,8 +45,8 @@ class FileSpec:
         start, end = max(0, start), min(end, self.size_bytes)
         content = bytearray(self.head[start:end])
         while start + len(content) < end:
-            number, skip = divmod(start + len(content), NOISE_BLOCK_BYTES)
-            content += _noise(self.name, number)[skip : skip + end - start - len(content)]
+            block, offset = divmod(start + len(content), NOISE_BLOCK_BYTES)
+            content += _noise(self.name, block)[offset : offset + end - start - len(content)]
         return bytes(content)
 
 
@@ -67,19 +67,21 @@ class ModelShape:
     linears: tuple[tuple[str, int, int], ...]
     prefixes: tuple[str, ...]
     library: str | None = None
-    """What peft writes into the config of an adapter for a model that is not of transformers."""
+    """``parent_library`` in peft's adapter config; None for models of the transformers library."""
 
-    def tensors(self, rank: int) -> Iterator[Tensor]:
-        """Yield the weights in file order, or those of a LoRA adapter of that rank, with peft's names."""
-        if not rank:
+    def tensors(self, lora_rank: int) -> Iterator[Tensor]:
+        """Yield the model's weights (rank 0) or those of a LoRA adapter of that rank, in file order."""
+        if not lora_rank:
             yield "model.embed_tokens.weight", (self.vocabulary, self.hidden)
-        for prefix, layer, (linear, into, out) in product(self.prefixes, range(self.layers), self.linears):
+        for prefix, layer, (linear, inputs, outputs) in product(
+            self.prefixes, range(self.layers), self.linears
+        ):
             name = f"{prefix}.{layer}.{linear}"
-            if rank:
-                yield f"base_model.model.{name}.lora_A.weight", (rank, into)
-                yield f"base_model.model.{name}.lora_B.weight", (out, rank)
+            if lora_rank:
+                yield f"base_model.model.{name}.lora_A.weight", (lora_rank, inputs)
+                yield f"base_model.model.{name}.lora_B.weight", (outputs, lora_rank)
             else:
-                yield f"{name}.weight", (out, into)
+                yield f"{name}.weight", (outputs, inputs)
 
     def config(self) -> dict[str, object]:
         return {
@@ -93,34 +95,34 @@ class ModelShape:
 
 
 @lru_cache(maxsize=64)
-def weight_files(model: ModelShape, rank: int) -> tuple[FileSpec, ...]:
-    """Return the safetensors files, of at most 5 GB each, with an index if there are several."""
+def weight_files(model: ModelShape, lora_rank: int) -> tuple[FileSpec, ...]:
+    """Return the safetensors files, at most 5 GB each, and an index if there are several files."""
     shards: list[list[Tensor]] = [[]]
-    for tensor in model.tensors(rank):
-        # Maximum shard size, the default of transformers: 5 GB
-        if shards[-1] and _size(*shards[-1], tensor) > 5_000_000_000:
+    for tensor in model.tensors(lora_rank):
+        # The default maximum shard size of transformers
+        if shards[-1] and _bf16_bytes(*shards[-1], tensor) > 5_000_000_000:
             shards.append([])
         shards[-1].append(tensor)
-    stem, count = "adapter_model" if rank else "model", len(shards)
+    stem, count = "adapter_model" if lora_rank else "model", len(shards)
     if count == 1:
-        return (_weights(f"{stem}.safetensors", shards[0]),)
+        return (_safetensors_spec(f"{stem}.safetensors", shards[0]),)
     files = {f"{stem}-{n + 1:05}-of-{count:05}.safetensors": shard for n, shard in enumerate(shards)}
     shard_of = {tensor: name for name, shard in files.items() for tensor, _ in shard}
-    total = {"total_size": sum(_size(*shard) for shard in shards)}
-    index = _json(f"{stem}.safetensors.index.json", {"metadata": total, "weight_map": shard_of})
-    return (*(_weights(name, shard) for name, shard in files.items()), index)
+    metadata = {"total_size": sum(_bf16_bytes(*shard) for shard in shards)}
+    index = _json_spec(f"{stem}.safetensors.index.json", {"metadata": metadata, "weight_map": shard_of})
+    return (*(_safetensors_spec(name, shard) for name, shard in files.items()), index)
 
 
-def _size(*tensors: Tensor) -> int:
+def _bf16_bytes(*tensors: Tensor) -> int:
     return sum(prod(shape) for _, shape in tensors) * 2  # bf16
 
 
-def _weights(name: str, tensors: list[Tensor]) -> FileSpec:
+def _safetensors_spec(name: str, tensors: list[Tensor]) -> FileSpec:
     """Build a file with a header: its length (8 bytes, little-endian), then JSON padded to 8 bytes."""
     entries: dict[str, object] = {"__metadata__": {"format": "pt"}}
     end = 0
     for tensor, shape in tensors:
-        start, end = end, end + _size((tensor, shape))
+        start, end = end, end + _bf16_bytes((tensor, shape))
         entries[tensor] = {"dtype": "BF16", "shape": shape, "data_offsets": (start, end)}
     text = json.dumps(entries, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -128,18 +130,18 @@ def _weights(name: str, tensors: list[Tensor]) -> FileSpec:
     return FileSpec(name, len(head) + end, head)
 
 
-def _json(name: str, value: object, node_rank: int = 0) -> FileSpec:
+def _json_spec(name: str, value: object, node_rank: int = 0) -> FileSpec:
     content = json.dumps(value, indent=2).encode() + b"\n"
     return FileSpec(name, len(content), content, node_rank)
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A type of checkpoint: full weights, an adapter of ``rank``, or one shard per GPU.
+    """A type of checkpoint: full weights, a LoRA adapter of ``rank``, or a shard per GPU.
 
     ``kind`` is the API's checkpoint_type. ``directory`` is the template of a checkpoint's name.
-    ``has_optimizer`` is True if the optimizer is saved with the weights. ``data_workers`` is the number of
-    data loaders per GPU that save their position.
+    ``has_optimizer`` is True if the optimizer state is saved with the weights. ``data_workers`` is the number
+    of data loaders per GPU that save their position.
     """
 
     kind: Literal["lora", "full", "whisper"]
@@ -173,7 +175,7 @@ class Family:
     def file_specs(self, step: int, curves: TrainingCurves) -> list[FileSpec]:
         """Return all files of the checkpoint saved at ``step``, sorted by name."""
         ranks = [(rank // self.gpus, rank) for rank in range(self.nodes * self.gpus)]
-        shards = {
+        size_factors = {
             "distributed": {"__{rank}_0.distcp": 1 + ADAM_FACTOR},
             "verl": {
                 "actor/model_world_size_{world}_rank_{rank}.pt": 1,
@@ -181,66 +183,73 @@ class Family:
             },
         }.get(self.layout)
         files = [
-            *(self._merged(step, curves) if shards is None else self._sharded(step, shards, ranks)),
+            *(
+                self._transformers_files(step, curves)
+                if size_factors is None
+                else self._sharded_files(step, size_factors, ranks)
+            ),
             *(FileSpec(f"rng_state_{rank}.pth", 15_984, node_rank=node) for node, rank in ranks),
         ]
         for worker in range(self.data_workers):
             for node, rank in ranks:
                 position = {"rank": rank, "worker": worker, "samples_seen": step * 16 + worker}
-                files.append(_json(f"dataloader/rank-{rank:02}/worker-{worker}.json", position, node))
+                files.append(_json_spec(f"dataloader/rank-{rank:02}/worker-{worker}.json", position, node))
         return sorted(files, key=lambda file: (file.name, file.node_rank))
 
-    def _merged(self, step: int, curves: TrainingCurves) -> Iterator[FileSpec]:
+    def _transformers_files(self, step: int, curves: TrainingCurves) -> Iterator[FileSpec]:
         yield from weight_files(self.model, self.rank)
         if self.rank:
-            yield _json("adapter_config.json", self.adapter_config())
+            yield _json_spec("adapter_config.json", self.adapter_config())
         else:
-            yield _json("config.json", self.model.config())
-            yield _json("generation_config.json", {"do_sample": True, "temperature": 0.6, "top_p": 0.9})
-        yield _json("tokenizer_config.json", {"model_max_length": 131072, "padding_side": "right"})
-        yield _json("trainer_state.json", self._trainer_state(step, curves))
+            yield _json_spec("config.json", self.model.config())
+            yield _json_spec("generation_config.json", {"do_sample": True, "temperature": 0.6, "top_p": 0.9})
+        yield _json_spec("tokenizer_config.json", {"model_max_length": 131072, "padding_side": "right"})
+        yield _json_spec("trainer_state.json", self._trainer_state(step, curves))
         yield FileSpec("training_args.bin", 6_225)
         yield FileSpec("scheduler.pt", 1_465)
         if self.has_optimizer:
-            yield FileSpec("optimizer.pt", _size(*self.model.tensors(self.rank)) * ADAM_FACTOR + 2_048)
+            yield FileSpec("optimizer.pt", _bf16_bytes(*self.model.tensors(self.rank)) * ADAM_FACTOR + 2_048)
         note = f"Made for the demo world of bt-tui: step {step}. The weights are noise under a true header.\n"
         text = f"---\nbase_model: {self.model.name}\n---\n\n{note}".encode()
         yield FileSpec("README.md", len(text), text)
 
-    def _sharded(
-        self, step: int, shards: Mapping[str, int], ranks: Sequence[tuple[int, int]]
+    def _sharded_files(
+        self, step: int, size_factors: Mapping[str, int], ranks: Sequence[tuple[int, int]]
     ) -> Iterator[FileSpec]:
-        share_bytes = _size(*self.model.tensors(0)) // len(ranks)
-        for template, factor in shards.items():
+        shard_bytes = _bf16_bytes(*self.model.tensors(0)) // len(ranks)
+        for template, factor in size_factors.items():
             for node, rank in ranks:
                 yield FileSpec(
-                    template.format(rank=rank, world=len(ranks)), share_bytes * factor, node_rank=node
+                    template.format(rank=rank, world=len(ranks)), shard_bytes * factor, node_rank=node
                 )
-        yield _json("huggingface/config.json", self.model.config())
-        yield _json("train_state.json", {"step": step, "world_size": len(ranks)})
+        yield _json_spec("huggingface/config.json", self.model.config())
+        yield _json_spec("train_state.json", {"step": step, "world_size": len(ranks)})
 
     def _trainer_state(self, step: int, curves: TrainingCurves) -> dict[str, object]:
-        every = max(1, step // 40)  # a real one keeps all entries
-        evaluated = {at: round(curves.eval_loss(at), 4) for at in range(step, 0, -every * 4)}
+        interval = max(1, step // 40)  # a real trainer state has every entry
+        eval_losses = {
+            logged_step: round(curves.eval_loss(logged_step), 4)
+            for logged_step in range(step, 0, -interval * 4)
+        }
         history: list[dict[str, Any]] = [
             {
-                "epoch": round(curves.epoch(at), 4),
-                "grad_norm": round(curves.grad_norm(at), 4),
-                "learning_rate": curves.learning_rate(at),
-                "loss": round(curves.loss(at), 4),
-                "step": at,
+                "epoch": round(curves.epoch(logged_step), 4),
+                "grad_norm": round(curves.grad_norm(logged_step), 4),
+                "learning_rate": curves.learning_rate(logged_step),
+                "loss": round(curves.loss(logged_step), 4),
+                "step": logged_step,
             }
-            for at in range(every, step + 1, every)
+            for logged_step in range(interval, step + 1, interval)
         ]
         history += [
-            {"epoch": round(curves.epoch(at), 4), "eval_loss": loss, "step": at}
-            for at, loss in evaluated.items()
+            {"epoch": round(curves.epoch(logged_step), 4), "eval_loss": loss, "step": logged_step}
+            for logged_step, loss in eval_losses.items()
         ]
-        best = min(evaluated, key=lambda at: (evaluated[at], at))
+        best_step = min(eval_losses, key=lambda logged_step: (eval_losses[logged_step], logged_step))
         return {
-            "best_metric": evaluated[best],
-            "best_model_checkpoint": f"/mnt/ckpts/{self.directory.format(step=best)}"
-            if best == step
+            "best_metric": eval_losses[best_step],
+            "best_model_checkpoint": f"/mnt/ckpts/{self.directory.format(step=best_step)}"
+            if best_step == step
             else None,
             "epoch": round(curves.epoch(step), 4),
             "global_step": step,
@@ -249,9 +258,12 @@ class Family:
         }
 
 
-Files = tuple[str, int, int, int]
-"""Numbered files: template (``{n}`` from 0, ``{number}`` from 1, ``{count}``), count, size, its growth."""
-CacheTree = tuple[Files, ...]
+NumberedFiles = tuple[str, int, int, int]
+"""Name template, count, size of the first file and size increase from file to file, in bytes.
+
+Templates may use ``{n}`` (from 0), ``{number}`` (from 1) and ``{count}``.
+"""
+CacheTree = tuple[NumberedFiles, ...]
 
 
 @lru_cache(maxsize=8)
@@ -267,12 +279,12 @@ def cached_files(tree: CacheTree | None, epoch_ns: int) -> list[CachedFile] | No
             modified = moment_at(epoch_ns - age_s * NS_PER_S).isoformat()
             for end in range(path.count("/")):
                 folder = path.rsplit("/", end + 1)[0]
-                entries.setdefault(folder, _entry(folder, 4096, modified, "directory", "drwxr-xr-x"))
-            entries[path] = _entry(path, size, modified, "file", "-rw-r--r--")
+                entries.setdefault(folder, _cached_file(folder, 4096, modified, "directory", "drwxr-xr-x"))
+            entries[path] = _cached_file(path, size, modified, "file", "-rw-r--r--")
     return [entries[path] for path in sorted(entries)]
 
 
-def _entry(path: str, size_bytes: int, modified: str, file_type: str, permissions: str) -> CachedFile:
+def _cached_file(path: str, size_bytes: int, modified: str, file_type: str, permissions: str) -> CachedFile:
     return CachedFile.model_construct(
         path=path, size_bytes=size_bytes, modified=modified, file_type=file_type, permissions=permissions
     )

@@ -14,7 +14,11 @@ from api_client.models.logs import NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class LineSource:
-    """Numbered lines of one node and level, in ascending order of script time (nanoseconds)."""
+    """Numbered lines of one node and level, in ascending order of script time (nanoseconds).
+
+    ``count_before(time_ns)`` is the number of lines before a time; ``stamp(index)`` and ``text(index)`` are
+    the time and the text of a line.
+    """
 
     replica: str | None
     level: str | None
@@ -23,12 +27,13 @@ class LineSource:
     text: Callable[[int], str]
 
     def until(self, end_ns: int) -> LineSource:
+        """Return the source without its lines from ``end_ns`` on."""
         return replace(self, count_before=lambda at_ns: self.count_before(min(at_ns, end_ns)))
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Usage as fractions of a node's resources; growth is per second (leaks, filling disks)."""
+    """Utilization of a node's resources as fractions; growth is per second (leaks, filling disks)."""
 
     gpu: float = 0.965
     gpu_noise: float = 0.022
@@ -39,21 +44,21 @@ class Load:
     disk: float = 0.14
     disk_growth: float = 0.0
     node_factor: Mapping[int, float] = field(default_factory=dict)
-    """Scale of the GPU utilization of single nodes."""
+    """Factor for the GPU utilization of single nodes, by rank."""
 
     idle: tuple[tuple[float, float], ...] = ()
-    """The GPUs are idle from each start to its end, in seconds since the run started."""
+    """Time ranges in which the GPUs are idle: start and end in seconds since the run started."""
 
     vanishes: Mapping[int, float] = field(default_factory=dict)
-    """Nodes without samples after that many seconds."""
+    """Nodes that stop sending samples, by rank: seconds after the start of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saves:
-    """A run's checkpoints: one every ``every`` steps, none later than ``until_s`` after the start.
+    """A run's checkpoints: saved every ``every`` steps, but not later than ``until_s`` after the start.
 
-    ``family`` names the checkpoint family; without one, checkpoints are only logged. ``write_s`` is the time
-    to write one, ``sync_s`` the time to upload it.
+    ``family`` names the checkpoint family; if it is None, checkpoints are only logged. ``write_s`` is the
+    time to write a checkpoint, ``sync_s`` the time to upload it.
     """
 
     every: int
@@ -67,7 +72,7 @@ class Saves:
 class Scenario:
     """A run: its curves, the log of its trainer, load, checkpoints, base model and incidents.
 
-    Incidents are log lines besides those of the trainer, also after it has ended.
+    ``incidents`` yield log lines that are not the trainer's, also after the trainer has ended.
     ``cache_share`` is the used fraction of the cache at the start, ``cache_growth`` its growth per second.
     """
 
@@ -84,7 +89,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A job's end, ``after_s`` seconds into its run; 0 means at the run's own end."""
+    """A job's end, ``after_s`` seconds after the start of its run; 0: when all steps are done."""
 
     outcome: JobStatus = JobStatus.COMPLETED
     after_s: float = 0.0
@@ -103,7 +108,7 @@ class Phase:
 
 
 class Stage(NamedTuple):
-    """A status, a message, and its duration in seconds (None: it never ends)."""
+    """A status of a plan, its message, and its duration in seconds (None: it never ends)."""
 
     status: JobStatus
     message: str
@@ -112,10 +117,10 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A simulated job. It entered status ``since`` (or "ENDED") ``ago_s`` before the world's epoch.
+    """A simulated job. It entered status ``since`` (or ended, if that is "ENDED") ``ago_s`` before the epoch.
 
-    ``wait`` comes before the deployment, or instead of its stage of the same status. A job without an
-    ``end`` (``False`` in TOML) runs forever.
+    The stage ``wait`` comes before the deployment; if its status is CREATED, it replaces that stage. A job
+    without an ``end`` (``False`` in TOML) runs forever.
     """
 
     name: str
@@ -132,16 +137,16 @@ class JobPlan:
     end: End | Literal[False] = field(default_factory=End)
 
     @property
-    def born_ns(self) -> int:
+    def submitted_ns(self) -> int:
         """When it was submitted, in nanoseconds after the world's epoch."""
         phases = self.phases(0, again=False)
-        since_ns = moment_of(phases, self.since)
+        since_ns = phase_start_ns(phases, self.since)
         return -int(self.ago_s * NS_PER_S) - (phases[-1].at_ns if since_ns is None else since_ns)
 
     def phases(self, created_ns: int, *, again: bool) -> list[Phase]:
-        """Return the phases of the job if no user changes it; ``again`` is True for a recreated job.
+        """Return the phases of a job that no user stops; ``again`` is True for a recreated job.
 
-        A recreated job lasts to the run's own end instead of being stopped or preempted.
+        A recreated job runs until all steps are done, even if the original was stopped or preempted.
         """
         end = self.end
         if again and end and end.outcome in (JobStatus.STOPPED, JobStatus.PREEMPTED):
@@ -151,10 +156,10 @@ class JobPlan:
             phases.append(Phase(status, at_ns, message))
             if lasts_s is None:
                 return phases
-            most_s = lasts_s
-            if again and status != JobStatus.RUNNING:  # the image and weights are already on the node
-                most_s = 8.0 if status in WAITING_STATUSES else 30.0
-            at_ns += int(min(lasts_s, most_s) * NS_PER_S)
+            max_s = lasts_s
+            if again and status != JobStatus.RUNNING:  # faster: the node has the image and the weights
+                max_s = 8.0 if status in WAITING_STATUSES else 30.0
+            at_ns += int(min(lasts_s, max_s) * NS_PER_S)
         if not end:
             return phases
         exit_code = 0 if end.outcome == JobStatus.COMPLETED else end.exit_code
@@ -169,16 +174,16 @@ class JobPlan:
             yield Stage(JobStatus.DEPLOYING, "Pulling the image", 95.0)
             return
         yield Stage(JobStatus.DEPLOYING, "Compute is provisioned, the image pulled", 145.0)
-        whole_s = self.scenario.curves.duration_s + 40.0  # for the last saves and clean-up
-        yield Stage(JobStatus.RUNNING, "start_commands run", (end.after_s or whole_s) if end else None)
+        full_run_s = self.scenario.curves.duration_s + 40.0  # for the last saves and clean-up
+        yield Stage(JobStatus.RUNNING, "start_commands run", (end.after_s or full_run_s) if end else None)
 
 
 @dataclass(frozen=True, slots=True)
 class SimRun:
-    """Facts about a job for the generator of its log. Times are nanoseconds on the simulated clock.
+    """Facts about a job that its log is generated from. Times are nanoseconds of script time.
 
-    ``run_ns`` is None if the job never runs. ``end_ns`` is when the script ends it, None if it does not.
-    ``wall`` converts to wall time, for lines that contain their own timestamp.
+    ``run_start_ns`` is None if the job never runs. ``end_ns`` is when the plan ends it, None if it
+    never ends. ``wall`` converts to wall time, for lines that contain their own timestamp.
     """
 
     plan: JobPlan
@@ -186,7 +191,7 @@ class SimRun:
     seed: int
     curves: TrainingCurves
     deploy_ns: int
-    run_ns: int | None
+    run_start_ns: int | None
     end_ns: int | None
     outcome: JobStatus | None
     wall: Callable[[int], datetime]
@@ -198,7 +203,7 @@ class SimRun:
     @property
     def start_ns(self) -> int:
         """Start of the run, or of the deployment if the job never runs."""
-        return self.deploy_ns if self.run_ns is None else self.run_ns
+        return self.deploy_ns if self.run_start_ns is None else self.run_start_ns
 
     @property
     def ready_s(self) -> float:
@@ -207,11 +212,12 @@ class SimRun:
 
     @property
     def last_line_ns(self) -> int:
-        """When the run stops logging: at its last step, when it hangs, or when the script ends it."""
+        """When the run stops logging: at its last step, when it hangs, or when the plan ends it."""
         curves = self.curves
         last_ns = self.start_ns + min(curves.finished_ns(curves.steps), curves.halts_after_s * NS_PER_S)
         return int(last_ns if self.end_ns is None else min(last_ns, self.end_ns))
 
 
-def moment_of(phases: Sequence[Phase], status: str) -> int | None:
+def phase_start_ns(phases: Sequence[Phase], status: str) -> int | None:
+    """Return the script time of the first phase with a status; None if there is no such phase."""
     return next((phase.at_ns for phase in phases if phase.status == status), None)

@@ -11,11 +11,11 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from api_client.emulator.answers import ID_ALPHABET, ID_LENGTH
 from api_client.emulator.fleet.files import CACHES, CacheTree
 from api_client.emulator.fleet.logs import Lines, RunLog, restarting
 from api_client.emulator.fleet.plans import JobPlan, LineSource, Load, Saves, Scenario, SimRun
 from api_client.emulator.fleet.training import TrainingCurves
+from api_client.emulator.responses import ID_ALPHABET, ID_LENGTH
 from api_client.models.logs import NS_PER_S
 
 
@@ -37,7 +37,7 @@ class ProjectPlan:
 
 
 def demo_id(kind: str, name: str) -> str:
-    """Return a platform-style short id, always the same for the same object."""
+    """Derive an id in the platform's format from kind and name, so that it is the same in every world."""
     number = int.from_bytes(sha256(f"{kind}:{name}".encode()).digest()[:8])
     return "".join(ID_ALPHABET[number // 30**digit % len(ID_ALPHABET)] for digit in range(ID_LENGTH))
 
@@ -46,7 +46,7 @@ def demo_id(kind: str, name: str) -> str:
 class DemoScript:
     """Everything that a simulated world contains; ``caches`` are the cache contents by project name.
 
-    A recreated job shares the plan of the original.
+    A recreated job uses the plan of the original.
     """
 
     projects: tuple[ProjectPlan, ...]
@@ -54,29 +54,34 @@ class DemoScript:
     caches: Mapping[str, CacheTree]
 
 
-def _merged(base: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields with defaults from the base, table by table."""
+def _merge_tables(defaults: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields with defaults, also for the fields of nested tables."""
     tables = {
-        name: _merged(base.get(name) or {}, part) for name, part in fields.items() if isinstance(part, dict)
+        name: _merge_tables(defaults.get(name) or {}, value)
+        for name, value in fields.items()
+        if isinstance(value, dict)
     }
-    return {**base, **fields, **tables}
+    return {**defaults, **fields, **tables}
 
 
-def _resolved(tables: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields with defaults from the table that ``like`` names."""
+def _with_inherited_fields(tables: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields; the table that ``like`` names has the defaults, which may inherit in turn."""
     if "like" not in fields:
         return dict(fields)
-    resolved = _merged(_resolved(tables, tables[fields["like"]]), fields)
+    resolved = _merge_tables(_with_inherited_fields(tables, tables[fields["like"]]), fields)
     return {name: value for name, value in resolved.items() if name != "like"}
 
 
-def _lines(data: Mapping[str, Any], groups: Mapping[str, Any]) -> list[Lines]:
-    return [_LINES.validate_python(_resolved(data["lines"], fields)) for fields in groups.values()]
+def _parse_lines(data: Mapping[str, Any], groups: Mapping[str, Any]) -> list[Lines]:
+    return [
+        _LINES_ADAPTER.validate_python(_with_inherited_fields(data["lines"], fields))
+        for fields in groups.values()
+    ]
 
 
-def _scenario(data: Mapping[str, Any], name: str) -> Scenario:
-    fields = _resolved(data["scenarios"], data["scenarios"][name])
-    trainer = _lines(data, _resolved(data["trainers"], fields.pop("log")))
+def _parse_scenario(data: Mapping[str, Any], name: str) -> Scenario:
+    fields = _with_inherited_fields(data["scenarios"], data["scenarios"][name])
+    trainer = _parse_lines(data, _with_inherited_fields(data["trainers"], fields.pop("log")))
 
     def log(run: SimRun) -> Sequence[LineSource]:
         return [source for lines in trainer for source in lines(run)]
@@ -90,21 +95,21 @@ def _scenario(data: Mapping[str, Any], name: str) -> Scenario:
         log=run_log,
         load=TypeAdapter(Load).validate_python(fields.pop("load", {})),
         saves=Saves(**saves) if saves else None,
-        incidents=tuple(_lines(data, data["always"] | incidents)),
+        incidents=tuple(_parse_lines(data, data["always"] | incidents)),
         **fields,
     )
 
 
 def _demo_script() -> DemoScript:
     data = tomllib.loads(Path(__file__).with_name("demo.toml").read_text(encoding="utf-8"))
-    scenarios = {name: _scenario(data, name) for name in data["scenarios"]}
+    scenarios = {name: _parse_scenario(data, name) for name in data["scenarios"]}
     jobs = (job | {"scenario": scenarios[job["scenario"]]} for job in data["jobs"])
     return DemoScript(
         projects=tuple(ProjectPlan(name, age_days) for name, age_days in data["projects"].items()),
-        plans=tuple(map(_PLAN.validate_python, jobs)),
+        plans=tuple(map(_PLAN_ADAPTER.validate_python, jobs)),
         caches=CACHES,
     )
 
 
-_LINES, _PLAN = TypeAdapter(Lines), TypeAdapter(JobPlan)
+_LINES_ADAPTER, _PLAN_ADAPTER = TypeAdapter(Lines), TypeAdapter(JobPlan)
 DEMO_SCRIPT = _demo_script()

@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import Any
 
 from api_client import routes
-from api_client.emulator.answers import invalid, not_found
 from api_client.emulator.catalog import GPU_LIMITS, INSTANCE_TYPES, PRICES, PRICES_USD_PER_MINUTE
 from api_client.emulator.platform import HOLDING_STATUSES, SPOT, Platform
+from api_client.emulator.responses import invalid, not_found
 from api_client.emulator.routes.calls import MOMENT, TEXT, Call, api_route, served
 from api_client.emulator.store.stores import TeamGpuLimit
 from api_client.models import (

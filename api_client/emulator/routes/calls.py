@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as ServedRoute
 
-from api_client.emulator.answers import ApiFault, JsonAnswer, first_problem, invalid
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.platform import Backend, Platform
+from api_client.emulator.responses import ApiFault, JsonResponse, first_problem, invalid
 from api_client.models import Team, TrainingJob
 from api_client.models.logs import LEVELS, MS_PER_S, NS_PER_MS
 from api_client.routes import Route
@@ -95,8 +95,8 @@ def api_route(method: str, path: str, answer: Callable[[Call], Any]) -> ServedRo
     async def endpoint(request: Request) -> Response:
         call = Call(request, await body_of(request))
         if iscoroutinefunction(answer):
-            return JsonAnswer(await answer(call))
-        return await run_in_threadpool(lambda: JsonAnswer(answer(call)))
+            return JsonResponse(await answer(call))
+        return await run_in_threadpool(lambda: JsonResponse(answer(call)))
 
     return ServedRoute(path, endpoint, methods=[method])
 

@@ -18,17 +18,17 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from api_client import routes
 from api_client.definitions.deployment import DEPLOYED_CHECKPOINTS_FOLDER
-from api_client.emulator.answers import (
+from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE, instance
+from api_client.emulator.platform import Platform
+from api_client.emulator.responses import (
     ApiFault,
-    existing,
     first_problem,
+    found_or_404,
     invalid,
     new_id,
     not_found,
-    not_served,
+    not_implemented,
 )
-from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE, instance
-from api_client.emulator.platform import Platform
 from api_client.emulator.routes.calls import (
     TEXT,
     Call,
@@ -106,7 +106,7 @@ def check_template_request(fields: Any) -> TemplateRequest:
         return TemplateRequest.model_validate(fields)
     except ValidationError as error:
         if any(problem["input"] == "B10_LOOPS_CHECKPOINTING" for problem in error.errors(include_url=False)):
-            raise not_served("the emulator has no Loops checkpoints") from error
+            raise not_implemented("the emulator has no Loops checkpoints") from error
         raise invalid(first_problem("request", error)) from error
 
 
@@ -235,8 +235,8 @@ def deploy(platform: Platform, fields: Any) -> dict[str, Any]:
     if request.dry_run:
         return {"model_version": None, "truss_config": json.dumps(config)}
     now, models = platform.now(), platform.stores.models
-    existing = (model for model in models.all() if (model.team_id, model.name) == (team_id, name))
-    model = next(existing, None) or StoredModel(new_id(), team_id, name, created_at=now)
+    matches = (model for model in models.all() if (model.team_id, model.name) == (team_id, name))
+    model = next(matches, None) or StoredModel(new_id(), team_id, name, created_at=now)
     deployment = StoredDeployment(
         id=new_id(),
         model_id=model.id,
@@ -338,7 +338,7 @@ FAILED, STOPPED = "DEPLOY_FAILED", ("DEACTIVATING", "INACTIVE")
 
 def _model_of(call: Call) -> StoredModel:
     model_id = call.path["model_id"]
-    return existing(call.platform.stores.models.get(model_id), "Model", model_id)
+    return found_or_404(call.platform.stores.models.get(model_id), "Model", model_id)
 
 
 def _deployment_of(call: Call) -> StoredDeployment:
@@ -347,7 +347,7 @@ def _deployment_of(call: Call) -> StoredDeployment:
     if deployment_id == "production":
         deployment_id = model.production_id or deployment_id
     matches = (deployment for deployment in model.deployments if deployment.id == deployment_id)
-    return existing(next(matches, None), "Deployment", deployment_id)
+    return found_or_404(next(matches, None), "Deployment", deployment_id)
 
 
 def _model_fields(call: Call, model: StoredModel) -> dict[str, Any]:
@@ -456,14 +456,14 @@ def _startups(call: Call) -> Any:
 
 
 def _not_served(_: Call) -> Any:
-    raise not_served("the emulator only serves models from training checkpoints")
+    raise not_implemented("the emulator only serves models from training checkpoints")
 
 
 def _logs(call: Call) -> Any:
     deployment, parameters = _deployment_of(call), call.parameters
     filters = ("includes", "excludes", "search_pattern", "replica", "request_id", "component")
     if not parameters.values.keys().isdisjoint(filters):
-        raise not_served("the emulator's logs of deployments can only be chosen by time and level")
+        raise not_implemented("the emulator's logs of deployments can only be chosen by time and level")
     now_ms = int(call.platform.now_s() * MS_PER_S)
     query = read_log_query(parameters, now_ms)
     lines = [

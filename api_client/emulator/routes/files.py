@@ -22,9 +22,9 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from api_client import routes
-from api_client.emulator.answers import ApiFault, new_id, xml_answer, xml_fault
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.platform import Platform
+from api_client.emulator.responses import ApiFault, new_id, xml_error_response, xml_response
 from api_client.emulator.routes.calls import Call, base_url_of, body_of, platform_of, served
 from api_client.emulator.store.blobs import (
     BUCKET,
@@ -80,7 +80,9 @@ def answer_bytes(request: Request, identity: str, size: int, read: ReadBytes) ->
         span = parse_range(request.headers.get("range"), size)
     except UnsatisfiableRange:
         headers["Content-Range"] = f"bytes */{size}"
-        return xml_fault(416, "InvalidRange", "The requested range is not satisfiable", headers=headers)
+        return xml_error_response(
+            416, "InvalidRange", "The requested range is not satisfiable", headers=headers
+        )
     start, end = span or (0, size)
     headers |= {"Content-Length": str(end - start), "Content-Type": "application/octet-stream"}
     if span is not None:
@@ -132,14 +134,16 @@ def refusal(request: Request, platform: Platform) -> Response | None:
     expires = request.query_params.get(EXPIRES_PARAMETER, "")
     signature = request.query_params.get(SIGNATURE_PARAMETER, "")
     if signature and "authorization" in request.headers:
-        return xml_fault(400, "InvalidArgument", "Only one auth mechanism allowed")
+        return xml_error_response(400, "InvalidArgument", "Only one auth mechanism allowed")
     if platform.signer.is_ours("GET", path, expires, signature):
         if int(expires) >= platform.now_s():
             return None
-        return xml_fault(403, "AccessDenied", "Request has expired")
+        return xml_error_response(403, "AccessDenied", "Request has expired")
     if not signature:
-        return xml_fault(403, "AccessDenied", "Access Denied")
-    return xml_fault(403, "SignatureDoesNotMatch", "The request signature does not match the one we made")
+        return xml_error_response(403, "AccessDenied", "Access Denied")
+    return xml_error_response(
+        403, "SignatureDoesNotMatch", "The request signature does not match the one we made"
+    )
 
 
 PREFIX = "/checkpoint-files"
@@ -168,7 +172,7 @@ def _get_file(request: Request) -> Response:
         if (file.relative_name, str(file.node_rank)) == (name, rank):
             with suppress(OSError):
                 return _answer_stored(request, platform, file)
-    return xml_fault(404, "NoSuchKey", "The specified key does not exist.")
+    return xml_error_response(404, "NoSuchKey", "The specified key does not exist.")
 
 
 def _answer_stored(request: Request, platform: Platform, file: StoredFile) -> Response:
@@ -228,12 +232,12 @@ def _get_object(request: Request) -> Response:
 
 
 def _missing(code: str) -> Response:
-    return xml_fault(404, code, "no such object, upload, or part of it")
+    return xml_error_response(404, code, "no such object, upload, or part of it")
 
 
 async def _change(request: Request) -> Response:
     if not _may_write(request):
-        return xml_fault(403, "AccessDenied", "these credentials do not grant access to this object")
+        return xml_error_response(403, "AccessDenied", "these credentials do not grant access to this object")
     blobs, key, query = platform_of(request).stores.blobs, request.path_params["key"], request.query_params
     upload_id = query.get("uploadId")
     try:
@@ -242,7 +246,9 @@ async def _change(request: Request) -> Response:
         if request.method == "PUT":
             number = query.get("partNumber", "")
             if not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= MAXIMUM_PARTS):
-                return xml_fault(400, "InvalidArgument", f"partNumber must be between 1 and {MAXIMUM_PARTS}")
+                return xml_error_response(
+                    400, "InvalidArgument", f"partNumber must be between 1 and {MAXIMUM_PARTS}"
+                )
             part = blobs.receive_part(upload_id or "", int(number))
             return _missing("NoSuchUpload") if part is None else await _receive(request, part)
         if request.method == "DELETE":
@@ -250,28 +256,32 @@ async def _change(request: Request) -> Response:
             return Response(status_code=204) if is_known else _missing("NoSuchUpload")
         if "uploads" in query:
             fields = {"Bucket": BUCKET, "Key": key, "UploadId": blobs.start_upload()}
-            return xml_answer("InitiateMultipartUploadResult", fields)
+            return xml_response("InitiateMultipartUploadResult", fields)
         numbers = [
             int(number)
             for number in re.findall(rb"<PartNumber>\s*(\d{1,5})\s*</PartNumber>", await body_of(request))
         ]
         if not numbers or numbers != sorted(set(numbers)):
-            return xml_fault(400, "InvalidPartOrder", "the parts must be listed once each, in rising order")
+            return xml_error_response(
+                400, "InvalidPartOrder", "the parts must be listed once each, in rising order"
+            )
         etag = await run_in_threadpool(blobs.complete_upload, upload_id or "", numbers, BUCKET, key)
         if etag is None:
             return _missing("NoSuchUpload")
         location = f"{base_url_of(request)}/{BUCKET}/{quote(key)}"
         fields = {"Bucket": BUCKET, "Key": key, "ETag": f'"{etag}"', "Location": location}
-        return xml_answer("CompleteMultipartUploadResult", fields)
+        return xml_response("CompleteMultipartUploadResult", fields)
     except OSError as error:  # such as on a full disk; 400, because S3 clients repeat all of 5xx, for minutes
         reason = why_not_written(error)
-        return xml_fault(400, "StorageFailed", f"the emulator can't store the object: {reason}")
+        return xml_error_response(400, "StorageFailed", f"the emulator can't store the object: {reason}")
 
 
 async def _receive(request: Request, incoming: IncomingObject) -> Response:
     with incoming:
         if "aws-chunked" in request.headers.get("content-encoding", ""):
-            return xml_fault(501, "NotImplemented", "the emulator does not accept aws-chunked bodies")
+            return xml_error_response(
+                501, "NotImplemented", "the emulator does not accept aws-chunked bodies"
+            )
         async for chunk in request.stream():
             await run_in_threadpool(incoming.write, chunk)
         incoming.commit()

@@ -15,9 +15,9 @@ from typing_extensions import TypedDict
 
 from api_client import routes
 from api_client.definitions.job_request import read_job_request
-from api_client.emulator.answers import ApiFault, existing, invalid, not_found
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.job_spec import AvailabilityModel, Integer
+from api_client.emulator.job_spec import AvailabilityModel, Int32
+from api_client.emulator.responses import ApiFault, found_or_404, invalid, not_found
 from api_client.emulator.routes.calls import (
     OBJECT,
     TEXT,
@@ -39,7 +39,7 @@ async def _upsert_project(call: Call) -> Any:
     fields = Parameters(call.parameters.required("training_project", OBJECT))
     name, team, team_name = fields.required("name", TEXT), call.team, fields.get("team_name", TEXT)
     if team_name is not None and "team_id" not in call.path:
-        team = existing(call.platform.stores.teams.named(team_name), "Team", team_name)
+        team = found_or_404(call.platform.stores.teams.named(team_name), "Team", team_name)
     return {"training_project": call.platform.upsert_project(name, team)}
 
 
@@ -112,7 +112,7 @@ async def _create(call: Call) -> Any:
 
 async def _update(call: Call) -> Any:
     changes: dict[str, Any] = {}
-    priority = call.parameters.get("priority", TypeAdapter(Integer))
+    priority = call.parameters.get("priority", TypeAdapter(Int32))
     if priority is not None:
         changes["priority"] = priority
     model = call.parameters.get("availability_model", TEXT)
@@ -202,7 +202,7 @@ async def _update_session(call: Call) -> Any:
     platform, job, parameters = call.platform, call.job, call.parameters
     session_id = call.path["session_id"]
     sessions = {session.id: session for session in platform.stores.sessions.get(job.id) or ()}
-    session = existing(sessions.get(session_id), "Interactive session", session_id)
+    session = found_or_404(sessions.get(session_id), "Interactive session", session_id)
     trigger = parameters.choice("trigger", ("on_startup", "on_failure", "on_demand")) or session.trigger
     minutes = parameters.integer("timeout_minutes", minimum=-1, maximum=FOREVER_MINUTES) or 0
     is_on_startup = session.trigger == "on_startup"

@@ -22,7 +22,7 @@ from api_client.archives import BadArchive, Unpacker
 from api_client.clock import Clock
 from api_client.definitions.job_request import JobRequest
 from api_client.definitions.weights import WeightsAuthMethod, WeightsSource
-from api_client.emulator.answers import first_problem
+from api_client.emulator.responses import first_problem
 from api_client.emulator.runner import weights as weights_program
 from api_client.emulator.runner.checkpoints import CheckpointStore
 from api_client.emulator.runner.environment import (

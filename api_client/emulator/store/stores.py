@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from api_client.emulator.answers import new_id
 from api_client.emulator.job_spec import CheckedJobSpec
+from api_client.emulator.responses import new_id
 from api_client.emulator.store.blobs import BlobStore
 from api_client.emulator.store.database import Database, JobLogStore, MetricStore, Records
 from api_client.emulator.store.deployments import StoredModel

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from api_client.emulator.answers import JsonAnswer
+from api_client.emulator.responses import JsonResponse
 from support.fault_layer.specification import Fault
 
 PAGE = b"<!doctype html><html><head><title>Gateway</title></head><body><h1>Please stand by</h1></body></html>"
@@ -49,7 +49,7 @@ def canned_response(fault: Fault, *, number: int, now: datetime) -> Response:
     if "html" in fault.options:
         return Response(PAGE, status_code=status, media_type="text/html", headers=headers)
     content = {"code": HTTPStatus(status).name, "message": f"injected fault: {status}"}
-    return JsonAnswer(content, status_code=status, headers=headers)
+    return JsonResponse(content, status_code=status, headers=headers)
 
 
 UNKNOWN_VALUE = "FROM_A_LATER_VERSION"
@@ -82,7 +82,7 @@ def rewritten(body: bytes, faults: Sequence[Fault]) -> bytes:
     for fault in faults:
         change = partial(_shifted, fault.seconds or 0.0) if fault.kind == "skew" else CHANGES[fault.kind]
         value = _mapped(value, "", change)
-    return bytes(JsonAnswer(value).body)
+    return bytes(JsonResponse(value).body)
 
 
 def shifted_query(query: bytes, ahead_s: float) -> bytes:

@@ -1,4 +1,4 @@
-"""Builders of the emulator's answers: JSON for the API, S3's XML for the object store, errors, and new ids.
+"""Builders of the emulator's responses and errors (JSON for the API, XML for the object store), and of ids.
 
 Lists of jobs and metrics may be megabytes long, so pydantic encodes them in one call.
 """
@@ -16,7 +16,7 @@ from pydantic_core import to_json, to_jsonable_python
 from starlette.responses import Response
 
 
-def xml_answer(
+def xml_response(
     root: str, fields: Mapping[str, str], status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in fields.items())
@@ -25,7 +25,7 @@ def xml_answer(
     return Response(content, status_code=status, headers=headers, media_type="application/xml")
 
 
-def xml_fault(
+def xml_error_response(
     status: int,
     code: str,
     message: str,
@@ -33,7 +33,7 @@ def xml_fault(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Return an S3 error."""
-    return xml_answer("Error", {"Code": code, "Message": message}, status, headers)
+    return xml_response("Error", {"Code": code, "Message": message}, status, headers)
 
 
 ID_ALPHABET = "0123456789bcdfghjkmnpqrstvwxyz"
@@ -43,7 +43,7 @@ ID_LENGTH = 8
 def new_id() -> str:
     """Return a new id: short, lowercase, alphanumeric.
 
-    There are 30^8 of them, so collisions are negligible.
+    There are 30^8 possible ids, so collisions are negligible.
     """
     return "".join(secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH))
 
@@ -51,7 +51,7 @@ def new_id() -> str:
 Record = TypeVar("Record")
 
 
-class JsonAnswer(Response):
+class JsonResponse(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
@@ -62,15 +62,15 @@ class JsonAnswer(Response):
             return json.dumps(to_jsonable_python(content, inf_nan_mode="null")).encode()
 
 
-def fault_answer(fault: ApiFault) -> Response:
+def fault_response(fault: ApiFault) -> Response:
     headers = {"WWW-Authenticate": "Bearer"} if fault.status == 401 else None
-    return JsonAnswer(
+    return JsonResponse(
         {"code": fault.code, "message": fault.message}, status_code=fault.status, headers=headers
     )
 
 
 class ApiFault(Exception):
-    """An answer other than 200: ``status``, a machine-readable ``code`` and a human-readable ``message``."""
+    """An error response: HTTP ``status``, a machine-readable ``code`` and a human-readable ``message``."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -79,14 +79,14 @@ class ApiFault(Exception):
         self.message = message
 
 
-def not_found(what: str, identity: str) -> ApiFault:
-    return ApiFault(404, "NOT_FOUND", f"{what} {identity!r} not found")
+def not_found(kind: str, identity: str) -> ApiFault:
+    return ApiFault(404, "NOT_FOUND", f"{kind} {identity!r} not found")
 
 
-def existing(record: Record | None, what: str, identity: str) -> Record:
-    """Return the record that was looked up; raise a 404 if it is None."""
+def found_or_404(record: Record | None, kind: str, identity: str) -> Record:
+    """Return the record that a lookup found; raise a 404 if it is None."""
     if record is None:
-        raise not_found(what, identity)
+        raise not_found(kind, identity)
     return record
 
 
@@ -94,15 +94,15 @@ def invalid(message: str) -> ApiFault:
     return ApiFault(400, "VALIDATION_ERROR", message)
 
 
-def first_problem(where: str, error: ValidationError) -> str:
-    """Describe the first invalid field, such as ``request.metadata: …``."""
+def first_problem(parameter: str, error: ValidationError) -> str:
+    """Describe the first invalid field of a request parameter, such as ``request.metadata: …``."""
     first = error.errors(include_url=False, include_input=False)[0]
-    field = ".".join(str(step) for step in (where, *first["loc"]))
+    field = ".".join(str(step) for step in (parameter, *first["loc"]))
     # The message must not mention our classes or Python's types.
     problem = "must be an object" if first["type"] in ("model_type", "dict_type") else first["msg"]
     return f"{field}: {problem.removeprefix('Value error, ')}"
 
 
-def not_served(message: str) -> ApiFault:
+def not_implemented(message: str) -> ApiFault:
     """Return a 501 for something that the platform supports, but the emulator does not."""
     return ApiFault(501, "NOT_IMPLEMENTED", message)
