@@ -151,8 +151,8 @@ class DataFolder:
             return
         if not self.path.is_dir():
             raise EmulatorStartError(f"{self.path} is not a folder")
-        is_ours = (self.path / LOCK_NAME).exists()
-        if not is_ours and any(self.path.iterdir()):
+        is_valid_signature = (self.path / LOCK_NAME).exists()
+        if not is_valid_signature and any(self.path.iterdir()):
             raise EmulatorStartError(
                 f"{self.path} contains other files; choose an empty or new folder for the emulator"
             )

@@ -45,7 +45,7 @@ LOOPBACK = "127.0.0.1"
 KEEP_ALIVE_S = 75.0
 """Time limit for the head of the next request, and for a client that stops reading a response.
 
-Longer than the poll interval of any client, so that a poll never meets a closing connection.
+Longer than the poll interval of any client, so that no poll is sent on a connection that is being closed.
 """
 
 
@@ -53,11 +53,14 @@ WORLDS = ("demo", "empty")
 """``demo``: simulated jobs of a whole team and one real job. ``empty``: only submitted jobs."""
 
 
-async def furnish_demo(platform: Platform) -> None:
-    """Store a secret and start the real job when a demo world is first served; deleted ones stay deleted."""
+async def create_demo_contents(platform: Platform) -> None:
+    """Store a secret and start the real job the first time that a demo world is served.
+
+    Later starts create neither, so that a deleted secret or job stays deleted.
+    """
     team = platform.stores.teams.default()
     if not platform.stores.projects.was_named("digits", team.id):
-        # Under the name that the official tools propose for a Hugging Face token.
+        # The name that the official tools propose for a Hugging Face token.
         platform.stores.secrets.upsert(team, "hf_access_token", "of no use outside the demo", platform.now())
         project = platform.upsert_project("digits", team)
         await platform.create_job(project.id, upload_demo_job(platform.stores.blobs))
@@ -79,20 +82,20 @@ def create_world(
     """
     stores = Stores(database, data_dir)
     team = stores.teams.ensure("Research", clock.now())
-    simulated = []
+    simulated_backends = []
     if kind == "demo":
         sim_clock = open_sim_clock(database, now=clock.now(), speed=speed)
         fleet = FleetBackend(database, sim_clock=sim_clock, now=clock.now, script=script or DEMO_SCRIPT)
         for project in fleet.stored_projects(team.id):
             stores.projects.add(project)
-        simulated.append(fleet)
+        simulated_backends.append(fleet)
     return Platform(
         stores=stores,
         data_dir=data_dir,
         signer=signer,
         clock=clock,
         local=LocalBackend(stores, data_dir, clock),
-        backends=simulated,
+        backends=simulated_backends,
         workspace_name={"demo": "Demo (emulator)", "empty": "Emulator"}[kind],
     )
 
@@ -126,7 +129,7 @@ def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], Non
     folder = DataFolder(options.data_dir)
     try:
         with listen(8765 if options.port is None else options.port) as listener:
-            _log_to(folder.log_path)
+            _log_to_file(folder.log_path)
             asyncio.run(_serve(options, folder, listener, on_ready))
     finally:
         folder.close()
@@ -138,7 +141,7 @@ def listen(port: int) -> socket.socket:
     """Return a listening socket on loopback; raise ``EmulatorStartError`` if the port is in use.
 
     The protocol is explicitly TCP, because asyncio disables Nagle's algorithm only then. With Nagle's
-    algorithm every answer on a kept-alive connection waits 40 ms for the client's delayed acknowledgement.
+    algorithm every response on a kept-alive connection waits 40 ms for the client's delayed acknowledgement.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -184,12 +187,12 @@ async def _serve(
                 on_ready(address)
 
         server = EmulatorServer(build_app(platform, key=key), on_started=announce)
-        with _endings(server, options.lifeline_fd):
+        with _stopping(server, options.lifeline_fd):
             try:
                 with translating_errors(folder.path):
                     await platform.local.start()
                     if options.world == "demo":
-                        await furnish_demo(platform)
+                        await create_demo_contents(platform)
                 await server.serve(sockets=[listener])
             finally:
                 await platform.local.close()
@@ -210,7 +213,7 @@ class HeadTimedProtocol(H11Protocol):
 
 
 class EmulatorServer(uvicorn.Server):
-    """uvicorn with limited connections, without its signal handling, and with a callback once it answers."""
+    """uvicorn with limited connections, without signal handling, and with a callback once it is listening."""
 
     def __init__(
         self, app: ASGIApp, *, on_started: Callable[[], None], keep_alive_s: float = KEEP_ALIVE_S
@@ -229,7 +232,7 @@ class EmulatorServer(uvicorn.Server):
                 ws="none",
                 lifespan="off",
                 log_config=None,
-                log_level=logging.ERROR,  # no line for each malformed request
+                log_level=logging.ERROR,  # not a line for each malformed request
                 access_log=False,
                 server_header=False,
                 backlog=limit.connections,
@@ -246,19 +249,19 @@ class EmulatorServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to ``_endings``, which also handles SIGHUP."""
+        """Leave signals to ``_stopping``, which also handles SIGHUP."""
         yield
 
 
 @contextmanager
-def _endings(server: uvicorn.Server, lifeline_fd: int | None) -> Iterator[None]:
+def _stopping(server: uvicorn.Server, lifeline_fd: int | None) -> Iterator[None]:
     """Stop the server on a signal or at the end of the lifeline, within the ``with`` block."""
     loop = asyncio.get_running_loop()
     # A shutdown that hangs is aborted after this long; the supervisors then end the jobs.
     deadline = threading.Timer(10.0, os._exit, args=(1,))
     deadline.daemon = True
 
-    def end() -> None:
+    def request_exit() -> None:
         if not server.should_exit:
             server.should_exit = True
             deadline.start()
@@ -266,11 +269,11 @@ def _endings(server: uvicorn.Server, lifeline_fd: int | None) -> Iterator[None]:
     def read_lifeline(descriptor: int) -> None:
         if not os.read(descriptor, 1024):
             loop.remove_reader(descriptor)
-            end()
+            request_exit()
 
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, end)
+        for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(signal_number, request_exit)
     if lifeline_fd is not None:
         loop.add_reader(lifeline_fd, read_lifeline, lifeline_fd)
     try:
@@ -279,7 +282,7 @@ def _endings(server: uvicorn.Server, lifeline_fd: int | None) -> Iterator[None]:
         deadline.cancel()
 
 
-def _log_to(path: Path) -> None:
+def _log_to_file(path: Path) -> None:
     """Log warnings and errors of this process to a file instead of the terminal.
 
     The file is opened now: when something has to be logged, there may be no free descriptor. A line that

@@ -1,1 +1,1 @@
-"""The REST routes, a module for each part of the API, each with a table of the functions that answer."""
+"""The REST routes: a module for each part of the API, with a table of the handlers of its routes."""

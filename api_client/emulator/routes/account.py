@@ -1,6 +1,6 @@
 """Routes of the account: teams, secrets, instance types, prices, the bill, the key's owner, GPU capacity.
 
-A node is billed by the minute while its job runs. The bill is updated hourly, as in the official dashboard,
+A node is billed by the minute while its job runs. As in the official dashboard, the bill is updated hourly,
 so it lacks the current hour.
 """
 
@@ -16,7 +16,7 @@ from api_client import routes
 from api_client.emulator.catalog import GPU_LIMITS, INSTANCE_TYPES, PRICES, PRICES_USD_PER_MINUTE
 from api_client.emulator.platform import HOLDING_STATUSES, SPOT, Platform
 from api_client.emulator.responses import invalid, not_found
-from api_client.emulator.routes.calls import MOMENT, TEXT, Call, api_route, served
+from api_client.emulator.routes.calls import DATETIME_ADAPTER, TEXT_ADAPTER, Call, api_route, starlette_routes
 from api_client.emulator.store.stores import TeamGpuLimit
 from api_client.models import (
     ActiveJobAtSubmit,
@@ -41,13 +41,17 @@ from api_client.vocabulary import TRAINING_JOB
 
 
 def _teams(call: Call) -> Any:
-    name = call.parameters.get("name", TEXT)
+    name = call.parameters.get("name", TEXT_ADAPTER)
     return {"teams": [team for team in call.platform.stores.teams.all() if name in (None, "", team.name)]}
 
 
 async def _upsert_secret(call: Call) -> Any:
-    team, name, value = call.team, call.parameters.required("name", TEXT), call.parameters.values.get("value")
-    if not isinstance(value, str):  # an empty one is valid
+    team, name, value = (
+        call.team,
+        call.parameters.required("name", TEXT_ADAPTER),
+        call.parameters.values.get("value"),
+    )
+    if not isinstance(value, str):  # an empty value is valid
         raise invalid("value must be a string")
     return call.platform.stores.secrets.upsert(team, name, value, call.platform.now())
 
@@ -61,25 +65,25 @@ def _delete_secret(call: Call) -> Any:
 
 def _bill(call: Call) -> Any:
     """Return the bill of a range; a time without a timezone is UTC."""
-    dates = (call.parameters.required(name, MOMENT) for name in ("start_date", "end_date"))
+    dates = (call.parameters.required(name, DATETIME_ADAPTER) for name in ("start_date", "end_date"))
     start, end = (date if date.tzinfo else date.replace(tzinfo=UTC) for date in dates)
     return usage_summary(call.platform, start, end)
 
 
 async def _set_limit(call: Call) -> Any:
-    team = call.platform.team(call.parameters.required("team_id", TEXT))
-    gpu_type = call.parameters.required("gpu_type", TEXT)
+    team = call.platform.team(call.parameters.required("team_id", TEXT_ADAPTER))
+    gpu_type = call.parameters.required("gpu_type", TEXT_ADAPTER)
     max_gpus = call.parameters.integer("max_gpus", maximum=100_000)
     if gpu_type not in GPU_LIMITS:
         raise not_found("GPU type", gpu_type)
     if max_gpus is not None:
         call.platform.stores.teams.set_gpu_limit(team.id, gpu_type, max_gpus, call.platform.now())
-    changed = next(
-        item
-        for item in training_capacity(call.platform).team_gpu_capacities
-        if (item.team_id, item.gpu_type) == (team.id, gpu_type)
+    team_capacity = next(
+        capacity
+        for capacity in training_capacity(call.platform).team_gpu_capacities
+        if (capacity.team_id, capacity.gpu_type) == (team.id, gpu_type)
     )
-    return {"team_gpu_capacity": changed}
+    return {"team_gpu_capacity": team_capacity}
 
 
 async def _preempt(call: Call) -> Any:
@@ -96,11 +100,13 @@ def training_capacity(platform: Platform) -> TrainingCapacity:
     teams = platform.stores.teams.all()
 
     def limit_of(team: Team, gpu_type: str) -> int:
-        own = platform.stores.teams.gpu_limit(team.id, gpu_type)
-        return GPU_LIMITS[gpu_type][1] if own is None else own.max_gpus
+        team_limit = platform.stores.teams.gpu_limit(team.id, gpu_type)
+        return GPU_LIMITS[gpu_type][1] if team_limit is None else team_limit.max_gpus
 
-    def usage(gpu_type: str, *among: Team) -> dict[str, int]:
-        dedicated, spot = (sum(used[team.id, gpu_type, kind] for team in among) for kind in (False, True))
+    def usage(gpu_type: str, *of_teams: Team) -> dict[str, int]:
+        dedicated, spot = (
+            sum(used[team.id, gpu_type, is_spot] for team in of_teams) for is_spot in (False, True)
+        )
         counts = {"dedicated_usage_count": dedicated, "spot_usage_count": spot}
         return {**counts, "usage_count": dedicated + spot}
 
@@ -132,30 +138,32 @@ def training_capacity(platform: Platform) -> TrainingCapacity:
 def queue_context(platform: Platform, job_id: str) -> QueueContext:
     """Build the queue context: jobs active and pending ahead at submission, and the job's status changes.
 
-    Its changes are the only source of exit codes.
+    The API reports exit codes only in these status changes.
     """
     target = platform.job_by_id(job_id)
     now = platform.now()
     submitted_at = target.created_at or now
     gpu_type = target.instance_type.gpu_type or ""
-    own_events = platform.backend_of(job_id).events(job_id)
-    released_at = next((event.created for event in own_events if event.status == JobStatus.CREATED), None)
+    target_events = platform.backend_of(job_id).events(job_id)
+    released_at = next((event.created for event in target_events if event.status == JobStatus.CREATED), None)
     active, ahead = [], []
     for other in platform.jobs():
         if other.id == job_id or (other.instance_type.gpu_type or "") != gpu_type:
             continue
         events = platform.backend_of(other.id).events(other.id)
-        past = [event for event in events if event.created is not None and event.created <= submitted_at]
+        past_events = [
+            event for event in events if event.created is not None and event.created <= submitted_at
+        ]
         fields: dict[str, Any] = {
             "training_job_id": other.id,
             "training_job_name": other.name,
             "instance_type_name": other.instance_type.name,
         }
-        if past and past[-1].status in HOLDING_STATUSES:
-            fields |= {"status_at_submit": past[-1].status, "status_set_at": past[-1].created}
+        if past_events and past_events[-1].status in HOLDING_STATUSES:
+            fields |= {"status_at_submit": past_events[-1].status, "status_set_at": past_events[-1].created}
             fields |= {"total_gpus": other.total_gpus, "workload_plane_name": "emulator"}
             active.append(ActiveJobAtSubmit(**fields))
-        elif past and past[-1].status == JobStatus.PENDING and _is_ahead(other, target):
+        elif past_events and past_events[-1].status == JobStatus.PENDING and _is_ahead(other, target):
             fields |= {"requested_gpus": other.total_gpus, "priority": other.priority or 0}
             ahead.append(PendingJobAhead(**fields, submitted_at=other.created_at or submitted_at))
     pending_s = None if released_at is None else int((released_at - submitted_at).total_seconds())
@@ -169,24 +177,24 @@ def queue_context(platform: Platform, job_id: str) -> QueueContext:
         submitted_at=submitted_at,
         released_at=released_at,
         pending_seconds=pending_s,
-        org_capacity=limit and _at_submit(gpu_type, limit),
-        team_capacity=team_limit and _at_submit(gpu_type, team_limit),
+        org_capacity=limit and _capacity_at_submit(gpu_type, limit),
+        team_capacity=team_limit and _capacity_at_submit(gpu_type, team_limit),
         active_at_submit=active,
         pending_ahead_at_submit=sorted(ahead, key=lambda job: -job.priority),
-        events=own_events,
+        events=target_events,
         events_window_end=released_at or now,
     )
 
 
 def _is_ahead(other: TrainingJob, target: TrainingJob) -> bool:
-    """Compare by priority, then by age (the published order)."""
-    theirs, ours = (
+    """Return True if ``other`` starts before ``target``: by priority, then by age (the published order)."""
+    other_key, target_key = (
         (-(job.priority or 0), job.created_at or datetime.max.replace(tzinfo=UTC)) for job in (other, target)
     )
-    return theirs < ours
+    return other_key < target_key
 
 
-def _at_submit(gpu_type: str, limit: TeamGpuLimit) -> CapacityAtSubmit:
+def _capacity_at_submit(gpu_type: str, limit: TeamGpuLimit) -> CapacityAtSubmit:
     return CapacityAtSubmit(gpu_type=gpu_type, max_gpus=limit.max_gpus, last_modified=limit.modified_at)
 
 
@@ -200,7 +208,11 @@ def usage_summary(platform: Platform, start: datetime, end: datetime) -> UsageSu
     items = [
         item
         for job in platform.jobs()
-        if (item := _item(job, platform.backend_of(job.id).events(job.id), (start, min(end, billed_until))))
+        if (
+            item := _billed_item(
+                job, platform.backend_of(job.id).events(job.id), (start, min(end, billed_until))
+            )
+        )
     ]
     total = round(sum(item.subtotal for item in items), 4)
     minutes = sum(item.minutes for item in items)
@@ -209,11 +221,11 @@ def usage_summary(platform: Platform, start: datetime, end: datetime) -> UsageSu
     )
 
 
-def _item(
-    job: TrainingJob, events: Sequence[QueueEvent], within: tuple[datetime, datetime]
+def _billed_item(
+    job: TrainingJob, events: Sequence[QueueEvent], billed_range: tuple[datetime, datetime]
 ) -> BilledItem | None:
-    """Return what is billed for one job; None if it did not run within the range."""
-    machine, (start, end) = job.instance_type, within
+    """Return the bill of one job within a range; None if the job did not run in it."""
+    machine, (start, end) = job.instance_type, billed_range
     price = PRICES_USD_PER_MINUTE.get(machine.id, 0.0)
     changes = [(event.status, event.created) for event in events if event.created is not None]
     runs = [
@@ -224,10 +236,10 @@ def _item(
     daily, day = [], start.replace(hour=0, minute=0, second=0, microsecond=0)
     while day < end:
         first, last = max(start, day), min(end, day + timedelta(days=1))
-        shares_s = (
+        overlaps_s = (
             (min(run_end, last) - max(run_start, first)).total_seconds() for run_start, run_end in runs
         )
-        if minutes := int(sum(max(0.0, share_s) for share_s in shares_s) // 60) * (job.node_count or 1):
+        if minutes := int(sum(max(0.0, overlap_s) for overlap_s in overlaps_s) // 60) * (job.node_count or 1):
             daily.append(DailyUsage(date=day.date(), subtotal=round(minutes * price, 4), minutes=minutes))
         day += timedelta(days=1)
     if not daily:
@@ -248,7 +260,7 @@ def _item(
 
 
 ROUTES = [
-    *served(
+    *starlette_routes(
         {
             routes.TEAMS: _teams,
             routes.SECRETS: lambda call: {"secrets": call.platform.stores.secrets.names(call.team)},
@@ -263,7 +275,7 @@ ROUTES = [
                 "name": "You",
                 "workspace_name": call.platform.workspace_name,
             },
-            routes.LOG_OUT: lambda _: {},  # there is no login to end
+            routes.LOG_OUT: lambda _: {},  # nothing to do: the emulator has no login
             routes.CAPACITY: lambda call: training_capacity(call.platform),
             routes.UPDATE_CAPACITY: _set_limit,
             routes.JOB_QUEUE: lambda call: queue_context(call.platform, call.path["job_id"]),

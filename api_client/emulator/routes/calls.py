@@ -1,4 +1,4 @@
-"""The arguments of a route: the platform, the job in the path, parameters, and the client's base URL."""
+"""The argument of a route's handler: the platform, the job in the path, parameters, and the base URL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def platform_of(request: Request) -> Platform:
 
 
 class Call:
-    """A call of the API; ``path`` has the values in the path."""
+    """A request to the API; ``path`` has the values of the placeholders in the route's path."""
 
     def __init__(self, request: Request, body: bytes) -> None:
         self.platform = platform_of(request)
@@ -74,38 +74,38 @@ class Call:
         return self.base_url + self.platform.signer.presigned(path, now_s=self.platform.now_s())
 
 
-Answers = Mapping[Route[Any], Callable[[Call], Any]]
-"""For each route, the function that returns the content of the JSON response."""
+Handlers = Mapping[Route[Any], Callable[[Call], Any]]
+"""For each route, the handler: a function that returns the content of the JSON response."""
 
 
-def served(answers: Answers) -> Iterator[ServedRoute]:
-    """Yield the Starlette routes that serve these routes, also below a team."""
-    for route, answer in answers.items():
+def starlette_routes(handlers: Handlers) -> Iterator[ServedRoute]:
+    """Yield Starlette routes for routes of the API, also for their paths below a team."""
+    for route, handler in handlers.items():
         for path in route.paths:
-            # A name may hold slashes, unlike the ids that the platform gives.
-            yield api_route(route.method, path.replace("{name}", "{name:path}"), answer)
+            # Names may contain slashes; ids never do.
+            yield api_route(route.method, path.replace("{name}", "{name:path}"), handler)
 
 
-def api_route(method: str, path: str, answer: Callable[[Call], Any]) -> ServedRoute:
-    """Return the Starlette route for a path; ``answer`` returns the content of the JSON response.
+def api_route(method: str, path: str, handler: Callable[[Call], Any]) -> ServedRoute:
+    """Return the Starlette route for a path; ``handler`` returns the content of the JSON response.
 
     A plain function runs in a thread, a coroutine function on the event loop, as actions on jobs must.
     """
 
     async def endpoint(request: Request) -> Response:
-        call = Call(request, await body_of(request))
-        if iscoroutinefunction(answer):
-            return JsonResponse(await answer(call))
-        return await run_in_threadpool(lambda: JsonResponse(answer(call)))
+        call = Call(request, await read_body(request))
+        if iscoroutinefunction(handler):
+            return JsonResponse(await handler(call))
+        return await run_in_threadpool(lambda: JsonResponse(handler(call)))
 
     return ServedRoute(path, endpoint, methods=[method])
 
 
 def base_url_of(request: Request) -> str:
-    """Return this emulator's base URL, for URLs that others will fetch.
+    """Return this emulator's base URL, for URLs that clients will fetch.
 
-    Prefer the host name the client used, because it also works through a forwarded port. ``api.localhost``
-    does not resolve everywhere, so replace it by the socket's own address.
+    The host is the one that the client sent, because it also works through a forwarded port. Only
+    ``api.localhost`` is replaced by the socket's address, because it does not resolve everywhere.
     """
     host = request.headers.get("host", "")
     if host.startswith("api.") or not host:
@@ -114,11 +114,11 @@ def base_url_of(request: Request) -> str:
     return f"http://{host}"
 
 
-async def body_of(request: Request) -> bytes:
+async def read_body(request: Request) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > 16 * 2**20:  # far above any real request of the API
+        if len(body) > 16 * 2**20:  # far more than any real request has
             raise ApiFault(413, "PAYLOAD_TOO_LARGE", "the body is over 16 MiB")
     return bytes(body)
 
@@ -137,69 +137,69 @@ def _json_object(body: bytes) -> dict[str, Any]:
 
 
 Value = TypeVar("Value")
-TEXT = TypeAdapter(Annotated[str, Strict()])
-TEXTS = TypeAdapter(list[Annotated[str, Strict()]])
-OBJECT = TypeAdapter(dict[str, Any])
-MOMENT = TypeAdapter(datetime)
+TEXT_ADAPTER = TypeAdapter(Annotated[str, Strict()])
+TEXT_LIST_ADAPTER = TypeAdapter(list[Annotated[str, Strict()]])
+OBJECT_ADAPTER = TypeAdapter(dict[str, Any])
+DATETIME_ADAPTER = TypeAdapter(datetime)
 
 
 class Parameters:
-    """The named values of a request; null, empty and missing values are treated alike.
+    """The parameters of a request by name. Null and empty values count as missing.
 
-    Methods raise a 400 for an invalid value.
+    All methods raise a 400 for an invalid value.
     """
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
 
-    def get(self, name: str, kind: TypeAdapter[Value]) -> Value | None:
+    def get(self, name: str, adapter: TypeAdapter[Value]) -> Value | None:
         value = self.values.get(name)
         if value in (None, ""):
             return None
         try:
-            return kind.validate_python(value)
+            return adapter.validate_python(value)
         except ValidationError as error:
             raise invalid(first_problem(name, error)) from error
 
-    def required(self, name: str, kind: TypeAdapter[Value]) -> Value:
-        value = self.get(name, kind)
+    def required(self, name: str, adapter: TypeAdapter[Value]) -> Value:
+        value = self.get(name, adapter)
         if value is None or (isinstance(value, str) and not value.strip()):
             raise invalid(f"{name} is required")
         return value
 
     def integer(self, name: str, *, minimum: int = 0, maximum: int = 253_402_300_799_999) -> int | None:
-        """Return a whole number; the default bounds are those of milliseconds up to the year 9999."""
+        """Return an integer; the default bounds are those of epoch milliseconds up to the year 9999."""
         number = self.get(name, TypeAdapter(int))
         if number is not None and not minimum <= number <= maximum:
             raise invalid(f"{name} must be between {minimum} and {maximum}")
         return number
 
     def choice(self, name: str, options: Sequence[str]) -> str | None:
-        value = self.get(name, TEXT)
+        value = self.get(name, TEXT_ADAPTER)
         if value and value not in options:
             raise invalid(f"{name} must be one of {', '.join(options)}")
         return value
 
 
-MAXIMUM_WINDOW_MS = 7 * 24 * 3600 * 1000
+MAX_LOG_WINDOW_MS = 7 * 24 * 3600 * 1000
 
 
 def read_log_query(parameters: Parameters, now_ms: int) -> LogQuery:
-    """Parse a log query; the default direction is newest first. Defaults and bounds are as published."""
+    """Parse a log query, with the defaults and bounds that the API documents; the default is newest first."""
     start_ms, end_ms = read_time_range(parameters)
     if end_ms is None:
         end_ms = now_ms + 1  # rounded up, to include lines already written in the current millisecond
     if start_ms is None:
         start_ms = max(0, end_ms - 30 * 60 * MS_PER_S)
-    if not start_ms <= end_ms <= start_ms + MAXIMUM_WINDOW_MS:
+    if not start_ms <= end_ms <= start_ms + MAX_LOG_WINDOW_MS:
         raise invalid("the window from start_epoch_millis to end_epoch_millis must be 0 to 7 days")
-    lowest = parameters.choice("min_level", LEVELS)
+    min_level = parameters.choice("min_level", LEVELS)
     return LogQuery(
         start_ns=start_ms * NS_PER_MS,
         end_ns=end_ms * NS_PER_MS,
         direction="asc" if parameters.choice("direction", ("asc", "desc")) == "asc" else "desc",
         limit=parameters.integer("limit", minimum=1, maximum=1000) or 500,
-        levels=None if lowest is None else frozenset(LEVELS[LEVELS.index(lowest) :]),
+        levels=None if min_level is None else frozenset(LEVELS[LEVELS.index(min_level) :]),
     )
 
 

@@ -1,6 +1,6 @@
 """Models and their deployments: created from checkpoints through GraphQL, changed and read through REST.
 
-The rendered config of a deployment shows if the server could start: it needs a GPU.
+The emulator only simulates that a deployment starts: it succeeds if its instance type has GPUs.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from api_client.emulator.responses import (
     not_implemented,
 )
 from api_client.emulator.routes.calls import (
-    TEXT,
+    TEXT_ADAPTER,
     Call,
     api_route,
     read_log_query,
     read_time_range,
-    served,
+    starlette_routes,
 )
 from api_client.emulator.store.deployments import (
     StoredDeployment,
@@ -110,19 +110,20 @@ def check_template_request(fields: Any) -> TemplateRequest:
         raise invalid(first_problem("request", error)) from error
 
 
-def choose(platform: Platform, references: Sequence[CheckpointReference]) -> list[Checkpoint]:
-    """Look up checkpoints; raise an ``ApiFault`` if one is missing or they cannot be served together."""
-    chosen = [
-        _look_up(platform, reference.training_job_id, reference.checkpoint_name) for reference in references
+def find_servable(platform: Platform, references: Sequence[CheckpointReference]) -> list[Checkpoint]:
+    """Look up checkpoints; raise an ``ApiFault`` if any is missing or they cannot be served together."""
+    checkpoints = [
+        _find_checkpoint(platform, reference.training_job_id, reference.checkpoint_name)
+        for reference in references
     ]
-    if reason := check_selection(chosen) or rank_for(adapter_ranks(chosen)).refusal:
+    if reason := check_selection(checkpoints) or rank_for(adapter_ranks(checkpoints)).refusal:
         raise invalid(reason)
-    if kind_of(chosen[0]) == "lora" and not chosen[0].base_model:
-        raise invalid(f"the base model of LoRA checkpoint {chosen[0].checkpoint_id!r} is unknown")
-    return chosen
+    if kind_of(checkpoints[0]) == "lora" and not checkpoints[0].base_model:
+        raise invalid(f"the base model of LoRA checkpoint {checkpoints[0].checkpoint_id!r} is unknown")
+    return checkpoints
 
 
-def _look_up(platform: Platform, job_id: str, name: str) -> Checkpoint:
+def _find_checkpoint(platform: Platform, job_id: str, name: str) -> Checkpoint:
     job = platform.job_by_id(job_id)
     for checkpoint in platform.backend_of(job.id).checkpoints(job.id):
         if checkpoint.checkpoint_id == name:
@@ -130,13 +131,13 @@ def _look_up(platform: Platform, job_id: str, name: str) -> Checkpoint:
     raise ApiFault(404, "NOT_FOUND", f"Checkpoint {name!r} of training job {job.id!r} not found")
 
 
-def render(
+def render_config(
     model_name: str,
     machine: InstanceType,
     checkpoints: Sequence[Checkpoint],
     environment: Sequence[EnvironmentVariable],
 ) -> dict[str, Any]:
-    """Render the content of config.yaml. Secrets appear only by name."""
+    """Return the content of the deployment's config.yaml. It has the names of secrets, not their values."""
     secrets, first = [variable for variable in environment if variable.is_secret_reference], checkpoints[0]
     example: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello!"}]}
     endpoint = "/v1/chat/completions"
@@ -217,10 +218,10 @@ def _path_of(checkpoint: Checkpoint) -> PurePosixPath:
 
 
 def deploy(platform: Platform, fields: Any) -> dict[str, Any]:
-    """Execute the mutation's ``request``; if this raises an ``ApiFault``, nothing was created.
+    """Create the deployment that the mutation's ``request`` describes; create nothing on an ``ApiFault``.
 
-    Returns the rendered configuration as JSON text and the deployment, None for a dry run. The model
-    belongs to the team of the first checkpoint's project.
+    Returns the configuration as JSON text, and the deployment (None for a dry run). The model belongs to the
+    team of the first checkpoint's project.
     """
     request = check_template_request(fields)
     try:
@@ -229,9 +230,9 @@ def deploy(platform: Platform, fields: Any) -> dict[str, Any]:
         raise not_found("Instance type", request.instance_type_id) from None
     name, environment = request.metadata.oracle_name, request.inference_stack.environment_variables
     sources = (source.b10_training_checkpoint_weights_source for source in request.weights_sources)
-    checkpoints = choose(platform, [source.checkpoint for source in sources])
+    checkpoints = find_servable(platform, [source.checkpoint for source in sources])
     team_id = platform.stores.team_of(platform.job_by_id(checkpoints[0].training_job_id).project_id)
-    config = render(name, machine, checkpoints, environment)
+    config = render_config(name, machine, checkpoints, environment)
     if request.dry_run:
         return {"model_version": None, "truss_config": json.dumps(config)}
     now, models = platform.now(), platform.stores.models
@@ -247,13 +248,13 @@ def deploy(platform: Platform, fields: Any) -> dict[str, Any]:
         warnings=tuple(_missing_secrets(platform, team_id, environment)),
         starts=((now, None),),
     )
-    changed = replace(
+    changed_model = replace(
         model,
         deployments=(deployment, *model.deployments),
         deployments_made=deployment.number,
         production_id=(model.production or deployment).id,
     )
-    models.put(model.id, changed)
+    models.put(model.id, changed_model)
     fields = {"id": deployment.id, "name": deployment.name, "model_id": model.id}
     return {"model_version": fields, "truss_config": json.dumps(config)}
 
@@ -270,9 +271,9 @@ DEPLOY = "create_model_version_from_inference_template"
 
 
 def top_level_fields(document: str) -> tuple[str, dict[str, str]]:
-    """Return the kind of a document's operation and its top-level fields by their keys in the answer.
+    """Return a GraphQL document's operation and its top-level fields by their keys in the response.
 
-    Raises ``ApiFault`` if it has none.
+    Raises ``ApiFault`` if the document has no fields.
     """
     operation = re.fullmatch(r"\s*(?:(query|mutation)\b[^{]*)?\{(.*)\}\s*", document, re.DOTALL)
     text, nested = operation[2] if operation else "", 1
@@ -304,27 +305,27 @@ def _listed_instance(machine: InstanceType) -> dict[str, Any]:
     return fields | {re.sub(r"_(\w)", lambda match: match[1].upper(), name): fields[name] for name in fields}
 
 
-async def _answer(call: Call) -> Any:
-    document, platform = call.parameters.required("query", TEXT), call.platform
+async def _graphql(call: Call) -> Any:
+    document, platform = call.parameters.required("query", TEXT_ADAPTER), call.platform
     variables = call.parameters.values.get("variables")
     try:
-        kind, fields = top_level_fields(document)
-        answers: dict[str, Any] = {
+        operation, fields = top_level_fields(document)
+        values: dict[str, Any] = {
             "teams": platform.stores.teams.all(),
             "listed_instances": [_listed_instance(machine) for machine in INSTANCE_TYPES],
             "organization": {"id": "emulator", "workspace_name": platform.workspace_name},
             "user": {"email": EMULATOR_USER_EMAIL},
         }
-        if kind == "mutation":
-            answers = {DEPLOY: None}
-        unknown = [name for name in fields.values() if name not in answers]
+        if operation == "mutation":
+            values = {DEPLOY: None}
+        unknown = [name for name in fields.values() if name not in values]
         if unknown:
             raise ApiFault(501, "NOT_IMPLEMENTED", f"the emulator does not serve {', '.join(unknown)}")
-        if kind == "mutation":
-            answers[DEPLOY] = deploy(
+        if operation == "mutation":
+            values[DEPLOY] = deploy(
                 platform, variables.get("request") if isinstance(variables, dict) else None
             )
-        return {"data": {key: answers[name] for key, name in fields.items()}}
+        return {"data": {key: values[name] for key, name in fields.items()}}
     except ApiFault as fault:
         # GraphQL error codes where they differ from those of REST
         code = {"NOT_FOUND": "RESOURCE_NOT_FOUND"}.get(fault.code, fault.code)
@@ -333,7 +334,7 @@ async def _answer(call: Call) -> Any:
         return {"data": None, "errors": [{"message": fault.message, "extensions": extensions}]}
 
 
-FAILED, STOPPED = "DEPLOY_FAILED", ("DEACTIVATING", "INACTIVE")
+FAILED, STOPPED_STATUSES = "DEPLOY_FAILED", ("DEACTIVATING", "INACTIVE")
 
 
 def _model_of(call: Call) -> StoredModel:
@@ -355,13 +356,13 @@ def _model_fields(call: Call, model: StoredModel) -> dict[str, Any]:
     return model_fields(model, team.name if team else "")
 
 
-def _fields(call: Call, deployment: StoredDeployment) -> dict[str, Any]:
+def _deployment_fields(call: Call, deployment: StoredDeployment) -> dict[str, Any]:
     return deployment_fields(_model_of(call), deployment, call.platform.now())
 
 
 def _models(call: Call) -> Any:
     team_id = call.team.id if "team_id" in call.path else None
-    name = call.parameters.get("name", TEXT)
+    name = call.parameters.get("name", TEXT_ADAPTER)
     models = [
         _model_fields(call, model)
         for model in reversed(call.platform.stores.models.all())
@@ -377,10 +378,12 @@ async def _delete_model(call: Call) -> Any:
 
 
 def _deployments(call: Call) -> Any:
-    name, deployments = call.parameters.get("name", TEXT), _model_of(call).deployments
+    name, deployments = call.parameters.get("name", TEXT_ADAPTER), _model_of(call).deployments
     return {
         "deployments": [
-            _fields(call, deployment) for deployment in deployments if name in (None, deployment.name)
+            _deployment_fields(call, deployment)
+            for deployment in deployments
+            if name in (None, deployment.name)
         ]
     }
 
@@ -397,34 +400,34 @@ async def _promote(call: Call) -> Any:
     if _status(call) == FAILED:
         raise invalid("a deployment that failed cannot be promoted")
     call.platform.stores.models.put(model.id, replace(model, production_id=deployment.id))
-    return _fields(call, deployment)
+    return _deployment_fields(call, deployment)
 
 
 async def _activate(call: Call) -> Any:
     status = _status(call)
     if status == FAILED:
         raise invalid("a deployment that failed cannot be activated; retry it")
-    if status in STOPPED:
-        _start(call)
-    return {"success": True, "no_op": status not in STOPPED}
+    if status in STOPPED_STATUSES:
+        _start_now(call)
+    return {"success": True, "no_op": status not in STOPPED_STATUSES}
 
 
 async def _deactivate(call: Call) -> Any:
     status = _status(call)
-    if status not in STOPPED:
-        *before, (begun, _) = _deployment_of(call).starts
-        _change_starts(call, *before, (begun, call.platform.now()))
-    return {"success": True, "no_op": status in STOPPED}
+    if status not in STOPPED_STATUSES:
+        *earlier_starts, (started_at, _) = _deployment_of(call).starts
+        _change_starts(call, *earlier_starts, (started_at, call.platform.now()))
+    return {"success": True, "no_op": status in STOPPED_STATUSES}
 
 
 async def _retry(call: Call) -> Any:
     retried = _status(call) == FAILED
     if retried:
-        _start(call)
+        _start_now(call)
     return {
         "retried": retried,
         "reason": None if retried else "only a deployment that failed can be retried",
-        "deployment": _fields(call, _deployment_of(call)),
+        "deployment": _deployment_fields(call, _deployment_of(call)),
     }
 
 
@@ -432,14 +435,14 @@ def _status(call: Call) -> str:
     return _deployment_of(call).status_at(call.platform.now())
 
 
-def _start(call: Call) -> None:
+def _start_now(call: Call) -> None:
     _change_starts(call, *_deployment_of(call).starts, (call.platform.now(), None))
 
 
 def _change_starts(call: Call, *starts: tuple[datetime, datetime | None]) -> None:
     model, deployment = _model_of(call), _deployment_of(call)
-    changed = {deployment.id: replace(deployment, starts=starts)}
-    deployments = tuple(changed.get(candidate.id, candidate) for candidate in model.deployments)
+    changed_deployments = {deployment.id: replace(deployment, starts=starts)}
+    deployments = tuple(changed_deployments.get(candidate.id, candidate) for candidate in model.deployments)
     call.platform.stores.models.put(model.id, replace(model, deployments=deployments))
 
 
@@ -455,7 +458,7 @@ def _startups(call: Call) -> Any:
     return {"items": items, "pagination": {"has_more": False, "cursor": None}, "total_count": len(items)}
 
 
-def _not_served(_: Call) -> Any:
+def _not_supported(_: Call) -> Any:
     raise not_implemented("the emulator only serves models from training checkpoints")
 
 
@@ -463,7 +466,7 @@ def _logs(call: Call) -> Any:
     deployment, parameters = _deployment_of(call), call.parameters
     filters = ("includes", "excludes", "search_pattern", "replica", "request_id", "component")
     if not parameters.values.keys().isdisjoint(filters):
-        raise not_implemented("the emulator's logs of deployments can only be chosen by time and level")
+        raise not_implemented("the emulator's logs of deployments can be filtered only by time and level")
     now_ms = int(call.platform.now_s() * MS_PER_S)
     query = read_log_query(parameters, now_ms)
     lines = [
@@ -476,13 +479,13 @@ def _logs(call: Call) -> Any:
 
 
 ROUTES = [
-    *served(
+    *starlette_routes(
         {
             routes.MODELS: _models,
             routes.MODEL: lambda call: _model_fields(call, _model_of(call)),
             routes.DEPLOYMENTS: _deployments,
-            routes.DEPLOYMENT: lambda call: _fields(call, _deployment_of(call)),
-            # Nobody wrote the configuration as text.
+            routes.DEPLOYMENT: lambda call: _deployment_fields(call, _deployment_of(call)),
+            # The configuration was generated, so there is no text that a user wrote.
             routes.DEPLOYMENT_CONFIG: lambda call: {
                 "config": _deployment_of(call).config,
                 "raw_config": None,
@@ -493,16 +496,16 @@ ROUTES = [
             routes.ACTIVATE: _activate,
             routes.DEACTIVATE: _deactivate,
             routes.RETRY: _retry,
-            routes.GRAPHQL_QUERY: _answer,
-            routes.GRAPHQL_MUTATION: _answer,
+            routes.GRAPHQL_QUERY: _graphql,
+            routes.GRAPHQL_MUTATION: _graphql,
         }
     ),
-    api_route("POST", "/graphql", _answer),
-    api_route("POST", routes.MODELS.path, _not_served),
-    api_route("POST", "/v1/prepare_model_upload", _not_served),
+    api_route("POST", "/graphql", _graphql),
+    api_route("POST", routes.MODELS.path, _not_supported),
+    api_route("POST", "/v1/prepare_model_upload", _not_supported),
     api_route("GET", "/v1/teams/{team_id}/models", _models),
     api_route("DELETE", routes.MODEL.path, _delete_model),
-    api_route("POST", routes.DEPLOYMENTS.path, _not_served),
+    api_route("POST", routes.DEPLOYMENTS.path, _not_supported),
     api_route("DELETE", routes.DEPLOYMENT.path, _delete_deployment),
     api_route("POST", routes.DEPLOYMENT_LOGS.path, _logs),
 ]

@@ -1,7 +1,8 @@
-"""Routes for bytes: checkpoint files, the object store for archives, and web pages that answers link to.
+"""Routes for bytes: checkpoint files, the object store for archives, and web pages that responses link to.
 
-Files need a valid signature in the URL instead of the key. The object store has S3's calls for one object or
-a multipart upload; S3 clients use ``aws-chunked`` framing only over TLS, so bodies need no decoding.
+Requests for files need a valid signature in the URL instead of the API key. The object store has S3's calls
+for one object or a multipart upload; S3 clients use ``aws-chunked`` framing only over TLS, so bodies need no
+decoding.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from api_client import routes
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.platform import Platform
 from api_client.emulator.responses import ApiFault, new_id, xml_error_response, xml_response
-from api_client.emulator.routes.calls import Call, base_url_of, body_of, platform_of, served
+from api_client.emulator.routes.calls import Call, base_url_of, platform_of, read_body, starlette_routes
 from api_client.emulator.store.blobs import (
     BUCKET,
     EXPIRES_PARAMETER,
-    MAXIMUM_PARTS,
+    MAX_PARTS,
     SIGNATURE_PARAMETER,
     IncomingObject,
 )
@@ -41,9 +42,9 @@ class UnsatisfiableRange(Exception):
 
 
 def parse_range(header: str | None, size_bytes: int) -> tuple[int, int] | None:
-    """Parse ``Range`` into ``(start, end)``, end exclusive; return None to send the whole content.
+    """Parse a ``Range`` header into ``(start, end)``, end exclusive; None: send the whole content.
 
-    None means that there is no header or that its form is not supported. Raises ``UnsatisfiableRange`` if
+    The result is None if there is no header or its form is not supported. Raises ``UnsatisfiableRange`` if
     no byte of the content is in the range (RFC 9110, 14.1.2).
     """
     match = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", (header or "").strip(), re.ASCII)
@@ -67,13 +68,13 @@ Larger objects get a tag like multipart uploads, which is not a digest of the co
 
 
 ReadBytes = Callable[[int, int], bytes]
-"""Returns the bytes from ``start`` to ``end`` (exclusive)."""
+"""A function that returns the bytes from ``start`` to ``end`` (exclusive)."""
 
 
-def answer_bytes(request: Request, identity: str, size: int, read: ReadBytes) -> Response:
-    """Return the whole object or the requested range; for several ranges the whole object, as S3 does.
+def bytes_response(request: Request, identity: str, size: int, read: ReadBytes) -> Response:
+    """Return a response with the object or the requested range; for several ranges the object, as S3 does.
 
-    The entity tag of a large object depends on ``identity``.
+    The entity tag of a large object is derived from ``identity``.
     """
     headers = {"Accept-Ranges": "bytes", "ETag": f'"{entity_tag(identity, size, read)}"'}
     try:
@@ -97,20 +98,21 @@ async def _chunks(read: ReadBytes, start: int, end: int) -> AsyncIterator[bytes]
     for offset in range(start, end, 2**20):
         chunk = await run_in_threadpool(read, offset, min(end, offset + 2**20))
         if not chunk:
-            # The file was truncated: end early, which breaks the connection because the length was announced.
+            # The file was truncated: end early, which breaks the connection because fewer bytes than the
+            # Content-Length were sent.
             return
         yield chunk
 
 
-def answer_file(request: Request, path: Path) -> Response:
-    """Return a file on disk; raise OSError if it cannot be read."""
+def file_response(request: Request, path: Path) -> Response:
+    """Return a response with a file on disk; raise OSError if it cannot be read."""
     status = path.stat()
 
     def read(start: int, end: int) -> bytes:
         with path.open("rb", buffering=0) as file:
             return os.pread(file.fileno(), end - start, start)
 
-    return answer_bytes(request, f"{path}:{status.st_mtime_ns}", status.st_size, read)
+    return bytes_response(request, f"{path}:{status.st_mtime_ns}", status.st_size, read)
 
 
 def entity_tag(identity: str, size_bytes: int, read: ReadBytes) -> str:
@@ -124,18 +126,18 @@ def _md5(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
-def refusal(request: Request, platform: Platform) -> Response | None:
-    """Return the refusal for an unauthorized read, or None if the URL is presigned and still valid.
+def access_error(request: Request, platform: Platform) -> Response | None:
+    """Return S3's error for an unauthorized read, or None if the URL is presigned and still valid.
 
-    The errors are those of S3. Like S3, this refuses a request that also carries a key, which catches clients
-    that send their key to every URL.
+    Like S3, refuse a presigned request that also has an API key, which catches clients that send their key to
+    every URL.
     """
     path = request.scope["raw_path"].decode("ascii", "replace")
     expires = request.query_params.get(EXPIRES_PARAMETER, "")
     signature = request.query_params.get(SIGNATURE_PARAMETER, "")
     if signature and "authorization" in request.headers:
         return xml_error_response(400, "InvalidArgument", "Only one auth mechanism allowed")
-    if platform.signer.is_ours("GET", path, expires, signature):
+    if platform.signer.is_valid_signature("GET", path, expires, signature):
         if int(expires) >= platform.now_s():
             return None
         return xml_error_response(403, "AccessDenied", "Request has expired")
@@ -146,47 +148,48 @@ def refusal(request: Request, platform: Platform) -> Response | None:
     )
 
 
-PREFIX = "/checkpoint-files"
+FILES_PATH = "/checkpoint-files"
 
 
 def file_path(job_id: str, node_rank: int, relative_name: str) -> str:
-    """Return the URL path of a checkpoint file; any name works: dots, line breaks, invalid Unicode.
+    """Return the URL path of a checkpoint file, for any name: dots, line breaks, invalid Unicode.
 
-    The name is encoded because clients and proxies normalize paths. The last segment is for humans only.
+    The name is encoded because clients and proxies normalize paths. The last segment only makes the URL
+    readable.
     """
     encoded = base64.urlsafe_b64encode(os.fsencode(relative_name)).decode().rstrip("=")
     label = re.sub(r"[^A-Za-z0-9._-]+", "_", relative_name.rpartition("/")[2]).lstrip(".") or "file"
-    return f"{PREFIX}/{job_id}/{node_rank}/{encoded}/{label}"
+    return f"{FILES_PATH}/{job_id}/{node_rank}/{encoded}/{label}"
 
 
 def _get_file(request: Request) -> Response:
     platform = platform_of(request)
-    refused = refusal(request, platform)
-    if refused is not None:
-        return refused
-    job_id, rank, name = request.path_params["job_id"], request.path_params["rank"], _decoded(request)
+    error = access_error(request, platform)
+    if error is not None:
+        return error
+    job_id, rank, name = request.path_params["job_id"], request.path_params["rank"], _file_name(request)
     files: list[StoredFile] = []
     with suppress(ApiFault):
         files = platform.backend_of(job_id).checkpoint_files(job_id)
     for file in files:
         if (file.relative_name, str(file.node_rank)) == (name, rank):
             with suppress(OSError):
-                return _answer_stored(request, platform, file)
+                return _stored_file_response(request, platform, file)
     return xml_error_response(404, "NoSuchKey", "The specified key does not exist.")
 
 
-def _answer_stored(request: Request, platform: Platform, file: StoredFile) -> Response:
-    """Return the file's bytes; raise OSError if it is outside the data folder: jobs can create symlinks."""
+def _stored_file_response(request: Request, platform: Platform, file: StoredFile) -> Response:
+    """Return a response with a file; raise OSError if it is a symlink of a job to outside the data folder."""
     if file.generate is not None:
         identity = f"{file.relative_name}:{file.modified}"
-        return answer_bytes(request, identity, file.size_bytes, file.generate)
+        return bytes_response(request, identity, file.size_bytes, file.generate)
     real = (file.path or platform.data_dir).resolve()
     if not (real.is_file() and real.is_relative_to(platform.data_dir.resolve())):
         raise FileNotFoundError(real)
-    return answer_file(request, real)
+    return file_response(request, real)
 
 
-def _decoded(request: Request) -> str | None:
+def _file_name(request: Request) -> str | None:
     encoded = request.path_params["encoded"]
     try:
         padded = encoded + "=" * (-len(encoded) % 4)
@@ -195,13 +198,13 @@ def _decoded(request: Request) -> str | None:
         return None
 
 
-OBJECT = "/" + BUCKET + "/{key:path}"
+OBJECT_PATH = "/" + BUCKET + "/{key:path}"
 
 
 def _credentials(call: Call) -> Any:
-    """Return new credentials for a new key.
+    """Return upload credentials for a new object key.
 
-    boto3 takes the two extra fields as arguments.
+    ``endpoint_url`` and ``region_name`` are extra fields, which boto3 takes as arguments.
     """
     platform = call.platform
     key = f"training/{new_id()}/archive.tgz"
@@ -215,7 +218,7 @@ def _credentials(call: Call) -> Any:
     return {"s3_bucket": BUCKET, "s3_key": key, "creds": creds}
 
 
-def _may_write(request: Request) -> bool:
+def _has_upload_token(request: Request) -> bool:
     platform = platform_of(request)
     token = request.headers.get("x-amz-security-token", "")
     name = f"{BUCKET}/{request.path_params['key']}"
@@ -224,19 +227,19 @@ def _may_write(request: Request) -> bool:
 
 def _get_object(request: Request) -> Response:
     platform = platform_of(request)
-    refused = None if _may_write(request) else refusal(request, platform)
-    if refused is not None:
-        return refused
+    error = None if _has_upload_token(request) else access_error(request, platform)
+    if error is not None:
+        return error
     path = platform.stores.blobs.path(BUCKET, request.path_params["key"])
-    return _missing("NoSuchKey") if path is None else answer_file(request, path)
+    return _not_found("NoSuchKey") if path is None else file_response(request, path)
 
 
-def _missing(code: str) -> Response:
+def _not_found(code: str) -> Response:
     return xml_error_response(404, code, "no such object, upload, or part of it")
 
 
-async def _change(request: Request) -> Response:
-    if not _may_write(request):
+async def _change_object(request: Request) -> Response:
+    if not _has_upload_token(request):
         return xml_error_response(403, "AccessDenied", "these credentials do not grant access to this object")
     blobs, key, query = platform_of(request).stores.blobs, request.path_params["key"], request.query_params
     upload_id = query.get("uploadId")
@@ -245,33 +248,33 @@ async def _change(request: Request) -> Response:
             return await _receive(request, blobs.receive(BUCKET, key))
         if request.method == "PUT":
             number = query.get("partNumber", "")
-            if not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= MAXIMUM_PARTS):
+            if not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= MAX_PARTS):
                 return xml_error_response(
-                    400, "InvalidArgument", f"partNumber must be between 1 and {MAXIMUM_PARTS}"
+                    400, "InvalidArgument", f"partNumber must be between 1 and {MAX_PARTS}"
                 )
             part = blobs.receive_part(upload_id or "", int(number))
-            return _missing("NoSuchUpload") if part is None else await _receive(request, part)
+            return _not_found("NoSuchUpload") if part is None else await _receive(request, part)
         if request.method == "DELETE":
             is_known = blobs.abort_upload(upload_id or "")
-            return Response(status_code=204) if is_known else _missing("NoSuchUpload")
+            return Response(status_code=204) if is_known else _not_found("NoSuchUpload")
         if "uploads" in query:
             fields = {"Bucket": BUCKET, "Key": key, "UploadId": blobs.start_upload()}
             return xml_response("InitiateMultipartUploadResult", fields)
         numbers = [
             int(number)
-            for number in re.findall(rb"<PartNumber>\s*(\d{1,5})\s*</PartNumber>", await body_of(request))
+            for number in re.findall(rb"<PartNumber>\s*(\d{1,5})\s*</PartNumber>", await read_body(request))
         ]
         if not numbers or numbers != sorted(set(numbers)):
             return xml_error_response(
-                400, "InvalidPartOrder", "the parts must be listed once each, in rising order"
+                400, "InvalidPartOrder", "each part must be listed once, in ascending order"
             )
         etag = await run_in_threadpool(blobs.complete_upload, upload_id or "", numbers, BUCKET, key)
         if etag is None:
-            return _missing("NoSuchUpload")
+            return _not_found("NoSuchUpload")
         location = f"{base_url_of(request)}/{BUCKET}/{quote(key)}"
         fields = {"Bucket": BUCKET, "Key": key, "ETag": f'"{etag}"', "Location": location}
         return xml_response("CompleteMultipartUploadResult", fields)
-    except OSError as error:  # such as on a full disk; 400, because S3 clients repeat all of 5xx, for minutes
+    except OSError as error:  # such as a full disk; not 5xx, which S3 clients retry for minutes
         reason = why_not_written(error)
         return xml_error_response(400, "StorageFailed", f"the emulator can't store the object: {reason}")
 
@@ -294,10 +297,10 @@ It has no web pages: watch its jobs in the dashboard.
 
 
 ROUTES = [
-    *served({routes.UPLOAD_CREDENTIALS: _credentials}),
-    Route(PREFIX + "/{job_id}/{rank}/{encoded}/{label}", _get_file, methods=["GET"]),
-    Route(OBJECT, _get_object, methods=["GET"]),
-    Route(OBJECT, _change, methods=["PUT", "POST", "DELETE"]),
+    *starlette_routes({routes.UPLOAD_CREDENTIALS: _credentials}),
+    Route(FILES_PATH + "/{job_id}/{rank}/{encoded}/{label}", _get_file, methods=["GET"]),
+    Route(OBJECT_PATH, _get_object, methods=["GET"]),
+    Route(OBJECT_PATH, _change_object, methods=["PUT", "POST", "DELETE"]),
     *(
         Route(path, lambda _: PlainTextResponse(WELCOME), methods=["GET"])
         for path in (

@@ -1,6 +1,6 @@
 """Routes of projects and their caches, and of jobs: actions, logs, metrics, checkpoints, sessions.
 
-SSH certificates are fake and accepted nowhere: the emulator has no SSH proxy, only the answer's format.
+SSH certificates only have the right format, and no server accepts them: the emulator has no SSH proxy.
 """
 
 from __future__ import annotations
@@ -19,25 +19,29 @@ from api_client.emulator.backend import StoredFile
 from api_client.emulator.job_spec import AvailabilityModel, Int32
 from api_client.emulator.responses import ApiFault, found_or_404, invalid, not_found
 from api_client.emulator.routes.calls import (
-    OBJECT,
-    TEXT,
-    TEXTS,
-    Answers,
+    OBJECT_ADAPTER,
+    TEXT_ADAPTER,
+    TEXT_LIST_ADAPTER,
     Call,
+    Handlers,
     Parameters,
     api_route,
     read_log_query,
     read_time_range,
-    served,
+    starlette_routes,
 )
 from api_client.emulator.routes.files import file_path
 from api_client.models.logs import MS_PER_S
 
 
 async def _upsert_project(call: Call) -> Any:
-    """Upsert in the team in the path, else in the one named in the body, as truss does."""
-    fields = Parameters(call.parameters.required("training_project", OBJECT))
-    name, team, team_name = fields.required("name", TEXT), call.team, fields.get("team_name", TEXT)
+    """Upsert in the team in the path, else in the team that the body names, as truss sends it."""
+    fields = Parameters(call.parameters.required("training_project", OBJECT_ADAPTER))
+    name, team, team_name = (
+        fields.required("name", TEXT_ADAPTER),
+        call.team,
+        fields.get("team_name", TEXT_ADAPTER),
+    )
     if team_name is not None and "team_id" not in call.path:
         team = found_or_404(call.platform.stores.teams.named(team_name), "Team", team_name)
     return {"training_project": call.platform.upsert_project(name, team)}
@@ -59,7 +63,7 @@ def _project_cache(call: Call) -> Any:
     return {"timestamp": call.platform.now(), "project_id": project_id, "file_summaries": files}
 
 
-def _files(call: Call) -> Any:
+def _checkpoint_files(call: Call) -> Any:
     """Return a page of files; the page token is an offset, null at the end."""
     job, integer = call.job, call.parameters.integer
     size = integer("page_size", minimum=1, maximum=2**53) or 1000
@@ -89,9 +93,12 @@ class SortOrder(TypedDict):
     order: Literal["asc", "desc"]
 
 
-def _search(call: Call) -> Any:
-    project_id, job_id = call.parameters.get("project_id", TEXT), call.parameters.get("job_id", TEXT)
-    statuses = call.parameters.get("statuses", TEXTS) or []
+def _search_jobs(call: Call) -> Any:
+    project_id, job_id = (
+        call.parameters.get("project_id", TEXT_ADAPTER),
+        call.parameters.get("job_id", TEXT_ADAPTER),
+    )
+    statuses = call.parameters.get("statuses", TEXT_LIST_ADAPTER) or []
     orders = call.parameters.get("order_by", TypeAdapter(list[SortOrder])) or [
         SortOrder(field="created_at", order="desc")
     ]
@@ -105,17 +112,17 @@ def _search(call: Call) -> Any:
     return {"training_jobs": jobs[::-1] if orders[0]["order"] == "asc" else jobs}
 
 
-async def _create(call: Call) -> Any:
-    fields = call.parameters.required("training_job", OBJECT)
+async def _create_job(call: Call) -> Any:
+    fields = call.parameters.required("training_job", OBJECT_ADAPTER)
     return {"training_job": await call.platform.create_job(call.path["project_id"], fields)}
 
 
-async def _update(call: Call) -> Any:
+async def _update_job(call: Call) -> Any:
     changes: dict[str, Any] = {}
     priority = call.parameters.get("priority", TypeAdapter(Int32))
     if priority is not None:
         changes["priority"] = priority
-    model = call.parameters.get("availability_model", TEXT)
+    model = call.parameters.get("availability_model", TEXT_ADAPTER)
     if model is not None:
         if model.lower() not in get_args(AvailabilityModel):
             raise invalid(f"availability_model must be one of {', '.join(get_args(AvailabilityModel))}")
@@ -123,26 +130,26 @@ async def _update(call: Call) -> Any:
     return {"training_job": await call.platform.update_job(*call.ids, changes)}
 
 
-async def _stop(call: Call) -> Any:
+async def _stop_job(call: Call) -> Any:
     return {"training_job": await call.platform.stop_job(*call.ids)}
 
 
-async def _recreate(call: Call) -> Any:
+async def _recreate_job(call: Call) -> Any:
     return {"training_job": await call.platform.recreate_job(*call.ids)}
 
 
-async def _delete(call: Call) -> Any:
+async def _delete_job(call: Call) -> Any:
     project_id, job_id = call.ids
     await call.platform.delete_job(project_id, job_id)
     return {"id": job_id, "deleted": True, "training_project_id": project_id}
 
 
-def _download(call: Call) -> Any:
+def _job_code(call: Call) -> Any:
     job, platform = call.job, call.platform
     urls = [
-        call.presigned(f"/{quote(name.bucket)}/{quote(name.key)}")
-        for name in read_job_request(platform.backend_of(job.id).spec(job.id)).artifacts
-        if platform.stores.blobs.path(name.bucket, name.key) is not None
+        call.presigned(f"/{quote(artifact.bucket)}/{quote(artifact.key)}")
+        for artifact in read_job_request(platform.backend_of(job.id).spec(job.id)).artifacts
+        if platform.stores.blobs.path(artifact.bucket, artifact.key) is not None
     ]
     if not urls:
         raise ApiFault(404, "NOT_FOUND", f"training job {job.id!r} was created without an uploaded archive")
@@ -153,14 +160,14 @@ def _logs(call: Call) -> Any:
     job = call.job
     query = read_log_query(call.parameters, int(call.platform.now_s() * MS_PER_S))
     backend = call.backend
-    # Checked before reading the lines, so that it is true of them.
+    # Checked before reading the lines: if it is complete now, no line is missing.
     is_complete = backend.log_is_complete(job.id)
     lines = backend.logs(job.id, query)
     return {"logs": lines, "complete": True} if is_complete else {"logs": lines}
 
 
 def _metrics(call: Call) -> Any:
-    """Return the samples. The backend chooses missing bounds, because it knows when the job ended."""
+    """Return samples. The backend has defaults for missing bounds, because it knows when the job ended."""
     job = call.job
     start_ms, end_ms = read_time_range(call.parameters)
     return call.backend.metrics(
@@ -175,7 +182,7 @@ PUBLIC_KEY = re.compile(r"\s*(sk-)?(ssh|ecdsa)-\S+\s+[A-Za-z0-9+/=]{16,}(\s.*)?"
 
 
 FOREVER_MINUTES = 10 * 365 * 24 * 60
-"""Replacement for a timeout of -1."""
+"""Session timeout for a request of -1, which means no timeout."""
 
 
 def _auth_codes(call: Call) -> Any:
@@ -208,22 +215,22 @@ async def _update_session(call: Call) -> Any:
     is_on_startup = session.trigger == "on_startup"
     if is_on_startup and trigger != session.trigger:
         raise invalid("the trigger of an on_startup session cannot be changed")
-    more = FOREVER_MINUTES if minutes == -1 else minutes
+    added_minutes = FOREVER_MINUTES if minutes == -1 else minutes
     changes = {
         "trigger": trigger,
-        "timeout_minutes": session.timeout_minutes + (0 if is_on_startup else more),
-        "expires_at": (session.expires_at or platform.now()) + timedelta(minutes=more),
+        "timeout_minutes": session.timeout_minutes + (0 if is_on_startup else added_minutes),
+        "expires_at": (session.expires_at or platform.now()) + timedelta(minutes=added_minutes),
     }
-    changed = session.model_copy(update=changes)
-    platform.stores.sessions.put(job.id, tuple((sessions | {session_id: changed}).values()))
-    return {"interactive_session": changed, "message": "Interactive session updated"}
+    changed_session = session.model_copy(update=changes)
+    platform.stores.sessions.put(job.id, tuple((sessions | {session_id: changed_session}).values()))
+    return {"interactive_session": changed_session, "message": "Interactive session updated"}
 
 
-async def _sign(call: Call) -> Any:
+async def _sign_ssh_key(call: Call) -> Any:
     job, parameters = call.job, call.parameters
-    if PUBLIC_KEY.fullmatch(parameters.required("public_key", TEXT)) is None:
+    if PUBLIC_KEY.fullmatch(parameters.required("public_key", TEXT_ADAPTER)) is None:
         raise invalid("public_key is not an OpenSSH public key")
-    replica_id = parameters.required("replica_id", TEXT)
+    replica_id = parameters.required("replica_id", TEXT_ADAPTER)
     if replica_id not in {str(rank) for rank in range(job.node_count or 1)}:
         raise not_found("Replica", replica_id)
     if job.is_finished:
@@ -236,13 +243,13 @@ async def _sign(call: Call) -> Any:
     }
 
 
-ANSWERS: Answers = {
+HANDLERS: Handlers = {
     routes.PROJECTS: lambda call: {"training_projects": call.platform.projects()},
     routes.PROJECT: lambda call: {"training_project": call.platform.project(call.path["project_id"])},
     routes.UPSERT_PROJECT: _upsert_project,
     routes.DELETE_PROJECT: _delete_project,
     routes.PROJECT_CACHE: _project_cache,
-    routes.SEARCH_JOBS: _search,
+    routes.SEARCH_JOBS: _search_jobs,
     routes.JOBS: lambda call: {
         "training_project": call.platform.project(call.path["project_id"]),
         "training_jobs": call.platform.project_jobs(call.path["project_id"]),
@@ -251,25 +258,25 @@ ANSWERS: Answers = {
         "training_project": call.platform.project(call.path["project_id"]),
         "training_job": call.job,
     },
-    routes.CREATE_JOB: _create,
-    routes.UPDATE_JOB: _update,
-    routes.DELETE_JOB: _delete,
-    routes.STOP_JOB: _stop,
-    routes.RECREATE_JOB: _recreate,
-    routes.JOB_CODE: _download,
+    routes.CREATE_JOB: _create_job,
+    routes.UPDATE_JOB: _update_job,
+    routes.DELETE_JOB: _delete_job,
+    routes.STOP_JOB: _stop_job,
+    routes.RECREATE_JOB: _recreate_job,
+    routes.JOB_CODE: _job_code,
     routes.JOB_LOGS: _logs,
     routes.JOB_METRICS: _metrics,
     routes.CHECKPOINTS: lambda call: {
         "training_job": call.job,
         "checkpoints": call.backend.checkpoints(call.path["job_id"]),
     },
-    routes.CHECKPOINT_FILES: _files,
+    routes.CHECKPOINT_FILES: _checkpoint_files,
     routes.AUTH_CODES: _auth_codes,
     routes.UPDATE_SESSION: _update_session,
-    routes.SIGN_SSH: _sign,
+    routes.SIGN_SSH: _sign_ssh_key,
 }
 ROUTES = [
-    *served(ANSWERS),
+    *starlette_routes(HANDLERS),
     api_route("POST", routes.JOB_LOGS.path, _logs),
     api_route("POST", routes.JOB_METRICS.path, _metrics),
 ]

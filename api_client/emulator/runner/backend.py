@@ -60,7 +60,7 @@ STOPPED = Outcome(JobStatus.STOPPED)
 class LocalBackend:
     """Runs jobs as unsandboxed processes of this machine; a ``Backend``.
 
-    Each job runs in a thread. Call ``start`` once before use and ``close`` at the end.
+    A thread watches the processes of each job. Call ``start`` once before use and ``close`` at the end.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class LocalBackend:
         environ = dict(os.environ if environ is None else environ)
         folders = DataFolders(data_dir.absolute(), stores.team_of)
         self._jobs = stores.jobs
-        self._shared = RunServices(
+        self._services = RunServices(
             stores=stores,
             clock=clock,
             gpus=Gpus(environ),
@@ -87,27 +87,27 @@ class LocalBackend:
             folders=folders,
         )
         self._runs: dict[str, JobRun] = {}
-        self._closing = False
+        self._is_closing = False
         self._lock = RLock()
         """Held while statuses change, so that no two threads start the same job."""
 
     # Life cycle
 
     async def start(self) -> None:
-        """Recover jobs of an earlier emulator: waiting jobs stay queued, running ones become FAILED."""
-        for row in self._jobs.all():
-            if not row.job.is_finished and row.job.current_status != JobStatus.PENDING:
-                folders = self._shared.folders.job(row.job.id)
+        """Recover the jobs of an earlier emulator: waiting jobs stay queued, running jobs become FAILED."""
+        for stored in self._jobs.all():
+            if not stored.job.is_finished and stored.job.current_status != JobStatus.PENDING:
+                folders = self._services.folders.job(stored.job.id)
                 await asyncio.to_thread(kill_orphans, folders.root)
                 await asyncio.to_thread(folders.wipe)
                 restarted = "the emulator was restarted while this job ran"
-                self._enter(row.job.id, Outcome(JobStatus.FAILED, restarted))
-        self._admit()
+                self._enter_status(stored.job.id, Outcome(JobStatus.FAILED, restarted))
+        self._start_waiting_jobs()
 
     async def close(self) -> None:
         """Kill all running jobs; waiting jobs stay in the queue for the next start."""
         with self._lock:
-            self._closing = True
+            self._is_closing = True
             runs = list(self._runs.values())
         shut_down = Outcome(JobStatus.FAILED, "the emulator was shut down while this job ran")
         for run in runs:
@@ -123,7 +123,7 @@ class LocalBackend:
 
     def jobs(self) -> Sequence[TrainingJob]:
         """Return all jobs except deleted ones, in no particular order."""
-        return [self._with_sync_status(row) for row in self._jobs.all()]
+        return [self._with_sync_status(stored) for stored in self._jobs.all()]
 
     def job(self, job_id: str) -> TrainingJob:
         return self._with_sync_status(self._jobs[job_id])
@@ -132,7 +132,7 @@ class LocalBackend:
         return self._jobs[job_id].spec
 
     def logs(self, job_id: str, query: LogQuery) -> list[LogRecord]:
-        return self._shared.stores.logs.read(job_id, query)
+        return self._services.stores.logs.read(job_id, query)
 
     def log_is_complete(self, job_id: str) -> bool:
         """Return True if the job has ended and its last log line can be read."""
@@ -141,11 +141,11 @@ class LocalBackend:
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
     ) -> JobMetrics:
-        """Return means per step; an open range covers the whole run, up to its end or to now."""
+        """Return the mean of each step; by default, for the whole run, up to its end or to now."""
         job, now_s, store = (
             self.job(job_id),
-            self._shared.clock.now().timestamp(),
-            self._shared.stores.metrics,
+            self._services.clock.now().timestamp(),
+            self._services.stores.metrics,
         )
         first_s, last_s = store.span_s(job_id) or (now_s, now_s)
         if end_s is None:
@@ -160,15 +160,15 @@ class LocalBackend:
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         """Return the checkpoints, oldest first."""
-        row, now = self._jobs[job_id], self._shared.clock.now()
+        stored, now = self._jobs[job_id], self._services.clock.now()
         return [
-            checkpoint.describe(job_id, is_settled=row.job.is_finished or checkpoint.is_settled(now))
-            for checkpoint in self._shared.checkpoints.of(row)
+            checkpoint.describe(job_id, is_settled=stored.job.is_finished or checkpoint.is_settled(now))
+            for checkpoint in self._services.checkpoints.of(stored)
         ]
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
         """Return the files of all checkpoints; each name starts with the checkpoint's name."""
-        checkpoints = self._shared.checkpoints.of(self._jobs[job_id])
+        checkpoints = self._services.checkpoints.of(self._jobs[job_id])
         return [file for checkpoint in checkpoints for file in checkpoint.files]
 
     def events(self, job_id: str) -> list[QueueEvent]:
@@ -176,14 +176,14 @@ class LocalBackend:
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
         """List the project's cache; return None if it has none."""
-        return list_cache(self._shared.folders.cache(project_id) / PROJECT_CACHE)
+        return list_cache(self._services.folders.cache(project_id) / PROJECT_CACHE)
 
     # Actions
 
     async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob:
         """Store a job; it starts now if there is room, otherwise it becomes PENDING."""
-        parsed = read_job_request(spec)
-        now = self._shared.clock.now()
+        request = read_job_request(spec)
+        now = self._services.clock.now()
         job = TrainingJob(
             id=job_id,
             current_status=JobStatus.PENDING,
@@ -192,111 +192,120 @@ class LocalBackend:
             training_project_id=project.id,
             training_project=project,
             instance_type=requested_instance(spec),
-            name=parsed.name,
-            priority=parsed.priority,
-            availability_model=parsed.availability_model,
+            name=request.name,
+            priority=request.priority,
+            availability_model=request.availability_model,
             user=User(email=EMULATOR_USER_EMAIL),
-            node_count=parsed.node_count,
+            node_count=request.node_count,
         )
         with self._lock:
             self._jobs.put(job_id, StoredJob(job, spec))
-            self._admit()
+            self._start_waiting_jobs()
             if not self._jobs[job_id].events:
-                self._enter(job_id, Outcome(JobStatus.PENDING))
+                self._enter_status(job_id, Outcome(JobStatus.PENDING))
         return self.job(job_id)
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
-        row = self._jobs[job_id]
-        project = row.job.training_project or ProjectSummary(id=row.job.training_project_id)
-        return await self.create(new_job_id, project, row.spec)
+        stored = self._jobs[job_id]
+        project = stored.job.training_project or ProjectSummary(id=stored.job.training_project_id)
+        return await self.create(new_job_id, project, stored.spec)
 
     async def stop(self, job_id: str) -> TrainingJob:
-        """Stop the job and all of its processes; it may still be running (grace period) in the result."""
-        await self._end(job_id, STOPPED)
+        """Stop the job and all of its processes; return it, still running if the grace period is not over."""
+        await self._end_job(job_id, STOPPED)
         return self.job(job_id)
 
     async def preempt(self, job_id: str) -> TrainingJob:
         """Preempt a job, as the platform may do with spot jobs; its processes get a grace period."""
         reclaimed = Outcome(JobStatus.PREEMPTED, "the spot machine was reclaimed")
-        await self._end(job_id, reclaimed)
+        await self._end_job(job_id, reclaimed)
         return self.job(job_id)
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
         """Change ``priority`` or ``availability_model`` of a waiting job; leave other jobs unchanged."""
         with self._lock:
             if self._jobs[job_id].job.current_status == JobStatus.PENDING:
-                self._jobs.put(job_id, self._jobs[job_id].changed(self._shared.clock.now(), **changes))
-                self._admit()
+                self._jobs.put(job_id, self._jobs[job_id].with_changes(self._services.clock.now(), **changes))
+                self._start_waiting_jobs()
         return self.job(job_id)
 
     async def delete_cache(self, project_id: str) -> None:
-        """Delete the project's cache, which lives as long as the project."""
-        await asyncio.to_thread(remove_tree, self._shared.folders.cache(project_id))
+        """Delete the cache of a project that is deleted."""
+        await asyncio.to_thread(remove_tree, self._services.folders.cache(project_id))
 
     async def delete(self, job_id: str) -> None:
         """Stop the job if necessary, then delete it and its data."""
-        await self._end(job_id, STOPPED, timeout_s=None, kill=True)
+        await self._end_job(job_id, STOPPED, timeout_s=None, kill=True)
         self._jobs.delete(job_id)
-        self._shared.checkpoints.forget(job_id)
-        self._shared.stores.metrics.delete(job_id)
-        await asyncio.to_thread(self._shared.stores.logs.delete, job_id)
-        await asyncio.to_thread(remove_tree, self._shared.folders.job(job_id).root)
+        self._services.checkpoints.forget(job_id)
+        self._services.stores.metrics.delete(job_id)
+        await asyncio.to_thread(self._services.stores.logs.delete, job_id)
+        await asyncio.to_thread(remove_tree, self._services.folders.job(job_id).root)
 
-    async def _end(
+    async def _end_job(
         self, job_id: str, outcome: Outcome, *, timeout_s: float | None = 2.0, kill: bool = False
     ) -> None:
         """End a waiting or running job; return when it has ended, or after ``timeout_s``."""
         with self._lock:
             run = self._runs.get(job_id)
             if run is None and not self._jobs[job_id].job.is_finished:
-                self._enter(job_id, outcome)
-                self._admit()
+                self._enter_status(job_id, outcome)
+                self._start_waiting_jobs()
         if run is not None:
             run.request_end(outcome, kill=kill)
             await asyncio.to_thread(run.join, timeout_s)
 
-    def _admit(self) -> None:
-        """Start the waiting jobs that fit, by priority and then by age.
+    def _start_waiting_jobs(self) -> None:
+        """Start the waiting jobs for which there are free nodes, by priority and then by age.
 
-        A waiting job reserves its nodes before later ones: none overtakes it, so that small jobs can't starve
-        a large one. A job that is too large for this machine is started at once, to fail with that message.
+        No job overtakes an earlier one in the queue, so that small jobs can't starve a large job. A job that
+        is too large for this machine is started at once, so that it fails with that message.
         """
         with self._lock:
-            nodes, most = 0, self._shared.max_nodes
-            rows = [row for row in self._jobs.all() if not row.job.is_finished and not self._closing]
-            rows.sort(key=lambda row: (row.job.id not in self._runs, -(row.job.priority or 0)))
-            for row in rows:
-                node_count = row.job.node_count or 1
-                nodes += node_count if node_count <= most else 0
-                if row.job.id not in self._runs and nodes <= most:
-                    self._begin(row)
+            reserved_nodes, max_nodes = 0, self._services.max_nodes
+            unfinished = [
+                stored for stored in self._jobs.all() if not stored.job.is_finished and not self._is_closing
+            ]
+            unfinished.sort(key=lambda stored: (stored.job.id not in self._runs, -(stored.job.priority or 0)))
+            for stored in unfinished:
+                node_count = stored.job.node_count or 1
+                reserved_nodes += node_count if node_count <= max_nodes else 0
+                if stored.job.id not in self._runs and reserved_nodes <= max_nodes:
+                    self._start_run(stored)
 
-    def _begin(self, row: StoredJob) -> None:
-        job_id = row.job.id
-        self._enter(job_id, Outcome(JobStatus.CREATED))
-        run = JobRun(row.job, read_job_request(row.spec), self._shared, partial(self._record_status, job_id))
+    def _start_run(self, stored: StoredJob) -> None:
+        job_id = stored.job.id
+        self._enter_status(job_id, Outcome(JobStatus.CREATED))
+        run = JobRun(
+            stored.job, read_job_request(stored.spec), self._services, partial(self._record_status, job_id)
+        )
         self._runs[job_id] = run
         run.start()
 
     def _record_status(self, job_id: str, outcome: Outcome) -> None:
-        """Record a status of a running job; called in its thread."""
+        """Store a status of a running job; called in the thread of the job."""
         with self._lock:
-            self._enter(job_id, outcome)
+            self._enter_status(job_id, outcome)
             if is_finished(outcome.status):
-                self._shared.checkpoints.forget(job_id)
+                self._services.checkpoints.forget(job_id)
                 self._runs.pop(job_id)
-                self._admit()
+                self._start_waiting_jobs()
 
-    def _enter(self, job_id: str, outcome: Outcome) -> None:
-        entered = self._jobs[job_id].entered(
-            outcome.status, self._shared.clock.now(), outcome.message, outcome.exit_code
+    def _enter_status(self, job_id: str, outcome: Outcome) -> None:
+        changed = self._jobs[job_id].with_status(
+            outcome.status, self._services.clock.now(), outcome.message, outcome.exit_code
         )
-        self._jobs.put(job_id, entered)
+        self._jobs.put(job_id, changed)
 
-    def _with_sync_status(self, row: StoredJob) -> TrainingJob:
+    def _with_sync_status(self, stored: StoredJob) -> TrainingJob:
         """Add the checkpoint sync status, which is derived from the files on disk."""
-        checkpoints, now = self._shared.checkpoints.of(row) if row.has_run else [], self._shared.clock.now()
+        checkpoints, now = (
+            self._services.checkpoints.of(stored) if stored.has_run else [],
+            self._services.clock.now(),
+        )
         if not checkpoints:
-            return row.job
-        is_synced = row.job.is_finished or all(checkpoint.is_settled(now) for checkpoint in checkpoints)
-        return row.job.model_copy(update={"checkpoint_sync_status": "COMPLETED" if is_synced else "SYNCING"})
+            return stored.job
+        is_synced = stored.job.is_finished or all(checkpoint.is_settled(now) for checkpoint in checkpoints)
+        return stored.job.model_copy(
+            update={"checkpoint_sync_status": "COMPLETED" if is_synced else "SYNCING"}
+        )

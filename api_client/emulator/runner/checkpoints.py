@@ -1,8 +1,8 @@
-"""Checkpoints on disk: listed for the API, and copied to where a later job loads them.
+"""Checkpoints on disk: listed for the API, and copied into the folder from which a later job loads them.
 
 Each folder directly below a node's checkpoint folder is a checkpoint; files next to them form the checkpoint
 ``"."``. The content determines the type: an adapter config → lora, a Whisper architecture → whisper,
-otherwise full. A loading job gets node N's files below ``rank-N/<checkpoint>/``.
+otherwise full. A job that loads a checkpoint finds the files of node N below ``rank-N/<checkpoint>/``.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ class DiskCheckpoint:
         return min(datetime.fromisoformat(file.modified) for file in self.files)
 
     def is_settled(self, now: datetime) -> bool:
-        """Return True if no file has changed for two seconds: a running job's checkpoint is complete then."""
+        """Return True if no file has changed for two seconds, so it is probably written completely."""
         return now - max(datetime.fromisoformat(file.modified) for file in self.files) >= timedelta(seconds=2)
 
     def describe(self, job_id: str, *, is_settled: bool) -> Checkpoint:
-        """Return the checkpoint as the API does; ``is_settled`` means that it is completely written."""
-        adapter = self._json("adapter_config.json")
-        config = self._json("config.json") or {}
-        kind = "lora" if adapter is not None else "whisper" if _is_whisper(config) else "full"
-        base = (adapter or {}).get("base_model_name_or_path") or config.get("_name_or_path")
+        """Return the checkpoint as the API does; ``is_settled`` means that all of it is written."""
+        adapter_config = self._read_json("adapter_config.json")
+        config = self._read_json("config.json") or {}
+        kind = "lora" if adapter_config is not None else "whisper" if _is_whisper(config) else "full"
+        base_model = (adapter_config or {}).get("base_model_name_or_path") or config.get("_name_or_path")
         return Checkpoint(
             checkpoint_id=self.name,
             created_at=self.created_at,
             checkpoint_type=kind,
-            base_model=base if isinstance(base, str) else None,
-            lora_adapter_config=adapter,
+            base_model=base_model if isinstance(base_model, str) else None,
+            lora_adapter_config=adapter_config,
             size_bytes=sum(file.size_bytes for file in self.files),
             sync_status="COMPLETE" if is_settled else "SYNCING",
             training_job_id=job_id,
         )
 
-    def _json(self, name: str) -> dict[str, Any] | None:
-        """Return a JSON object; None if there is none, or it is still being written."""
+    def _read_json(self, name: str) -> dict[str, Any] | None:
+        """Return the JSON object in a file; None if the file is missing, invalid or still being written."""
         path = next(
             (file.path for file in self.files if file.relative_name == Path(self.name, name).as_posix()), None
         )
@@ -77,16 +77,16 @@ def _checkpoints_below(folders: JobFolders, node_count: int) -> list[DiskCheckpo
     for rank in range(node_count):
         root = folders.node(rank, CHECKPOINTS)
         for path, status in walk(root):
-            inside = path.relative_to(root)
-            checkpoint = inside.parts[0] if len(inside.parts) > 1 else ROOT_CHECKPOINT
+            relative_path = path.relative_to(root)
+            checkpoint = relative_path.parts[0] if len(relative_path.parts) > 1 else ROOT_CHECKPOINT
             is_hidden = checkpoint.startswith(".") and checkpoint != ROOT_CHECKPOINT
             if (
                 stat.S_ISREG(status.st_mode) and not is_hidden
             ):  # a symlink could point anywhere on this machine
                 modified = datetime.fromtimestamp(status.st_mtime, UTC).isoformat()
-                file = StoredFile(inside.as_posix(), rank, status.st_size, modified, path)
+                file = StoredFile(relative_path.as_posix(), rank, status.st_size, modified, path)
                 files.setdefault(checkpoint, []).append(file)
-    checkpoints = [DiskCheckpoint(name, tuple(members)) for name, members in files.items()]
+    checkpoints = [DiskCheckpoint(name, tuple(checkpoint_files)) for name, checkpoint_files in files.items()]
     return sorted(checkpoints, key=lambda checkpoint: (checkpoint.created_at, checkpoint.name))
 
 
@@ -97,7 +97,7 @@ def _is_whisper(config: dict[str, Any]) -> bool:
 
 
 class CheckpointStore:
-    """The checkpoints of all local jobs, which jobs of the same team may load. Safe from any thread."""
+    """The checkpoints of all local jobs; jobs of the same team may load them. Safe from any thread."""
 
     def __init__(
         self, stores: Stores, folders: DataFolders, max_nodes: int, monotonic: Callable[[], float]
@@ -109,32 +109,32 @@ class CheckpointStore:
         self._lock = threading.Lock()
         self._scans: dict[str, tuple[float, list[DiskCheckpoint]]] = {}
 
-    def of(self, row: StoredJob) -> list[DiskCheckpoint]:
-        """Return a job's checkpoints, oldest first; for a running job, up to a second stale."""
-        request = read_job_request(row.spec)
+    def of(self, stored: StoredJob) -> list[DiskCheckpoint]:
+        """Return a job's checkpoints, oldest first; those of a running job may be a second old."""
+        request = read_job_request(stored.spec)
         if not request.checkpointing or request.node_count > self._max_nodes:
             return []
         with self._lock:  # many readers share one disk scan
             now_s = self._monotonic()
-            expires_s, checkpoints = self._scans.get(row.job.id, (0.0, []))
+            expires_s, checkpoints = self._scans.get(stored.job.id, (0.0, []))
             if now_s >= expires_s:
-                checkpoints = _checkpoints_below(self._folders.job(row.job.id), request.node_count)
-                expires_s = math.inf if row.job.is_finished else now_s + 1.0
-                self._scans[row.job.id] = expires_s, checkpoints
+                checkpoints = _checkpoints_below(self._folders.job(stored.job.id), request.node_count)
+                expires_s = math.inf if stored.job.is_finished else now_s + 1.0
+                self._scans[stored.job.id] = expires_s, checkpoints
             return checkpoints
 
     def forget(self, job_id: str) -> None:
-        """Drop the cached result, so that the next read scans the disk."""
+        """Drop a job's cached checkpoints, so that the next read scans the disk."""
         with self._lock:
             self._scans.pop(job_id, None)
 
     def load(self, job: TrainingJob, sources: Iterable[CheckpointSource]) -> None:
-        """Copy checkpoints to where a job loads them; raise ``CannotStart`` if that is impossible."""
+        """Copy checkpoints into the folder that a job loads them from; raise ``CannotStart`` on failure."""
         destination = self._folders.job(job.id).loaded_checkpoints
         try:
             destination.mkdir(parents=True, exist_ok=True)
             for source in sources:
-                for file in self._choose(source, job).files:
+                for file in self._find(source, job).files:
                     assert file.path is not None
                     target = destination / f"rank-{file.node_rank}" / file.relative_name
                     target.parent.mkdir(parents=True, exist_ok=True)
@@ -142,28 +142,28 @@ class CheckpointStore:
         except OSError as error:
             raise CannotStart(f"can't load a checkpoint: {error}") from error
 
-    def _choose(self, source: CheckpointSource, job: TrainingJob) -> DiskCheckpoint:
-        """Find what a source refers to: the newest matching checkpoint of the newest job that has any."""
-        for row in reversed(self._stores.jobs.all()):
-            if row.job.id != job.id and self._is_candidate(row.job, source, job):
+    def _find(self, source: CheckpointSource, job: TrainingJob) -> DiskCheckpoint:
+        """Return the newest matching checkpoint of the newest job that has a match."""
+        for stored in reversed(self._stores.jobs.all()):
+            if stored.job.id != job.id and self._is_candidate(stored.job, source, job):
                 matches = [
-                    checkpoint for checkpoint in self.of(row) if source.name in (None, checkpoint.name)
+                    checkpoint for checkpoint in self.of(stored) if source.name in (None, checkpoint.name)
                 ]
                 if matches:
                     return matches[-1]
-        selectors = (
+        conditions = (
             f"job {source.job_id}" if source.job_id else "",
             f"project {source.project_name!r}" if source.project_name else "",
         )
-        origin = " and ".join(filter(None, selectors)) or "the job's own project"
+        origin = " and ".join(filter(None, conditions)) or "the job's own project"
         name = f"checkpoint {source.name!r}" if source.name else "checkpoint"
         raise CannotStart(f"no {name} of {origin} on this machine to load")
 
-    def _is_candidate(self, job: TrainingJob, source: CheckpointSource, loading: TrainingJob) -> bool:
+    def _is_candidate(self, job: TrainingJob, source: CheckpointSource, loading_job: TrainingJob) -> bool:
         if source.job_id is not None and job.id != source.job_id:
             return False
         if source.project_name is None:
-            return source.job_id is not None or job.project_id == loading.project_id
+            return source.job_id is not None or job.project_id == loading_job.project_id
         team_of = self._stores.team_of
-        is_same_team = team_of(job.project_id) == team_of(loading.project_id)
+        is_same_team = team_of(job.project_id) == team_of(loading_job.project_id)
         return job.project_name == source.project_name and is_same_team

@@ -1,8 +1,8 @@
 """Folders and environment of a job on this machine: the documented BT_ variables, and container paths.
 
-The user's variables override inherited ones; the platform's override both. Nothing is created at absolute
-paths of this machine: every node has a ``mounts`` folder with links in place of the container's paths, and
-``$BT_EMULATOR_ROOT/app/models/llama`` leads to what a container has at ``/app/models/llama``.
+The user's variables override inherited variables; the platform's override both. A job's absolute paths are
+not created on this machine: instead, every node has a ``mounts`` folder with links for them, so that
+``$BT_EMULATOR_ROOT/app/models/llama`` is the folder that a container has at ``/app/models/llama``.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ from api_client.emulator.data_folder import remove_tree
 from api_client.models import TrainingJob
 
 PROJECT_CACHE, TEAM_CACHE, HUGGING_FACE_CACHE = "user_artifacts", "team_artifacts", "huggingface"
-"""Folders of the cache; the first two are also those in a container."""
+"""Folder names in the cache; the first two are also the names in a container."""
 
 
 class CannotStart(Exception):
-    """The job can never start; the message explains why, in terms the user knows.
+    """The job can never start; the message tells the user why.
 
-    It becomes the job's ``error_message`` with the status DEPLOY_FAILED.
+    The job gets the status DEPLOY_FAILED and the message as its ``error_message``.
     """
 
 
 WORKSPACE, SCRATCH, CHECKPOINTS, MOUNTS = "workspace", "scratch", "checkpoints", "mounts"
-"""Folders of a node; the last one has what a container has at absolute paths."""
+"""Folders of a node; ``MOUNTS`` has links for the absolute paths of a container."""
 
 
 class JobFolders:
+    """The folders of a job in the data folder."""
+
     def __init__(self, root: Path) -> None:
         self.root = root
         self.script = root / "start.sh"
@@ -54,14 +56,14 @@ class JobFolders:
             self.node(rank, name).mkdir(parents=True, exist_ok=True)
 
     def wipe(self) -> None:
-        """Delete what is not needed after the job: scratch space and delivered weights."""
+        """Delete the folders that only a running job needs: scratch space and weights."""
         for folder in (self.weights, *self.root.glob(f"node-*/{SCRATCH}")):
             remove_tree(folder)
 
 
 @dataclass(frozen=True)
 class DataFolders:
-    """The runner's part of the data folder; ``team_of`` returns the team of a project."""
+    """The folders that the runner uses in the data folder; ``team_of`` returns the team of a project."""
 
     data_dir: Path
     team_of: Callable[[str], str]
@@ -70,24 +72,27 @@ class DataFolders:
         return JobFolders(self.data_dir / "jobs" / job_id)
 
     def cache(self, project_id: str) -> Path:
-        """Return the folder of a project's caches: its own, the team's, and Hugging Face's."""
+        """Return the folder that contains the project's cache, the team's, and Hugging Face's."""
         return self.data_dir / "caches" / project_id
 
     def make_cache(self, project_id: str) -> None:
-        base, shared = self.cache(project_id), self.data_dir / "team_caches" / self.team_of(project_id)
-        for folder in (base / PROJECT_CACHE, base / HUGGING_FACE_CACHE, shared):
+        project_folder, team_folder = (
+            self.cache(project_id),
+            self.data_dir / "team_caches" / self.team_of(project_id),
+        )
+        for folder in (project_folder / PROJECT_CACHE, project_folder / HUGGING_FACE_CACHE, team_folder):
             folder.mkdir(parents=True, exist_ok=True)
-        if not (base / TEAM_CACHE).is_symlink():
-            (base / TEAM_CACHE).symlink_to(shared, target_is_directory=True)
+        if not (project_folder / TEAM_CACHE).is_symlink():
+            (project_folder / TEAM_CACHE).symlink_to(team_folder, target_is_directory=True)
 
     @property
     def weights(self) -> Path:
-        """Folder that keeps fetched weights for later jobs."""
+        """Folder that stores fetched weights for later jobs."""
         return self.data_dir / "weights"
 
 
 def walk(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield everything below a folder, with its status; skip files deleted in the meantime."""
+    """Yield all files and folders below a folder, with their status; skip files deleted meanwhile."""
     for parent, folders, names in os.walk(root):
         folders.sort()
         for name in sorted((*folders, *names)):
@@ -96,7 +101,7 @@ def walk(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
                 yield path, path.lstat()
 
 
-INHERITED = frozenset(
+INHERITED_VARIABLES = frozenset(
     {
         "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR",
         "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
@@ -104,27 +109,27 @@ INHERITED = frozenset(
         "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
     }
 )  # fmt: skip
-"""Variables that a job inherits from the emulator: never a key, never a proxy with a password."""
+"""Variables that a job inherits from the emulator: no API keys, and no proxies, whose URLs have passwords."""
 
-FOLDER_MARKER = "BT_EMULATOR_JOB_DIR"
-"""Identifies the processes of this emulator's job, even if they leave their process group."""
+JOB_FOLDER_VARIABLE = "BT_EMULATOR_JOB_DIR"
+"""Variable that identifies the processes of a job, even if they leave their process group."""
 
 MOUNTS_VARIABLE = "BT_EMULATOR_ROOT"
-"""Root of the container's absolute paths on a node.
+"""Variable with the folder that replaces a container's root on a node.
 
-It is unset on the platform, so that ``$BT_EMULATOR_ROOT/app/model`` is correct in both places.
+The platform does not set it, so that ``$BT_EMULATOR_ROOT/app/model`` is correct in both places.
 """
 
 
 SecretByName = Callable[[str, str], str]
-"""Returns a secret's value by its name and what refers to it; raises ``CannotStart`` if there is none."""
+"""Returns a secret's value by its name and the setting that needs it, or raises ``CannotStart``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A folder that a container has at ``path``, and where it is on this machine.
+    """A folder of a container: its ``path`` there, and its ``target``, the folder on this machine.
 
-    ``content`` describes it in log lines; ``variable`` is an environment variable with its location, if any.
+    ``content`` describes it in log lines; ``variable`` is the environment variable with its location, if any.
     """
 
     path: str | None
@@ -134,23 +139,25 @@ class Mount:
 
 
 def mounts_of(spec: JobRequest, folders: JobFolders, cache: Path, rank: int) -> Iterator[Mount]:
-    """Yield all folders that a node's container would have, besides its weights."""
+    """Yield all folders that a node's container would have, except weights."""
     if spec.uses_workdir:
         yield Mount(WORKING_FOLDER, folders.node(rank, WORKSPACE), "working directory", "BT_WORKING_DIR")
     if spec.load_from is not None:
-        loaded = folders.loaded_checkpoints
-        yield Mount(spec.load_folder, loaded, "loaded checkpoints", "BT_LOAD_CHECKPOINT_DIR")
+        loaded_folder = folders.loaded_checkpoints
+        yield Mount(spec.load_folder, loaded_folder, "loaded checkpoints", "BT_LOAD_CHECKPOINT_DIR")
     if spec.checkpointing:
-        saved = folders.node(rank, CHECKPOINTS)
-        yield Mount(spec.checkpoint_path, saved, "checkpoints", "BT_CHECKPOINT_DIR")
+        checkpoint_folder = folders.node(rank, CHECKPOINTS)
+        yield Mount(spec.checkpoint_path, checkpoint_folder, "checkpoints", "BT_CHECKPOINT_DIR")
     if spec.caching:
-        base = PurePosixPath(spec.cache_mount)
+        cache_root = PurePosixPath(spec.cache_mount)
         yield Mount(None, cache, "caches", "BT_RW_CACHE_DIR")
-        yield Mount(str(base / PROJECT_CACHE), cache / PROJECT_CACHE, "project cache", "BT_PROJECT_CACHE_DIR")
-        yield Mount(str(base / TEAM_CACHE), cache / TEAM_CACHE, "team cache", "BT_TEAM_CACHE_DIR")
+        yield Mount(
+            str(cache_root / PROJECT_CACHE), cache / PROJECT_CACHE, "project cache", "BT_PROJECT_CACHE_DIR"
+        )
+        yield Mount(str(cache_root / TEAM_CACHE), cache / TEAM_CACHE, "team cache", "BT_TEAM_CACHE_DIR")
     if spec.caching and spec.legacy_hf_mount:
-        hub = cache / HUGGING_FACE_CACHE
-        yield Mount("/root/.cache/huggingface", hub, "Hugging Face cache", "HF_HOME")
+        hub_cache = cache / HUGGING_FACE_CACHE
+        yield Mount("/root/.cache/huggingface", hub_cache, "Hugging Face cache", "HF_HOME")
 
 
 def node_environment(
@@ -164,7 +171,7 @@ def node_environment(
     secret: SecretByName,
     visible_gpus: str | None,
 ) -> dict[str, str]:
-    """Build all variables of a node. ``visible_gpus`` lists the node's share of the machine's GPUs.
+    """Build the environment of a node. ``visible_gpus`` lists the GPUs of the machine that the node may use.
 
     Raises ``CannotStart`` for a missing secret or an invalid name.
     """
@@ -175,7 +182,7 @@ def node_environment(
         defaults["HF_HOME"] = platform.pop("HF_HOME")
     platform |= {
         "BT_TRAINING_JOB_ID": job.id,
-        FOLDER_MARKER: str(folders.root),
+        JOB_FOLDER_VARIABLE: str(folders.root),
         "BT_TRAINING_JOB_NAME": spec.name or "",
         "BT_TRAINING_PROJECT_ID": job.project_id,
         "BT_TRAINING_PROJECT_NAME": job.project_name,
@@ -190,14 +197,20 @@ def node_environment(
     if visible_gpus is not None:
         platform["CUDA_VISIBLE_DEVICES"] = visible_gpus
         platform["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # same order as in NVML
-    base = {name: value for name, value in inherited.items() if name in INHERITED or name.startswith("LC_")}
-    # The emulator's own Python last: a machine may have no other.
-    own = str(Path(sys.executable).parent)
-    base["PATH"] = os.pathsep.join(filter(None, (base.get("PATH"), own)))
-    return {**base, **defaults, **_resolved(spec.environment, secret), **platform}
+    inherited_variables = {
+        name: value
+        for name, value in inherited.items()
+        if name in INHERITED_VARIABLES or name.startswith("LC_")
+    }
+    # The emulator's Python comes last in PATH, because a machine may have no other Python.
+    emulator_python = str(Path(sys.executable).parent)
+    inherited_variables["PATH"] = os.pathsep.join(
+        filter(None, (inherited_variables.get("PATH"), emulator_python))
+    )
+    return {**inherited_variables, **defaults, **_user_variables(spec.environment, secret), **platform}
 
 
-def _resolved(variables: Mapping[str, str | Mapping[str, Any]], secret: SecretByName) -> dict[str, str]:
+def _user_variables(variables: Mapping[str, str | Mapping[str, Any]], secret: SecretByName) -> dict[str, str]:
     values: dict[str, str] = {}
     for name, value in variables.items():
         if isinstance(value, Mapping):
@@ -212,7 +225,10 @@ def _resolved(variables: Mapping[str, str | Mapping[str, Any]], secret: SecretBy
 
 
 def link_mounts(root: Path, mounts: Iterable[Mount]) -> Iterator[str]:
-    """Create a node's links; yield a log line for each. Of mounts that overlap only the first gets a link."""
+    """Create a node's links; yield a log line for each mount.
+
+    Of overlapping mounts, only the first is linked.
+    """
     for mount in mounts:
         if mount.path is None:
             continue
@@ -220,8 +236,8 @@ def link_mounts(root: Path, mounts: Iterable[Mount]) -> Iterator[str]:
         parts = [part for part in PurePosixPath(mount.path).parts if part not in ("/", "..")]
         link = root.joinpath(*parts) if parts else root / "root"
         location = f"${MOUNTS_VARIABLE}{mount.path}"
-        above = link.relative_to(root).parents
-        if os.path.lexists(link) or any((root / folder).is_symlink() for folder in above):
+        parents = link.relative_to(root).parents
+        if os.path.lexists(link) or any((root / folder).is_symlink() for folder in parents):
             location = str(mount.target)
         else:
             link.parent.mkdir(parents=True, exist_ok=True)
@@ -233,11 +249,11 @@ def link_mounts(root: Path, mounts: Iterable[Mount]) -> Iterator[str]:
 def kill_orphans(job_folder: Path) -> None:
     """Kill all processes of this user that belong to the job.
 
-    This is the last resort, for processes whose supervisor was killed or that an earlier emulator left
-    behind.
+    This is the last resort, for processes whose supervisor was killed, and for processes of an earlier
+    emulator.
     """
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            is_own = process.uids().real == os.getuid() and process.pid != os.getpid()
-            if is_own and process.environ().get(FOLDER_MARKER) == str(job_folder):
+            is_of_this_user = process.uids().real == os.getuid() and process.pid != os.getpid()
+            if is_of_this_user and process.environ().get(JOB_FOLDER_VARIABLE) == str(job_folder):
                 process.kill()

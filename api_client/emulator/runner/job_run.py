@@ -1,4 +1,4 @@
-"""Run one job in a thread: prepare its folders, start a process per node, report statuses and outcome."""
+"""Run a job in a thread: prepare its folders, start a process per node, report its statuses and outcome."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from api_client.emulator.runner.environment import (
     mounts_of,
     node_environment,
 )
-from api_client.emulator.runner.processes import JobLog, Supervised, output_of
-from api_client.emulator.runner.sampling import Gpus, SampledNode, sample_until, share_of
+from api_client.emulator.runner.processes import JobLog, SupervisedProcess, output_of
+from api_client.emulator.runner.sampling import Gpus, SampledNode, gpus_of_node, sample_until
 from api_client.emulator.runner.supervisor import SIGNAL_EXIT_BASE
 from api_client.emulator.runner.weights import SCHEMES
 from api_client.emulator.store.stores import Stores
@@ -50,7 +50,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A status that a job enters, and why."""
+    """A status that a job enters, with its message and exit code."""
 
     status: JobStatus
     message: str | None = None
@@ -78,7 +78,8 @@ class RunServices:
 class JobRun(Thread):
     """Runs a job once.
 
-    ``on_status`` is called with each status it enters, the last one after its last log line.
+    ``on_status`` is called with each status that the job enters; with the final status after the last log
+    line.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class JobRun(Thread):
         self._folders = services.folders.job(job.id)
         self._on_status = on_status
         self._job_log = JobLog(services.stores.logs, services.clock, job.id)
-        self._processes: list[Supervised] = []
+        self._processes: list[SupervisedProcess] = []
         self._requested_end: Outcome | None = None
         self._sampling_ends = Event()
 
@@ -99,12 +100,12 @@ class JobRun(Thread):
         """End the run with that outcome: gracefully, or immediately with ``kill``."""
         self._requested_end = self._requested_end or outcome
         if kill:
-            self._job_log.give_up()
+            self._job_log.drop_failed_writes()
         for process in tuple(self._processes):
             process.end(kill=kill)
 
     def run(self) -> None:
-        """Run to the end. Every failure becomes an outcome, and no process is left behind."""
+        """Run the job to its end; report a failure as its outcome, and leave no process running."""
         try:
             outcome = self._run()
         except EndRequested:
@@ -112,7 +113,7 @@ class JobRun(Thread):
         except CannotStart as error:
             self._log(f"[emulator] ERROR cannot start: {error}")
             outcome = Outcome(JobStatus.DEPLOY_FAILED, str(error))
-        except Exception as error:  # our own error must not leave the job RUNNING forever
+        except Exception as error:  # an error of the emulator must not leave the job RUNNING forever
             _logger.exception("job %s was lost to a fault of the emulator", self._job.id)
             outcome = Outcome(JobStatus.FAILED, f"the emulator failed: {error!r}")
         self._sampling_ends.set()
@@ -122,7 +123,7 @@ class JobRun(Thread):
         self._folders.wipe()
         self._on_status(self._requested_end or outcome)
 
-    def _enter(self, status: JobStatus) -> None:
+    def _enter_status(self, status: JobStatus) -> None:
         if self._requested_end:
             raise EndRequested
         self._on_status(Outcome(status))
@@ -138,34 +139,34 @@ class JobRun(Thread):
             self._log(f"[emulator] INFO {declared}, {local_gpus} found on this machine")
         mounts = self._make_folders()
         self._deliver_weights()
-        self._enter(JobStatus.DEPLOYING)
-        command, environments = self._prepare(mounts)
-        samples = []
+        self._enter_status(JobStatus.DEPLOYING)
+        command, environments = self._prepare_start(mounts)
+        sampled_nodes = []
         for rank, environment in enumerate(environments):
             volumes = {"ephemeral_storage": folders.node(rank)}
             if spec.caching and rank == 0:  # nodes share the cache
                 volumes["cache"] = self._services.folders.cache(self._job.project_id)
             workspace = folders.node(rank, WORKSPACE)
             process = self._start(command, workspace, environment, self._services.stop_grace_s)
-            samples.append(SampledNode(self._job.id, rank, process.pid, volumes, self._gpu_names(rank)))
-        self._enter(JobStatus.RUNNING)
+            sampled_nodes.append(SampledNode(self._job.id, rank, process.pid, volumes, self._gpu_names(rank)))
+        self._enter_status(JobStatus.RUNNING)
         metrics, clock = self._services.stores.metrics, self._services.clock
         Thread(
             target=sample_until,
-            args=(self._sampling_ends, samples, metrics, clock, self._services.gpus),
+            args=(self._sampling_ends, sampled_nodes, metrics, clock, self._services.gpus),
             daemon=True,
         ).start()
-        return self._watch()
+        return self._store_output()
 
     def _make_folders(self) -> list[list[Mount]]:
         """Create folders and links; return each node's mounts."""
         spec, folders = self._spec, self._folders
-        delivered = [
+        weight_mounts = [
             Mount(weights.mount_location, folders.weights / str(index), f"weights {weights.source}")
             for index, weights in enumerate(parse_weights(spec.weights))
         ]
         cache = self._services.folders.cache(self._job.project_id)
-        mounts = [[*delivered, *mounts_of(spec, folders, cache, rank)] for rank in range(spec.node_count)]
+        mounts = [[*weight_mounts, *mounts_of(spec, folders, cache, rank)] for rank in range(spec.node_count)]
         try:
             folders.make(spec)
             if spec.caching:
@@ -180,18 +181,18 @@ class JobRun(Thread):
         return mounts
 
     def _deliver_weights(self) -> None:
-        """Deliver the weights one source at a time, before DEPLOYING."""
+        """Fetch the weights into the job's folder, one source at a time."""
         services, mirror = self._services, self._services.folders.weights
-        # No variable of the environment chooses an account.
-        ambient = {
-            name: value
-            for name, value in services.environ.items()
-            if not name.upper().startswith(("AWS_", "GOOGLE_"))
+        # No variable of the environment may give access to an account of the user.
+        inherited = {
+            secret_name: value
+            for secret_name, value in services.environ.items()
+            if not secret_name.upper().startswith(("AWS_", "GOOGLE_"))
         } | {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
         for index, weights in enumerate(parse_weights(self._spec.weights)):
             self._log(f"[emulator] INFO fetching weights {weights.source}")
             mirror.mkdir(parents=True, exist_ok=True)
-            name = (weights.auth and weights.auth.auth_secret_name) or weights.auth_secret_name
+            secret_name = (weights.auth and weights.auth.auth_secret_name) or weights.auth_secret_name
             order = weights_program.WeightsOrder(
                 scheme=weights.scheme,
                 location=weights.source.partition("://")[2],
@@ -201,9 +202,9 @@ class JobRun(Thread):
                 destination=str(self._folders.weights / str(index)),
                 endpoint=services.environ.get("AWS_ENDPOINT_URL", ""),
             )
-            secret = self._secret(name, f"weights {weights.source}") if name else ""
+            secret = self._secret_value(secret_name, f"weights {weights.source}") if secret_name else ""
             command = [sys.executable, "-P", weights_program.__file__, json.dumps(asdict(order))]
-            variables = {**ambient, weights_program.SECRET_VARIABLE: secret}
+            variables = {**inherited, weights_program.SECRET_VARIABLE: secret}
             process = self._start(command, mirror, variables, grace_s=0)
             summary = ""
             for _, lines, code in output_of([process]):
@@ -214,8 +215,8 @@ class JobRun(Thread):
             self._processes.remove(process)
             process.close()
 
-    def _prepare(self, mounts: Sequence[Sequence[Mount]]) -> tuple[list[str], list[dict[str, str]]]:
-        """Do all other work on disk; return the command and each node's environment."""
+    def _prepare_start(self, mounts: Sequence[Sequence[Mount]]) -> tuple[list[str], list[dict[str, str]]]:
+        """Write the start script, unpack archives and copy checkpoints; return command and environments."""
         spec, folders = self._spec, self._folders
         environments = [
             node_environment(
@@ -225,7 +226,7 @@ class JobRun(Thread):
                 rank,
                 node_mounts,
                 inherited=self._services.environ,
-                secret=self._secret,
+                secret=self._secret_value,
                 visible_gpus=",".join(self._gpu_names(rank)) or None,
             )
             for rank, node_mounts in enumerate(mounts)
@@ -236,7 +237,7 @@ class JobRun(Thread):
         if shell is None:
             raise CannotStart("neither bash nor sh found on this machine")
         try:
-            write_private(folders.script, _script(spec.start_commands).encode())
+            write_private(folders.script, _start_script(spec.start_commands).encode())
         except OSError as error:
             raise CannotStart(f"can't write the start commands: {error}") from error
         for rank in range(spec.node_count):
@@ -246,7 +247,7 @@ class JobRun(Thread):
         return [shell, str(folders.script)], environments
 
     def _unpack(self, folder: Path) -> None:
-        """Unpack the uploaded archives, in one go: none may write through a link that another one has."""
+        """Unpack the uploaded archives with one unpacker, so that none writes through another's symlink."""
         name = ""
         try:
             with Unpacker(folder) as unpacker:
@@ -261,11 +262,11 @@ class JobRun(Thread):
 
     def _start(
         self, command: list[str], folder: Path, environment: Mapping[str, str], grace_s: float
-    ) -> Supervised:
+    ) -> SupervisedProcess:
         if self._requested_end:
             raise EndRequested
         try:
-            process = Supervised(command, cwd=folder, environment=environment, grace_s=grace_s)
+            process = SupervisedProcess(command, cwd=folder, environment=environment, grace_s=grace_s)
         except (OSError, ValueError) as error:
             raise CannotStart(f"can't start a process: {error}") from error
         self._processes.append(process)
@@ -273,14 +274,14 @@ class JobRun(Thread):
             process.end(kill=True)  # the request arrived while it was starting
         return process
 
-    def _watch(self) -> Outcome:
-        """Store the output of all nodes; return the outcome once they have ended."""
+    def _store_output(self) -> Outcome:
+        """Store the output of all nodes as log lines; return the outcome once all nodes have ended."""
         outcome, stop_s = Outcome(JobStatus.COMPLETED, exit_code=0), inf
         for rank, lines, code in output_of(self._processes):
             self._job_log.write(rank, lines)
             if code and outcome.exit_code == 0:
                 outcome = Outcome(JobStatus.FAILED, f"node-{rank}: {describe_exit(code)}", code)
-                stop_s = time.monotonic() + 2.0  # the other nodes log their own errors until then
+                stop_s = time.monotonic() + 2.0  # time for the other nodes to log their errors
                 if self._requested_end is None:
                     self._log(f"[emulator] ERROR {outcome.message}", rank)
             if time.monotonic() > stop_s:
@@ -289,30 +290,30 @@ class JobRun(Thread):
                     process.end()
         return outcome
 
-    def _secret(self, name: str, user: str) -> str:
+    def _secret_value(self, name: str, reference: str) -> str:
         stores = self._services.stores
         value = stores.secrets.value(stores.team_of(self._job.project_id), name)
         if value is None:
-            raise CannotStart(f"{user} refers to the secret {name!r}, which does not exist")
+            raise CannotStart(f"{reference} refers to the secret {name!r}, which does not exist")
         return value
 
     def _gpu_names(self, rank: int) -> list[str]:
         spec = self._spec
         names = self._services.gpus.names() if spec.gpu_count else []
-        return share_of(names, gpus_per_node=spec.gpu_count, node_count=spec.node_count, rank=rank)
+        return gpus_of_node(names, gpus_per_node=spec.gpu_count, node_count=spec.node_count, rank=rank)
 
     def _log(self, message: str, rank: int = 0) -> None:
         self._job_log.write(rank, [message])
 
 
-def _script(commands: Sequence[str]) -> str:
+def _start_script(commands: Sequence[str]) -> str:
     """Return the start commands as a single script that exits at the first failing command.
 
     All commands run in the same shell, so that a ``cd`` or an ``export`` affects later ones. Each goes
     through ``eval``, so that an incomplete line (a comment, an open quote) cannot swallow the next command.
     """
-    check = 'bt_status=$?; if [ "$bt_status" -ne 0 ]; then exit "$bt_status"; fi'
-    return "".join(f"eval {shlex.quote(command)}\n{check}\n" for command in commands)
+    exit_if_failed = 'bt_status=$?; if [ "$bt_status" -ne 0 ]; then exit "$bt_status"; fi'
+    return "".join(f"eval {shlex.quote(command)}\n{exit_if_failed}\n" for command in commands)
 
 
 def describe_exit(code: int) -> str:
@@ -325,12 +326,12 @@ def describe_exit(code: int) -> str:
 
 
 def check_request(spec: JobRequest, max_nodes: int) -> None:
-    """Raise ``CannotStart`` if the job can never run here."""
+    """Raise ``CannotStart`` if the emulator can never run the job."""
     if not any(command.strip() for command in spec.start_commands):
         raise CannotStart("runtime.start_commands is empty: nothing to run")
     if not 1 <= spec.node_count <= max_nodes:
-        most = counted(max_nodes, "node")
-        raise CannotStart(f"compute.node_count is {spec.node_count}; this emulator runs at most {most}")
+        limit = counted(max_nodes, "node")
+        raise CannotStart(f"compute.node_count is {spec.node_count}; this emulator runs at most {limit}")
     parse_weights(spec.weights)
     for source in spec.load_from or ():
         if source.is_loops:
@@ -340,11 +341,11 @@ def check_request(spec: JobRequest, max_nodes: int) -> None:
 
 
 def parse_weights(items: Sequence[Any]) -> list[WeightsSource]:
-    """Parse all entries; raise ``CannotStart`` naming the first one that cannot be delivered."""
-    return [_parse(item, f"weights[{index}]") for index, item in enumerate(items)]
+    """Parse all entries; raise ``CannotStart`` that names the first entry the emulator cannot deliver."""
+    return [_parse_source(item, f"weights[{index}]") for index, item in enumerate(items)]
 
 
-def _parse(item: Any, field: str) -> WeightsSource:
+def _parse_source(item: Any, field: str) -> WeightsSource:
     try:
         weights = WeightsSource.model_validate(item)
     except ValidationError as error:

@@ -24,15 +24,15 @@ from api_client.emulator.runner import supervisor
 from api_client.emulator.store.database import JobLogStore, LogRow
 
 
-class Supervised:
-    """A command run by a supervisor, which ends all of its processes, even if the emulator dies."""
+class SupervisedProcess:
+    """A command run by a supervisor, which ends all processes of the command, even if the emulator dies."""
 
     def __init__(
         self, argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], grace_s: float
     ) -> None:
-        """Start it; raise OSError if that fails."""
-        order = {"argv": list(argv), "cwd": str(cwd), "env": dict(environment), "grace_s": grace_s}
-        # -S and the search path: start in milliseconds, and find psutil wherever it was found here.
+        """Start the supervisor and the command; raise OSError on failure."""
+        launch_order = {"argv": list(argv), "cwd": str(cwd), "env": dict(environment), "grace_s": grace_s}
+        # -S skips site-packages, to start fast; PYTHONPATH lets the supervisor import psutil nevertheless.
         self._supervisor = subprocess.Popen(
             [sys.executable, "-P", "-S", supervisor.__file__],
             bufsize=0,
@@ -44,40 +44,41 @@ class Supervised:
         )
         assert self._supervisor.stdin is not None
         assert self._supervisor.stdout is not None
-        self._requests, self.output = self._supervisor.stdin, self._supervisor.stdout
-        self._send(json.dumps(order).encode() + b"\n")
+        self._stdin, self.output = self._supervisor.stdin, self._supervisor.stdout
+        self._send(json.dumps(launch_order).encode() + b"\n")
 
     @property
     def pid(self) -> int:
-        """Process id of the supervisor, the ancestor of all processes."""
+        """Process id of the supervisor, whose descendants are all processes of the command."""
         return self._supervisor.pid
 
     def end(self, *, kill: bool = False) -> None:
         """Kill all processes, or ask them to exit and kill those that remain after the grace period."""
-        self._send(supervisor.KILL if kill else supervisor.STOP)
+        self._send(supervisor.KILL_REQUEST if kill else supervisor.STOP_REQUEST)
 
     def exit_code(self) -> int | None:
-        """Return the exit code, 128 + N for signal N; None while it runs."""
+        """Return the command's exit code, 128 + N for signal N; None while it runs."""
         code = self._supervisor.poll()
         return code if code is None or code >= 0 else supervisor.SIGNAL_EXIT_BASE - code
 
     def close(self) -> None:
-        self._requests.close()
+        self._stdin.close()
         self.output.close()
         self._supervisor.wait()
 
     def _send(self, request: bytes) -> None:
-        with contextlib.suppress(OSError, ValueError):  # it has ended
-            self._requests.write(request)
+        with contextlib.suppress(OSError, ValueError):  # the supervisor has exited
+            self._stdin.write(request)
 
 
-def output_of(processes: Sequence[Supervised]) -> Iterator[tuple[int, list[str], int | None]]:
-    """Yield the lines of each process, and its exit code after its last lines, until all have ended.
+def output_of(processes: Sequence[SupervisedProcess]) -> Iterator[tuple[int, list[str], int | None]]:
+    """Yield (index of the process, lines, exit code) until all processes have ended.
 
-    While the processes are silent, yields items without lines now and then.
+    The exit code is None except in the last item of a process. While the processes are silent, yields items
+    without lines about ten times a second.
     """
     running = {index: LineSplitter() for index in range(len(processes))}
-    ended_s: dict[int, float] = {}
+    exit_times_s: dict[int, float] = {}
     with selectors.DefaultSelector() as selector:
         for index, process in enumerate(processes):
             selector.register(process.output, selectors.EVENT_READ, index)
@@ -87,23 +88,23 @@ def output_of(processes: Sequence[Supervised]) -> Iterator[tuple[int, list[str],
                     yield key.data, running[key.data].feed(data, time.monotonic()), None
                 else:
                     selector.unregister(key.fileobj)
-            opened = {key.data for key in selector.get_map().values()}
+            open_indexes = {key.data for key in selector.get_map().values()}
             for index, splitter in list(running.items()):
                 now_s, code = time.monotonic(), processes[index].exit_code()
-                if code is not None and index in opened:
-                    ended_s.setdefault(index, now_s)
-                # After the end, 2 s for the rest: one that escaped may keep the pipe open forever.
-                if code is None or (index in opened and now_s < ended_s[index] + 2.0):
+                if code is not None and index in open_indexes:
+                    exit_times_s.setdefault(index, now_s)
+                # Read for 2 s after the end: a descendant that escaped may keep the pipe open forever.
+                if code is None or (index in open_indexes and now_s < exit_times_s[index] + 2.0):
                     yield index, splitter.overdue(now_s), None
                     continue
-                if index in opened:
+                if index in open_indexes:
                     selector.unregister(processes[index].output)
                 del running[index]
                 yield index, splitter.finish(), code
 
 
-MAXIMUM_LINE_BYTES = 8 * 1024 * 1024
-"""Longer lines are split into several records, so that output without line breaks cannot fill memory."""
+MAX_LINE_BYTES = 8 * 1024 * 1024
+"""Longer lines are split into several log lines, so that output without line breaks cannot fill memory."""
 
 _LEVEL = re.compile(
     r"\b(?:"
@@ -138,23 +139,23 @@ class LineSplitter:
         self._pending += data
         lines: list[str] = []
         if b"\n" in data:
-            *ended, self._pending = self._pending.split(b"\n")
-            lines = _decoded(ended)
-        return lines + (self.finish() if len(self._pending) >= MAXIMUM_LINE_BYTES else [])
+            *complete_lines, self._pending = self._pending.split(b"\n")
+            lines = _decoded(complete_lines)
+        return lines + (self.finish() if len(self._pending) >= MAX_LINE_BYTES else [])
 
     def overdue(self, now_s: float) -> list[str]:
-        """Return the unfinished line after a second; of a progress bar, all but its newest drawing."""
+        """Return an unfinished line that is a second old; of a progress bar, all but its newest drawing."""
         if now_s - self._pending_since < 1.0:
             return []
-        shown, separator, rest = self._pending.rpartition(b"\r")
-        if not shown:
+        old_drawings, separator, remainder = self._pending.rpartition(b"\r")
+        if not old_drawings:
             return self.finish()
-        self._pending, self._pending_since = separator + rest, now_s
-        return _decoded([shown])
+        self._pending, self._pending_since = separator + remainder, now_s
+        return _decoded([old_drawings])
 
     def finish(self) -> list[str]:
-        rest, self._pending = self._pending, bytearray()
-        return _decoded([rest]) if rest else []
+        remainder, self._pending = self._pending, bytearray()
+        return _decoded([remainder]) if remainder else []
 
 
 def _decoded(lines: Iterable[bytearray]) -> list[str]:
@@ -162,48 +163,48 @@ def _decoded(lines: Iterable[bytearray]) -> list[str]:
     return [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
 
 
-MINIMUM_SPACING_NS = 2_000
-"""Minimum interval between lines of a job: at most 500 share a millisecond.
+MIN_LINE_SPACING_NS = 2_000
+"""Minimum interval between lines of a job: at most 500 lines have the same millisecond.
 
-Readers page by milliseconds and get at most 1,000 lines per page.
+Clients read pages by milliseconds, and a page has at most 1,000 lines.
 """
 LINES_PER_TRANSACTION = 2_000
-"""The database is locked for about ten milliseconds at a time, and others can write in between."""
+"""Limits how long a write locks the database (about 10 ms), so that other threads can write in between."""
 
 _logger = logging.getLogger(__name__)
 
 
 class JobLog:
-    """Writes a job's log, from one thread; a job that prints faster than the disk writes has to wait."""
+    """Writes a job's log, from one thread; a job that prints faster than the disk writes is blocked."""
 
     def __init__(self, store: JobLogStore, clock: Clock, job_id: str) -> None:
         self._store = store
         self._clock = clock
         self._job_id = job_id
         self._next_ns = 0
-        self._closing = threading.Event()
+        self._drops_failed_writes = threading.Event()
 
     def write(self, node_rank: int, messages: Sequence[str]) -> None:
         for start in range(0, len(messages), LINES_PER_TRANSACTION):
             first_ns = max(epoch_ns(self._clock.now()), self._next_ns)
-            page = messages[start : start + LINES_PER_TRANSACTION]
+            batch = messages[start : start + LINES_PER_TRANSACTION]
             lines = [
-                (self._job_id, first_ns + number * MINIMUM_SPACING_NS, node_rank, detect_level(text), text)
-                for number, text in enumerate(page)
+                (self._job_id, first_ns + number * MIN_LINE_SPACING_NS, node_rank, detect_level(text), text)
+                for number, text in enumerate(batch)
             ]
-            self._next_ns = first_ns + len(lines) * MINIMUM_SPACING_NS
+            self._next_ns = first_ns + len(lines) * MIN_LINE_SPACING_NS
             self._append(lines)
 
-    def give_up(self) -> None:
-        """Drop lines that can't be written, instead of trying again."""
-        self._closing.set()
+    def drop_failed_writes(self) -> None:
+        """From now on, drop lines that can't be written, instead of retrying."""
+        self._drops_failed_writes.set()
 
     def _append(self, lines: list[LogRow]) -> None:
         while True:
             try:
                 return self._store.append(lines)
             except sqlite3.Error:
-                # Most likely the disk is full. Nothing is dropped while the emulator runs.
+                # Most likely the disk is full. While the emulator runs, retry, so that no line is lost.
                 _logger.exception("log lines could not be written")
-                if self._closing.wait(0.2):
+                if self._drops_failed_writes.wait(0.2):
                     return None

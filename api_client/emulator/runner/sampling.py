@@ -1,4 +1,4 @@
-"""Sample a job's nodes: CPU, memory, disk and GPU usage, and divide this machine's GPUs among nodes."""
+"""Sample the CPU, memory, disk and GPU usage of a job's nodes, and divide this machine's GPUs among nodes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ from api_client.emulator.store.database import MetricStore, SampleRow
 
 
 def disk_usage(folder: Path) -> tuple[int, float]:
-    """Return the bytes that a folder uses on disk and their share of the disk."""
+    """Return the bytes that a folder uses on disk, and their fraction of the disk's size."""
     used_bytes = sum(status.st_blocks * 512 for _, status in walk(folder))
     return used_bytes, used_bytes / shutil.disk_usage(folder).total
 
 
 class Gpus:
-    """GPUs by the names used in CUDA_VISIBLE_DEVICES. NVML is opened on first use, which may be slow."""
+    """The machine's GPUs, by their names in CUDA_VISIBLE_DEVICES.
+
+    NVML, which may be slow, is opened on first use.
+    """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._visible = environ.get("CUDA_VISIBLE_DEVICES")
@@ -37,7 +40,7 @@ class Gpus:
         return list(self._handles)
 
     def read(self, names: Sequence[str]) -> dict[str, float]:
-        """Return the GPUs' values by metric and index in ``names``, such as ``gpu_utilization.0``."""
+        """Return the GPUs' values by series, such as ``gpu_utilization.0`` for the first of ``names``."""
         values: dict[str, float] = {}
         for rank, name in enumerate(names):
             if name in self._handles:
@@ -76,8 +79,8 @@ class Gpus:
         return handles
 
 
-def share_of(names: Sequence[str], *, gpus_per_node: int, node_count: int, rank: int) -> list[str]:
-    """Return a node's GPUs: exclusive ones if there are enough for all nodes, otherwise shared ones."""
+def gpus_of_node(names: Sequence[str], *, gpus_per_node: int, node_count: int, rank: int) -> list[str]:
+    """Return a node's GPUs: exclusive GPUs if there are enough for all nodes, otherwise shared GPUs."""
     if gpus_per_node * node_count <= len(names):
         return list(names[rank * gpus_per_node : (rank + 1) * gpus_per_node])
     return list(names[:gpus_per_node])
@@ -91,7 +94,7 @@ _logger = logging.getLogger(__name__)
 class SampledNode:
     """A node to sample; its processes are the descendants of ``supervisor_pid``.
 
-    ``volumes`` are the folders whose use of the disk is measured, by the series' name.
+    ``volumes`` are the folders whose disk usage is measured, by the name of the series.
     """
 
     def __init__(
@@ -113,7 +116,7 @@ class SampledNode:
         self._storage: dict[str, float] = {}
 
     def read(self, clock: Clock, gpus: Gpus) -> list[SampleRow]:
-        """Take a sample; return nothing if the node's processes have ended."""
+        """Take a sample; return an empty list if the node's processes have ended."""
         now_s, at_ms = clock.monotonic(), int(clock.now().timestamp() * 1000)
         cores, resident_bytes = self._read_processes(now_s)
         if not self._cpu_s:
@@ -121,9 +124,9 @@ class SampledNode:
         if now_s >= self._next_disk_scan_s:
             for name, folder in self._volumes.items():
                 with contextlib.suppress(OSError):
-                    used_bytes, share = disk_usage(folder)
-                    self._storage |= {f"{name}.usage_bytes": used_bytes, f"{name}.utilization": share}
-            # Scans are slower than a sample: they take at most a twentieth of the time.
+                    used_bytes, fraction = disk_usage(folder)
+                    self._storage |= {f"{name}.usage_bytes": used_bytes, f"{name}.utilization": fraction}
+            # Disk scans are slow, so they get at most a twentieth of the time.
             self._next_disk_scan_s = now_s + max(10.0, 20 * (clock.monotonic() - now_s))
         values = {"cpu_usage": cores, "cpu_memory_usage_bytes": resident_bytes, **self._storage}
         values |= gpus.read(self._gpu_names)
@@ -142,8 +145,11 @@ class SampledNode:
                     times = process.cpu_times()
                     resident_bytes += process.memory_info().rss
                     cpu_s[process] = times.user + times.system
-        # A process that was not there at the last call has started since, so all of its CPU time counts.
-        used_s = sum(max(0.0, each_s - self._cpu_s.get(process, 0.0)) for process, each_s in cpu_s.items())
+        # A process that is new since the last call counts with all of its CPU time.
+        used_s = sum(
+            max(0.0, process_cpu_s - self._cpu_s.get(process, 0.0))
+            for process, process_cpu_s in cpu_s.items()
+        )
         elapsed_s = now_s - (self._sampled_at_s or now_s - SAMPLE_INTERVAL_S)
         self._sampled_at_s, self._cpu_s = now_s, cpu_s
         return (used_s / elapsed_s if elapsed_s > 0 else 0.0), resident_bytes
@@ -157,5 +163,5 @@ def sample_until(
         try:
             store.append([row for node in nodes for row in node.read(clock, gpus)])
         except (sqlite3.Error, psutil.Error, OSError):
-            # A lost sample is only a gap in a chart; the next one is taken a second later.
+            # A lost sample is only a gap in a chart; the next sample follows a second later.
             _logger.exception("a sample was lost")

@@ -3,14 +3,14 @@
 It ensures that a job can neither outlive the emulator nor lose a process to a double fork:
 
 - Its standard input is a pipe that only the emulator holds open. The first line is the launch order,
-  a JSON object with ``argv``, ``cwd``, ``env`` and ``grace_s``; later bytes are requests (``STOP``,
-  ``KILL``). The end of the pipe means that the emulator has died, and kills the node.
+  a JSON object with ``argv``, ``cwd``, ``env`` and ``grace_s``; later bytes are requests (``STOP_REQUEST``,
+  ``KILL_REQUEST``). The end of the pipe means that the emulator has died, and kills the node.
 - On Linux it adopts orphans (PR_SET_CHILD_SUBREAPER), so that every descendant can be found, even one
   that called setsid or daemonized itself.
 - When the node's first process exits, its remaining processes are killed, as in a container.
 
-Standard output is passed to the node and then released here, so that the emulator sees its end. The exit
-code is the node's own, or 128 + N if signal N ended it.
+The node inherits standard output; the supervisor closes its own copy, so that the emulator sees when the
+output ends. The exit code is that of the node's first process, or 128 + N if signal N ended it.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from typing import Any
 
 import psutil
 
-STOP = b"T"
+STOP_REQUEST = b"T"
 """Ask every process to exit (SIGTERM) and kill the remaining ones after the grace period."""
-KILL = b"K"
+KILL_REQUEST = b"K"
 CANNOT_START = 126
 """Exit code if the node's first process could not be started."""
 SIGNAL_EXIT_BASE = 128
 
 
 class Node:
-    """The processes of a node: all descendants."""
+    """The processes of a node: all descendants of this process."""
 
-    def __init__(self, order: dict[str, Any]) -> None:
-        self.grace_s = float(order["grace_s"])
+    def __init__(self, launch_order: dict[str, Any]) -> None:
+        self.grace_s = float(launch_order["grace_s"])
         self.exit_code: int | None = None
-        self._own = psutil.Process()
+        self._supervisor = psutil.Process()
         self._first = subprocess.Popen(
-            order["argv"],
-            cwd=order["cwd"],
-            env=order["env"],
+            launch_order["argv"],
+            cwd=launch_order["cwd"],
+            env=launch_order["env"],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
 
-    def collect(self) -> bool:
+    def reap(self) -> bool:
         """Reap exited children, record the first one's exit code; return True if any process is left."""
         with contextlib.suppress(ChildProcessError):
             while True:
@@ -65,56 +65,56 @@ class Node:
                     self.exit_code = code if code >= 0 else SIGNAL_EXIT_BASE - code
         return False
 
-    def send(self, number: int) -> None:
-        for process in self._own.children(recursive=True):
+    def send_signal(self, number: int) -> None:
+        for process in self._supervisor.children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 process.send_signal(number)
 
     def kill(self) -> None:
-        """Kill until nothing is left; processes forked meanwhile are caught in the next round."""
+        """Kill until no process is left; processes forked meanwhile are killed in the next round."""
         for _ in range(200):
-            if not self.collect():
+            if not self.reap():
                 return
-            self.send(signal.SIGKILL)
+            self.send_signal(signal.SIGKILL)
             time.sleep(0.01)
 
     def stop(self) -> None:
-        """Ask all processes to exit; kill them after the grace period, or at once on a ``KILL`` request."""
-        self.send(signal.SIGTERM)
+        """Ask all processes to exit; kill them after the grace period, or at once on ``KILL_REQUEST``."""
+        self.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + self.grace_s
-        while self.collect() and time.monotonic() < deadline and KILL not in next_request():
+        while self.reap() and time.monotonic() < deadline and KILL_REQUEST not in next_request():
             pass
         self.kill()
 
 
 def next_request() -> bytes:
-    """Return a request, empty if there is none for a moment; the end of the pipe is a ``KILL``."""
+    """Return the next request, empty after 0.1 s without any; the end of the pipe is a ``KILL_REQUEST``."""
     ready, _, _ = select.select([0], [], [], 0.1)
-    return (os.read(0, 65536) or KILL) if ready else b""
+    return (os.read(0, 65536) or KILL_REQUEST) if ready else b""
 
 
 def main() -> int:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-    with open(0, "rb", buffering=0, closefd=False) as orders:  # unbuffered: later requests stay in the pipe
-        line = orders.readline()
-    if not line:
+    with open(0, "rb", buffering=0, closefd=False) as stdin:  # unbuffered: later requests stay in the pipe
+        launch_order = stdin.readline()
+    if not launch_order:
         return CANNOT_START
     try:
-        node = Node(json.loads(line))
+        node = Node(json.loads(launch_order))
     except (OSError, ValueError) as error:
         os.write(1, f"[emulator] cannot start: {error}\n".encode())
         return CANNOT_START
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
+    null_device = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_device, 1)
+    os.dup2(null_device, 2)
     while node.exit_code is None:
         request = next_request()
-        if KILL in request:
+        if KILL_REQUEST in request:
             node.kill()
-        elif STOP in request:
+        elif STOP_REQUEST in request:
             node.stop()
-        node.collect()
+        node.reap()
     node.kill()
     return node.exit_code
 

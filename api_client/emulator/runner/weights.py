@@ -1,12 +1,12 @@
 """Fetch weights into a mirror, then link them into a job's folder; runs as a script of its own.
 
-It is a process so that it can be ended: a library's threads can't. It imports nothing of this package, so
-that it starts at once, and sees no variable that chooses an account. The secret comes in a variable; the
-rest is a JSON object in the first argument, the fields of ``WeightsOrder``. The last line of its output is a
-summary or, if it fails, the reason.
+A process, unlike the threads of a library, can be killed. It imports no module of this package, so that it
+starts fast, and its environment gives no access to the user's accounts. The secret is in an environment
+variable; the first argument is a JSON object with the fields of ``WeightsOrder``. The last line of the output
+is a summary or, on failure, the reason.
 
-Sources are listed each time with the job's own credentials; files that are in the mirror already are not
-fetched again. A job gets complete, write-protected files, inside its destination only.
+Each run lists the source with the job's own credentials, and fetches only files that are not in the mirror
+yet. A job gets complete, write-protected files, only inside its destination.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from obstore.store import LocalStore, S3Store
 SECRET_VARIABLE = "BT_EMULATOR_WEIGHTS_SECRET"
 SCHEMES = ("hf", "s3", "file")
 
-PIECE_BYTES = 32 * 1024 * 1024
-"""Bytes per request: short enough that no request takes long."""
+CHUNK_BYTES = 32 * 1024 * 1024
+"""Bytes per request, small enough for a request to finish within its timeout."""
 
 
 @dataclass(frozen=True)
@@ -56,33 +56,37 @@ class FetchFailed(Exception):
     """The weights cannot be fetched; the message says why."""
 
 
-def passes(name: str, allow: Iterable[str] | None, ignore: Iterable[str] | None) -> bool:
-    """Return True if the patterns let a file through; ``name`` is its path below the source."""
+def matches_patterns(name: str, allow: Iterable[str] | None, ignore: Iterable[str] | None) -> bool:
+    """Return True if the patterns select a file; ``name`` is its path below the source."""
     return (not allow or _matches(name, allow)) and not (ignore and _matches(name, ignore))
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
-    """Match as the platform does: ``*`` stays within a folder, ``**`` does not, ``folder/`` is all of it."""
-    parts = name.split("/")
+    """Match as the platform does: ``*`` within a folder, ``**`` across folders, ``folder/`` all its files."""
+    path_segments = name.split("/")
     for pattern in patterns:
-        reached = {0}  # numbers of parts that the beginning of the pattern can match
-        for piece in (f"{pattern}**" if pattern.endswith("/") else pattern).split("/"):
-            if piece == "**":
-                reached = {end for start in reached for end in range(start, len(parts) + 1)}
+        positions = {0}  # numbers of parts that the beginning of the pattern can match
+        for segment in (f"{pattern}**" if pattern.endswith("/") else pattern).split("/"):
+            if segment == "**":
+                positions = {end for start in positions for end in range(start, len(path_segments) + 1)}
             else:
-                fits = (at for at in reached if at < len(parts) and fnmatch.fnmatchcase(parts[at], piece))
-                reached = {at + 1 for at in fits}
-        if len(parts) in reached:
+                matched = (
+                    position
+                    for position in positions
+                    if position < len(path_segments) and fnmatch.fnmatchcase(path_segments[position], segment)
+                )
+                positions = {position + 1 for position in matched}
+        if len(path_segments) in positions:
             return True
     return False
 
 
-def _chosen(order: WeightsOrder, names: Iterable[str]) -> list[str]:
-    """Return the names that the patterns let through; fail if there is none."""
-    chosen = [name for name in names if passes(name, order.allow_patterns, order.ignore_patterns)]
-    if not chosen:
+def _matching_names(order: WeightsOrder, names: Iterable[str]) -> list[str]:
+    """Return the names that the patterns select; raise ``FetchFailed`` if none matches."""
+    matches = [name for name in names if matches_patterns(name, order.allow_patterns, order.ignore_patterns)]
+    if not matches:
         raise FetchFailed("no file matches the patterns")
-    return chosen
+    return matches
 
 
 def fetch(order: WeightsOrder, secret: str) -> str:
@@ -100,7 +104,7 @@ def fetch(order: WeightsOrder, secret: str) -> str:
 
 
 def _from_hub(order: WeightsOrder, secret: str) -> dict[str, Path]:
-    """Fetch a snapshot. huggingface_hub's own patterns are not the platform's, so it gets names of files."""
+    """Fetch files of a repository, by exact names: huggingface_hub's patterns differ from the platform's."""
     try:
         hub = importlib.import_module("huggingface_hub")
     except ImportError:
@@ -111,10 +115,10 @@ def _from_hub(order: WeightsOrder, secret: str) -> dict[str, Path]:
         "repo_id": location.removeprefix("datasets/").strip("/"),
         "repo_type": "dataset" if location.startswith("datasets/") else "model",
         "revision": revision or None,
-        # Without a token of the job, False: never use the user's own login.
+        # False without a token of the job: None would use the user's own login.
         "token": secret or False,
     }
-    names = _chosen(order, hub.list_repo_files(**options))
+    names = _matching_names(order, hub.list_repo_files(**options))
     exact = [glob.escape(name) for name in names]
     root = Path(hub.snapshot_download(**options, allow_patterns=exact, cache_dir=f"{order.mirror}/hub"))
     return {name: (root / name).resolve(strict=True) for name in names}
@@ -124,14 +128,14 @@ def _from_store(order: WeightsOrder, secret: str) -> dict[str, Path]:
     """Fetch all objects below the source's path, or the single object that it names."""
     store, prefix = _open_store(order, secret)
     objects = _list_objects(store, prefix)
-    chosen = _chosen(order, objects)
-    for name in chosen:
+    names = _matching_names(order, objects)
+    for name in names:
         path = PurePosixPath(name)
         if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
             raise FetchFailed(f"the source has a file with an unusable name: {name!r}")
     with ThreadPoolExecutor(4) as threads:
-        paths = threads.map(lambda name: _download(order, store, objects[name]), chosen)
-        return dict(zip(chosen, paths, strict=True))
+        paths = threads.map(lambda name: _download(order, store, objects[name]), names)
+        return dict(zip(names, paths, strict=True))
 
 
 def _open_store(order: WeightsOrder, secret: str) -> tuple[Any, str]:
@@ -144,7 +148,7 @@ def _open_store(order: WeightsOrder, secret: str) -> tuple[Any, str]:
     if not secret:
         raise FetchFailed("s3:// needs auth with a secret, as on Baseten")
     bucket, _, prefix = order.location.partition("/")
-    # Only the documented fields: the platform refuses a secret without the prefix, too.
+    # Only the documented fields: the platform also refuses names without the prefix ``aws_``.
     content = _json_object(secret)
     if not (content.get("aws_access_key_id") and content.get("aws_secret_access_key")):
         raise FetchFailed(
@@ -169,7 +173,7 @@ def _json_object(secret: str) -> Mapping[str, Any]:
 
 
 def _list_objects(store: Any, prefix: str) -> dict[str, Any]:
-    """Return objects by their path below the prefix, without empty ones that stand for folders."""
+    """Return objects by their path below the prefix, without the empty objects that mark folders."""
     metas = [meta for batch in obstore.list(store, prefix=prefix or None) for meta in batch]
     objects = {meta["path"].removeprefix(prefix).lstrip("/"): meta for meta in metas}
     folders = {str(folder) for name in objects for folder in PurePosixPath(name).parents}
@@ -183,16 +187,16 @@ def _list_objects(store: Any, prefix: str) -> dict[str, Any]:
 
 
 def _download(order: WeightsOrder, store: Any, meta: Mapping[str, Any]) -> Path:
-    """Return the object's file in the mirror, fetched in chunks if missing; fail if it changes meanwhile."""
+    """Return the object's file in the mirror, fetched if missing; fail if the object changes meanwhile."""
     version = meta["e_tag"] or meta["last_modified"].isoformat()
     bucket = order.location.partition("/")[0]
-    subject = "\0".join((order.scheme, bucket, meta["path"], version, str(meta["size"])))
-    path = Path(order.mirror, hashlib.sha256(subject.encode(errors="surrogatepass")).hexdigest())
+    identity = "\0".join((order.scheme, bucket, meta["path"], version, str(meta["size"])))
+    path = Path(order.mirror, hashlib.sha256(identity.encode(errors="surrogatepass")).hexdigest())
     if not path.exists():
         options: Any = {"if_match": meta["e_tag"]} if meta["e_tag"] else {}
         with tempfile.NamedTemporaryFile(dir=order.mirror, prefix=".") as file:
-            for start in range(0, meta["size"], PIECE_BYTES):
-                span = (start, min(start + PIECE_BYTES, meta["size"]))
+            for start in range(0, meta["size"], CHUNK_BYTES):
+                span = (start, min(start + CHUNK_BYTES, meta["size"]))
                 file.write(obstore.get(store, meta["path"], options=options | {"range": span}).bytes())
             file.flush()
             with contextlib.suppress(FileExistsError):  # another job fetched it meanwhile
@@ -200,15 +204,15 @@ def _download(order: WeightsOrder, store: Any, meta: Mapping[str, Any]) -> Path:
     return path
 
 
-def _reason(error: Exception, secret: str) -> str:
+def _error_text(error: Exception, secret: str) -> str:
     """Return the error in one line, without the debug output that obstore appends, and without the secret."""
     text = str(error).partition("Debug source")[0].strip() or type(error).__name__
     if not isinstance(error, FetchFailed):
         text = f"{type(error).__name__}: {text}"
-    parts = {secret, secret.strip(), *map(str, _json_object(secret).values())}
-    for part in sorted(parts, key=len, reverse=True):
-        if len(part) > 3:  # shorter values occur in any text
-            text = text.replace(part, "***")
+    secret_texts = {secret, secret.strip(), *map(str, _json_object(secret).values())}
+    for secret_text in sorted(secret_texts, key=len, reverse=True):
+        if len(secret_text) > 3:  # shorter values occur in any text
+            text = text.replace(secret_text, "***")
     return " ".join(text.split())[:600]
 
 
@@ -217,7 +221,7 @@ def main() -> int:
     try:
         summary = fetch(WeightsOrder(**json.loads(sys.argv[1])), secret)
     except Exception as error:  # noqa: BLE001 - libraries may fail in any way, and name secrets
-        print(_reason(error, secret), flush=True)  # noqa: T201
+        print(_error_text(error, secret), flush=True)  # noqa: T201
         return 1
     print(summary, flush=True)  # noqa: T201
     return 0

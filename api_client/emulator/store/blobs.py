@@ -1,4 +1,4 @@
-"""The objects of the object store, and the signatures that give access to them.
+"""The objects of the object store, and the signatures that grant access to them.
 
 A signature, in a URL or as an upload credential, grants access to one path for a limited time.
 """
@@ -21,7 +21,7 @@ BUCKET = "bt-emulator"
 """The emulator's only bucket."""
 
 
-MAXIMUM_PARTS = 10_000
+MAX_PARTS = 10_000
 
 
 class BlobStore:
@@ -84,7 +84,7 @@ class BlobStore:
 
 
 class IncomingObject:
-    """A file being written. ``commit`` puts it in place; without that, nothing remains."""
+    """An object being written. ``commit`` stores it; without ``commit``, nothing is stored."""
 
     def __init__(self, target: Path) -> None:
         self._file = AtomicFile(target, mode=PRIVATE_FILE_MODE, replace=True)
@@ -98,7 +98,7 @@ class IncomingObject:
 
     @property
     def md5(self) -> str:
-        """MD5 of the data so far in hex, the entity tag that S3 uses."""
+        """MD5 (hex) of the data written so far: the entity tag that S3 uses."""
         return self._hash.hexdigest()
 
     def write(self, chunk: bytes) -> None:
@@ -136,16 +136,16 @@ class Signer:
         return f"{expires}.{self._sign('PUT', object_name, expires)}"
 
     def upload_token_is_valid(self, object_name: str, token: str, *, now_s: float) -> bool:
-        """Return True if the token is ours, covers this object and has not expired."""
+        """Return True if this emulator issued the token for this object, and it has not expired."""
         expires, _, signature = token.partition(".")
-        return self.is_ours("PUT", object_name, expires, signature) and int(expires) >= now_s
+        return self.is_valid_signature("PUT", object_name, expires, signature) and int(expires) >= now_s
 
     def _sign(self, purpose: str, subject: str, expires: int) -> str:
         text = f"{purpose}\n{subject}\n{expires}".encode(errors="surrogateescape")
         return hmac.new(self.secret, text, hashlib.sha256).hexdigest()
 
-    def is_ours(self, purpose: str, subject: str, expires: str, signature: str) -> bool:
-        """Return True if the signature is ours and covers this purpose and path, even if it has expired."""
+    def is_valid_signature(self, purpose: str, subject: str, expires: str, signature: str) -> bool:
+        """Return True if this emulator signed this purpose, path and expiry, even if that has passed."""
         if not (expires.isascii() and expires.isdigit() and len(expires) <= 18):
             return False
         expected = self._sign(purpose, subject, int(expires))

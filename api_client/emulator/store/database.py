@@ -1,6 +1,6 @@
 """The emulator's SQLite database: its connection, usable from any thread, and all of its tables.
 
-Those are records by id, and the log lines and metric samples of local jobs, which are read by time.
+The tables have records by id, and the log lines and metric samples of local jobs by time.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ FORMAT = 7
 
 
 class Database:
-    """A SQLite file behind a lock, because routes run in threads and the runner on the event loop.
+    """A SQLite file whose connection has a lock, because routes and jobs run in threads.
 
-    Opening raises ``EmulatorStartError`` if another version of the emulator wrote it, and sqlite3.Error if
-    it is damaged.
+    Opening raises ``EmulatorStartError`` if another version of the emulator wrote the file, and sqlite3.Error
+    if the file is damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -65,7 +65,7 @@ class Database:
         self.write_many(sql, [parameters])
 
     def write_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Execute a statement for each row: for all of them or, on an error, for none."""
+        """Execute a statement for each row in a transaction: on an error, no row is changed."""
         with self._lock, self._connection:
             self._connection.executemany(sql, rows)
 
@@ -80,8 +80,8 @@ Record = TypeVar("Record")
 class Records(Generic[Record]):
     """A table of immutable records, kept in memory and written through to the database as JSON.
 
-    Reads need no lock, because a change replaces a whole record. Raises sqlite3.DataError if a record has
-    another shape.
+    Reads need no lock, because a change replaces a whole record. Raises sqlite3.DataError if a stored record
+    is not valid for the type.
     """
 
     def __init__(self, database: Database, table: str, kind: type[Record]) -> None:
@@ -107,23 +107,26 @@ class Records(Generic[Record]):
         return self._records[record_id]
 
     def all(self) -> list[Record]:
-        """Return all records, the one that was added first at the front."""
+        """Return all records, in the order in which they were added."""
         return list(self._records.values())
 
     def get(self, record_id: str) -> Record | None:
         return self._records.get(record_id)
 
     def put(self, record_id: str, record: Record) -> Record:
-        """Add or replace a record; a replaced one keeps its place."""
+        """Add or replace a record; replacing keeps the order."""
         self.put_all({record_id: record})
         return record
 
     def put_all(self, records: Mapping[str, Record]) -> None:
-        # Python's json escapes text that is not valid Unicode; pydantic's does not encode it.
+        # Not pydantic's JSON: it can't encode text that is not valid Unicode, which Python's json escapes.
         self._database.write_many(
             f"INSERT INTO {self._table} (id, record) VALUES (?, ?)"
             " ON CONFLICT (id) DO UPDATE SET record = excluded.record",
-            [(name, json.dumps(self._adapter.dump_python(records[name], mode="json"))) for name in records],
+            [
+                (record_id, json.dumps(self._adapter.dump_python(records[record_id], mode="json")))
+                for record_id in records
+            ],
         )
         self._records.update(records)
 
@@ -134,11 +137,12 @@ class Records(Generic[Record]):
 
 
 LogRow = tuple[str, int, int, str | None, str]
-"""A line: job, nanoseconds since the epoch, node, level, text."""
+"""A log line: job id, nanoseconds since the epoch, node rank, level, text."""
 SampleRow = tuple[str, int, int, str, float]
-"""A value: job, milliseconds since the epoch, node, metric, value.
+"""A sample: job id, milliseconds since the epoch, node rank, metric, value.
 
-Metrics have the names of series in the API: ``cpu_usage``, ``gpu_utilization.0``. Utilization is from 0 to 1.
+Metrics are named like the series of the API: ``cpu_usage``, ``gpu_utilization.0``. Utilization is from 0 to
+1.
 """
 
 
@@ -197,6 +201,8 @@ def _bounded(number: int) -> int:
 
 
 class MetricStore:
+    """The table of metric samples."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
         database.create("""
@@ -207,7 +213,7 @@ CREATE TABLE IF NOT EXISTS local_samples (
 """)
 
     def append(self, samples: Iterable[SampleRow]) -> None:
-        """Add samples; a later one for the same node, metric and moment replaces the earlier one."""
+        """Add samples; a sample replaces an earlier one of the same node, metric and time."""
         self._database.write_many("INSERT OR REPLACE INTO local_samples VALUES (?, ?, ?, ?, ?)", samples)
 
     def read(

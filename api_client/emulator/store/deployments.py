@@ -1,7 +1,7 @@
-"""Served models and their deployments: stored as created, with a status and a log computed from the time.
+"""Served models and their deployments: stored as created; status and log are computed from the time.
 
 A deployment is stored with its configuration and the times of its starts. Everything else is computed from
-those times, so it changes with the clock even while no emulator is running.
+those times and now, as if the deployment ran on while no emulator is running.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class StoredDeployment:
 
     warnings: tuple[str, ...]
     starts: tuple[tuple[datetime, datetime | None], ...]
-    """Each start, and when it was stopped again."""
+    """The times of each start and of the stop after it (None: not stopped)."""
 
     @property
     def name(self) -> str:
@@ -45,15 +45,15 @@ class StoredDeployment:
         return not self.config["resources"]["use_gpu"]
 
     def status_at(self, now: datetime) -> str:
-        """Return the status at that moment, a documented value."""
-        begun, ended = self.starts[-1]
-        if ended is not None:
-            return "DEACTIVATING" if now - ended < timedelta(seconds=3) else "INACTIVE"
-        age_s = (now - begun).total_seconds()
-        entered = [status for status, after_s in STAGES_S.items() if after_s <= age_s]
-        if entered == list(STAGES_S):
+        """Return the status at a time, one of the values that the API documents."""
+        started_at, stopped_at = self.starts[-1]
+        if stopped_at is not None:
+            return "DEACTIVATING" if now - stopped_at < timedelta(seconds=3) else "INACTIVE"
+        age_s = (now - started_at).total_seconds()
+        reached = [status for status, after_s in STAGES_S.items() if after_s <= age_s]
+        if reached == list(STAGES_S):
             return "DEPLOY_FAILED" if self.fails else "ACTIVE"
-        return entered[-1] if entered else "BUILDING"  # the clock may have been set back
+        return reached[-1] if reached else "BUILDING"  # the clock may have been set back
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class StoredModel:
 
 
 STAGES_S = {"BUILDING": 0.0, "DEPLOYING": 4.0, "LOADING_MODEL": 8.0, "ACTIVE": 15.0}
-"""Statuses after a start, and the seconds at which they begin; the last one may be DEPLOY_FAILED instead."""
+"""Statuses after a start, and the seconds until they begin. DEPLOY_FAILED may come instead of ACTIVE."""
 
 
 def _stage_lines(deployment: StoredDeployment) -> dict[str, list[tuple[str, str]]]:
@@ -114,11 +114,11 @@ def _stage_lines(deployment: StoredDeployment) -> dict[str, list[tuple[str, str]
 
 def log_lines(deployment: StoredDeployment, *, until_ns: int) -> Iterator[LogRecord]:
     """Yield all lines up to and including ``until_ns`` (epoch nanoseconds), oldest first."""
-    for begun, ended in deployment.starts:
-        end_ns = until_ns if ended is None else min(until_ns, epoch_ns(ended))
+    for started_at, stopped_at in deployment.starts:
+        end_ns = until_ns if stopped_at is None else min(until_ns, epoch_ns(stopped_at))
         for stage, lines in _stage_lines(deployment).items():
             for number, (level, message) in enumerate(lines):
-                stamp_ns = epoch_ns(begun) + round((STAGES_S[stage] + number / 100) * 1e9)
+                stamp_ns = epoch_ns(started_at) + round((STAGES_S[stage] + number / 100) * 1e9)
                 if stamp_ns <= end_ns:
                     yield LogRecord(
                         timestamp=str(stamp_ns),
@@ -172,15 +172,15 @@ def deployment_fields(model: StoredModel, deployment: StoredDeployment, now: dat
 
 
 def startup_fields(deployment: StoredDeployment, now: datetime) -> list[dict[str, Any]]:
-    """Return the replicas' starts that have ended, the newest first."""
+    """Return the completed startups of replicas, newest first."""
     failed = deployment.fails
-    _, first_s, loading_s, last_s = STAGES_S.values()
+    _, deploying_s, loading_s, active_s = STAGES_S.values()
     pulling = {"phase": "IMAGE_PULL", "status": "COMPLETED", "offset_ms": 0}
     starting = {"phase": "CONTAINER_START", "status": "FAILED" if failed else "COMPLETED"}
-    starting_ms = None if failed else round((last_s - loading_s) * 1000)
+    starting_ms = None if failed else round((active_s - loading_s) * 1000)
     phases = [
-        pulling | {"duration_ms": round((loading_s - first_s) * 1000)},
-        starting | {"offset_ms": round((loading_s - first_s) * 1000), "duration_ms": starting_ms},
+        pulling | {"duration_ms": round((loading_s - deploying_s) * 1000)},
+        starting | {"offset_ms": round((loading_s - deploying_s) * 1000), "duration_ms": starting_ms},
     ]
     return [
         {
@@ -189,12 +189,12 @@ def startup_fields(deployment: StoredDeployment, now: datetime) -> list[dict[str
             "deployment_name": deployment.name,
             "environment_name": None,
             "replica_id": deployment.replica,
-            "started_at_epoch_millis": epoch_ms(begun + timedelta(seconds=first_s)),
-            "ready_at_epoch_millis": None if failed else epoch_ms(begun + timedelta(seconds=last_s)),
-            "duration_ms": round((last_s - first_s) * 1000),
+            "started_at_epoch_millis": epoch_ms(started_at + timedelta(seconds=deploying_s)),
+            "ready_at_epoch_millis": None if failed else epoch_ms(started_at + timedelta(seconds=active_s)),
+            "duration_ms": round((active_s - deploying_s) * 1000),
             "outcome": "FAILED" if failed else "SUCCESS",
             "phase_summary": phases,
         }
-        for begun, ended in reversed(deployment.starts)
-        if begun + timedelta(seconds=last_s) <= (ended or now)
+        for started_at, stopped_at in reversed(deployment.starts)
+        if started_at + timedelta(seconds=active_s) <= (stopped_at or now)
     ]

@@ -1,7 +1,7 @@
-"""All stored state of the organization, except the simulated jobs. Only jobs can read the values of secrets.
+"""All stored state of the organization, except the simulated jobs.
 
-The database has only the names of secrets. Each value is in a file that only its owner may read, so that a
-copy or a dump of the database reveals nothing.
+Only jobs can read the values of secrets. The database has only their names; each value is in a file that only
+its owner may read, so that a copy or a dump of the database reveals nothing.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class SecretStore:
 
     def names(self, team: Team) -> list[Secret]:
         """Return the team's secrets, sorted by name, without values."""
-        own = (secret for secret in self._names.all() if secret.team_name == team.name)
-        return sorted(own, key=lambda secret: secret.name)
+        team_secrets = (secret for secret in self._names.all() if secret.team_name == team.name)
+        return sorted(team_secrets, key=lambda secret: secret.name)
 
     def upsert(self, team: Team, name: str, value: str, now: datetime) -> Secret:
         path = self._path(team.id, name)
@@ -59,8 +59,8 @@ class SecretStore:
 
     def _path(self, team_id: str, name: str) -> Path:
         """Return the secret's file, named by a hash because secret names may contain anything."""
-        subject = f"{team_id}\0{name}".encode()
-        return self._folder / hashlib.sha256(subject).hexdigest()
+        identity = f"{team_id}\0{name}".encode()
+        return self._folder / hashlib.sha256(identity).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +97,16 @@ class TeamStore:
         self._limits.put(f"{team_id} {gpu_type}", TeamGpuLimit(max_gpus, now))
 
     def gpu_limit(self, team_id: str, gpu_type: str) -> TeamGpuLimit | None:
-        """Return the team's own limit; a team without one has the organization's."""
+        """Return the team's limit; None if the organization's limit applies to the team."""
         return self._limits.get(f"{team_id} {gpu_type}")
 
 
 Sessions = tuple[InteractiveSession, ...]
-"""The sessions of a job, one per node."""
+"""The interactive sessions of a job, one per node."""
 
 
 def new_sessions(job_id: str, spec: CheckedJobSpec, now: datetime) -> Sessions:
-    """Return a session for each node, if the job has them."""
+    """Create a session for each node, if the job spec asks for sessions."""
     settings = spec.interactive_session
     if settings is None:
         return ()
@@ -138,7 +138,7 @@ class StoredProject:
 
 
 class ProjectStore:
-    """Projects by id, or by name within a team. Deleted ids are kept, so that none is reused."""
+    """Projects by id, or by name within a team. Ids of deleted projects are never reused."""
 
     def __init__(self, database: Database) -> None:
         self._projects = Records(database, "projects", StoredProject)
@@ -168,13 +168,13 @@ class ProjectStore:
         self._projects.put(project_id, replace(self._projects[project_id], updated_at=now))
 
     def delete(self, project_id: str) -> None:
-        """Mark the project as deleted; its id stays taken."""
+        """Mark the project as deleted; its id can't be used again."""
         self._projects.put(project_id, replace(self._projects[project_id], is_deleted=True))
 
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """A job of this machine: its API record, its spec, and its status changes, oldest first."""
+    """A job that runs on this machine: its API record, its spec, and its status changes, oldest first."""
 
     job: TrainingJob
     spec: Mapping[str, Any]
@@ -184,26 +184,28 @@ class StoredJob:
     def has_run(self) -> bool:
         return any(event.status == JobStatus.RUNNING for event in self.events)
 
-    def changed(self, at: datetime, **changes: Any) -> StoredJob:
-        return replace(self, job=self.job.model_copy(update={**changes, "updated_at": at}))
+    def with_changes(self, changed_at: datetime, **changes: Any) -> StoredJob:
+        return replace(self, job=self.job.model_copy(update={**changes, "updated_at": changed_at}))
 
-    def entered(
-        self, status: JobStatus, at: datetime, message: str | None, exit_code: int | None
+    def with_status(
+        self, status: JobStatus, changed_at: datetime, message: str | None, exit_code: int | None
     ) -> StoredJob:
-        """Return the job with another status, and with the change in its history."""
+        """Return the job with a new status, and an event for the change."""
         event = QueueEvent(
             training_job_id=self.job.id,
             training_job_name=self.job.name,
             status=status,
-            created=at,
+            created=changed_at,
             event_message=message,
             exit_code=exit_code,
         )
-        changed = self.changed(at, current_status=status, error_message=message)
+        changed = self.with_changes(changed_at, current_status=status, error_message=message)
         return replace(changed, events=(*self.events, event))
 
 
 class Stores:
+    """The stores of the organization, a store per kind of object."""
+
     def __init__(self, database: Database, data_dir: Path) -> None:
         self.teams = TeamStore(database)
         self.projects = ProjectStore(database)

@@ -19,7 +19,7 @@ from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.runner.processes import (
     LINES_PER_TRANSACTION,
-    MAXIMUM_LINE_BYTES,
+    MAX_LINE_BYTES,
     JobLog,
     LineSplitter,
     detect_level,
@@ -47,9 +47,9 @@ def test_a_bar_that_never_pauses_is_shown_now_and_then_and_no_line_fills_the_mem
     shown += splitter.finish()
     assert len(shown) > 2
     assert "".join(shown) == "".join(f"\r{tick}%" for tick in range(30))
-    chunk = b"x" * (MAXIMUM_LINE_BYTES // 4)
+    chunk = b"x" * (MAX_LINE_BYTES // 4)
     found = [line for _ in range(9) for line in splitter.feed(chunk, 0.0)]
-    assert [len(line) for line in found] == [MAXIMUM_LINE_BYTES, MAXIMUM_LINE_BYTES]
+    assert [len(line) for line in found] == [MAX_LINE_BYTES, MAX_LINE_BYTES]
 
 
 def test_the_level_is_read_off_the_line() -> None:

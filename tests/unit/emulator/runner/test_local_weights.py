@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from local_world import LocalWorld, holds, job_spec, living, local_world
 
-from api_client.emulator.runner.weights import passes
+from api_client.emulator.runner.weights import matches_patterns
 from api_client.models import JobStatus
 from support.fake_object_store import FakeObjectStore, Trouble
 
@@ -115,8 +115,8 @@ async def test_a_folder_is_delivered_through_the_patterns_during_created(tmp_pat
 @pytest.mark.proves("docs/emulator.md", "Weights")
 def test_weights_patterns_match_like_the_platform(patterns: list[str], matching: list[str]) -> None:
     names = ["a.bin", "sub/b.bin", "sub/deep/c.bin"]
-    assert [name for name in names if passes(name, patterns, None)] == matching
-    assert [name for name in names if not passes(name, None, patterns)] == matching
+    assert [name for name in names if matches_patterns(name, patterns, None)] == matching
+    assert [name for name in names if not matches_patterns(name, None, patterns)] == matching
 
 
 @pytest.mark.proves("docs/emulator.md", "Weights")
