@@ -41,7 +41,7 @@ from tui.text.log_entries import entry_fields
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 HOURS = 12
 GPUS = 8
-LARGE, SMALL = (100_000, 64), (1_000, 1)
+LARGE_LIMIT, SMALL = (100_000, 64), (1_000, 1)
 STEP_FORWARD = "ctrl+right"
 MOMENTS = (0.5, 0.1, 0.9)
 ROUNDS = 5
@@ -51,7 +51,7 @@ async def figures() -> AsyncIterator[Figure]:
     """Write, open and show a large recording beside a small one."""
     with tempfile.TemporaryDirectory() as folder:
         large, small = Path(folder, "large.btrun"), Path(folder, "small.btrun")
-        each_bytes, each_us = write(large, *LARGE)
+        each_bytes, each_us = write(large, *LARGE_LIMIT)
         yield Figure("file, a log line", each_bytes, unit="B", at_most=80)
         yield Figure("write, a log line", each_us, unit="µs")
         opening = median(wall_ms(partial(opened, large)) for _ in range(ROUNDS))

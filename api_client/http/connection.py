@@ -28,7 +28,7 @@ from api_client.version import __version__
 from api_client.words import command_line
 
 TOKEN_PATH = "/v1/users/auth/device/token"
-_LINE = RequestLine("POST", TOKEN_PATH)
+_RENEWAL_LINE = RequestLine("POST", TOKEN_PATH)
 
 
 class KeyAuth(httpx.Auth):
@@ -44,25 +44,25 @@ class KeyAuth(httpx.Auth):
         self._host = parse_base_url(remote.api_url, source=f"remote '{remote.name}'").netloc
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """Send one request, renewing the token before it or after a 401 if necessary."""
+        """Send a request; if necessary, renew the token before the request, or after a 401."""
         login = self._remote.login
         if login is None:
             self._sign(request, self._remote.key)
             yield request
             return
-        rejected: SecretText | None = None
+        rejected_token: SecretText | None = None
         for _ in range(2):
             async with login.renewing:
-                if self._needs_renewal(login.tokens, rejected):
+                if self._needs_renewal(login.tokens, rejected_token):
                     await login.adopt_saved_tokens()
-                if self._needs_renewal(login.tokens, rejected):
+                if self._needs_renewal(login.tokens, rejected_token):
                     if login.tokens.refresh is not None:
                         renewal_response = yield self._renewal_request(request, login)
                         await self._store_renewed_tokens(renewal_response, login)
-                    elif rejected is not None:
+                    elif rejected_token is not None:
                         return
-            rejected = login.tokens.access
-            self._sign(request, rejected)
+            rejected_token = login.tokens.access
+            self._sign(request, rejected_token)
             response = yield request
             if response.status_code != HTTPStatus.UNAUTHORIZED:
                 return
@@ -71,8 +71,8 @@ class KeyAuth(httpx.Auth):
         if key is not None:
             request.headers["Authorization"] = f"{self._remote.auth_scheme} {key.get_secret_value()}"
 
-    def _needs_renewal(self, tokens: OAuthTokens, rejected: SecretText | None) -> bool:
-        return tokens.access == rejected or tokens.is_expired(self._clock.now())
+    def _needs_renewal(self, tokens: OAuthTokens, rejected_token: SecretText | None) -> bool:
+        return tokens.access == rejected_token or tokens.is_expired(self._clock.now())
 
     def _renewal_request(self, request: httpx.Request, login: OAuthLogin) -> httpx.Request:
         refresh = login.tokens.refresh
@@ -85,7 +85,7 @@ class KeyAuth(httpx.Auth):
                 "refresh_token": refresh.get_secret_value(),
                 "client_id": "baseten-cli",
             },
-            headers=_usual_headers(),
+            headers=_default_headers(),
             extensions={**request.extensions, MAX_BYTES: 64 * 1024},
         )
 
@@ -95,7 +95,7 @@ class KeyAuth(httpx.Auth):
             raise RedirectRefused(
                 f"{self._host} redirected POST {TOKEN_PATH}; not followed, because the login is only for "
                 f"this host",
-                **_LINE.details,
+                **_RENEWAL_LINE.details,
             )
         content = await response.aread()
         if response.is_success:
@@ -104,7 +104,9 @@ class KeyAuth(httpx.Auth):
             except ConfigurationError as problem:
                 login.save_problem = str(problem)
             return
-        error = failures.from_response(response, content, self._remote, self._host, _LINE, self._clock.now())
+        error = failures.from_response(
+            response, content, self._remote, self._host, _RENEWAL_LINE, self._clock.now()
+        )
         if error.retryable:
             raise error
         # Another process may have renewed the login, which invalidates our refresh token: use its tokens.
@@ -125,7 +127,7 @@ class KeyAuth(httpx.Auth):
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, ConfigurationError):
             pass
         message = f"{self._host} answered POST {TOKEN_PATH} with no usable access_token and expires_in"
-        raise InvalidAnswer(message, **_LINE.details)
+        raise InvalidAnswer(message, **_RENEWAL_LINE.details)
 
     def _login_expired(self, server_reason: str | None, status: int) -> RequestError:
         reason = failures.clean(server_reason or "no reason given", self._remote)
@@ -135,7 +137,7 @@ class KeyAuth(httpx.Auth):
             f" 'truss login --remote {self._remote.name}', or set a key with:"
             f" {command_line('login', '--remote', self._remote.name)}",
             status=status,
-            **_LINE.details,
+            **_RENEWAL_LINE.details,
         )
 
 
@@ -159,7 +161,7 @@ async def connect(
     needs_tls = http_transport is None and any(site.scheme == "https" for site in sites)
     # Loading the trusted certificates takes a tenth of a second, so don't do it on the event loop.
     context = (
-        await asyncio.to_thread(trusting_context) if needs_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        await asyncio.to_thread(create_tls_context) if needs_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     )
     # No limit on connections: when a request is cancelled, httpcore may leak its slot in the pool. Transport
     # limits the number of concurrent requests instead.
@@ -175,7 +177,7 @@ async def connect(
         }
         return httpx.AsyncClient(
             auth=KeyAuth(remote, clock),
-            headers=_usual_headers(),
+            headers=_default_headers(),
             timeout=httpx.Timeout(connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S, write=60.0, pool=None),
             follow_redirects=False,
             transport=UnpackingTransport(
@@ -190,7 +192,7 @@ async def connect(
     raise ConfigurationError(f"unusable proxy settings in the environment ({reason})")
 
 
-def _usual_headers() -> dict[str, str]:
+def _default_headers() -> dict[str, str]:
     return {
         "User-Agent": user_agent(),
         "Accept": "application/json",
@@ -199,13 +201,13 @@ def _usual_headers() -> dict[str, str]:
 
 
 def user_agent() -> str:
-    """Return ``bt-tui/<version> (Python/<version>; <system>)``."""
-    python = ".".join(str(part) for part in sys.version_info[:3])
+    """Return the User-Agent: ``bt-tui/<version> (Python/<version>; <system>)``."""
+    python = ".".join(str(number) for number in sys.version_info[:3])
     return f"bt-tui/{__version__} (Python/{python}; {sys.platform})"
 
 
-def trusting_context() -> ssl.SSLContext:
-    """Load the default certificates, or those that ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name.
+def create_tls_context() -> ssl.SSLContext:
+    """Create a TLS context with the default certificates, or those of ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``.
 
     Raises ConfigurationError.
     """

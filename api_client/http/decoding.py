@@ -6,8 +6,8 @@ lines). In that case a tolerant parser reads it again and puts U+FFFD in place o
 
 Values are counted before they are parsed: two bytes of JSON can become a model of a kilobyte.
 
-A list with one invalid record is an error, unless the caller collects the invalid ones
-(``without_unreadable``): a decision needs the whole list, but a screen can show the valid part of it.
+A list with an invalid record is an error, unless the caller collects errors of single records
+(``without_unreadable``): a decision needs the whole list, but a screen can show the valid records.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VALUE = re.compile(
     rb'(?:[^",{\[]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z))*+(?:([,{\[])|\Z)',
     re.DOTALL,
 )
-"""Matches everything up to the next bracket or comma outside of strings; each of them precedes a value."""
+"""Matches everything up to the next bracket or comma outside of strings; each match precedes a value."""
 
 
 class ResponseLimit(NamedTuple):
@@ -39,10 +39,10 @@ class ResponseLimit(NamedTuple):
     values: int
 
 
-USUAL = ResponseLimit(16 * 1024 * 1024, 400_000)
+USUAL_LIMIT = ResponseLimit(16 * 1024 * 1024, 400_000)
 """Limit for pages, and for lists that the API does not page: 10,000 jobs have 250,000 values."""
 
-LARGE = ResponseLimit(64 * 1024 * 1024, 900_000)
+LARGE_LIMIT = ResponseLimit(64 * 1024 * 1024, 900_000)
 """Limit for metrics (300,000 samples) and caches (150,000 files)."""
 
 
@@ -54,12 +54,12 @@ class TooManyValues(NotDecodable):
     """The JSON has more values than the limit allows."""
 
 
-def decode(content: bytes, adapter: Adapter[T], max_values: int = USUAL.values) -> T:
+def decode(content: bytes, adapter: Adapter[T], max_values: int = USUAL_LIMIT.values) -> T:
     """Parse and validate a response. Raises NotDecodable, also for more than ``max_values`` values."""
     _check_value_count(content, max_values)
-    for read in (adapter.validate_json, lambda _: adapter.validate_python(read_json(content, max_values))):
+    for parse in (adapter.validate_json, lambda _: adapter.validate_python(read_json(content, max_values))):
         try:
-            return read(content)
+            return parse(content)
         except ValidationError as error:
             reason = describe(error, "the response")
             if error.error_count() > 1 or error.errors()[0]["type"] != "json_invalid":
@@ -77,7 +77,7 @@ def _check_value_count(content: bytes, max_values: int) -> None:
         raise TooManyValues(f"over {max_values:,} values")
 
 
-def read_json(content: bytes, max_values: int = LARGE.values) -> Any:
+def read_json(content: bytes, max_values: int = LARGE_LIMIT.values) -> Any:
     """Parse any JSON tolerantly. Raises NotDecodable, also for more than ``max_values`` values."""
     _check_value_count(content, max_values)
     try:
@@ -92,13 +92,13 @@ def read_json(content: bytes, max_values: int = LARGE.values) -> Any:
     raise NotDecodable(reason)
 
 
-def describe(error: ValidationError, whole: str) -> str:
-    """Describe the first error, without input values, which may be secrets; ``whole`` names the document."""
+def describe(error: ValidationError, document: str) -> str:
+    """Describe the first error, without input values, which may be secrets; ``document`` is its name."""
     if error.error_count() > 1000:  # error.errors() would build a list of all errors
-        return f"{whole}: {error.error_count():,} values are invalid"
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    location = ".".join(str(part) for part in first["loc"])[:200]  # field names are chosen by the server
-    return f"{location or whole}: {first['msg']}"
+        return f"{document}: {error.error_count():,} values are invalid"
+    first_error = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    location = ".".join(str(key) for key in first_error["loc"])[:200]  # field names are chosen by the server
+    return f"{location or document}: {first_error['msg']}"
 
 
 def _scrub(value: Any, depth: int) -> Any:
@@ -127,8 +127,8 @@ Reasons = list[str]  # for each invalid record, why it is invalid
 def without_unreadable(route: Route[list[T]], unreadable: Reasons | None) -> Route[list[T]]:
     """Return the route with a reader that leaves out invalid records and adds the reasons to ``unreadable``.
 
-    If no record is valid, the response is still an InvalidAnswer. If ``unreadable`` is None, one invalid
-    record makes it one.
+    If no record is valid, or ``unreadable`` is None and any record is invalid, the response is an
+    InvalidAnswer.
     """
     return route if unreadable is None else route.with_reader(_PartialReader(route, unreadable))
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MAX_SERVER_MESSAGE_CHARACTERS = 500  # maximum length of the server's own text within a message
 _MAX_PARSED_BYTES = 65_536
 
-_KINDS: dict[int, type[ErrorAnswer]] = {
+_ERROR_TYPES: dict[int, type[ErrorAnswer]] = {
     HTTPStatus.UNAUTHORIZED: Unauthorized,
     HTTPStatus.FORBIDDEN: Unauthorized,
     HTTPStatus.NOT_FOUND: NotFound,
@@ -50,7 +50,7 @@ _KINDS: dict[int, type[ErrorAnswer]] = {
 }
 
 UNRESOLVED = "its name cannot be resolved"
-_REASONS = {
+_REASONS_BY_ERRNO = {
     errno.ECONNREFUSED: "connection refused",
     errno.ECONNRESET: "connection reset",
     errno.EPIPE: "connection closed",
@@ -75,7 +75,7 @@ class RequestLine(NamedTuple):
 
 
 def clean(text: object, remote: Remote | None = None) -> str:
-    """Return the server's text as one printable line of limited length, with the key removed."""
+    """Return text of a server as a printable line of limited length, without the key."""
     message = "".join(
         " " if character.isspace() else "" if unicodedata.category(character)[0] == "C" else character
         for character in str(text)[:_MAX_PARSED_BYTES]
@@ -99,17 +99,23 @@ def from_response(
     content_type = response.headers.get("content-type", "")
     code, server_message = _server_message(content, content_type, remote)
     phrase = (server_message or responses.get(status, "no reason given")).rstrip(".")
-    kind = _KINDS.get(status, ServerFault if status >= HTTPStatus.INTERNAL_SERVER_ERROR else BadRequest)
-    form = " as HTML" if _is_html(content, content_type) else ""
-    reason = f"{host}: {phrase} ({status})" if server_message else f"{host} returned {status} {phrase}{form}"
+    error_type = _ERROR_TYPES.get(
+        status, ServerFault if status >= HTTPStatus.INTERNAL_SERVER_ERROR else BadRequest
+    )
+    format_note = " as HTML" if _is_html(content, content_type) else ""
+    reason = (
+        f"{host}: {phrase} ({status})"
+        if server_message
+        else f"{host} returned {status} {phrase}{format_note}"
+    )
     message = f"can't {line.words}: {reason}"
-    if status == HTTPStatus.UNAUTHORIZED or (kind is Unauthorized and remote.key is None):
-        message = f"{_refusal(remote, host)}: {phrase} ({status})"
-    elif kind is Unauthorized:  # 403: the key is valid, but lacks a permission
-        message += f"; the key of {_owner(remote)} may not do this"
+    if status == HTTPStatus.UNAUTHORIZED or (error_type is Unauthorized and remote.key is None):
+        message = f"{_key_refusal(remote, host)}: {phrase} ({status})"
+    elif error_type is Unauthorized:  # 403: the key is valid, but lacks a permission
+        message += f"; the key of {_key_description(remote)} may not do this"
     names = ("x-request-id", "x-baseten-request-id", "x-amzn-requestid")
     request_id = next((response.headers[name] for name in names if name in response.headers), None)
-    error = kind(
+    error = error_type(
         message,
         status=status,
         code=code,
@@ -151,8 +157,8 @@ def from_exception(error: Exception, remote: Remote | None, host: str, line: Req
         reason = clean(error, remote)
         return Unreachable(f"can't reach {host} through the proxy: {reason}", **details)
     if isinstance(error, httpx.DecodingError):
-        kind = AnswerTooLarge if isinstance(error, BodyTooLarge) else InvalidAnswer
-        return kind(f"can't {line.words}: {host} {clean(error, remote)}", **details)
+        error_type = AnswerTooLarge if isinstance(error, BodyTooLarge) else InvalidAnswer
+        return error_type(f"can't {line.words}: {host} {clean(error, remote)}", **details)
     if isinstance(error, disconnects):
         reason = _reason(error, remote)
         return Unreachable(f"{host} broke off the connection: {reason}", **details)
@@ -184,29 +190,29 @@ def not_decodable(
         reason = "HTML, not JSON (check the API URL)"
     else:
         reason = f"unexpected data ({clean(error, remote)})"
-    kind = AnswerTooLarge if isinstance(error, TooManyValues) else InvalidAnswer
-    return kind(f"can't {line.words}: {host} returned {reason}", **line.details)
+    error_type = AnswerTooLarge if isinstance(error, TooManyValues) else InvalidAnswer
+    return error_type(f"can't {line.words}: {host} returned {reason}", **line.details)
 
 
-def _refusal(remote: Remote, host: str) -> str:
+def _key_refusal(remote: Remote, host: str) -> str:
     if remote.key is None:
         return f"{host} needs a key, but remote '{remote.name}' has none"
-    return f"{host} refused the key of {_owner(remote)}"
+    return f"{host} refused the key of {_key_description(remote)}"
 
 
-def _owner(remote: Remote) -> str:
+def _key_description(remote: Remote) -> str:
     return f"remote '{remote.name}' (key from {remote.key_origin})"
 
 
 def _server_message(content: bytes, content_type: str, remote: Remote) -> tuple[str | None, str | None]:
-    """Return the server's error code and message, each None if missing; several JSON structures are known."""
-    head = content[:_MAX_PARSED_BYTES]
-    if not head.strip() or _is_html(head, content_type):  # HTML comes from a proxy, not from the API
+    """Return the error code and message in a response, each None if missing; their location varies."""
+    start = content[:_MAX_PARSED_BYTES]
+    if not start.strip() or _is_html(start, content_type):  # HTML comes from a proxy, not from the API
         return None, None
     try:
-        value = read_json(head)
+        value = read_json(start)
     except NotDecodable:
-        return None, clean(head.decode("utf-8", errors="replace"), remote) or None
+        return None, clean(start.decode("utf-8", errors="replace"), remote) or None
     code = value.get("code") if isinstance(value, dict) else None
     message = _first_text(value)
     return (
@@ -241,13 +247,13 @@ def _reason(error: BaseException, remote: Remote | None) -> str:
             return "TLS handshake failed"
         if isinstance(cause, socket.gaierror):
             return UNRESOLVED
-        if isinstance(cause, OSError) and cause.errno in _REASONS:
-            return _REASONS[cause.errno]
+        if isinstance(cause, OSError) and cause.errno in _REASONS_BY_ERRNO:
+            return _REASONS_BY_ERRNO[cause.errno]
     return clean(error, remote).rstrip(".") or "connection lost"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exception, its causes and the members of its groups."""
+    """Yield the exception, its causes, and the members of exception groups, recursively."""
     yield error
     members = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
     for inner in (*members, error.__cause__ or error.__context__):

@@ -31,6 +31,7 @@ class RetryPolicy:
     """Maximum delay after the first failure; doubles with each failure, up to ``cap_s``."""
 
     cap_s: float = 30.0
+    """Maximum of all delays without a ``Retry-After``."""
 
     retry_after_cap_s: float = 60.0
     """Longest ``Retry-After`` that is obeyed in full."""
@@ -136,27 +137,28 @@ async def retrying(
 class InvalidStreak:
     """Counts consecutive responses that are not the API's, to give up on a server that is not Baseten.
 
-    The limit is six responses. A server that has sent a valid response before may only be in maintenance, so
-    it gets ten minutes from its last valid response.
+    The limit is six responses. A server that has sent a valid response before may be in maintenance, so its
+    limit is ten minutes after the last valid response.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._count = 0
-        self._answered_s: float | None = None
+        self._last_valid_s: float | None = None
 
     def note_valid_response(self) -> None:
         self._count = 0
-        self._answered_s = self._clock.monotonic()
+        self._last_valid_s = self._clock.monotonic()
 
     def note_error(self, error: RequestError) -> None:
         self._count = self._count + 1 if is_invalid_response(error) else 0
 
     @property
     def is_final(self) -> bool:
+        """True if the server is probably not Baseten, so that callers should give up."""
         if self._count < 6:
             return False
-        return self._answered_s is None or self._clock.monotonic() - self._answered_s > 600.0
+        return self._last_valid_s is None or self._clock.monotonic() - self._last_valid_s > 600.0
 
 
 def is_invalid_response(error: RequestError) -> bool:
@@ -176,16 +178,16 @@ def _backoff_factor(attempt: int) -> float:
 def parse_retry_after(text: str | None, *, date: str | None = None, now: datetime) -> float | None:
     """Parse a ``Retry-After`` header into seconds; None if it is missing or invalid, never negative.
 
-    A date in it is compared with ``date``, the response's ``Date`` header, since the server's clock may be
-    wrong; without that header, with ``now``.
+    A ``Retry-After`` date is relative to ``date``, the response's ``Date`` header, since the server's clock
+    may be wrong; without that header, to ``now``.
     """
     text = (text or "").strip()
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII):
         return float(text)
-    moment = http_date(text)
-    if moment is None:
+    retry_at = http_date(text)
+    if retry_at is None:
         return None
-    return max(0.0, (moment - (http_date(date or "") or now)).total_seconds())
+    return max(0.0, (retry_at - (http_date(date or "") or now)).total_seconds())
 
 
 def http_date(text: str) -> datetime | None:

@@ -18,7 +18,7 @@ from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, RateLimited, RedirectRefused, RequestError
 from api_client.events import RequestEvent, RequestListener
 from api_client.http import failures
-from api_client.http.decoding import LARGE, USUAL, NotDecodable, ResponseLimit, decode
+from api_client.http.decoding import LARGE_LIMIT, USUAL_LIMIT, NotDecodable, ResponseLimit, decode
 from api_client.http.failures import RequestLine
 from api_client.http.retry import JITTER, RetryPolicy, http_date, retrying
 from api_client.remotes import Remote, check_key
@@ -27,12 +27,14 @@ from api_client.routes import Adapter, Route, Site
 if TYPE_CHECKING:
     import httpx
 
-RESPONSE_TIMEOUT_S = 300.0  # from the first byte sent to the last byte received; then the slot is freed
+RESPONSE_TIMEOUT_S = (
+    300.0  # from the first byte sent to the last byte received, so that no request blocks others forever
+)
 MAX_REDIRECTS = 3
 MAX_IN_FLIGHT = 4  # maximum concurrent requests; more were slower when measured
 T = TypeVar("T")
 AnswerRequest = Callable[[Route[Any], tuple[str, ...], Mapping[str, Any]], Awaitable[Any]]
-"""Answers a request without the network: ``await answer(route, ids, query_or_body)``."""
+"""Returns the response to a request without the network: ``await answer(route, ids, query_or_body)``."""
 QueryValue = str | int | list[str] | None
 
 
@@ -53,7 +55,7 @@ class _Call:
     """True if the server may have received this attempt."""
 
     is_over: bool = False
-    """True after RESPONSE_TIMEOUT_S; the request is not retried then: the next response would be as slow."""
+    """True after RESPONSE_TIMEOUT_S: the request is not retried, because a retry would take as long."""
 
     status: int | None = None
     date: str = ""
@@ -65,18 +67,19 @@ class _Call:
 
     @property
     def limit(self) -> ResponseLimit:
-        return LARGE if self.route.is_large else USUAL
+        return LARGE_LIMIT if self.route.is_large else USUAL_LIMIT
 
 
-_Answer = tuple[bytes, str]  # the body, and its content type
+_RawResponse = tuple[bytes, str]  # the body, and its content type
 
 
 class Transport:
     """Sends requests to one remote.
 
     The httpx client is created on the first request, because that takes a tenth of a second. ``read_only_by``
-    describes the setting that forbids changes; if empty, changes are allowed. ``answer`` answers requests in
-    place of the network. Raises ConfigurationError if the remote's addresses or key cannot be used.
+    describes the setting that forbids changes; if empty, changes are allowed. If given, ``answer`` returns
+    the responses in place of the network. Raises ConfigurationError if the remote's addresses or key cannot
+    be used.
     """
 
     def __init__(
@@ -134,7 +137,7 @@ class Transport:
         if self._read_only_by and route.is_change:
             raise failures.refused_change(self._read_only_by, call.line.words, route.method, path)
         policy = retry or self.retry
-        repeatable = route.is_idempotent
+        is_repeatable = route.is_idempotent
         try:
             return await retrying(
                 partial(self._attempt, call, policy, route.adapter),
@@ -142,14 +145,14 @@ class Transport:
                 sleep=self.clock.sleep,
                 # A change is repeated only if it never arrived, or was rejected with 429.
                 may_repeat=lambda error: (
-                    not call.is_over and (repeatable or not call.arrived or isinstance(error, RateLimited))
+                    not call.is_over and (is_repeatable or not call.arrived or isinstance(error, RateLimited))
                 ),
                 random=JITTER,
                 on_wait=lambda error, delay_s: self._emit_event("waiting", call, error, delay_s=delay_s),
             )
         except RequestError as error:
             problem = error
-        if not repeatable and call.arrived:
+        if not is_repeatable and call.arrived:
             failures.note_possible_effect(problem)
         self._emit_event("failed", call, problem)
         raise problem
@@ -167,7 +170,7 @@ class Transport:
             await http.aclose()
 
     async def _attempt(self, call: _Call, policy: RetryPolicy, adapter: Adapter[T]) -> T:
-        """Send once. Raises its RequestErrors outside of exception handlers, because httpx's hold the key."""
+        """Send once. Raises outside of exception handlers, because httpx's exceptions hold the key."""
         call.attempt += 1
         if self._answer is not None:
             self._emit_event("sent", call)
@@ -218,7 +221,7 @@ class Transport:
         call.arrived = not isinstance(problem, not_sent)
         return failures.from_exception(problem, self.remote, call.site.netloc, call.line)
 
-    async def _exchange(self, http: httpx.AsyncClient, call: _Call, policy: RetryPolicy) -> _Answer:
+    async def _exchange(self, http: httpx.AsyncClient, call: _Call, policy: RetryPolicy) -> _RawResponse:
         """Send one request, following redirects that stay on the same server."""
         import httpx
 
@@ -232,7 +235,7 @@ class Transport:
             call.arrived, call.status = True, response.status_code
             call.date = response.headers.get("date", "")
             try:
-                self._note_address(response, call.site)
+                self._record_server_address(response, call.site)
                 if response.is_redirect:
                     target = _redirect_target(response, url)
                     if target is None or call.route.method != "GET" or _origin(target) != call.site.origin:
@@ -249,7 +252,7 @@ class Transport:
         message = f"can't {line.words}: {host} redirected more than {MAX_REDIRECTS} times"
         raise RedirectRefused(message, **line.details)
 
-    def _note_address(self, response: httpx.Response, site: BaseUrl) -> None:
+    def _record_server_address(self, response: httpx.Response, site: BaseUrl) -> None:
         """Record the address that the response came from, unless a proxy sent it."""
         stream = response.extensions.get("network_stream")
         if stream is not None and not site.proxy:

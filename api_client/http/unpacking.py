@@ -17,7 +17,7 @@ ACCEPT_ENCODING = "gzip"
 MAX_BYTES = "api_client.max_bytes"
 """Request extension with the maximum size of the response's body, in bytes."""
 
-_CHUNK_BYTES = 1024 * 1024
+_MAX_CHUNK_BYTES = 1024 * 1024
 
 
 class BodyTooLarge(httpx.DecodingError):
@@ -62,16 +62,16 @@ class _Body(httpx.AsyncByteStream):
         received_bytes = decompressed_bytes = 0
         async for compressed in self._compressed:
             received_bytes += len(compressed)
-            for chunk in (compressed,) if gzip is None else _decompressed(compressed, gzip):
+            for chunk in (compressed,) if gzip is None else _decompress(compressed, gzip):
                 decompressed_bytes += len(chunk)
-                self._check(decompressed_bytes)
+                self._check_size(decompressed_bytes)
                 yield chunk
                 await asyncio.sleep(0)  # let other tasks run between chunks
-            self._check(received_bytes)
+            self._check_size(received_bytes)
         if gzip is not None and received_bytes and not gzip.eof:
             raise httpx.DecodingError("sent a response that can't be decompressed: it is cut off")
 
-    def _check(self, size_bytes: int) -> None:
+    def _check_size(self, size_bytes: int) -> None:
         if size_bytes > self._max_bytes:
             raise BodyTooLarge(f"returned over {self._max_bytes:,} bytes")
 
@@ -79,14 +79,14 @@ class _Body(httpx.AsyncByteStream):
         await self._compressed.aclose()
 
 
-def _decompressed(compressed: bytes, gzip: Any) -> Iterator[bytes]:
+def _decompress(compressed: bytes, gzip: Any) -> Iterator[bytes]:
     """Yield the decompressed bytes, in chunks that do not block the event loop for long."""
     while not gzip.eof:
         try:
-            chunk = gzip.decompress(compressed, _CHUNK_BYTES)
+            chunk = gzip.decompress(compressed, _MAX_CHUNK_BYTES)
         except zlib.error:
             raise httpx.DecodingError("sent a response that can't be decompressed") from None
         yield chunk
         compressed = gzip.unconsumed_tail
-        if not compressed and len(chunk) < _CHUNK_BYTES:
+        if not compressed and len(chunk) < _MAX_CHUNK_BYTES:
             return

@@ -14,13 +14,13 @@ CLOCK_MARGIN_MS = 24 * 3600 * MS_PER_S  # added to end bounds, because clocks ma
 
 
 class ServerTime:
-    """Lower bound of the server's time: the newest line's timestamp plus the time since the line arrived."""
+    """Lower bound of the server's time: the newest line's timestamp, plus the time since its arrival."""
 
     def __init__(self, clock: Clock) -> None:
         self.newest_ns: int | None = None
         self._clock = clock
         self._lower_ns = 0
-        self._lower_at_s = 0.0
+        self._lower_set_s = 0.0
 
     def observe_line(self, stamp_ns: int) -> None:
         """Record that a line with this timestamp has just arrived."""
@@ -28,16 +28,16 @@ class ServerTime:
             return
         if stamp_ns > (self.lower_ns() or 0):
             self._lower_ns = stamp_ns
-            self._lower_at_s = self._clock.monotonic()
+            self._lower_set_s = self._clock.monotonic()
         self.newest_ns = stamp_ns
 
     def lower_ns(self) -> int | None:
         """Return the lower bound of the server's clock; None before the first line."""
         if self.newest_ns is None:
             return None
-        # Our clock may run a little faster than the server's, so count a little less than it measured.
-        passed_s = (self._clock.monotonic() - self._lower_at_s) * 0.999
-        return self._lower_ns + int(passed_s * NS_PER_S)
+        # Our clock may run a little faster than the server's, so count a little less than the elapsed time.
+        elapsed_s = (self._clock.monotonic() - self._lower_set_s) * 0.999
+        return self._lower_ns + int(elapsed_s * NS_PER_S)
 
     def cautious_ns(self) -> int | None:
         """Return ``lower_ns``, but at most our current time, because a node's clock may be ahead."""
@@ -49,7 +49,7 @@ JOB_INTERVAL_S = 7.5  # time between polls of a job
 
 
 class JobPoller:
-    """Polls a job. Keeps its newest state, and the time when the job was first seen to have ended.
+    """Polls a job; stores its newest state, and when a poll first found that the job has ended.
 
     ``job`` is None before the first response. ``finished_s`` is monotonic time, and None while the job runs.
     """
@@ -59,34 +59,34 @@ class JobPoller:
         self.finished_s: float | None = None
         self._fetch_job = fetch_job
         self._clock = clock
-        self._polled_s: float | None = None
-        self._invalid = InvalidStreak(clock)
+        self._last_poll_s: float | None = None
+        self._invalid_streak = InvalidStreak(clock)
 
     @property
     def finished_job(self) -> TrainingJob | None:
         return self.job if self.finished_s is not None else None
 
     async def poll_when_due(self, *, at_once: bool = False) -> None:
-        """Poll the job if its interval has passed, or ``at_once`` unless it was seen to have ended."""
+        """Poll the job if its interval has passed, or, with ``at_once``, if it is not known to have ended."""
         now_s = self._clock.monotonic()
-        is_due = self._polled_s is None or now_s - self._polled_s >= JOB_INTERVAL_S
+        is_due = self._last_poll_s is None or now_s - self._last_poll_s >= JOB_INTERVAL_S
         # Ended jobs are polled, too: if a job is restarted, the wait for late lines has to start over.
         if is_due or (at_once and self.finished_s is None):
             await self.poll()
 
     async def poll(self) -> None:
         """Poll the job now. Transient errors are ignored; raises all others."""
-        self._polled_s = self._clock.monotonic()
+        self._last_poll_s = self._clock.monotonic()
         try:
             self.job = await self._fetch_job()
         except RequestError as error:
-            self._invalid.note_error(error)
-            if not is_transient(error) or self._invalid.is_final:
+            self._invalid_streak.note_error(error)
+            if not is_transient(error) or self._invalid_streak.is_final:
                 raise
             return
-        self._invalid.note_valid_response()
+        self._invalid_streak.note_valid_response()
         if not self.job.is_finished:
-            self.finished_s = None  # a platform may retry a job in place
+            self.finished_s = None  # the platform may restart a job under its id
         elif self.finished_s is None:
             self.finished_s = self._clock.monotonic()
 
@@ -101,7 +101,7 @@ class JobPoller:
 
 
 async def watch_job(fetch_job: FetchJob, *, clock: Clock, interval_s: float) -> AsyncIterator[TrainingJob]:
-    """Yield the job now and every ``interval_s`` seconds; the finished job is the last.
+    """Yield the job now and every ``interval_s`` seconds; the last item is the finished job.
 
     Transient errors are retried. Raises Unauthorized, NotFound and other RequestErrors that are permanent.
     """

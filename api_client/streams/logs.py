@@ -1,4 +1,4 @@
-"""Read a time range of a log, retry a gap, or poll for new lines; every line is returned exactly once.
+"""Read a time range of a log, reread a gap, or poll for new lines; every line is returned exactly once.
 
 Lines that cannot be read (a millisecond with more lines than the API can return, a time range that the server
 cannot answer) are reported as a LogGap, never dropped silently. ``read_logs(…, end_ms=S)`` and ``Follower(…,
@@ -55,32 +55,34 @@ async def fill_gap(fetch: FetchPage, gap: LogGap, *, clock: Clock) -> tuple[LogE
     Lines that are still not available are represented by a LogGap. Raises permanent RequestErrors.
     """
     start_ms, end_ms = window_of(gap)
-    filled: list[LogEntry] = []
+    entries: list[LogEntry] = []
     async for batch in read_logs(PageSource(fetch, clock=clock), start_ms=start_ms, end_ms=end_ms):
-        filled += batch.entries
-    expected = Counter(gap.held)
+        entries += batch.entries
+    delivered_counts = Counter(gap.held)
     new: list[LogLine] = []
-    for entry in filled:
+    for entry in entries:
         if isinstance(entry, LogLine) and gap.start_ns <= entry.timestamp_ns < gap.end_ns:
-            if expected[entry]:
-                expected[entry] -= 1
+            if delivered_counts[entry]:
+                delivered_counts[entry] -= 1
             else:
                 new.append(entry)
-    inside = [*gap.held, *new]
-    left = [
-        gap_with_lines(max(entry.start_ns, gap.start_ns), min(entry.end_ns, gap.end_ns), entry.reason, inside)
-        for entry in filled
+    known_lines = [*gap.held, *new]
+    remaining_gaps = [
+        gap_with_lines(
+            max(entry.start_ns, gap.start_ns), min(entry.end_ns, gap.end_ns), entry.reason, known_lines
+        )
+        for entry in entries
         if isinstance(entry, LogGap) and entry.start_ns < gap.end_ns and entry.end_ns > gap.start_ns
     ]
-    return tuple(sorted([*new, *left], key=stamp_ns))
+    return tuple(sorted([*new, *remaining_gaps], key=stamp_ns))
 
 
 class LogIncrements:
     """Polls a log: each ``poll`` yields the lines that are new since the previous poll, including late lines.
 
-    For logs that are polled rarely, or that do not belong to a job; ``Follower`` polls on its own. A page is
-    assumed to be complete if an earlier page of at least its size was complete, so that most polls are a
-    single request. ``known`` are lines from ``start_ms`` on that have been read already.
+    For logs that are polled rarely, or that do not belong to a job; others are read with ``Follower``. A page
+    is assumed to be complete if an earlier page of at least its size was complete, so that most polls are a
+    single request. ``known`` are the lines from ``start_ms`` on that the caller has already.
     """
 
     def __init__(

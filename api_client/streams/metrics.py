@@ -20,21 +20,21 @@ FetchMetrics = Callable[..., Awaitable[JobMetrics]]
 """Requests metrics: ``await fetch(query=metrics_query(…))``."""
 
 OVERLAP_S = 120.0
-"""Seconds before the newest known sample at which an increment starts, because samples may arrive late.
+"""Increments start this long before the newest known sample, because samples may arrive late.
 
-Only one increment in ``WHOLE_OVERLAP_EVERY_S`` seconds has this overlap; the others have a shorter overlap.
+Only one increment in ``FULL_OVERLAP_INTERVAL_S`` seconds has this overlap; the others have a shorter overlap.
 """
 
-WHOLE_OVERLAP_EVERY_S = 40.0  # not more often: with 64 nodes, the whole overlap takes megabytes
+FULL_OVERLAP_INTERVAL_S = 40.0  # not more often: with 64 nodes, the whole overlap takes megabytes
 
 
-LONGEST_HISTORY_MS = 366 * 24 * 3600 * MS_PER_S
+MAX_HISTORY_MS = 366 * 24 * 3600 * MS_PER_S
 """Maximum age of requested samples, so that a job with wrong times does not cause thousands of requests."""
 
 
 def metric_windows(start_ms: int, end_ms: int) -> list[Window]:
     """Split a time range into ascending ranges that a server accepts; empty if it ends before it starts."""
-    return windows(max(start_ms, end_ms - LONGEST_HISTORY_MS), end_ms)
+    return windows(max(start_ms, end_ms - MAX_HISTORY_MS), end_ms)
 
 
 def metrics_query(start_ms: int | None, end_ms: int | None, step_s: int | None) -> dict[str, int | None]:
@@ -66,20 +66,24 @@ async def follow_metrics(
     overlap = _Overlap(clock, new_step_s)
     overlap.observe(metrics)
     yield metrics
-    del metrics  # the consumer may be done with them: don't hold megabytes until the next increment
+    del metrics  # free megabytes that the consumer may no longer use, before the next increment
     is_last = job.is_finished
     while not is_last:
         await clock.sleep(interval_s)
         is_last = job.is_finished
-        since_ms = overlap.next_start_ms(start_ms, is_last=is_last)
-        call = partial(fetch, query=metrics_query(since_ms, None, new_step_s))
+        increment_start_ms = overlap.next_start_ms(start_ms, is_last=is_last)
+        call = partial(fetch, query=metrics_query(increment_start_ms, None, new_step_s))
         metrics = await retrying(call, ENDLESS, sleep=clock.sleep)
         overlap.observe(metrics)
-        sent = metrics.training_job
+        job_in_response = metrics.training_job
         yield metrics
         del metrics
         if not is_last:
-            job = sent if sent is not None else await retrying(fetch_job, ENDLESS, sleep=clock.sleep)
+            job = (
+                job_in_response
+                if job_in_response is not None
+                else await retrying(fetch_job, ENDLESS, sleep=clock.sleep)
+            )
 
 
 async def _history(
@@ -101,29 +105,30 @@ async def _history(
             call = partial(fetch, query=metrics_query(window_start_ms, until_ms, step_s))
             history = merge_metrics(history, await retrying(call, ENDLESS, sleep=clock.sleep))
         except BadRequest:
-            # The time range may be too long for this server (its limit is not published): let it choose one.
+            # The time range may be too long for this server (its limit is not published): let the server
+            # choose the range.
             call = partial(fetch, query=metrics_query(None, None, None))
             return await retrying(call, ENDLESS, sleep=clock.sleep), ranges[-1][0]
     return history, ranges[-1][0]
 
 
 def merge_metrics(earlier: Any, later: Any) -> Any:
-    """Merge the metrics of two time ranges: concatenate their series; use the later one of other values."""
+    """Merge the metrics of two time ranges: concatenate their series; of other values, the later wins."""
     if earlier is None or later is None:
         return later if earlier is None else earlier
     if isinstance(later, dict):
         return {**earlier, **{name: merge_metrics(earlier.get(name), value) for name, value in later.items()}}
     if isinstance(later, JobMetrics | NodeSeries | StorageMetrics):
-        parts = {
+        merged_fields = {
             name: merge_metrics(getattr(earlier, name), getattr(later, name))
             for name in type(later).model_fields
         }
-        return later.model_copy(update=parts)
+        return later.model_copy(update=merged_fields)
     if not isinstance(later, list):
         return later
     if not any(isinstance(item, NodeMetrics) for item in (*earlier[:1], *later[:1])):
         return [*earlier, *later]
-    nodes = [{node.node_id: node.metrics for node in part} for part in (earlier, later)]
+    nodes = [{node.node_id: node.metrics for node in per_node} for per_node in (earlier, later)]
     return [NodeMetrics(node_id=name, metrics=series) for name, series in merge_metrics(*nodes).items()]
 
 
@@ -132,20 +137,20 @@ class _Overlap:
 
     def __init__(self, clock: Clock, step_s: int | None) -> None:
         self._clock = clock
-        steps_s = 3 * (step_s or 0)
-        self._whole_s = max(OVERLAP_S, steps_s)
+        three_steps_s = 3 * (step_s or 0)
+        self._full_overlap_s = max(OVERLAP_S, three_steps_s)
         # Other increments start this long before the newest sample of the series that lags most.
-        self._short_s = max(15.0, steps_s)
-        self._whole_began_s = clock.monotonic()
+        self._short_overlap_s = max(15.0, three_steps_s)
+        self._last_full_overlap_s = clock.monotonic()
         self._newest_s: float | None = None
-        self._lagging_s = 0.0
+        self._laggard_newest_s = 0.0
 
     def observe(self, metrics: JobMetrics) -> None:
-        ends_s = [end.timestamp() for end in _ends(metrics)]
-        if ends_s:
-            newest_s = max(ends_s) if self._newest_s is None else max(self._newest_s, *ends_s)
-            current = [end_s for end_s in ends_s if end_s >= newest_s - self._whole_s]
-            self._newest_s, self._lagging_s = newest_s, min(current, default=newest_s)
+        newest_times_s = [time.timestamp() for time in _newest_sample_times(metrics)]
+        if newest_times_s:
+            newest_s = max(newest_times_s) if self._newest_s is None else max(self._newest_s, *newest_times_s)
+            current_s = [time_s for time_s in newest_times_s if time_s >= newest_s - self._full_overlap_s]
+            self._newest_s, self._laggard_newest_s = newest_s, min(current_s, default=newest_s)
 
     def next_start_ms(self, start_ms: int, *, is_last: bool) -> int:
         """Return the start of the next increment in epoch milliseconds; ``start_ms`` before the first sample.
@@ -154,15 +159,15 @@ class _Overlap:
         """
         if self._newest_s is None:
             return start_ms
-        whole_s = self._newest_s - self._whole_s
+        full_start_s = self._newest_s - self._full_overlap_s
         now_s = self._clock.monotonic()
-        if not is_last and now_s - self._whole_began_s < WHOLE_OVERLAP_EVERY_S:
-            return max(0, int(max(whole_s, self._lagging_s - self._short_s) * MS_PER_S))
-        self._whole_began_s = now_s
-        return max(0, int(whole_s * MS_PER_S))
+        if not is_last and now_s - self._last_full_overlap_s < FULL_OVERLAP_INTERVAL_S:
+            return max(0, int(max(full_start_s, self._laggard_newest_s - self._short_overlap_s) * MS_PER_S))
+        self._last_full_overlap_s = now_s
+        return max(0, int(full_start_s * MS_PER_S))
 
 
-def _ends(metrics: JobMetrics) -> Iterator[datetime]:
+def _newest_sample_times(metrics: JobMetrics) -> Iterator[datetime]:
     """Yield the time of the newest sample of each series of GPUs and CPUs."""
     for node in (metrics, *(node.metrics for node in metrics.per_node_metrics)):
         for path, samples in series_of(node):

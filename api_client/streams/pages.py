@@ -1,7 +1,7 @@
 """Fetch single pages of a log, retry failures, and sort and check the lines of each page.
 
-A page that keeps failing while others work raises ``PageRefused``, so that one unreadable time range does not
-stop the stream.
+A page that keeps failing while other pages work raises ``PageRefused``, so that one unreadable time range
+does not stop the stream.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LogQuery = dict[str, str | int | list[str] | None]
 
 MAX_PAGE_LINES = 1000  # maximum number of lines that the API returns at once
 
-NO_TIME = -1  # timestamp of a line without a valid one
+NO_TIME = -1  # replaces a missing or invalid timestamp
 
 by_stamp = attrgetter("timestamp_ns")
 
@@ -81,8 +81,8 @@ class CheckedPage:
 class PageSource:
     """Fetches pages of one log, one at a time.
 
-    Transient errors are retried. A page that is too large, or keeps failing while others work, raises
-    PageRefused.
+    Transient errors are retried. A page that is too large, or keeps failing while other pages work,
+    raises PageRefused.
 
     A page that is not full may still be truncated, by a lower limit of the server, until a longer page was
     seen. ``proven_lines`` is the size of the longest page that is known to have been complete. Lines with
@@ -94,11 +94,11 @@ class PageSource:
         self._fetch = fetch
         self.clock = clock
         self._longest_page = 0
-        self._invalid = InvalidStreak(clock)
+        self._invalid_streak = InvalidStreak(clock)
         self.proven_lines = 0
         self.is_complete = False
         """True if the last response declared that no line will be added to the log."""
-        self._undated: list[LogLine] = []
+        self._new_undated: list[LogLine] = []
         self._undated_counts: Counter[int] = Counter()
         self.recorded_gaps: set[LogGap] = set()
         """Gaps of a recording within the ranges read so far."""
@@ -131,10 +131,10 @@ class PageSource:
                 raise PageRefused(str(error), may_repeat=False) from error
             except (ServerFault, InvalidAnswer, TimedOut) as error:
                 failures.append(error)
-                self._invalid.note_error(error)
+                self._invalid_streak.note_error(error)
                 raise
-            self._invalid.note_valid_response()
-            lines = _parse(page)
+            self._invalid_streak.note_valid_response()
+            lines = _parse_lines(page)
             self.is_complete = page.get("complete", False)
             self.recorded_gaps |= {LogGap(**gap) for gap in page.get("gaps", ())}
             return lines
@@ -149,46 +149,46 @@ class PageSource:
             if not dated and count >= MAX_PAGE_LINES:
                 raise PageRefused("its lines have no valid timestamp", may_narrow=False)
         dated.sort(key=by_stamp)
-        return self._checked(dated, count, start_ns, end_ns)
+        return self._check_page(dated, count, start_ns, end_ns)
 
-    def _note_undated(self, lines: list[LogLine], before_ns: int) -> None:
+    def _note_undated(self, page_lines: list[LogLine], previous_ns: int) -> None:
         """Store the new lines without a timestamp, each with the timestamp of the line before it."""
         counts: Counter[int] = Counter()
-        for line in lines:
+        for line in page_lines:
             if line.timestamp_ns != NO_TIME:
-                before_ns = line.timestamp_ns
+                previous_ns = line.timestamp_ns
                 continue
             fingerprint = hash(line)
             counts[fingerprint] += 1
             if counts[fingerprint] > self._undated_counts[fingerprint]:
                 self._undated_counts[fingerprint] += 1
-                self._undated.append(line._replace(timestamp_ns=before_ns))
-        # A limit, because these lines are remembered as long as the log is read.
+                self._new_undated.append(line._replace(timestamp_ns=previous_ns))
+        # A limit, because the hashes of these lines stay in memory as long as the log is read.
         if len(self._undated_counts) > 100_000:
             raise PageRefused("too many lines have no valid timestamp", may_narrow=False)
 
     def pop_undated(self, first_ns: int, last_ns: int) -> list[LogLine]:
         """Return and clear the new lines without a valid timestamp.
 
-        Each line gets a timestamp within ``first_ns`` … ``last_ns``. Equal lines cannot be told apart, so as
-        many copies of a line are returned in total as the most that one page had.
+        Each line gets a timestamp within ``first_ns`` … ``last_ns``. Equal lines cannot be told apart, so in
+        total, as many copies of a line are returned as the page with the most copies had.
         """
-        lines, self._undated = self._undated, []
+        lines, self._new_undated = self._new_undated, []
         return [line._replace(timestamp_ns=min(max(line.timestamp_ns, first_ns), last_ns)) for line in lines]
 
-    def _checked(self, lines: list[LogLine], count: int, start_ns: int, end_ns: int) -> CheckedPage:
+    def _check_page(self, lines: list[LogLine], count: int, start_ns: int, end_ns: int) -> CheckedPage:
         # A page with this much text may be truncated because of its size.
-        is_big = sum([len(line.message) for line in lines]) >= 256 * 1024
-        has_more = is_big or (count > 0 and count >= min(self._longest_page, MAX_PAGE_LINES))
-        is_proven = not is_big and count <= self.proven_lines
+        is_large = sum([len(line.message) for line in lines]) >= 256 * 1024
+        has_more = is_large or (count > 0 and count >= min(self._longest_page, MAX_PAGE_LINES))
+        is_proven = not is_large and count <= self.proven_lines
         self._longest_page = max(self._longest_page, count)
         if not lines or (lines[0].timestamp_ns >= start_ns and lines[-1].timestamp_ns < end_ns):
             return CheckedPage(lines, count, has_more, is_proven)
-        inside = [line for line in lines if start_ns <= line.timestamp_ns < end_ns]
+        lines_in_range = [line for line in lines if start_ns <= line.timestamp_ns < end_ns]
         has_next_ms = any(end_ns <= line.timestamp_ns < end_ns + NS_PER_MS for line in lines)
-        if not inside and not has_next_ms and count >= MAX_PAGE_LINES:
+        if not lines_in_range and not has_next_ms and count >= MAX_PAGE_LINES:
             raise PageRefused("it returns lines of other times only", may_narrow=False)
-        return CheckedPage(inside, count, has_more, is_proven, has_next_ms)
+        return CheckedPage(lines_in_range, count, has_more, is_proven, has_next_ms)
 
     async def newest_stamp_ns(self, start_ms: int, end_ms: int) -> int | None:
         """Return the timestamp of the newest line in the range; None if it is empty or the server refuses."""
@@ -198,23 +198,23 @@ class PageSource:
             return None
         return page.lines[-1].timestamp_ns if page.lines else None
 
-    async def is_answered_elsewhere(self) -> bool:
-        """Return True if the server returns a page of another time range, so that only this page fails.
+    async def can_answer_other_ranges(self) -> bool:
+        """Return True if the server returns pages of other time ranges, so that only this page fails.
 
-        Raises the error if the server has sent no valid response for a long time: it may not be this API.
+        Raises the error if the server has sent no valid response for a long time: it may not be Baseten.
         """
         try:
             await self._fetch(query=log_query(0, 1, "asc", 1))
         except RequestError as error:
-            self._invalid.note_error(error)
-            if self._invalid.is_final:
+            self._invalid_streak.note_error(error)
+            if self._invalid_streak.is_final:
                 raise
             return isinstance(error, ErrorAnswer) and not error.retryable
-        self._invalid.note_valid_response()
+        self._invalid_streak.note_valid_response()
         return True
 
 
-def _parse(page: LogsPage) -> list[LogLine]:
+def _parse_lines(page: LogsPage) -> list[LogLine]:
     return [
         LogLine._make(
             (

@@ -18,7 +18,7 @@ from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLin
 from api_client.streams.pages import CheckedPage, PageRefused, PageSource, by_stamp
 
 TOO_MANY = "the API can't return more lines of one millisecond"
-MAX_WINDOW_MS = (7 * 24 - 1) * 3600 * MS_PER_S  # the API's 7 days, less an hour: a server may move the end
+MAX_WINDOW_MS = (7 * 24 - 1) * 3600 * MS_PER_S  # the API's 7 days, less an hour: servers may shift the end
 SPLIT_COUNT = 8  # number of parts that a refused time range is split into
 
 Window = tuple[int, int]
@@ -51,54 +51,54 @@ class RangeReader:
         self.end_ms = end_ms
         self._newest_first = newest_first
         self._is_poll = is_poll
-        self._todo = windows(start_ms, end_ms, skip)
+        self._unread_windows = windows(start_ms, end_ms, skip)
         if not newest_first:
-            self._todo.reverse()
+            self._unread_windows.reverse()
         self._gap: LogGap | None = None
         self._min_width_ms = 1
-        self._refusals = 0
+        self._refusal_count = 0
         self._unproven_lines = 0
 
     @property
     def is_done(self) -> bool:
-        return not self._todo and self._gap is None
+        return not self._unread_windows and self._gap is None
 
     @property
     def unread(self) -> Window:
         """The part of the range that is still to be read; an empty range when everything has been read."""
         if self._newest_first:
-            return (self.start_ms, self._todo[-1][1] if self._todo else self.start_ms)
-        return (self._todo[-1][0] if self._todo else self.end_ms, self.end_ms)
+            return (self.start_ms, self._unread_windows[-1][1] if self._unread_windows else self.start_ms)
+        return (self._unread_windows[-1][0] if self._unread_windows else self.end_ms, self.end_ms)
 
     async def next_batch(self) -> list[LogEntry]:
         """Return the next entries; an empty list only at the end. Raises permanent RequestErrors."""
         step = self._step_backwards if self._newest_first else self._step_forwards
-        while self._todo:
-            window = self._todo[-1]
+        while self._unread_windows:
+            window = self._unread_windows[-1]
             try:
-                entries, rest = await step(*window)
+                entries, unread = await step(*window)
             except PageRefused as refused:
-                await self._narrow(refused)
+                await self._handle_refusal(refused)
                 continue
-            self._todo.pop()
-            self._refusals = 0
+            self._unread_windows.pop()
+            self._refusal_count = 0
             if self._pages.recorded_gaps:
-                entries = self._with_recorded_gaps(entries, window, rest)
+                entries = self._with_recorded_gaps(entries, window, unread)
             entries = self._with_undated(entries, window)
-            if rest is not None and rest[0] < rest[1]:
-                self._todo.append(rest)
+            if unread is not None and unread[0] < unread[1]:
+                self._unread_windows.append(unread)
             if entries:
                 self._min_width_ms = 1
                 return self._with_gap(entries)
         return self._with_gap([])
 
     def _with_recorded_gaps(
-        self, entries: list[LogEntry], window: Window, rest: Window | None
+        self, entries: list[LogEntry], window: Window, unread: Window | None
     ) -> list[LogEntry]:
-        """Add the recorded gaps that begin in the part of the window that was read, all but ``rest``."""
+        """Add the recorded gaps that begin in the window, except in its part ``unread``."""
         start_ms, end_ms = window
-        if rest is not None:
-            start_ms, end_ms = (rest[1], end_ms) if self._newest_first else (start_ms, rest[0])
+        if unread is not None:
+            start_ms, end_ms = (unread[1], end_ms) if self._newest_first else (start_ms, unread[0])
         gaps = [gap for gap in self._pages.recorded_gaps if start_ms <= gap.start_ns // NS_PER_MS < end_ms]
         return sorted([*entries, *gaps], key=stamp_ns) if gaps else entries
 
@@ -120,8 +120,8 @@ class RangeReader:
             return list(lines), None
         if last_ms == start_ms:
             return await self._read_millisecond(start_ms, page), (start_ms + 1, end_ms)
-        cut = bisect_left(lines, last_ms * NS_PER_MS, key=by_stamp)
-        return list(lines[:cut]), (last_ms, end_ms)
+        cut_index = bisect_left(lines, last_ms * NS_PER_MS, key=by_stamp)
+        return list(lines[:cut_index]), (last_ms, end_ms)
 
     async def _step_backwards(self, start_ms: int, end_ms: int) -> _Step:
         self.page_count += 1
@@ -135,8 +135,8 @@ class RangeReader:
             self.page_count += 1
             oldest = await self._pages.page(first_ms, end_ms, "asc")
             return await self._read_millisecond(first_ms, oldest), (start_ms, first_ms)
-        cut = bisect_left(lines, (first_ms + 1) * NS_PER_MS, key=by_stamp)
-        return list(lines[cut:]), (start_ms, first_ms + 1)
+        cut_index = bisect_left(lines, (first_ms + 1) * NS_PER_MS, key=by_stamp)
+        return list(lines[cut_index:]), (start_ms, first_ms + 1)
 
     def _update_proven_size(self, page: CheckedPage, *, has_only_boundary_ms: bool) -> None:
         """Record the previous page's size as proven if this page only repeats that page's last millisecond.
@@ -171,22 +171,22 @@ class RangeReader:
             return newest
         return narrower if len(narrower.lines) > len(newest.lines) else newest
 
-    async def _narrow(self, refused: PageRefused) -> None:
+    async def _handle_refusal(self, refused: PageRefused) -> None:
         """Handle a refusal: split the time range, or record a gap if it is small."""
         if not refused.may_narrow:
-            self._record_gap(*self._todo.pop(), str(refused))
+            self._record_gap(*self._unread_windows.pop(), str(refused))
             return
-        if refused.may_repeat and not await self._pages.is_answered_elsewhere():
+        if refused.may_repeat and not await self._pages.can_answer_other_ranges():
             return
-        start_ms, end_ms = self._todo.pop()
+        start_ms, end_ms = self._unread_windows.pop()
         if end_ms - start_ms > self._min_width_ms:
-            parts = _split(start_ms, end_ms)
-            self._todo += parts if self._newest_first else reversed(parts)
+            smaller_windows = _split(start_ms, end_ms)
+            self._unread_windows += smaller_windows if self._newest_first else reversed(smaller_windows)
             return
-        self._refusals += 1
-        # Give up the smallest part after three refusals.
-        if refused.may_repeat and self._refusals < 3 and self._gap is None:
-            self._todo.append((start_ms, end_ms))
+        self._refusal_count += 1
+        # Retry the smallest part; after three refusals, record it as a gap.
+        if refused.may_repeat and self._refusal_count < 3 and self._gap is None:
+            self._unread_windows.append((start_ms, end_ms))
             return
         self._record_gap(start_ms, end_ms, str(refused))
         # A long unreadable range must not cost one request per millisecond: while nothing can be read, record
@@ -214,23 +214,28 @@ def merge_pages(oldest: list[LogLine], newest: list[LogLine], end_ns: int) -> li
     if not oldest or not newest:
         start_ns = oldest[-1].timestamp_ns if oldest else end_ns - NS_PER_MS
         return [*oldest, gap_with_lines(start_ns, end_ns, TOO_MANY, oldest or newest), *newest]
-    last, first = oldest[-1].timestamp_ns, newest[0].timestamp_ns
-    if first < last:
-        # The pages overlap: the oldest has all lines before `last`, the newest all lines after `first`.
-        before = [line for line in oldest if line.timestamp_ns < last]
-        return [*before, *(line for line in newest if line.timestamp_ns >= last)]
-    if first > last:
-        return [*oldest, gap_with_lines(last, first, TOO_MANY, oldest), *newest]
-    tied = [line for line in newest if line.timestamp_ns == first]
-    unmatched = Counter(oldest)
+    oldest_page_last_ns, newest_page_first_ns = oldest[-1].timestamp_ns, newest[0].timestamp_ns
+    if newest_page_first_ns < oldest_page_last_ns:
+        # The pages overlap: the oldest page has all lines before its last, the newest all after its first.
+        before = [line for line in oldest if line.timestamp_ns < oldest_page_last_ns]
+        return [*before, *(line for line in newest if line.timestamp_ns >= oldest_page_last_ns)]
+    if newest_page_first_ns > oldest_page_last_ns:
+        return [*oldest, gap_with_lines(oldest_page_last_ns, newest_page_first_ns, TOO_MANY, oldest), *newest]
+    tied_lines = [line for line in newest if line.timestamp_ns == newest_page_first_ns]
+    unmatched_counts = Counter(oldest)
     lines = list(oldest)
-    for line in tied:
-        if unmatched[line]:
-            unmatched[line] -= 1
+    for line in tied_lines:
+        if unmatched_counts[line]:
+            unmatched_counts[line] -= 1
         else:
             lines.append(line)
-    hidden = gap_with_lines(first, first + 1, "the API can't return more lines of one timestamp", lines)
-    return [*lines, hidden, *newest[len(tied) :]]
+    gap = gap_with_lines(
+        newest_page_first_ns,
+        newest_page_first_ns + 1,
+        "the API can't return more lines of one timestamp",
+        lines,
+    )
+    return [*lines, gap, *newest[len(tied_lines) :]]
 
 
 def windows(start_ms: int, end_ms: int, skip: Iterable[Window] = ()) -> list[Window]:
@@ -268,34 +273,34 @@ async def read_parts(
 
     Reading the pages of a long history one after the other would be slow. The range is split into parts that
     should take about the same number of pages, estimated from the pages read so far, and up to three parts
-    are read at once. A part with far more lines than expected ends early, and the rest of it is split again.
-    Raises permanent RequestErrors.
+    are read at once. A part with far more lines than expected is read only in part, and the rest of it is
+    split again. Raises permanent RequestErrors.
     """
-    plan: list[Window | asyncio.Task[tuple[RangeReader, _Batches]]] = []
+    parts: list[Window | asyncio.Task[tuple[RangeReader, _Batches]]] = []
     if start_ms < end_ms:
-        plan.append((start_ms, end_ms))
-    width_ms, max_pages = end_ms - start_ms, 1
+        parts.append((start_ms, end_ms))
+    part_width_ms, max_pages = end_ms - start_ms, 1
     try:
-        while plan:
+        while parts:
             for index in range(3):  # more parts at once are slower, not faster (measured)
-                item = plan[index] if index < len(plan) else None
+                item = parts[index] if index < len(parts) else None
                 if isinstance(item, tuple):
-                    part, *rest = _split_off(item, width_ms, newest_first=newest_first)
+                    part, *rest = _split_off(item, part_width_ms, newest_first=newest_first)
                     reader = RangeReader(pages, *part, newest_first=newest_first)
-                    plan[index : index + 1] = [asyncio.create_task(_read_part(reader, max_pages)), *rest]
-            task = plan.pop(0)
+                    parts[index : index + 1] = [asyncio.create_task(_read_part(reader, max_pages)), *rest]
+            task = parts.pop(0)
             assert isinstance(task, asyncio.Task)
             reader, batches = await task
             for batch in batches:
                 yield batch
             unread_start_ms, unread_end_ms = reader.unread
             if unread_start_ms < unread_end_ms:
-                plan.insert(0, reader.unread)
+                parts.insert(0, reader.unread)
             read_ms = (reader.end_ms - reader.start_ms) - (unread_end_ms - unread_start_ms)
-            width_ms = max(read_ms * PART_PAGES // max(reader.page_count, 1), 1)
+            part_width_ms = max(read_ms * PART_PAGES // max(reader.page_count, 1), 1)
             max_pages = 2 * PART_PAGES
     finally:
-        tasks = [item for item in plan if isinstance(item, asyncio.Task)]
+        tasks = [item for item in parts if isinstance(item, asyncio.Task)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

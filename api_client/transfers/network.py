@@ -18,7 +18,7 @@ import httpx
 
 from api_client.addresses import BaseUrl, Destinations
 from api_client.errors import ConfigurationError, RequestError
-from api_client.http.connection import CONNECT_TIMEOUT_S, KEEP_ALIVE_S, trusting_context
+from api_client.http.connection import CONNECT_TIMEOUT_S, KEEP_ALIVE_S, create_tls_context
 
 BREAKS = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError)
 """Exceptions of a connection that fails or breaks; ``http.failures`` translates them."""
@@ -73,7 +73,7 @@ class Network:
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        return trusting_context()
+        return create_tls_context()
 
     async def pool_for(self, site: BaseUrl) -> httpcore.AsyncConnectionPool:
         """Return the connection pool for the site: direct, or through its proxy."""

@@ -29,7 +29,7 @@ from obstore.store import S3Store
 from api_client import routes
 from api_client.addresses import BaseUrl, Destinations, parse_base_url
 from api_client.errors import AddressRefused, UploadFailed
-from api_client.http.connection import trusting_context, user_agent
+from api_client.http.connection import create_tls_context, user_agent
 from api_client.http.failures import RequestLine, clean, from_exception
 from api_client.models import BlobCredentials
 from api_client.resources import Resource
@@ -206,7 +206,7 @@ def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str) -> S3St
         "allow_invalid_certificates": False,
     }
     # obstore trusts only the system's certificates; add the certificates that our other requests trust.
-    certificates = trusting_context().get_ca_certs(binary_form=True)
+    certificates = create_tls_context().get_ca_certs(binary_form=True)
     if certificates:
         client["root_certificate"] = "".join(map(ssl.DER_cert_to_PEM_cert, certificates))
     with hidden_variables("AWS_"):

@@ -93,7 +93,7 @@ def cli(
     from tui.cli import main
 
     # ``FakeBaseten`` has the client read a log in one time range, which the emulator allows then.
-    monkeypatch.setattr("api_client.emulator.routes.calls.MAXIMUM_WINDOW_MS", sys.maxsize)
+    monkeypatch.setattr("api_client.emulator.routes.calls.MAX_LOG_WINDOW_MS", sys.maxsize)
 
     def run(*arguments: str, environ: dict[str, str] | None = None, code: int | None = 0) -> Result:
         wanted = clean_environ | (baseten.environ() if environ is None else environ)

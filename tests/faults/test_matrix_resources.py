@@ -163,7 +163,7 @@ async def test_a_host_without_address(world: World, monkeypatch: pytest.MonkeyPa
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", nobody)
-    monkeypatch.setattr("api_client.http.connection.trusting_context", lambda: False)
+    monkeypatch.setattr("api_client.http.connection.create_tls_context", lambda: False)
     wrong = []
     for name in CALLS:
         error = await Caller("https://api.nowhere.invalid").call(name, world)

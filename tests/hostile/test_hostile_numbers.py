@@ -20,7 +20,7 @@ from test_hostile_server import AS_READ, WAYS, arrived, configure, lines, named
 from api_client import models
 from tui.cli import main
 
-LARGE = Values(MARK, number=10_000, time="2199-12-31T23:59:59.999999Z")
+LARGE_LIMIT = Values(MARK, number=10_000, time="2199-12-31T23:59:59.999999Z")
 EXTREME = (
     Values(MARK, number=2**63 - 1),
     Values(MARK, number=-(2**63) + 1),
@@ -80,7 +80,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[HostileServer]:
 def cases() -> Iterator[tuple[Values, tuple[str, ...]]]:
     """All lines with large values, one format with extreme ones, and with one that no model lets in."""
     in_default_format = {line[:-2]: line for line in reversed([*lines()])}.values()
-    yield from product([LARGE], lines())
+    yield from product([LARGE_LIMIT], lines())
     yield from product(EXTREME, in_default_format)
     yield from zip(cycle(OUT_OF_RANGE), in_default_format, strict=False)
 
@@ -105,7 +105,7 @@ def test_no_number_or_time_ends_a_command(
     assert "unexpected" not in printed.err.replace("unexpected data", "")
 
 
-@pytest.mark.parametrize("values", [LARGE, *EXTREME[1:]], ids=name_of)
+@pytest.mark.parametrize("values", [LARGE_LIMIT, *EXTREME[1:]], ids=name_of)
 def test_no_number_or_time_ends_the_dashboard(values: Values, tmp_path: Path) -> None:
     with HostileServer(values) as server:
         environ = {**os.environ, **server.environ(), "TERM": "xterm-256color", "HOME": str(tmp_path)}

@@ -72,7 +72,7 @@ def configure(server: FakeBaseten, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("USER_TRUSSRC_PATH", str(tmp_path / "trussrc"))
     # Metrics are read week by week otherwise, from 1970 or to 2199.
-    monkeypatch.setattr("api_client.streams.metrics.LONGEST_HISTORY_MS", sys.maxsize)
+    monkeypatch.setattr("api_client.streams.metrics.MAX_HISTORY_MS", sys.maxsize)
     monkeypatch.setattr("tui.readers.health_metrics.PART_SAMPLES", sys.maxsize)
     monkeypatch.chdir(tmp_path)
 

@@ -15,14 +15,14 @@ from api_client.clock import epoch_ms
 from api_client.models import JobMetrics, TrainingJob
 from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import MS_PER_S
-from api_client.streams.metrics import LONGEST_HISTORY_MS, metric_windows
+from api_client.streams.metrics import MAX_HISTORY_MS, metric_windows
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 
 HEALTH_STEP_S = 60
 OVERLAP = timedelta(minutes=5)
 """Every poll reads this much before the newest sample again, since samples may be late."""
 
-LONGEST_HISTORY = timedelta(milliseconds=LONGEST_HISTORY_MS)
+LONGEST_HISTORY = timedelta(milliseconds=MAX_HISTORY_MS)
 """Maximum age of the samples to read."""
 
 LAST_HOUR_POINTS = 90

@@ -65,7 +65,7 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     """Match as the platform does: ``*`` within a folder, ``**`` across folders, ``folder/`` all its files."""
     path_segments = name.split("/")
     for pattern in patterns:
-        positions = {0}  # numbers of parts that the beginning of the pattern can match
+        positions = {0}  # numbers of path segments that the pattern so far can match
         for segment in (f"{pattern}**" if pattern.endswith("/") else pattern).split("/"):
             if segment == "**":
                 positions = {end for start in positions for end in range(start, len(path_segments) + 1)}

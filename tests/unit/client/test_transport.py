@@ -23,7 +23,7 @@ from api_client import (
     TrainingClient,
     Unreachable,
 )
-from api_client.http.decoding import USUAL
+from api_client.http.decoding import USUAL_LIMIT
 from api_client.http.transport import MAX_IN_FLIGHT
 
 PROJECTS = json_reply({"training_projects": [{"id": "p"}]})
@@ -194,7 +194,7 @@ def packed(*layers: str, content: bytes) -> Callable[[httpx.Request], httpx.Resp
 
 @pytest.mark.parametrize("layers", [(), ("gzip",)])
 async def test_answer_over_limit_is_refused(layers: tuple[str, ...]) -> None:
-    content = b"[" + b" " * USUAL.bytes
+    content = b"[" + b" " * USUAL_LIMIT.bytes
     world = World(packed(*layers, content=gzip.compress(content) if layers else content))
     with pytest.raises(AnswerTooLarge, match="over 16,777,216 bytes"):
         await world.client.projects.list()
@@ -229,11 +229,11 @@ async def test_damaged_gzip_is_refused(content: bytes) -> None:
         await World(packed("gzip", content=content)).client.projects.list()
 
 
-@pytest.mark.parametrize("count", [USUAL.values, USUAL.values // 25])
+@pytest.mark.parametrize("count", [USUAL_LIMIT.values, USUAL_LIMIT.values // 25])
 async def test_number_of_values_is_limited_outside_of_texts(count: int) -> None:
-    text = "[" * USUAL.values
+    text = "[" * USUAL_LIMIT.values
     world = World(json_reply({"training_projects": [{"id": "p", "name": text}], "more": [0] * count}))
-    if count < USUAL.values:
+    if count < USUAL_LIMIT.values:
         assert [project.name for project in await world.client.projects.list()] == [text]
         return
     with pytest.raises(AnswerTooLarge, match="over 400,000 values"):

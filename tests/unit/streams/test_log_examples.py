@@ -182,7 +182,7 @@ async def test_a_flood_keeps_neither_the_job_nor_late_lines_from_being_seen() ->
 @pytest.mark.proves("docs/logs.md", "Memory")
 async def test_memory_is_bounded_even_in_a_flood(monkeypatch: pytest.MonkeyPatch) -> None:
     api = api_of([at(n / 1000, f"line {n}") for n in range(1000 * 20)], finishes_s=20)
-    for name, most in (("GENEROUS_LINES", 1000), ("DEDUPLICATED_LINES", 2000), ("LATENESS_MS", 1000)):
+    for name, most in (("GENEROUS_LINES", 1000), ("MAX_TRACKED_LINES", 2000), ("LATENESS_MS", 1000)):
         monkeypatch.setattr(following, name, most)
     follower = Follower(api.fetch, api.fetch_job, clock=api.clock, start_ms=BEGIN_MS)
     count = 0

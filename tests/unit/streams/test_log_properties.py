@@ -23,7 +23,7 @@ LIVE_S = 150.0
 
 @pytest.fixture(autouse=True, scope="module")
 def small_pages():
-    with patch.object(pages, "MAX_PAGE_LINES", LIMIT), patch.object(follow, "CHEAP_BYTES", 1_300):
+    with patch.object(pages, "MAX_PAGE_LINES", LIMIT), patch.object(follow, "DEEP_POLL_BYTES", 1_300):
         yield
 
 

@@ -7,7 +7,7 @@ import pytest
 from api_client.errors import BadRequest, InvalidAnswer
 from api_client.models import JobMetrics, TrainingJob
 from api_client.streams.job_poller import watch_job
-from api_client.streams.metrics import OVERLAP_S, WHOLE_OVERLAP_EVERY_S, follow_metrics
+from api_client.streams.metrics import FULL_OVERLAP_INTERVAL_S, OVERLAP_S, follow_metrics
 from support.log_server import BEGIN_S, FastClock
 
 BEGIN = datetime.fromtimestamp(BEGIN_S, UTC)
@@ -74,7 +74,7 @@ class Latecomers:
         return JobMetrics(per_node_metrics=nodes, training_job=job_of("COMPLETED" if over else "RUNNING"))
 
     def _delay_s(self, at, delay_s):
-        return delay_s if at % 70 else OVERLAP_S - WHOLE_OVERLAP_EVERY_S - 10  # and some later still
+        return delay_s if at % 70 else OVERLAP_S - FULL_OVERLAP_INTERVAL_S - 10  # and some later still
 
 
 async def test_every_late_sample_is_found_while_it_may_come():
