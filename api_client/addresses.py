@@ -2,8 +2,8 @@
 
 A remote server must not be able to direct us to services of this machine or its network, which trust local
 clients. The check applies to the IP address that is connected to: names are resolved here, and the connection
-is made to a checked address (``Destinations``). ``BaseUrl`` and ``parse_url`` are for the URLs of the API
-itself, too.
+is made to a checked address (``Destinations``). ``BaseUrl`` and ``parse_url`` are also used for
+the URLs of the API itself.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from urllib.parse import SplitResult, urlsplit
 from api_client.errors import AddressRefused, ApiClientError, ConfigurationError
 
 THIS_MACHINE = "on this machine"
-_KINDS: dict[str, str] = {
+_NETWORKS_BY_KIND: dict[str, str] = {
     # Most specific network first.
     "a cloud's metadata service": "169.254.169.254 169.254.170.2 192.0.0.192 100.100.100.200 168.63.129.16"
     " fd00:ec2::/32 fd20:ce::/32",
     THIS_MACHINE: "127.0.0.0/8 ::1",
     "in a private network": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7",
-    # VPNs and sandboxes use the next two kinds: Tailscale the first, others the second.
+    # VPNs and sandboxes use the next two kinds of networks: Tailscale the first, others the second.
     "in a provider's shared network": "100.64.0.0/10",
     "in a network for tests": "198.18.0.0/15 192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32",
     "a link-local address": "169.254.0.0/16 fe80::/10",
@@ -33,27 +33,27 @@ _KINDS: dict[str, str] = {
     "an unspecified address": "0.0.0.0/8 ::",
     "a reserved address": "192.0.0.0/24 192.88.99.0/24 240.0.0.0/4 2001::/23 2002::/16 3fff::/20",
 }
-_NETWORKS = [(ip_network(text), kind) for kind, texts in _KINDS.items() for text in texts.split()]
+_NETWORKS = [(ip_network(text), kind) for kind, texts in _NETWORKS_BY_KIND.items() for text in texts.split()]
 _GLOBAL_IPV6 = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
-def _kind_of(text: str) -> str:
-    """Return the kind of an IP address; empty if it is in the public internet and not this machine's."""
+def _network_kind(text: str) -> str:
+    """Return the kind of network that an IP address is in; empty for the public internet."""
     address = ip_address(text)
     if isinstance(address, IPv6Address):
         if address in _NAT64:
-            return "a reserved address" if _kind_of(str(IPv4Address(int(address) & 0xFFFFFFFF))) else ""
+            return "a reserved address" if _network_kind(str(IPv4Address(int(address) & 0xFFFFFFFF))) else ""
         address = address.ipv4_mapped or address
     for network, kind in _NETWORKS:
         if address in network:  # False for an address of another IP version
             return kind
     if isinstance(address, IPv6Address) and address not in _GLOBAL_IPV6:
         return "a reserved address"
-    return THIS_MACHINE if _is_own(text) else ""
+    return THIS_MACHINE if _is_own_address(text) else ""
 
 
-def _is_own(address: str) -> bool:
+def _is_own_address(address: str) -> bool:
     """Return True if the IP address is one of this machine's.
 
     Sends nothing: connecting UDP only picks a route.
@@ -70,9 +70,9 @@ def _is_own(address: str) -> bool:
 class Destinations:
     """Decides which addresses may be connected to when a remote names them.
 
-    Public internet addresses are always allowed. Those of this machine or a private network are allowed only
-    if the remote itself is there, according to the address in its settings or the one its answers came from.
-    ``networks`` passes on where the remote is to another process.
+    Public internet addresses are always allowed. Addresses of this machine or a private network are allowed
+    only if the remote itself is in the same place, according to the address in its settings or the address
+    that its responses came from. ``networks`` tells another process where the remote is.
     """
 
     def __init__(self, hosts: Iterable[str] = (), networks: Iterable[str] = ()) -> None:
@@ -82,13 +82,13 @@ class Destinations:
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """Return where the remote is, as in ``_KINDS``; the public internet is left out."""
+        """Kinds of networks that the remote is in (see ``_NETWORKS_BY_KIND``), except the public internet."""
         return tuple(sorted(self._networks))
 
     def remote_is_at(self, address: str) -> None:
-        """Record an IP address of the remote; ignore host names: their owner decides how they resolve."""
+        """Record an IP address of the remote; ignore host names, whose owners decide how they resolve."""
         with suppress(ValueError):
-            kind = THIS_MACHINE if is_loopback(address) else _kind_of(address)
+            kind = THIS_MACHINE if is_loopback(address) else _network_kind(address)
             if _is_private(kind):
                 self._networks.add(kind)
 
@@ -107,11 +107,11 @@ class Destinations:
         return addresses
 
     def _check(self, host: str, address: str) -> None:
-        kind = _kind_of(address)
+        kind = _network_kind(address)
         if kind and kind not in self._networks:
-            where = host if host == address else f"{host} ({address})"
-            but = ", but the server that named it is not" if _is_private(kind) else ""
-            raise AddressRefused(f"not connected to {where}: it is {kind}{but}")
+            destination = host if host == address else f"{host} ({address})"
+            contrast = ", but the server that named it is not" if _is_private(kind) else ""
+            raise AddressRefused(f"not connected to {destination}: it is {kind}{contrast}")
 
 
 def _is_private(kind: str) -> bool:
@@ -152,7 +152,7 @@ class BaseUrl:
 
     @property
     def proxy(self) -> str:
-        """The environment's proxy for this server; empty if none. None is used for this machine."""
+        """The environment's proxy for this server; empty without a proxy, and for this machine."""
         from urllib.request import (  # not needed to choose a remote, and slow to import
             getproxies,
             proxy_bypass,
@@ -169,7 +169,7 @@ class BaseUrl:
 
 
 def parse_base_url(text: str, *, source: str) -> BaseUrl:
-    """Parse a base URL; ``source`` says where it is set (a variable, a section of a file), for errors.
+    """Parse a base URL; ``source`` names the setting (a variable, a section of a file) in errors.
 
     Raises ConfigurationError for anything but a plain http or https URL, and for http to any machine other
     than this one, which would send the key unencrypted.
@@ -181,7 +181,7 @@ def parse_base_url(text: str, *, source: str) -> BaseUrl:
 
 
 def parse_url(text: str, *, source: str, error: type[ApiClientError]) -> tuple[BaseUrl, SplitResult]:
-    """Parse a URL; return its server and its parts. ``source`` says where it is set, for errors.
+    """Parse a URL; return its server and its parts. ``source`` names the setting in errors.
 
     Raises ``error`` for anything but https (plain http only to this machine), for an invalid host or port,
     for characters that are invalid in a URL, and for credentials, which would be sent to the server.

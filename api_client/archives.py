@@ -1,8 +1,8 @@
 """Unpack untrusted tar archives safely: nothing is written outside the target folder on any Python version.
 
-tarfile's own filter has had several path traversal bugs, so tarfile only reads headers here. Each file is
-created exclusively, relative to open folders, without following links. Links are created last, after all
-writing, and only if they are relative and stay inside the folder.
+tarfile's own filter has had several path traversal bugs, so this module uses tarfile only to read headers. It
+creates each file exclusively, relative to open folders, without following links. Links are created last,
+after all files, and only if they are relative and stay inside the folder.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import IO, Self, cast
 from api_client.files import USUAL_FILE_MODE, new_file, open_folder
 
 MAX_MEMBERS = 500_000
-MAX_BYTES = 64 * 1024**3  # maximum size of all files: more code than anyone submits
+MAX_BYTES = 64 * 1024**3  # maximum total size of the files, far above the size of any code
 MAX_NAME_BYTES = 1024  # far below PATH_MAX; beyond that, systems and Python resolve paths differently
-MAX_HEADER_BYTES = 16 * 1024  # of one member; tarfile parses headers in quadratic time
+MAX_HEADER_BYTES = 16 * 1024  # per member; tarfile parses headers in quadratic time
 
 _CHUNK_BYTES = 256 * 1024
 _GZIP = b"\x1f\x8b"
 
-Parts = tuple[str, ...]
+PathComponents = tuple[str, ...]
 
 
 class BadArchive(ValueError):
@@ -51,8 +51,8 @@ class Unpacker:
         self._root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         self._left_bytes = max_bytes
         self._left_members = MAX_MEMBERS
-        self._files: set[Parts] = set()
-        self._links: dict[Parts, str] = {}
+        self._files: set[PathComponents] = set()
+        self._links: dict[PathComponents, str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -60,9 +60,9 @@ class Unpacker:
     def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
         try:
             if kind is None:
-                for parts, target in self._links.items():
-                    with self._parent(parts) as folder:
-                        os.symlink(target, parts[-1], dir_fd=folder)
+                for components, target in self._links.items():
+                    with self._parent(components) as folder:
+                        os.symlink(target, components[-1], dir_fd=folder)
         finally:
             os.close(self._root)
 
@@ -90,7 +90,7 @@ class Unpacker:
         with tarfile.open(fileobj=cast(IO[bytes], reader), mode="r:") as archive:
             while (member := archive.next()) is not None:
                 if member.size < 0:
-                    raise BadArchive(f"{_shown(member.name)} has a negative size")
+                    raise BadArchive(f"{_quoted(member.name)} has a negative size")
                 self._left_members -= 1
                 self._left_bytes -= member.size
                 if self._left_members < 0 or self._left_bytes < 0:
@@ -107,60 +107,62 @@ class Unpacker:
         reader.finish()
 
     def _add(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        parts = _split_name(member.name)
+        components = _split_name(member.name)
         if member.isdir():
-            with self._parent((*parts, "")):
+            with self._parent((*components, "")):
                 return
-        if not parts:
-            raise BadArchive(f"{_shown(member.name)} is not a file name")
+        if not components:
+            raise BadArchive(f"{_quoted(member.name)} is not a file name")
         if member.isreg():
-            self._write(archive, member, parts)
+            self._write(archive, member, components)
         elif member.issym():
-            self._links[parts] = _link_target(member.linkname, len(parts) - 1)
+            self._links[components] = _link_target(member.linkname, len(components) - 1)
         elif member.islnk():
-            self._link_to_file(parts, _split_name(member.linkname))
+            self._link_to_file(components, _split_name(member.linkname))
         else:
-            raise BadArchive(f"{_shown(member.name)} is a device or a pipe")
+            raise BadArchive(f"{_quoted(member.name)} is a device or a pipe")
 
-    def _write(self, archive: tarfile.TarFile, member: tarfile.TarInfo, parts: Parts) -> None:
+    def _write(self, archive: tarfile.TarFile, member: tarfile.TarInfo, components: PathComponents) -> None:
         content = archive.extractfile(member)
         if content is None:
-            raise BadArchive(f"{_shown(member.name)} is not a file")
+            raise BadArchive(f"{_quoted(member.name)} is not a file")
         mode = 0o777 if member.mode & 0o100 else USUAL_FILE_MODE
-        with self._parent(parts) as folder:
-            if parts in self._files:
-                os.unlink(parts[-1], dir_fd=folder)
-            descriptor = new_file(parts[-1], mode, folder=folder)
-        self._files.add(parts)
+        with self._parent(components) as folder:
+            if components in self._files:
+                os.unlink(components[-1], dir_fd=folder)
+            descriptor = new_file(components[-1], mode, folder=folder)
+        self._files.add(components)
         with os.fdopen(descriptor, "wb") as file:
             left_bytes = member.size
             while left_bytes and (chunk := content.read(min(left_bytes, _CHUNK_BYTES))):
                 left_bytes -= file.write(chunk)
             if left_bytes:
-                raise BadArchive(f"{_shown(member.name)} is truncated")
+                raise BadArchive(f"{_quoted(member.name)} is truncated")
             file.flush()
             with suppress(ValueError, OverflowError, TypeError):  # a timestamp that no file can have
                 os.utime(file.fileno(), (member.mtime, member.mtime))
 
-    def _link_to_file(self, parts: Parts, target: Parts) -> None:
-        if target not in self._files or parts in self._files:
-            raise BadArchive(f"{_shown('/'.join(parts))} is a hard link to a file that does not precede it")
-        with self._parent(target) as source, self._parent(parts) as folder:
-            os.link(target[-1], parts[-1], src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
-        self._files.add(parts)
+    def _link_to_file(self, components: PathComponents, target: PathComponents) -> None:
+        if target not in self._files or components in self._files:
+            raise BadArchive(
+                f"{_quoted('/'.join(components))} is a hard link to a file that does not precede it"
+            )
+        with self._parent(target) as source, self._parent(components) as folder:
+            os.link(target[-1], components[-1], src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
+        self._files.add(components)
 
     @contextmanager
-    def _parent(self, parts: Parts) -> Iterator[int]:
+    def _parent(self, components: PathComponents) -> Iterator[int]:
         """Open the folder that the member is in. Raises BadArchive if a name on the way is not a folder."""
         try:
-            folder = open_folder(self._root, parts[:-1])
+            folder = open_folder(self._root, components[:-1])
             try:
                 yield folder
             finally:
                 os.close(folder)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise BadArchive(
-                f"{_shown('/'.join(parts))} conflicts with another member of that name"
+                f"{_quoted('/'.join(components))} conflicts with another member of that name"
             ) from None
 
 
@@ -170,7 +172,7 @@ class _BoundedReader:
     def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
         self._file = file
         self._allowed_bytes = 0
-        self._last = b""
+        self._last_chunk = b""
         self.tell = file.tell
         self.seek = file.seek
 
@@ -180,46 +182,46 @@ class _BoundedReader:
     def read(self, size_bytes: int) -> bytes:
         if not 0 <= size_bytes <= self._allowed_bytes:
             raise BadArchive("a header is too large")
-        self._last = self._file.read(size_bytes)
-        self._allowed_bytes -= len(self._last)
-        return self._last
+        self._last_chunk = self._file.read(size_bytes)
+        self._allowed_bytes -= len(self._last_chunk)
+        return self._last_chunk
 
     def finish(self) -> None:
-        """Check that the archive's end mark was read; tarfile takes a damaged header for the end.
+        """Raise BadArchive unless the archive's end mark was read: tarfile stops at a damaged header, too.
 
         Reads to the end of the compressed stream, which verifies its checksum.
         """
-        if self._last.strip(b"\0"):
+        if self._last_chunk.strip(b"\0"):
             raise BadArchive("damaged in the middle")
         left_bytes = 1024 * 1024
         while left_bytes > 0 and (chunk := self._file.read(_CHUNK_BYTES)):
             left_bytes -= len(chunk)
 
 
-def _split_name(name: str) -> Parts:
+def _split_name(name: str) -> PathComponents:
     """Split a member's name into components. Raises BadArchive if it points outside or is invalid."""
-    parts = tuple(part for part in name.split("/") if part not in ("", "."))
-    if name.startswith("/") or ".." in parts:
-        raise BadArchive(f"{_shown(name)} would be outside the folder")
-    if "\0" in name or len(os.fsencode(name)) > MAX_NAME_BYTES or len(parts) > 64:
-        raise BadArchive(f"the name {_shown(name)} is too long or not a file name")
-    return parts
+    components = tuple(component for component in name.split("/") if component not in ("", "."))
+    if name.startswith("/") or ".." in components:
+        raise BadArchive(f"{_quoted(name)} would be outside the folder")
+    if "\0" in name or len(os.fsencode(name)) > MAX_NAME_BYTES or len(components) > 64:
+        raise BadArchive(f"the name {_quoted(name)} is too long or not a file name")
+    return components
 
 
 def _link_target(target: str, depth: int) -> str:
     """Check the target of a symbolic link ``depth`` folders down; raise BadArchive if it may lead outside.
 
-    ``..`` is allowed only at the beginning, where it leads from one real folder to another. After a name,
-    the result depends on where that name leads, which may be a link itself.
+    ``..`` is allowed only at the beginning, where it leads from a real folder to its parent. After a name,
+    which may be a link, it would lead to the parent of that link's target.
     """
-    parts = [part for part in target.split("/") if part not in ("", ".")]
-    up_count = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
-    if not target or target.startswith("/") or up_count > depth or ".." in parts[up_count:]:
-        raise BadArchive(f"a link to {_shown(target)} points outside the folder")
+    components = [component for component in target.split("/") if component not in ("", ".")]
+    up_count = next((index for index, name in enumerate(components) if name != ".."), len(components))
+    if not target or target.startswith("/") or up_count > depth or ".." in components[up_count:]:
+        raise BadArchive(f"a link to {_quoted(target)} points outside the folder")
     if "\0" in target or len(os.fsencode(target)) > MAX_NAME_BYTES:
-        raise BadArchive(f"the link to {_shown(target)} is too long or invalid")
+        raise BadArchive(f"the link to {_quoted(target)} is too long or invalid")
     return target
 
 
-def _shown(name: str) -> str:
+def _quoted(name: str) -> str:
     return repr(name if len(name) <= 100 else f"{name[:100]}…")

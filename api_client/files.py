@@ -25,8 +25,8 @@ TEMPORARY_PREFIX = ".bt-tui-"
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 _STREAM_FOLDERS = frozenset({Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd")})
-_NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_REASONS = {
+_NEW_FILE_FLAGS = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_REASONS_BY_ERRNO = {
     errno.ENOSPC: "the disk is full; make room or choose another place",
     errno.EDQUOT: "your disk quota is used up; make room or choose another place",
     errno.EFBIG: "the file is too large for the file system or your limits (ulimit -f)",
@@ -42,20 +42,21 @@ _REASONS = {
 }
 
 
-WRONG_PLACE = frozenset(_REASONS) - FULL_DISK
+WRONG_PLACE = frozenset(_REASONS_BY_ERRNO) - FULL_DISK
+"""Errors that another path would avoid."""
 
 
 def why_not_written(error: OSError) -> str:
-    return _REASONS.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
+    return _REASONS_BY_ERRNO.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
 
 
 @contextmanager
-def os_errors_as(kind: Callable[[str], Exception], what: str) -> Iterator[None]:
-    """Replace an OSError by ``kind(message)``; the message is ``what`` ("can't write …") and the reason."""
+def os_errors_as(error_type: Callable[[str], Exception], action: str) -> Iterator[None]:
+    """Replace an OSError by ``kind(message)``; the message is ``action`` ("can't write …") and the reason."""
     try:
         yield
     except OSError as error:
-        raise kind(f"{what}: {why_not_written(error)}") from error
+        raise error_type(f"{action}: {why_not_written(error)}") from error
 
 
 def user_path(text: str) -> Path:
@@ -94,7 +95,7 @@ def new_file(path: Path | str, mode: int, *, folder: int | None = None, readable
 
     Raises FileExistsError if anything has the name, including a broken link, and OSError.
     """
-    return os.open(path, _NEW_FILE | (os.O_RDWR if readable else os.O_WRONLY), mode, dir_fd=folder)
+    return os.open(path, _NEW_FILE_FLAGS | (os.O_RDWR if readable else os.O_WRONLY), mode, dir_fd=folder)
 
 
 def open_folder(root: int, names: Iterable[str]) -> int:
@@ -130,11 +131,11 @@ class AtomicFile:
         with AtomicFile(path) as file:
             file.write(b"…")
 
-    The bytes go to a temporary file in the same folder, which is deleted if the block raises; with
-    ``partial`` the temporary file has that name and stays, unless it is empty. Without ``replace`` an
-    existing ``path`` raises FileExistsError before anything is written. With it, a link is replaced and
-    its target is not changed, and a device or the user's own pipe (``/dev/stdout``) is written to
-    directly unless ``streams`` is False. Raises OSError.
+    The bytes go to a temporary file in the same folder, which is deleted if the block raises. With
+    ``partial``, the temporary file has that name, and is kept unless it is empty. Without ``replace``, an
+    existing ``path`` raises FileExistsError before anything is written. With ``replace``, a link is replaced
+    and its target is not changed; a device or the user's own pipe (``/dev/stdout``) is written to directly
+    unless ``streams`` is False. Raises OSError.
     """
 
     def __init__(
@@ -215,20 +216,20 @@ def update_private_file(
     """Replace the content of a small file by ``change(content)``; None leaves the file unchanged.
 
     A missing file counts as empty, and so does an unreadable one with ``replace_unreadable``. A lock keeps
-    our processes from updating files of one folder at once. Other programs ignore it: if one of them writes
-    meanwhile, ``change`` is called again with the new content. Raises OSError; TimeoutError if another
-    process holds the lock for longer than ``wait_s``.
+    other processes of this program from updating files of the folder meanwhile. If another program, which
+    ignores the lock, writes the file meanwhile, ``change`` is called again with the new content. Raises
+    OSError; TimeoutError if another process holds the lock for longer than ``wait_s``.
     """
     with locked_folder(path.parent, wait_s):
         for _ in range(10):
-            before = _content(path, replace_unreadable=replace_unreadable)
+            before = _read_or_empty(path, replace_unreadable=replace_unreadable)
             after = change(before)
             if after is None:
                 return
             with suppress(_ContentChanged):
                 with AtomicFile(path, mode=PRIVATE_FILE_MODE, replace=True, streams=False) as file:
                     file.write(after)
-                    if _content(path, replace_unreadable=replace_unreadable) != before:
+                    if _read_or_empty(path, replace_unreadable=replace_unreadable) != before:
                         raise _ContentChanged
                 return
     raise OSError(errno.EBUSY, "another program keeps changing it; try again later", str(path))
@@ -238,7 +239,7 @@ class _ContentChanged(Exception):
     """Another program has written the file since it was read."""
 
 
-def _content(path: Path, *, replace_unreadable: bool) -> bytes:
+def _read_or_empty(path: Path, *, replace_unreadable: bool) -> bytes:
     try:
         return read_small_file(path)
     except FileNotFoundError:
@@ -258,7 +259,7 @@ def locked_folder(folder: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         until_s = time.monotonic() + wait_s
-        while not _has_lock(descriptor):
+        while not _acquired_lock(descriptor):
             if time.monotonic() >= until_s:
                 problem = f"another program is changing a file in {folder}; try again"
                 raise TimeoutError(errno.ETIMEDOUT, problem)
@@ -268,24 +269,24 @@ def locked_folder(folder: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _has_lock(descriptor: int) -> bool:
+def _acquired_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
-        return True  # no locks here: rely on the check for other programs' changes
+        return True  # the file system has no locks: rely on the check for other programs' changes
     return True
 
 
 def make_private_folder(path: Path) -> None:
-    """Create the folder, or restrict the permissions of an existing one."""
+    """Create a folder that only its owner can access; restrict the permissions of an existing folder."""
     path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER_MODE)
     path.chmod(PRIVATE_FOLDER_MODE)
 
 
 def _check_replaceable(path: Path, *, replace: bool) -> None:
-    """Raise before anything is written, rather than when the complete file is renamed."""
+    """Raise OSError before anything is written if the complete file could not be renamed to ``path``."""
     try:
         path.lstat()
     except FileNotFoundError:
@@ -308,7 +309,7 @@ def _is_stream(path: Path) -> bool:
 
 
 def _rename_into_place(temporary: Path, path: Path, *, replace: bool) -> None:
-    """Rename a complete file. Unless ``replace``, raises FileExistsError if the name has been taken."""
+    """Rename a complete file. Without ``replace``, raises FileExistsError if ``path`` exists by now."""
     if replace:
         temporary.replace(path)
         return

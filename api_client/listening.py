@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 MAX_CONNECTIONS = 256
-"""Maximum number of connections of a server; fewer if the limit on open files is low. More are refused."""
+"""Maximum number of connections of a server, less if the limit on open files is low; others are refused."""
 
 
-NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+OUT_OF_DESCRIPTORS_ERRNOS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Errors after which asyncio stops accepting connections for a second."""
 
 logger = logging.getLogger(__name__)
@@ -31,13 +31,14 @@ class ConnectionLimit:
     """
 
     def __init__(self, idle_s: float) -> None:
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        # A sixth: the listener may accept twice as many before it refuses one; jobs and files need the rest.
-        share = MAX_CONNECTIONS if limit == resource.RLIM_INFINITY else limit // 6
-        self.connections = max(1, min(MAX_CONNECTIONS, share))
+        max_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        # A sixth: the listener may accept twice this number before it refuses connections, and jobs and files
+        # need the rest.
+        affordable = MAX_CONNECTIONS if max_files == resource.RLIM_INFINITY else max_files // 6
+        self.connections = max(1, min(MAX_CONNECTIONS, affordable))
         self.idle_s = idle_s
-        self._open = 0
-        self._logged: set[str] = set()
+        self._open_count = 0
+        self._logged_messages: set[str] = set()
 
     def protocol(self, inner: asyncio.Protocol) -> asyncio.Protocol:
         """Return a protocol for one connection that forwards everything to ``inner``."""
@@ -48,7 +49,7 @@ class ConnectionLimit:
 
         def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
             error = context.get("exception")
-            if isinstance(error, OSError) and error.errno in NO_DESCRIPTORS:
+            if isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS_ERRNOS:
                 self._log_once(f"can't accept connections: {error.strerror}; trying again every second")
             else:
                 loop.default_exception_handler(context)
@@ -57,19 +58,19 @@ class ConnectionLimit:
 
     def add(self) -> bool:
         """Count a new connection; return False if it exceeds the limit."""
-        self._open += 1
-        if self._open <= self.connections:
+        self._open_count += 1
+        if self._open_count <= self.connections:
             return True
         self._log_once(f"{self.connections} connections are open; more are refused")
         return False
 
     def remove(self) -> None:
         """Count the end of a connection, also of a refused one."""
-        self._open -= 1
+        self._open_count -= 1
 
     def _log_once(self, message: str) -> None:
-        if message not in self._logged:
-            self._logged.add(message)
+        if message not in self._logged_messages:
+            self._logged_messages.add(message)
             logger.warning(message)
 
 

@@ -70,8 +70,7 @@ def unpack(archive: Path, folder: Path) -> Path:
     with translate_os_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         max_unpacked_bytes = shutil.disk_usage(folder.parent).free - 64 * 1024**2  # don't fill the disk
-        # Directly beside the target: in a shared parent, another user could replace an extra folder by a
-        # link.
+        # Directly beside the target, not in a new folder there, which another user could replace by a link.
         temporary = folder.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
         temporary.mkdir()
         try:
@@ -121,14 +120,14 @@ class Downloads:
         """
         listed = await list_files(self._checkpoints, project_id, job_id)
         by_rank = any(file.node_rank for file in listed)
-        others: set[str] = set()
+        all_names: set[str] = set()
         if ROOT_CHECKPOINT in map(checkpoint_name_of, checkpoints or ()):
-            others = {
+            all_names = {
                 checkpoint.checkpoint_id for checkpoint in await self._checkpoints.list(project_id, job_id)
             }
-        selected = select_files(listed, checkpoints, files, others)
+        selected = select_files(listed, checkpoints, files, all_names)
         plan = await asyncio.to_thread(make_plan, project_id, job_id, folder, selected, by_rank=by_rank)
-        absent = [name for name in checkpoints or () if not select_files(listed, [name], None, others)]
+        absent = [name for name in checkpoints or () if not select_files(listed, [name], None, all_names)]
         return replace(plan, absent=tuple(dict.fromkeys(absent)))
 
     async def plan_files(
@@ -231,9 +230,9 @@ class Downloads:
         return [PlannedFile("", plan.files[0].path, None, url) for url in urls[:1]]
 
 
-SAVE_BYTES = 1024 * 1024  # size of a write to the disk
-FAILURES_IN_A_ROW = 8  # after so many, skip the remaining files rather than wait for thousands of timeouts
-MAX_ATTEMPTS = 3  # attempts to fetch a file that changes or arrives damaged, or whose fresh URLs are refused
+WRITE_BYTES = 1024 * 1024  # size of a write to the disk
+MAX_CONSECUTIVE_FAILURES = 8  # then skip the remaining files, rather than wait for thousands of timeouts
+MAX_ATTEMPTS = 3  # per file, if its object changes, it arrives damaged, or a fresh URL is refused
 
 
 @dataclass
@@ -251,7 +250,7 @@ class DownloadRun:
     def __post_init__(self) -> None:
         self._listed = {file.key: file for file in self.plan.files}
         self._renewing = asyncio.Lock()
-        self._failed_in_a_row = 0
+        self._consecutive_failures = 0
         self._last_error = ""
 
     async def run(self) -> DownloadReport:
@@ -321,17 +320,17 @@ class DownloadRun:
     async def _fetch_files(self, queue: Iterator[int]) -> None:
         for index in queue:
             try:
-                if self._failed_in_a_row >= FAILURES_IN_A_ROW:
-                    reason = f"not tried because {FAILURES_IN_A_ROW} others failed: {self._last_error}"
+                if self._consecutive_failures >= MAX_CONSECUTIVE_FAILURES:
+                    reason = f"not tried because {MAX_CONSECUTIVE_FAILURES} others failed: {self._last_error}"
                     self._fail(index, reason, is_retryable=True)
                 else:
                     await self._fetch(index)
-                    self._failed_in_a_row = 0
+                    self._consecutive_failures = 0
             except NoRoom as error:
                 self._fail(index, str(error))
                 raise
             except (DownloadError, RequestError) as error:
-                self._failed_in_a_row += 1
+                self._consecutive_failures += 1
                 self._last_error = str(error)
                 self._fail(
                     index, str(error), is_retryable=isinstance(error, RequestError) and error.retryable
@@ -346,8 +345,8 @@ class DownloadRun:
         meter.change(index, state=FileState.ACTIVE)
         for attempt in range(1, MAX_ATTEMPTS + 1):
             listed, keep_bytes = self.listed(index), True
-            about = identity_line(listed, self.plan.job_id)
-            part = PartFile(path, self.plan.folder, about, listed.size_bytes)
+            identity = identity_line(listed, self.plan.job_id)
+            part = PartFile(path, self.plan.folder, identity, listed.size_bytes)
             try:
                 await asyncio.to_thread(part.open)
                 await self._receive_rest(index, part)
@@ -366,11 +365,11 @@ class DownloadRun:
                 await asyncio.shield(asyncio.to_thread(part.close, keep=keep_bytes))
                 meter.change(index, done_bytes=part.done_bytes)
             await self.renew_url(listed)  # the object changed, so its URL and listing may be stale, too
-        done = {"size_bytes": part.done_bytes, "verified_by": verified_by, "note": ""}
-        meter.change(index, state=FileState.DONE, **done)
+        final_progress = {"size_bytes": part.done_bytes, "verified_by": verified_by, "note": ""}
+        meter.change(index, state=FileState.DONE, **final_progress)
 
     async def _verify(self, index: int, part: PartFile) -> str:
-        """Compare the file's digest with the server's digest, if any. The size was checked before.
+        """Compare the file's digest with the server's digest, if any. Its size has been checked already.
 
         Returns the digest's algorithm, or ``size`` if only the size was compared. Raises _ObjectChanged.
         """
@@ -424,7 +423,7 @@ class DownloadRun:
         start = part.done_bytes
         try:
             async with self.objects.open(url, start=start) as response:
-                await self._check(part, response)
+                await self._check_response(part, response)
                 self.meter.change(index, size_bytes=part.size_bytes)
                 await self._save_chunks(index, part, response.chunks)
             # If the store announced no length, the end of the body counts as the end of the file.
@@ -437,7 +436,7 @@ class DownloadRun:
             if part.done_bytes == start or not error.retryable:
                 raise
 
-    async def _check(self, part: PartFile, response: ObjectResponse) -> None:
+    async def _check_response(self, part: PartFile, response: ObjectResponse) -> None:
         """Compare a response's headers with the part file before the body is read.
 
         Raises InvalidAnswer for a web page, and _ObjectChanged for another version of the file.
@@ -466,7 +465,7 @@ class DownloadRun:
                     raise DownloadError(f"stopped after {MAX_BYTES:,} bytes: the store announced no size")
                 buffer += chunk
                 self.meter.count_arrived(index, len(chunk))
-                if len(buffer) >= SAVE_BYTES:
+                if len(buffer) >= WRITE_BYTES:
                     full, buffer = buffer, bytearray()
                     await asyncio.to_thread(part.append, part.done_bytes, full)
         finally:

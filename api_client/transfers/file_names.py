@@ -37,14 +37,16 @@ def resolve_names(names: Sequence[ServerName], *, by_rank: bool) -> list[TargetP
     ``by_rank`` puts the files of each node below ``rank-<n>``. The order of the names does not affect their
     paths. Duplicate names get the same path.
     """
-    paths = {name: _path(name, by_rank) for name in dict.fromkeys(names)}
-    taken = {_key(path.parts[:depth]) for path in paths.values() for depth in range(1, len(path.parts))}
+    paths = {name: _target_path(name, by_rank) for name in dict.fromkeys(names)}
+    taken_keys = {
+        _collision_key(path.parts[:depth]) for path in paths.values() for depth in range(1, len(path.parts))
+    }
     for name in sorted(paths):
-        parts, tries = paths[name].parts, 0
-        while parts and _key(parts) in taken:
-            parts = (*parts[:-1], _with_suffix(paths[name].parts[-1], name, tries))
-            tries += 1
-        taken.add(_key(parts))
+        parts, attempt = paths[name].parts, 0
+        while parts and _collision_key(parts) in taken_keys:
+            parts = (*parts[:-1], _with_suffix(paths[name].parts[-1], name, attempt))
+            attempt += 1
+        taken_keys.add(_collision_key(parts))
         paths[name] = replace(paths[name], parts=parts)
     return [paths[name] for name in names]
 
@@ -61,13 +63,13 @@ def safe_component(text: str) -> str:
     return name
 
 
-def _path(name: ServerName, by_rank: bool) -> TargetPath:
-    pieces = [piece for piece in name.name.split("/") if piece not in ("", ".")]
-    if not pieces:
+def _target_path(name: ServerName, by_rank: bool) -> TargetPath:
+    segments = [segment for segment in name.name.split("/") if segment not in ("", ".")]
+    if not segments:
         return TargetPath(reason="it has no name")
-    if any(piece in ("..", "..\\") or ".." in piece.split("\\") for piece in pieces):
+    if any(segment in ("..", "..\\") or ".." in segment.split("\\") for segment in segments):
         return TargetPath(reason="its name points outside the folder")
-    parts = [safe_component(piece) for piece in pieces]
+    parts = [safe_component(segment) for segment in segments]
     if by_rank:
         parts.insert(0, f"rank-{name.node_rank}")
     if sum(len(os.fsencode(part)) + 1 for part in parts) > 2000:
@@ -85,22 +87,22 @@ def _escaped(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", errors="surrogatepass"))
 
 
-def _key(parts: tuple[str, ...]) -> tuple[str, ...]:
+def _collision_key(parts: tuple[str, ...]) -> tuple[str, ...]:
     """Return a key that is equal for paths that a file system may treat as the same."""
     return tuple(
         unicodedata.normalize("NFC", unicodedata.normalize("NFKC", part).casefold()) for part in parts
     )
 
 
-def _with_suffix(component: str, name: ServerName, tries: int) -> str:
-    suffix = "~" + _short_hash(f"{name.node_rank}/{name.name}/{tries or ''}")
-    stem, dot, ending = component.rpartition(".")
-    if not stem or len(ending) > 16:
-        stem, dot, ending = component, "", ""
+def _with_suffix(component: str, name: ServerName, attempt: int) -> str:
+    suffix = "~" + _short_hash(f"{name.node_rank}/{name.name}/{attempt or ''}")
+    stem, dot, extension = component.rpartition(".")
+    if not stem or len(extension) > 16:
+        stem, dot, extension = component, "", ""
     return (
-        _truncated(stem, MAX_COMPONENT_BYTES - len(suffix) - len(os.fsencode(dot + ending)), suffix)
+        _truncated(stem, MAX_COMPONENT_BYTES - len(suffix) - len(os.fsencode(dot + extension)), suffix)
         + dot
-        + ending
+        + extension
     )
 
 

@@ -20,10 +20,16 @@ from api_client.addresses import BaseUrl, Destinations
 from api_client.errors import ConfigurationError, RequestError
 from api_client.http.connection import CONNECT_TIMEOUT_S, KEEP_ALIVE_S, create_tls_context
 
-BREAKS = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError)
-"""Exceptions of a connection that fails or breaks; ``http.failures`` translates them."""
+CONNECTION_ERRORS = (
+    httpcore.NetworkError,
+    httpcore.TimeoutException,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+)
+"""Exceptions of httpcore for a connection that fails or breaks; ``http.failures`` translates them."""
 
-# asyncio's own buffer size: httpcore's 64 KiB would split each chunk in four, for a third more CPU time.
+# The size of asyncio's buffer. httpcore's 64 KiB would split each chunk in four, and cost a third more CPU
+# time.
 httpcore.AsyncHTTP11Connection.READ_NUM_BYTES = 256 * 1024
 
 # At level DEBUG, httpcore would log redirect targets, whose query strings grant access.
@@ -62,7 +68,7 @@ class Network:
 
     ``destinations`` decides which addresses may be reached. Connections are opened on demand, kept for later
     requests, and bound to one event loop. All methods raise AddressRefused, ConfigurationError for unusable
-    proxies or certificates, and one of ``BREAKS``.
+    proxies or certificates, and one of ``CONNECTION_ERRORS``.
     """
 
     def __init__(self, destinations: Destinations | None = None) -> None:
@@ -81,18 +87,18 @@ class Network:
             raise RequestError("the client is closed")
         proxy = await self.proxy_for(site)
         tls = await asyncio.to_thread(lambda: self._tls) if site.scheme == "https" else None
-        name = f"{site.scheme} {proxy and proxy.url}"
-        if name not in self._pools:
+        pool_key = f"{site.scheme} {proxy and proxy.url}"
+        if pool_key not in self._pools:
             proxy_settings = httpcore.Proxy(str(proxy.url), auth=proxy.raw_auth) if proxy else None
             # No limit: when a request is cancelled, httpcore may leak its slot in the pool.
-            self._pools[name] = httpcore.AsyncConnectionPool(
+            self._pools[pool_key] = httpcore.AsyncConnectionPool(
                 tls,
                 proxy=proxy_settings,
                 max_connections=None,
                 keepalive_expiry=KEEP_ALIVE_S,
                 network_backend=None if proxy_settings else self._sockets,
             )
-        return self._pools[name]
+        return self._pools[pool_key]
 
     async def proxy_for(self, site: BaseUrl) -> httpx.Proxy | None:
         """Return the environment's proxy for the site; None if there is none.

@@ -31,7 +31,7 @@ from api_client.errors import (
 from api_client.http.connection import CONNECT_TIMEOUT_S, user_agent
 from api_client.http.failures import RequestLine, clean, from_exception
 from api_client.http.retry import JITTER, RetryPolicy, parse_retry_after, retrying
-from api_client.transfers.network import BREAKS, Network
+from api_client.transfers.network import CONNECTION_ERRORS, Network
 
 READ_TIMEOUT_S = 30.0  # maximum time without data, after which the connection counts as broken
 MAX_REDIRECTS = 3
@@ -39,7 +39,7 @@ MAX_REDIRECTS = 3
 
 @dataclass(frozen=True)
 class ObjectUrl:
-    """A presigned URL. Its query grants access, so messages show only ``site.netloc`` and ``path``."""
+    """A presigned URL. Its query grants access, so messages quote only ``site.netloc`` and ``path``."""
 
     text: str
     site: BaseUrl
@@ -53,10 +53,10 @@ class ObjectUrl:
         return cls(text, site, parts.path or "/", parts.query)
 
     def redirected(self, location: str) -> ObjectUrl:
-        """Return the target of a redirect. Only the secrets in the new URL itself are sent to its host.
+        """Return the target of a redirect. Its host gets only the secrets in the new URL.
 
         Object stores redirect if a bucket is in another region. Raises RedirectRefused for a target that is
-        not a usable URL, is less protected than this one, or is on this machine while this one is not.
+        not a usable URL, or that is on this machine while this URL is not.
         """
         try:
             target = ObjectUrl.parse(urljoin(self.text, location) if location else "")
@@ -162,9 +162,9 @@ class Objects:
                         return
                     headers = httpx.Headers(response.headers)
                     if not HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST:
-                        raise await self._refusal(response, headers, current, start)
+                        raise await self._error_response(response, headers, current, start)
                     current = current.redirected(headers.get("location", ""))
-        except BREAKS as error:
+        except CONNECTION_ERRORS as error:
             line = RequestLine("GET", current.path)
             problem = from_exception(error, None, current.site.netloc, line)
         else:
@@ -189,7 +189,7 @@ class Objects:
         address = httpcore.URL(scheme=url.site.scheme, host=url.site.host, port=url.site.port, target=target)
         return pool.stream("GET", address, headers=headers, extensions={"timeout": timeout})
 
-    async def _refusal(
+    async def _error_response(
         self, response: httpcore.Response, headers: httpx.Headers, url: ObjectUrl, start: int
     ) -> RequestError:
         host, status = url.site.netloc, response.status
@@ -198,20 +198,20 @@ class Objects:
         if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             return RangeNotSatisfiable(f"{host} has no byte {start:,} of this file")
         content = b""
-        with suppress(*BREAKS):
+        with suppress(*CONNECTION_ERRORS):
             async for data in response.aiter_stream():
                 content += data
                 if len(content) >= 65_536:
                     break
         # Only these two XML elements are shown: others may quote the signature.
         text = url.without_secrets(content.decode("utf-8", errors="replace"))
-        code, message = element(text, "Code"), element(text, "Message")
+        code, message = xml_element(text, "Code"), xml_element(text, "Message")
         if not code and not message:
             message = "HTML" if "<" in text else clean(text)
         is_busy = code in {"RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable"}
         is_temporary = is_busy or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        kind = ServerFault if is_temporary else _KINDS.get(status, BadRequest)
-        return kind(
+        error_type = ServerFault if is_temporary else _ERROR_TYPES.get(status, BadRequest)
+        return error_type(
             f"{host} answered {status} {code}".rstrip() + f": {message}".rstrip(": ."),
             status=status,
             code=code or None,
@@ -227,7 +227,7 @@ class Objects:
         await self._network.aclose()
 
 
-_KINDS: dict[int, type[ErrorAnswer]] = {
+_ERROR_TYPES: dict[int, type[ErrorAnswer]] = {
     # Most stores answer 403 for an expired signature and 400 for expired credentials, some 401 or 404.
     **dict.fromkeys((400, 401, 403, 404, 410), UrlExpired),
     HTTPStatus.REQUEST_TIMEOUT: ServerFault,
@@ -235,7 +235,7 @@ _KINDS: dict[int, type[ErrorAnswer]] = {
 }
 
 
-def element(text: str, name: str) -> str:
+def xml_element(text: str, name: str) -> str:
     """Return the text of the first XML element with this name, or an empty string.
 
     A regular expression is enough, because stores' error documents have no attributes and little nesting.
@@ -273,7 +273,7 @@ def _parse_response(
         is_partial,
         total,
         version=(headers.get("etag") or headers.get("last-modified") or "").strip(),
-        digest=_digest_in(headers, is_whole=not is_partial),
+        digest=_digest_of(headers, is_whole=not is_partial),
         content_type=headers.get("content-type", "").strip().lower(),
     )
 
@@ -294,7 +294,7 @@ async def _chunks(
         raise Unreachable(f"{host} closed the connection in the middle of the file", method="GET")
 
 
-def _digest_in(headers: httpx.Headers, *, is_whole: bool) -> str:
+def _digest_of(headers: httpx.Headers, *, is_whole: bool) -> str:
     """Return a digest of the whole object, like ``sha256:0f…``; empty if the store sends none.
 
     ``is_whole`` is True if the body is the whole object. Otherwise Amazon's checksum may cover only the

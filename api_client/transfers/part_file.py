@@ -1,7 +1,7 @@
 """The unfinished file of a download, and beside it a record that identifies the file being downloaded.
 
 Bytes are only appended, so the size of the part file is the progress: a killed process leaves a shorter file,
-never a wrong one. The record has three lines: the file as it was listed, the object's version, and its
+but never wrong bytes. The record has three lines: the file as it was listed, the object's version, and its
 digest. With them, a later run verifies that the server still has the same file.
 """
 
@@ -90,18 +90,24 @@ class PartFile:
             yield
 
     def open(self) -> None:
-        """Open or create the part file and its record; discard an earlier run's bytes of another file."""
+        """Open or create the part file and its record; discard stored bytes of another file."""
         with self._while_open():
             parents = self.path.relative_to(self._root).parts[:-1]
-            self._folder = self._close_later(_open_file_folder(self._root, parents))
-            self._part = self._close_later(_open_own_file(self._part_name, self._folder))
-            _lock_exclusively(self._part, self.path)
-            self._record = self._close_later(_open_own_file(self._record_name, self._folder))
+            self._folder_descriptor = self._close_later(_open_file_folder(self._root, parents))
+            self._part_descriptor = self._close_later(
+                _open_own_file(self._part_name, self._folder_descriptor)
+            )
+            _lock_exclusively(self._part_descriptor, self.path)
+            self._record_descriptor = self._close_later(
+                _open_own_file(self._record_name, self._folder_descriptor)
+            )
             self._has_files = True
-            done_bytes = os.fstat(self._part).st_size
-            recorded = _parse_record(os.pread(self._record, MAX_SMALL_FILE_BYTES, 0), self._identity)
+            done_bytes = os.fstat(self._part_descriptor).st_size
+            recorded = _parse_record(
+                os.pread(self._record_descriptor, MAX_SMALL_FILE_BYTES, 0), self._identity
+            )
             if recorded is None or _is_too_long(done_bytes, self.size_bytes):
-                os.ftruncate(self._part, 0)
+                os.ftruncate(self._part_descriptor, 0)
                 self._write_record()
             else:
                 self.done_bytes, (self.version, self.expected_digest) = done_bytes, recorded
@@ -112,9 +118,12 @@ class PartFile:
 
     def _write_record(self) -> None:
         # Readers use only the first three lines, so the rest of a longer old record need not be removed.
-        lines, written = "\n".join((self._identity, self.version, self.expected_digest, "")).encode(), 0
-        while written < len(lines):  # a write may be partial when the disk becomes full
-            written += os.pwrite(self._record, lines[written:], written)
+        content, written_bytes = (
+            "\n".join((self._identity, self.version, self.expected_digest, "")).encode(),
+            0,
+        )
+        while written_bytes < len(content):  # a write may be partial when the disk becomes full
+            written_bytes += os.pwrite(self._record_descriptor, content[written_bytes:], written_bytes)
 
     def identify(self, *, size_bytes: int | None = None, version: str = "", digest: str = "") -> bool:
         """Check that a response's headers belong to the object whose bytes are stored here.
@@ -135,23 +144,23 @@ class PartFile:
         return True
 
     def append(self, offset: int, content: bytes | bytearray) -> None:
-        """Write bytes of the file from ``offset`` on; if the disk becomes full, as many as fit.
+        """Write bytes of the file from ``offset`` on; if the disk becomes full, write what fits, and raise.
 
         Does nothing unless ``offset`` is the end of the file: earlier bytes may not have been written.
         """
         with self._while_open():
-            rest = memoryview(content if offset == self.done_bytes else b"")
-            while rest:
-                written = os.pwrite(self._part, rest, self.done_bytes)
-                self.done_bytes, rest = self.done_bytes + written, rest[written:]
+            remaining = memoryview(content if offset == self.done_bytes else b"")
+            while remaining:
+                written_bytes = os.pwrite(self._part_descriptor, remaining, self.done_bytes)
+                self.done_bytes, remaining = self.done_bytes + written_bytes, remaining[written_bytes:]
 
     def digest(self, algorithm: str) -> str:
-        """Return the digest of the part file, like ``sha256:0f…``."""
+        """Return the digest of the bytes in the part file, like ``sha256:0f…``."""
         hasher, offset = hashlib.new(algorithm, usedforsecurity=False), 0
         while True:
             with self._while_open():
                 # One read per lock, so that ``close`` need not wait for the whole file.
-                content = os.pread(self._part, 1024**2, offset)
+                content = os.pread(self._part_descriptor, 1024**2, offset)
             if not content:
                 return f"{algorithm}:{hasher.hexdigest()}"
             hasher.update(content)
@@ -160,14 +169,19 @@ class PartFile:
     def finish(self, modified_s: float | None) -> None:
         """Flush the complete file to disk and rename it; ``modified_s`` sets its modification time."""
         with self._while_open():
-            os.fsync(self._part)
+            os.fsync(self._part_descriptor)
             if modified_s is not None:
-                os.utime(self._part, (modified_s, modified_s))
-            os.replace(self._part_name, self.path.name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+                os.utime(self._part_descriptor, (modified_s, modified_s))
+            os.replace(
+                self._part_name,
+                self.path.name,
+                src_dir_fd=self._folder_descriptor,
+                dst_dir_fd=self._folder_descriptor,
+            )
             self._has_files = False
-            _unlink(self._record_name, self._folder)
+            _unlink_if_present(self._record_name, self._folder_descriptor)
             with suppress(OSError):
-                os.fsync(self._folder)
+                os.fsync(self._folder_descriptor)
 
     def close(self, *, keep: bool = True) -> None:
         """Close the files; delete an unfinished download if ``keep`` is false or no byte has arrived."""
@@ -175,8 +189,8 @@ class PartFile:
             self._is_closed = True
             if self._has_files and not (keep and self.done_bytes):
                 with suppress(OSError):
-                    _unlink(self._part_name, self._folder)
-                    _unlink(self._record_name, self._folder)
+                    _unlink_if_present(self._part_name, self._folder_descriptor)
+                    _unlink_if_present(self._record_name, self._folder_descriptor)
             self._descriptors.close()
 
 
@@ -186,12 +200,12 @@ def translate_os_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = why_not_written(error)
+        reason = why_not_written(error)
         if error.errno in FULL_DISK:
-            raise NoRoom(f"{why}. Then run it again to resume") from error
+            raise NoRoom(f"{reason}. Then run it again to resume") from error
         if isinstance(error, NotADirectoryError) and error.filename is not None:
-            why = f"{error.filename} is a link or a file, not a folder"
-        raise DownloadError(f"can't write {path.name}: {why}") from error
+            reason = f"{error.filename} is a link or a file, not a folder"
+        raise DownloadError(f"can't write {path.name}: {reason}") from error
 
 
 def _open_file_folder(root: Path, names: Sequence[str]) -> int:
@@ -223,11 +237,11 @@ def _open_own_file(name: str, folder: int) -> int:
     except OSError as error:
         if error.errno not in _NOT_REGULAR_FILE:
             raise
-    _unlink(name, folder)
+    _unlink_if_present(name, folder)
     return new_file(name, USUAL_FILE_MODE, folder=folder, readable=True)
 
 
-def _unlink(name: str, folder: int) -> None:
+def _unlink_if_present(name: str, folder: int) -> None:
     with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=folder)
 

@@ -61,10 +61,12 @@ def checkpoint_name_of(name: str) -> str:
 
 
 def _matches(name: str, glob: str) -> bool:
-    plain = name.removeprefix("./")
-    inside_checkpoint = plain.partition("/")[2]
+    full_name = name.removeprefix("./")
+    inside_checkpoint = full_name.partition("/")[2]
     return any(
-        fnmatchcase(text, glob) for text in (plain, inside_checkpoint, plain.rpartition("/")[2]) if text
+        fnmatchcase(text, glob)
+        for text in (full_name, inside_checkpoint, full_name.rpartition("/")[2])
+        if text
     )
 
 
@@ -74,13 +76,13 @@ def make_plan(
     """Map the files to paths below ``folder``, and check which of them already exist. Writes nothing."""
     # Some object stores list empty objects as markers for folders; skip these.
     by_key = {file.key: file for file in files if file.size_bytes or not file.name.endswith("/")}
-    planned, refused = [], []
+    planned_files, refused = [], []
     for file, target in zip(by_key.values(), resolve_names(list(by_key), by_rank=by_rank), strict=True):
         if target.parts:
-            planned.append(replace(file, path=folder.joinpath(*target.parts)))
+            planned_files.append(replace(file, path=folder.joinpath(*target.parts)))
         else:
             refused.append(RefusedName(file.name, target.reason, file.node_rank))
-    plan = DownloadPlan(project_id, job_id, folder, tuple(planned), refused=tuple(refused))
+    plan = DownloadPlan(project_id, job_id, folder, tuple(planned_files), refused=tuple(refused))
     return refreshed_plan(plan)
 
 
@@ -114,14 +116,14 @@ def is_downloaded(file: PlannedFile, path: Path | None = None) -> bool:
     time, the same size is enough.
     """
     try:
-        about = (path or file.path).lstat()
+        status = (path or file.path).lstat()
     except OSError:
         return False
-    if not stat.S_ISREG(about.st_mode) or about.st_size != file.size_bytes:
+    if not stat.S_ISREG(status.st_mode) or status.st_size != file.size_bytes:
         return False
     modified_s = modified_epoch_s(file.last_modified)
     # Some file systems store modification times in steps of two seconds.
-    return modified_s is None or abs(about.st_mtime - modified_s) <= 2.0
+    return modified_s is None or abs(status.st_mtime - modified_s) <= 2.0
 
 
 def modified_epoch_s(text: str) -> float | None:

@@ -20,10 +20,10 @@ class ServerName(NamedTuple):
 
 
 class Existing(StrEnum):
-    """What to do about an existing file that differs from the server's.
+    """What to do about an existing file that differs from the server's file.
 
-    A file of the same size and time counts as the same (downloads set the server's times) and is always
-    skipped.
+    A file with the same size and modification time does not differ (downloads set the server's times), and is
+    always skipped.
     """
 
     SKIP = "skip"
@@ -177,7 +177,7 @@ OnProgress = Callable[[DownloadProgress], object]  # called a few times a second
 
 
 PAUSE_S = 3.0
-"""After this long without data, a run has stalled; after this long with data, its note is dropped."""
+"""A run has stalled after this time without data; its note is dropped after this time with data."""
 
 
 class ProgressMeter:
@@ -188,7 +188,7 @@ class ProgressMeter:
         self._monotonic = monotonic
         self.fetched_bytes = 0
         self._note = ""
-        self._noted_at_s = self._arrived_at_s = monotonic()
+        self._noted_s = self._last_arrival_s = monotonic()
         self._samples: deque[tuple[float, int]] = deque([(monotonic(), 0)])
 
     @property
@@ -199,34 +199,34 @@ class ProgressMeter:
         """Update a file's progress; ``note`` also becomes the run's latest note."""
         self._files[index] = replace(self._files[index], **changes)
         if changes.get("note"):
-            self._note, self._noted_at_s = changes["note"], self._monotonic()
+            self._note, self._noted_s = changes["note"], self._monotonic()
         if "state" in changes:
-            self._arrived_at_s = self._monotonic()  # a file that has just started is not stalled
+            self._last_arrival_s = self._monotonic()  # a file that has just started is not stalled
 
     def count_arrived(self, index: int, size_bytes: int) -> None:
         """Count bytes that arrived for a file."""
         self.fetched_bytes += size_bytes
-        self._arrived_at_s = self._monotonic()
+        self._last_arrival_s = self._monotonic()
         file = self._files[index]
         file = self._files[index] = replace(file, done_bytes=file.done_bytes + size_bytes)
-        if self._arrived_at_s - self._noted_at_s > PAUSE_S:
+        if self._last_arrival_s - self._noted_s > PAUSE_S:
             self._note, self._files[index] = "", replace(file, note="")
 
     def progress(self) -> DownloadProgress:
         now_s = self._monotonic()
-        counted = [file for file in self._files if file.state is not FileState.SKIPPED]
+        counted_files = [file for file in self._files if file.state is not FileState.SKIPPED]
         # Failed files are not retried in this run, so they don't count towards the ETA.
-        open_files = [file for file in counted if not file.state.is_final]
+        open_files = [file for file in counted_files if not file.state.is_final]
         remaining_bytes = sum(max(0, (file.size_bytes or 0) - file.done_bytes) for file in open_files)
         is_known = all(file.size_bytes is not None for file in open_files)
         speed = self._speed(now_s)
         states = {file.state for file in self._files}
-        silent_s = now_s - self._arrived_at_s
+        silent_s = now_s - self._last_arrival_s
         may_stall = FileState.ACTIVE in states and FileState.VERIFYING not in states
         return DownloadProgress(
             files=self.files,
-            done_bytes=sum(file.done_bytes for file in counted),
-            total_bytes=sum(max(file.size_bytes or 0, file.done_bytes) for file in counted),
+            done_bytes=sum(file.done_bytes for file in counted_files),
+            total_bytes=sum(max(file.size_bytes or 0, file.done_bytes) for file in counted_files),
             speed_bytes_per_s=speed,
             eta_s=remaining_bytes / speed if speed and is_known else None,
             files_done=sum(file.state in (FileState.DONE, FileState.SKIPPED) for file in self._files),

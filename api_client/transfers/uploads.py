@@ -33,22 +33,25 @@ from api_client.http.connection import create_tls_context, user_agent
 from api_client.http.failures import RequestLine, clean, from_exception
 from api_client.models import BlobCredentials
 from api_client.resources import Resource
-from api_client.transfers.network import BREAKS, Network
-from api_client.transfers.objects import element
+from api_client.transfers.network import CONNECTION_ERRORS, Network
+from api_client.transfers.objects import xml_element
 
 PART_BYTES = 5 * 1024 * 1024  # S3's minimum, because obstore holds parts in memory
-PARTS_AT_ONCE = 2  # concurrent parts; a third part would take memory, but save no time
+CONCURRENT_PARTS = 2  # concurrent parts; a third part would take memory, but save no time
 CHUNK_BYTES = 64 * 1024  # bytes read from the file at a time; more would save no time
 PART_TIMEOUT_S = 300.0  # time limit for one part; two concurrent parts need 35 KiB/s
 FIRST_BACKOFF_S = 0.5
 MAX_RETRIES = 60
 STALLED_AFTER_S = 10.0
-"""A stall is reported after this long without a confirmed part; a cancelled upload ends within this time."""
-NO_PROXY = "http://127.0.0.1:1"
-"""The proxy for all hosts but the store's. Nothing listens there, so redirects to other hosts fail."""
+"""A stall is reported after this time without a confirmed part; a cancelled upload ends within this time."""
+UNREACHABLE_PROXY = "http://127.0.0.1:1"
+"""The proxy for all hosts but the store's.
 
-UNUSABLE_NAME = "the server's name for the archive can't be used"
-DEFAULT_REGION = "us-east-1"  # its endpoint knows the region of every bucket
+No server listens at its address, so redirects to other hosts fail.
+"""
+
+UNUSABLE_NAME_MESSAGE = "the server's name for the archive can't be used"
+DEFAULT_REGION = "us-east-1"  # the endpoint that returns the region of any bucket
 _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,30}")
 
 _HINTS = {
@@ -107,7 +110,7 @@ async def upload_file(
         await network.check_reachable(endpoint)
     except AddressRefused as error:
         raise UploadFailed(str(error), method="PUT", path=credentials.s3_key) from None
-    except BREAKS as error:
+    except CONNECTION_ERRORS as error:
         line = RequestLine("PUT", credentials.s3_key)
         problem = from_exception(error, None, endpoint.netloc, line)
         unreached = UploadFailed(str(problem), method="PUT", path=credentials.s3_key)
@@ -120,7 +123,7 @@ async def upload_file(
     try:
         await upload.run()
     except (BaseError, ValueError, TypeError, FileNotFoundError) as error:
-        failure = _failure(error, credentials, endpoint)
+        failure = _upload_error(error, credentials, endpoint)
     # If the response to completing the upload is lost, obstore's retry gets a 404, although the object
     # exists.
     if failure and (failure.status != HTTPStatus.NOT_FOUND or not await upload.is_stored()):
@@ -150,7 +153,7 @@ class _Upload:
                 await asyncio.to_thread(self._file.read) if is_small else self._chunks(),
                 use_multipart=not is_small,
                 chunk_size=PART_BYTES,
-                max_concurrency=PARTS_AT_ONCE,
+                max_concurrency=CONCURRENT_PARTS,
             )
         )
         previous_bytes = -1
@@ -185,7 +188,7 @@ class _Upload:
                 raise UploadFailed("the archive became shorter during the upload")
             self._read_bytes += len(chunk)
             # The parts being sent, and the part being filled, are not confirmed yet.
-            self.report(self._read_bytes - (PARTS_AT_ONCE + 1) * PART_BYTES)
+            self.report(self._read_bytes - (CONCURRENT_PARTS + 1) * PART_BYTES)
             yield chunk
 
     def report(self, done_bytes: int) -> None:
@@ -198,7 +201,7 @@ def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str) -> S3St
     creds, proxy = credentials.creds, endpoint.proxy
     client: dict[str, Any] = {
         # Without a setting here, obstore would use the environment's proxy.
-        "proxy_url": proxy or NO_PROXY,
+        "proxy_url": proxy or UNREACHABLE_PROXY,
         "proxy_excludes": "" if proxy else endpoint.host,
         "user_agent": user_agent(),
         "timeout": timedelta(seconds=PART_TIMEOUT_S),
@@ -244,7 +247,7 @@ def _check(credentials: BlobCredentials) -> None:
     path_bytes = len(f"{credentials.s3_bucket}{credentials.s3_key}".encode(errors="replace"))
     # Limit of a request line; S3's own limit is 1,024.
     if not credentials.s3_key or path_bytes > 16_384:
-        raise UploadFailed(UNUSABLE_NAME)
+        raise UploadFailed(UNUSABLE_NAME_MESSAGE)
 
 
 async def _endpoint_of(credentials: BlobCredentials, network: Network) -> tuple[BaseUrl, str]:
@@ -270,14 +273,14 @@ async def _bucket_region(bucket: str, network: Network) -> str:
             "HEAD", f"{site}/{quote(bucket, safe='')}", headers={"Host": site.netloc}
         )
         region = httpx.Headers(response.headers).get("x-amz-bucket-region", "")
-    except BREAKS:
+    except CONNECTION_ERRORS:
         pass  # the upload itself reports the problem
     finally:
         await network.aclose()
     return region if _REGION.fullmatch(region) else DEFAULT_REGION
 
 
-def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) -> UploadFailed:
+def _upload_error(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) -> UploadFailed:
     """Build the error from obstore's text, which quotes the request and the store's response."""
     text = str(error).partition("\n\nDebug source:")[0]
     match = re.search(
@@ -286,10 +289,10 @@ def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) 
     status = int(match["status"] or HTTPStatus.OK) if match else None
     code = message = ""
     if match is not None:
-        code, message = element(match["body"], "Code"), element(match["body"], "Message")
+        code, message = xml_element(match["body"], "Code"), xml_element(match["body"], "Message")
         reason = f"{endpoint.netloc} answered {status}" + f" {code}".rstrip() + f": {message}".rstrip(": .")
     elif isinstance(error, UnicodeError) or text.startswith("Could not parse path"):
-        reason = UNUSABLE_NAME
+        reason = UNUSABLE_NAME_MESSAGE
     elif "redirect" in text:
         reason = f"{endpoint.netloc} redirected the upload; not followed"
     else:

@@ -41,7 +41,7 @@ UNIT = 128 * 1024
 
 @pytest.fixture(autouse=True)
 def _small_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "SAVE_BYTES", UNIT // 2)
+    monkeypatch.setattr(downloads, "WRITE_BYTES", UNIT // 2)
 
 
 def some_bytes(size_bytes: int, seed: int = 1) -> bytes:

@@ -95,7 +95,7 @@ async def test_a_large_file_goes_in_parts_a_few_at_a_time(sending: Sending, size
     else:
         assert (asked[0], asked[-1]) == ("start", "complete")
         assert sorted(asked[1:-1]) == sorted(f"part {number + 1}" for number in range(parts))
-    assert sending.store.most_at_once <= uploads.PARTS_AT_ONCE
+    assert sending.store.most_at_once <= uploads.CONCURRENT_PARTS
 
 
 async def test_requests_are_path_style_with_the_token_and_without_any_key_of_ours(
