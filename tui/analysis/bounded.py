@@ -10,7 +10,7 @@ _Value = TypeVar("_Value")
 
 
 class Bounded(dict[_Key, _Value]):
-    """A dict of the newest ``limit`` entries; ``make`` returns the value of a missing key."""
+    """A dict of the ``limit`` entries added last; ``make`` creates the value of a missing key."""
 
     def __init__(self, limit: int, make: Callable[[], _Value] | None = None) -> None:
         super().__init__()
@@ -28,6 +28,7 @@ class Bounded(dict[_Key, _Value]):
         if len(self) > self._limit:
             del self[next(iter(self))]
 
+    # without this, pickle would call the constructor without its arguments
     def __reduce__(self) -> tuple[Any, ...]:
         items: Iterator[tuple[_Key, _Value]] = iter(self.items())
         return Bounded, (self._limit, self._make), None, None, items

@@ -1,4 +1,4 @@
-"""Compare runs: final values, differences, and overlaid curves. Pure functions."""
+"""Compare runs: their final values side by side, and their curves in one chart. Pure functions."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ State = Literal["waiting", "reading", "read", "gone", "failed"]
 Axis = Literal["step", "elapsed", "clock"]
 AXES: tuple[Axis, ...] = ("step", "elapsed", "clock")
 MEASURES = ("loss", "eval loss", "throughput")
-"""The curves of every comparison; the metrics that several runs report are added to them."""
+"""The curves of every comparison; metrics that at least two of its runs report are added."""
 Change = Literal["", "shown", "less", "more"]
-"""Whether a row shows the change from the first run, and whether less or more is better."""
+"""How a row shows the change from the first run: not at all, without a judgment (``shown``), or with the
+lowest (``less``) or the highest value (``more``) marked as the best."""
 
-_SPEEDS: tuple[tuple[str, Callable[[ProgressSnapshot], Series]], ...] = (
+_SPEED_UNITS: tuple[tuple[str, Callable[[ProgressSnapshot], Series]], ...] = (
     ("tok/s", lambda progress: progress.tokens_per_s_series),
     ("samples/s", lambda progress: progress.samples_per_s_series),
     ("it/s", lambda progress: progress.rate_series),
@@ -51,8 +52,8 @@ class ComparedRun:
     """A run in a comparison: its data so far, and how much of its log has been read.
 
     ``run`` is None until data has been read. ``part`` is the fraction of the log's time range that has been
-    read, and ``gap_count`` the number of gaps in the log. ``error`` is the reason for a failure
-    (not sanitized).
+    read, and ``gap_count`` the number of gaps in the log. ``error`` explains why reading failed (not
+    sanitized).
     """
 
     job: TrainingJob
@@ -79,10 +80,10 @@ class ComparedRun:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """A property of all runs: ``values`` for files, ``shown`` for display, both in the runs' order.
+    """A property of all runs: ``values`` for export, ``shown`` for display, both in the runs' order.
 
-    ``differs`` is True if the displayed texts are not all equal. ``best`` holds the indexes of the best
-    value, for properties that can be ranked. ``shown`` is sanitized.
+    ``differs`` is True if the displayed texts are not all equal. ``best`` holds the indexes of the runs with
+    the best value; it is empty for a property that cannot be ranked. ``shown`` is sanitized.
     """
 
     id: str
@@ -94,7 +95,7 @@ class ComparisonRow:
 
 
 def labels(runs: Sequence[ComparedRun]) -> tuple[str, ...]:
-    """Return the runs' names, with the id added where two share a name. Sanitized."""
+    """Return the runs' names, sanitized; names that several runs share are followed by the job id."""
     names = [sanitize(run.job.name or run.job.id) for run in runs]
     return tuple(
         f"{name} {run.job.id}" if names.count(name) > 1 and name != run.job.id else name
@@ -107,30 +108,30 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
 
     Properties from a log are left out until the whole log has been read.
     """
-    runs = [_without_partial(run) for run in runs]
-    speeds, unit = _speeds(runs)
+    runs = [_without_partial_progress(run) for run in runs]
+    speeds, unit = _speeds_and_unit(runs)
     medians = {id(run): _median(speed) for run, speed in zip(runs, speeds, strict=True)}
-    first = next((speed for speed in medians.values() if speed), None)
+    first_speed = next((speed for speed in medians.values() if speed), None)
     in_steps = unit == "it/s"
-    show_speed = _numeric(lambda speed: rate(speed, like=first)) if in_steps else _figure
+    show_speed = _numeric(lambda speed: rate(speed, like=first_speed)) if in_steps else _significant
     row = partial(_row, runs)
-    with_loss = [run.progress for run in runs if run.progress.loss is not None]
-    is_ranked = all(progress.has_ranking_loss for progress in with_loss)
-    # Last values at different steps don't show which run is better.
-    is_at_same_step = len({progress.step for progress in with_loss}) < 2
-    last: Change = "less" if is_ranked and is_at_same_step else "shown"
+    progress_with_loss = [run.progress for run in runs if run.progress.loss is not None]
+    loss_ranks_runs = all(progress.has_ranking_loss for progress in progress_with_loss)
+    # Values at different steps don't show which run is better.
+    is_at_same_step = len({progress.step for progress in progress_with_loss}) < 2
+    loss_change: Change = "less" if loss_ranks_runs and is_at_same_step else "shown"
     common_step, common_losses = _at_common_step(runs)
 
     rows = [
         row("status", "status", lambda run: run.job.current_status, _status),
         row("final_reward", "last reward", _last_reward, _number, "more" if is_at_same_step else "shown"),
-        row("final_loss", "last loss", lambda run: run.progress.loss, _number, last),
+        row("final_loss", "last loss", lambda run: run.progress.loss, _number, loss_change),
         row(
             "common_step_loss",
             "same-step loss",
             lambda run: common_losses.get(run.job.id),
             _number,
-            "less" if is_ranked else "shown",
+            "less" if loss_ranks_runs else "shown",
         ),
         row(
             "common_step",
@@ -140,7 +141,7 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         ),
         row("best_loss", "best loss", _best_loss, _number, "less"),
         row("best_loss_step", "best loss at", _best_step, _count),
-        row("eval_loss", "eval loss", lambda run: run.progress.eval_loss, _number, last),
+        row("eval_loss", "eval loss", lambda run: run.progress.eval_loss, _number, loss_change),
         row(
             "best_eval_loss",
             "best eval",
@@ -164,9 +165,9 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         row("learning_rate", "last lr", lambda run: run.progress.learning_rate, _number),
         row("step", "step", lambda run: run.progress.step, _count),
         row("total_steps", "total steps", lambda run: run.progress.total_steps, _count),
-        row("epoch", "epoch", lambda run: run.progress.epoch, _figure),
+        row("epoch", "epoch", lambda run: run.progress.epoch, _significant),
         row("duration_s", "duration", _duration, _seconds, "shown"),
-        row("gpu_hours", "GPU-hours", lambda run: run.cost.gpu_hours, _figure, "shown"),
+        row("gpu_hours", "GPU-hours", lambda run: run.cost.gpu_hours, _significant, "shown"),
         row(
             "cost_usd",
             "cost, est.",
@@ -184,7 +185,7 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         row(
             "availability", "capacity", lambda run: (run.job.availability_model or "").lower() or None, _text
         ),
-        row("created_at", "created", lambda run: run.job.created_at, _moment),
+        row("created_at", "created", lambda run: run.job.created_at, _time),
         row("restarts", "restarts", lambda run: len(run.progress.restarts) or None, _count),
         row("errors", "error lines", lambda run: run.progress.errors.count or None, _count),
         row("error_message", "message", lambda run: run.job.error_message or None, _text),
@@ -194,14 +195,14 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     )
 
 
-def _without_partial(compared: ComparedRun) -> ComparedRun:
+def _without_partial_progress(compared: ComparedRun) -> ComparedRun:
     if compared.state != "reading" or compared.run is None:
         return compared
     return replace(compared, run=replace(compared.run, progress=None))
 
 
 def comparison_table(runs: Sequence[ComparedRun]) -> ExportTable:
-    runs = [_without_partial(run) for run in runs]
+    runs = [_without_partial_progress(run) for run in runs]
     names = [run.job.name for run in runs]
     rows: list[tuple[Value, ...]] = [("name", len(set(names)) > 1, *names)]
     table_rows: list[tuple[Value, ...]] = [
@@ -229,36 +230,41 @@ def job_records(runs: Sequence[ComparedRun]) -> list[dict[str, object]]:
 
 
 def measures(runs: Sequence[ComparedRun]) -> list[str]:
-    """Return the names of all curves: rewards first, as in reinforcement learning, other metrics last."""
-    reporting = [run.progress.metrics for run in runs]
-    names = dict.fromkeys(chain(*reporting))
+    """Return the names of all curves: rewards (of reinforcement learning), ``MEASURES``, then other metrics.
+
+    A metric needs at least two runs that report it.
+    """
+    metrics_by_run = [run.progress.metrics for run in runs]
+    names = dict.fromkeys(chain(*metrics_by_run))
     shared = [
-        name for name in names if name not in MEASURES and sum(name in metrics for metrics in reporting) > 1
+        name
+        for name in names
+        if name not in MEASURES and sum(name in metrics for metrics in metrics_by_run) > 1
     ]
     headlines = headline_metrics(shared)
     return [*headlines, *MEASURES, *(name for name in grouped(shared) if name not in headlines)]
 
 
 def curves_table(runs: Sequence[ComparedRun], axis: Axis) -> ExportTable:
-    """Return all curves as one long table: the samples as drawn, unsmoothed."""
+    """Return all curves as one table with a row for each sample, unsmoothed."""
     rows: list[tuple[Value, ...]] = []
     for measure in measures(runs):
         unit = throughput_unit(runs) if measure == "throughput" else ""
-        for line in curves(runs, measure, axis):
-            for x, value in zip(line.times, line.values, strict=True):
+        for curve in curves(runs, measure, axis):
+            for x, value in zip(curve.times, curve.values, strict=True):
                 time: Value = iso_time(x) if axis == "clock" else (x if axis == "elapsed" else None)
-                rows.append((measure, line.name, time, int(x) if axis == "step" else None, value, unit))
+                rows.append((measure, curve.name, time, int(x) if axis == "step" else None, value, unit))
     return ExportTable("curves", ("chart", "series", "time", "step", "value", "unit"), tuple(rows))
 
 
 def curves(runs: Sequence[ComparedRun], measure: str, axis: Axis) -> tuple[Series, ...]:
     """Return one line per run that has the measure, named as in ``labels``.
 
-    ``times`` are steps, seconds since the run began, or epoch seconds. The line of a resumed run begins with
-    that of the run that it resumed, if that is compared, too.
+    ``times`` are steps, seconds since the run began, or epoch seconds, depending on ``axis``. The line of a
+    resumed run begins with the line of its predecessor if both runs are compared.
     """
     runs = [_with_predecessors(run, runs) for run in runs]
-    speeds = _speeds(runs)[0] if measure == "throughput" else ()
+    speeds = _speeds_and_unit(runs)[0] if measure == "throughput" else ()
     lines = []
     for index, (run, name) in enumerate(zip(runs, labels(runs), strict=True)):
         if measure == "loss":
@@ -277,20 +283,22 @@ def curves(runs: Sequence[ComparedRun], measure: str, axis: Axis) -> tuple[Serie
 
 
 def _with_predecessors(compared: ComparedRun, runs: Sequence[ComparedRun]) -> ComparedRun:
-    """Return a run whose curves begin with those of the runs that it resumed."""
-    earlier = predecessor(compared.job, [run.job for run in runs])
-    if earlier is None or compared.run is None:
+    """Return the run with the curves of its predecessors, as far as they are compared, prepended."""
+    predecessor_job = predecessor(compared.job, [run.job for run in runs])
+    if predecessor_job is None or compared.run is None:
         return compared
-    before = _with_predecessors(next(run for run in runs if run.job is earlier), runs)
-    return replace(compared, run=replace(compared.run, progress=joined(before.progress, compared.progress)))
+    joined_predecessor = _with_predecessors(next(run for run in runs if run.job is predecessor_job), runs)
+    return replace(
+        compared, run=replace(compared.run, progress=joined(joined_predecessor.progress, compared.progress))
+    )
 
 
 def throughput_unit(runs: Sequence[ComparedRun]) -> str:
-    return _speeds(runs)[1]
+    return _speeds_and_unit(runs)[1]
 
 
 def began_at(compared: ComparedRun) -> float:
-    """Return when a run began (epoch seconds): by its status history, else by its first log line."""
+    """Return when a run began (epoch seconds): from its status history, else its first log line."""
     run = compared.run
     ran = run.running_time if run is not None else None
     if ran is not None and ran.measured and ran.since is not None:
@@ -312,48 +320,50 @@ def _loss(progress: ProgressSnapshot, axis: Axis) -> Series:
     return over_steps(progress.loss_series, progress)
 
 
-def _speeds(runs: Sequence[ComparedRun]) -> tuple[tuple[Series, ...], str]:
-    """Return the speeds of all runs in one unit: the first of ``_SPEEDS`` that all runs with a speed have."""
-    with_speed = [run.progress for run in runs if len(run.progress.throughput_series[0])]
-    for unit, pick in _SPEEDS:
-        if with_speed and all(len(pick(progress)) for progress in with_speed):
-            return tuple(pick(run.progress) for run in runs), unit
-    # No unit is common to all runs, so use the one that most runs report.
-    unit, pick = max(_SPEEDS, key=lambda speed: sum(bool(len(speed[1](progress))) for progress in with_speed))
-    return tuple(pick(run.progress) if with_speed else EMPTY for run in runs), unit
+def _speeds_and_unit(runs: Sequence[ComparedRun]) -> tuple[tuple[Series, ...], str]:
+    """Return the speeds of all runs in a unit that, if possible, all runs with a speed report."""
+    progress_with_speed = [run.progress for run in runs if len(run.progress.throughput_series[0])]
+    for unit, series_of in _SPEED_UNITS:
+        if progress_with_speed and all(len(series_of(progress)) for progress in progress_with_speed):
+            return tuple(series_of(run.progress) for run in runs), unit
+    # No unit is common to all runs, so use the unit that most runs report.
+    unit, series_of = max(
+        _SPEED_UNITS, key=lambda speed: sum(bool(len(speed[1](progress))) for progress in progress_with_speed)
+    )
+    return tuple(series_of(run.progress) if progress_with_speed else EMPTY for run in runs), unit
 
 
 def _row(
     runs: Sequence[ComparedRun],
     row_id: str,
     title: str,
-    read: Callable[[ComparedRun], Value],
-    show: Callable[[Value], str],
+    value_of: Callable[[ComparedRun], Value],
+    format_value: Callable[[Value], str],
     change: Change = "",
 ) -> ComparisonRow:
-    values = [read(run) for run in runs]
-    shown = [show(value) if value is not None else UNKNOWN for value in values]
+    values = [value_of(run) for run in runs]
+    shown = [format_value(value) if value is not None else UNKNOWN for value in values]
     differs = len(set(shown)) > 1  # Values that are displayed alike count as equal.
     best = _best_columns(values, change) if differs else frozenset()
     if change:
         shown = [
-            text + _change(values[0], value, column)
+            text + _change_text(values[0], value, column)
             for column, (text, value) in enumerate(zip(shown, values, strict=True))
         ]
     return ComparisonRow(row_id, title, tuple(values), tuple(shown), differs, best)
 
 
-def _change(first: Value, value: Value, column: int) -> str:
-    """Format the change from the first run, such as `` −12%``."""
+def _change_text(first: Value, value: Value, column: int) -> str:
+    """Format the relative change from the first run, such as `` −12%``; empty in the first column."""
     if not column or not isinstance(first, int | float) or not isinstance(value, int | float):
         return ""
     if not math.isfinite(first) or not math.isfinite(value) or first == 0:
         return ""
     change = (value - first) / abs(first)
-    return "" if abs(change) < 0.005 else f" {'+' if change > 0 else '−'}{_share_text(abs(change))}"
+    return "" if abs(change) < 0.005 else f" {'+' if change > 0 else '−'}{_relative_text(abs(change))}"
 
 
-def _share_text(change: float) -> str:
+def _relative_text(change: float) -> str:
     return percent(change) if change < 10 else f"×{change + 1:.0f}"
 
 
@@ -386,25 +396,27 @@ def _best_loss(compared: ComparedRun) -> float | None:
 
 
 def _best(progress: ProgressSnapshot, series: Series) -> float | None:
-    """Return the lowest value; None if losses do not rank this run, or a lower one may be in a gap."""
-    finite = values_between(series)
-    return min(finite) if finite and progress.has_ranking_loss and not progress.gaps else None
+    """Return the lowest value; None if losses do not rank this run, or if a gap may hide a lower loss."""
+    finite_values = values_between(series)
+    return min(finite_values) if finite_values and progress.has_ranking_loss and not progress.gaps else None
 
 
 def _best_step(compared: ComparedRun) -> int | None:
-    finite = [(value, step) for step, value in compared.progress.loss_by_step if math.isfinite(value)]
-    return min(finite)[1] if finite and _best_loss(compared) is not None else None
+    losses_and_steps = [
+        (value, step) for step, value in compared.progress.loss_by_step if math.isfinite(value)
+    ]
+    return min(losses_and_steps)[1] if losses_and_steps and _best_loss(compared) is not None else None
 
 
 def _at_common_step(runs: Sequence[ComparedRun]) -> tuple[int | None, dict[str, float]]:
     """Return the last step at which all runs with steps logged a loss, and the losses by job id.
 
-    Empty if this is the last step of all runs, since the row of the last losses shows these.
+    Return None and no losses if it is the last step of every run: the row of last losses shows the same.
     """
     losses_by_job = {}
     for run in runs:
-        losses, step = _losses_read(run.progress), run.progress.step
-        # If losses have higher step numbers than the run, they are numbered by another unit.
+        losses, step = _certain_losses(run.progress), run.progress.step
+        # Losses with higher step numbers than the run are counted in another unit, such as samples.
         if run.state == "read" and losses and step is not None and max(losses) <= step:
             losses_by_job[run.job.id] = losses
     common = set.intersection(*map(set, losses_by_job.values())) if len(losses_by_job) > 1 else set[int]()
@@ -414,15 +426,17 @@ def _at_common_step(runs: Sequence[ComparedRun]) -> tuple[int | None, dict[str, 
     return last, {job_id: losses[last] for job_id, losses in losses_by_job.items()}
 
 
-def _losses_read(progress: ProgressSnapshot) -> dict[int, float]:
-    """Return the losses by step, without those next to unread parts of the log."""
-    unread = unread_steps(progress, whole=True)
-    return {step: value for step, value in progress.loss_by_step if is_read_between(step, step, unread)}
+def _certain_losses(progress: ProgressSnapshot) -> dict[int, float]:
+    """Return the losses by step; leave out those next to unread parts of the log, which may change them."""
+    unread_ranges = unread_steps(progress, whole=True)
+    return {
+        step: value for step, value in progress.loss_by_step if is_read_between(step, step, unread_ranges)
+    }
 
 
 def _median(series: Series) -> float | None:
-    finite = values_between(series)
-    return median_high(finite) if finite else None
+    finite_values = values_between(series)
+    return median_high(finite_values) if finite_values else None
 
 
 def _checkpoint_count(compared: ComparedRun) -> int | None:
@@ -432,9 +446,11 @@ def _checkpoint_count(compared: ComparedRun) -> int | None:
 
 
 def _last_checkpoint(compared: ComparedRun) -> str | None:
-    listed = compared.run.checkpoints if compared.run else None
+    checkpoints = compared.run.checkpoints if compared.run else None
     return (
-        max(listed, key=lambda checkpoint: time_key(checkpoint.created_at)).checkpoint_id if listed else None
+        max(checkpoints, key=lambda checkpoint: time_key(checkpoint.created_at)).checkpoint_id
+        if checkpoints
+        else None
     )
 
 
@@ -454,11 +470,11 @@ def _numeric(show: Callable[[float], str]) -> Callable[[Value], str]:
 _count, _seconds, _number = _numeric(count), _numeric(duration), _numeric(number)
 
 
-def _figure(value: Value) -> str:
+def _significant(value: Value) -> str:
     if not isinstance(value, int | float) or not math.isfinite(value):
         return UNKNOWN
     return count(value) if abs(value) >= 1000 else significant(value)
 
 
-def _moment(value: Value) -> str:
+def _time(value: Value) -> str:
     return local_time(value if isinstance(value, datetime) else None, DATE_AND_MINUTE) or UNKNOWN

@@ -1,7 +1,7 @@
 """The state of the connection (live, retrying, refused …), and the offset of the local clock.
 
-``ClockOffset`` estimates the offset from the server's clock from the timestamps of the newest samples. The
-``Date`` headers of responses show an offset that is so large that charts would be empty.
+``ClockOffset`` derives the offset from the age of the newest samples. ``Connection`` derives it from the
+``Date`` headers of responses, and reports it only if it is so large that charts would be empty.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from api_client.events import RequestEvent
 
 
 class ClockOffset:
-    """Estimates the clock offset: the smallest age of any response's newest sample, if implausibly long.
+    """Estimates the clock offset: the smallest age of the newest sample in any response.
 
-    If samples stop arriving, the estimate does not change, because their age only grows.
+    An age of up to a minute is a plausible delay and counts as 0. If samples stop arriving, the estimate does
+    not change, because their age only grows.
     """
 
     def __init__(self) -> None:
@@ -28,7 +29,7 @@ class ClockOffset:
     def add_response(self, newest_s: float, now_s: float, step_s: float = 0.0) -> None:
         """Record a response received at ``now_s`` (local epoch s) whose newest timestamp is ``newest_s``."""
         age_s = now_s - newest_s
-        # samples arrive with a delay, so this age does not imply that the local clock is ahead
+        # samples arrive with a delay, so this age does not mean that the local clock is ahead
         if 0 <= age_s <= max(60.0, 2.0 * step_s):
             age_s = 0.0
         self._min_age_s = min(self._min_age_s, age_s)
@@ -45,7 +46,7 @@ STATUS, LOG, METRICS, CHECKPOINTS = "the job's status", "the log", "the metrics"
 
 
 def resource_label(path: str) -> str:
-    """Return the display name of the data at this path; empty if no screen polls the route."""
+    """Return the display name of the data at an API path; empty if no screen polls it."""
     from api_client import routes  # imports all models, so only when a request has failed
 
     labels: dict[routes.Route[Any], str] = {
@@ -62,9 +63,9 @@ def resource_label(path: str) -> str:
 
 _TEMPORARY_STATUSES = frozenset({408, 429})
 ROUTE_GRACE_S = 3.0
-"""Report a single failing route only after this time, since most such failures end sooner."""
+"""A single failing route is reported only after this time, since most of these failures end sooner."""
 FORGOTTEN_S = 30.0
-"""A failing route that was not requested again for this long is no longer polled."""
+"""A failure is dropped if its route was not requested for this long, since nothing polls the route now."""
 
 
 class ConnectionState(StrEnum):
@@ -77,10 +78,10 @@ class ConnectionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StaleResource:
-    """Data that a feed cannot get, although the server responds.
+    """Data that a feed cannot refresh, although the server responds.
 
-    ``name`` is the display name of the data ("the log"); the server has refused it since the time ``since``,
-    for ``reason``.
+    ``name`` is the display name of the data ("the log"). The server has refused to return the data since
+    ``since``, for ``reason``.
     """
 
     name: str
@@ -90,7 +91,7 @@ class StaleResource:
 
 @dataclass(frozen=True, slots=True)
 class FailingRoute:
-    """A route (``path``) that has failed since ``since``, last at ``at``; the retry is at ``retries_at``."""
+    """A route (``path``) whose requests failed from ``since`` to ``at``; next attempt at ``retries_at``."""
 
     path: str
     since: datetime
@@ -111,41 +112,38 @@ class FailingRoute:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The last known state of the connection.
-
-    ``answered_at`` is the time of the last successful response, ``failing_since`` of the first failure
-    after it, on any route, ``retry_at`` of the next attempt, ``reason`` the error text of the server or the
-    system. ``stale_resources`` are data that feeds cannot get although the server responds, so the screen
-    shows old data. ``failing_routes`` are routes that fail while others succeed; they may recover.
-    ``clock_ahead_s`` is how far the local clock is ahead of the server's (negative: behind), 0 if too little
-    to matter. For a recording, ``recorded`` returns its name and the displayed time.
-    """
+    """The last known state of the connection."""
 
     link: ConnectionState = ConnectionState.CONNECTING
     answered_at: datetime | None = None
+    """Time of the last successful response."""
     failing_since: datetime | None = None
+    """Time of the first failure, on any route, after the last successful response."""
     retry_at: datetime | None = None
     reason: str = ""
+    """The error text of the server or the operating system."""
     stale_resources: tuple[StaleResource, ...] = ()
+    """Data that the server refuses, so that the screen shows old data."""
     failing_routes: tuple[FailingRoute, ...] = ()
+    """Routes that fail while other routes succeed; they may recover."""
     clock_ahead_s: float = 0.0
+    """Seconds that the local clock is ahead of the server's (negative: behind); 0 if too few to matter."""
     recorded: Callable[[], str] | None = None
+    """For a recording: returns its name and the displayed time."""
 
     @property
     def stale(self) -> tuple[StaleResource, ...]:
-        """Resources not refreshed although the server responds: refused, or failing for a while."""
+        """Data that is not refreshed although the server responds: refused, or failing for a while."""
         resources = {resource.name: resource for resource in self.stale_resources}
-        for resource in self.failing_routes:
-            if resource.name and (resource.at - resource.since).total_seconds() >= ROUTE_GRACE_S:
-                resources.setdefault(
-                    resource.name, StaleResource(resource.name, resource.reason, resource.since)
-                )
+        for route in self.failing_routes:
+            if route.name and (route.at - route.since).total_seconds() >= ROUTE_GRACE_S:
+                resources.setdefault(route.name, StaleResource(route.name, route.reason, route.since))
         return tuple(resources.values())
 
     def limited_to(self, resources: AbstractSet[str], job_id: str = "") -> Connection:
         """Keep only the stale and failing resources that a screen displays; return ``self`` if all are kept.
 
-        ``resources`` are their display names. With ``job_id``, keep only failing routes of this job.
+        ``resources`` are display names of data. With ``job_id``, keep only failing routes of this job.
         """
         stale_resources = tuple(resource for resource in self.stale_resources if resource.name in resources)
         failing_routes = tuple(
@@ -164,14 +162,14 @@ class Connection:
         return replace(self, stale_resources=tuple(resources.values()))
 
     def with_fresh_resource(self, name: str) -> Connection:
-        """Return a copy without the refusal of ``name``: the data is available again, or not requested."""
+        """Return a copy without the refusal of ``name``, because the data can be read again."""
         return replace(
             self,
             stale_resources=tuple(resource for resource in self.stale_resources if resource.name != name),
         )
 
     def without_resource(self, name: str) -> Connection:
-        """Return a copy without refusals and failures of ``name``: nothing requests that data anymore."""
+        """Return a copy without refusals and failures of ``name``, because no feed reads this data now."""
         failing_routes = tuple(route for route in self.failing_routes if route.name != name)
         return replace(self.with_fresh_resource(name), failing_routes=failing_routes)
 
@@ -212,35 +210,37 @@ class Connection:
     def _failing(
         self, event: RequestEvent, link: ConnectionState, retry_at: datetime | None = None
     ) -> Connection:
-        before = [route for route in self._recent_failures(event.at) if route.path != event.path]
+        other_routes = [route for route in self._recent_failures(event.at) if route.path != event.path]
         since = next((route.since for route in self.failing_routes if route.path == event.path), event.at)
         retries_at = retry_at or event.at
         failing_route = FailingRoute(event.path, since, event.at, retries_at, event.reason)
-        failing = replace(
+        updated = replace(
             self,
-            failing_routes=(*before, failing_route)[-50:],
+            failing_routes=(*other_routes, failing_route)[-50:],
             failing_since=self.failing_since or event.at,
         )
-        if self.link is ConnectionState.LIVE and not failing._is_server_failing(failing_route, event):
-            return failing
+        if self.link is ConnectionState.LIVE and not updated._is_server_failing(failing_route, event):
+            return updated
         if self.link is ConnectionState.LOST and link is ConnectionState.RETRYING:
             link = ConnectionState.LOST  # stay LOST until a request succeeds
-        return replace(failing, link=link, retry_at=retry_at, reason=event.reason)
+        return replace(updated, link=link, retry_at=retry_at, reason=event.reason)
 
     def _is_server_failing(self, failing_route: FailingRoute, event: RequestEvent) -> bool:
-        """Return True if the whole server appears to be failing, not just what this route serves."""
+        """Return True if the whole server appears to be failing, not only this route."""
         since = min(route.since for route in self.failing_routes if route.service == failing_route.service)
         if self.answered_at is not None and since < self.answered_at:
-            # Another route has responded since: the server is failing only if no route has for a while.
+            # Another route succeeded after this failure: the server is failing only if that was long ago.
             return (event.at - self.answered_at).total_seconds() >= FORGOTTEN_S
         if event.status is None and event.attempt > 1:
             return True  # The server is unreachable.
         may_be_temporary = event.status is None or event.status >= 500 or event.status in _TEMPORARY_STATUSES
         if not may_be_temporary or (failing_route.at - since).total_seconds() >= ROUTE_GRACE_S:
             return True
-        first = self.failing_since
+        first_failure_at = self.failing_since
         return any(
-            route.service != failing_route.service and first is not None and route.since >= first
+            route.service != failing_route.service
+            and first_failure_at is not None
+            and route.since >= first_failure_at
             for route in self.failing_routes
         )
 

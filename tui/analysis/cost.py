@@ -1,14 +1,14 @@
-"""The cost of a run: GPU-hours always, money where it was billed or a price is known.
+"""The cost of a run: always GPU-hours; also US dollars if the run is billed or its price is known.
 
-Billed money is shown as such; all other money is labeled as an estimate.
+Billed dollars are displayed as billed, all others as an estimate.
 
-A node is billed by the minute while it is up; waiting, pulling and draining are free. The
-API reports neither the start nor the end of a run; both come from the status history if it has them.
+A node is billed by the minute while it is up; queueing, pulling the image and draining are free. The API does
+not report when a run started and ended; both times come from the status history if it has them.
 
-The bill has dollars and minutes of each job, but not the time up to which it is complete. So the unbilled
-time is the job's running time minus the billed minutes, and zero a day after the job ended. The minutes of a
-job on several nodes may count each node or not; where neither running time nor price decides that, the
-unbilled time is unknown.
+The bill has the dollars and minutes of each job, but not the time up to which it is complete. So the unbilled
+time is the running time minus the billed minutes, and zero a day after the job ended. For a job on several
+nodes, billed minutes may be those of the job or the sum over its nodes; if neither the running time nor the
+price tells which, the unbilled time is unknown.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ NOTHING = Billed(0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """The bills by job id since ``since``; or ``why_not``, the reason why it cannot be read.
+    """What was billed for each job (by id) since ``since``; ``why_not`` is set if the bill can't be read.
 
-    ``deleted`` is what was billed for jobs that have been deleted since.
+    ``deleted`` is the total of jobs that were deleted after they had been billed.
     """
 
     since: datetime
@@ -48,24 +48,24 @@ class Bill:
     why_not: str = ""
 
     def of(self, job: TrainingJob) -> Billed | None:
-        """Return what was billed for a job; None if nothing is known or it may be older than the bill."""
+        """Return what was billed for a job; None if unknown, or if the job may be older than the bill."""
         if job.created_at is None or job.created_at < self.since:
             return None
         return self.jobs.get(job.id)
 
 
 def is_all_billed(job: TrainingJob, now: datetime) -> bool:
-    """Return True if a job ended so long ago that all of it is billed."""
-    # the bill is updated hourly; a day after its end, all of a job is billed
+    """Return True if a job ended so long ago that its bill is complete."""
+    # the bill is updated hourly, so a day after its end a job is billed completely
     return job.is_finished and job.updated_at is not None and now - job.updated_at > timedelta(days=1)
 
 
 def unbilled_minutes(
     billed: Billed, run_minutes: float, node_count: int, price_per_minute: float | None
 ) -> float | None:
-    """Return the unbilled node-minutes of a run that is not billed entirely; None if unknown.
+    """Return the unbilled node-minutes of a run whose bill is incomplete; None if unknown.
 
-    ``run_minutes`` is the running time, or an upper bound; ``price_per_minute`` is USD for one node.
+    ``run_minutes`` is the running time or its upper bound; ``price_per_minute`` is in USD for one node.
     """
     nodes = _nodes_per_billed_minute(billed, run_minutes, node_count, price_per_minute)
     return None if nodes is None else max(0.0, run_minutes * node_count - billed.minutes * nodes)
@@ -74,17 +74,21 @@ def unbilled_minutes(
 def _nodes_per_billed_minute(
     billed: Billed, run_minutes: float, node_count: int, price_per_minute: float | None
 ) -> int | None:
-    """Return 1 if each node's minutes are billed, ``node_count`` if those of the job; None if unknown."""
-    # billed minutes are rounded
+    """Return the number of nodes that a billed minute stands for.
+
+    That is 1 if the minutes of the nodes are added up, ``node_count`` if the job's minutes are billed, None
+    if unknown.
+    """
+    # 2 minutes of tolerance, because billed minutes are rounded
     if node_count == 1 or not billed.minutes or billed.minutes > run_minutes + 2.0:
         return 1
-    paid = billed.usd / billed.minutes
-    fitting = [
+    paid_per_minute = billed.usd / billed.minutes
+    candidates = [
         nodes
         for nodes in (1, node_count)
-        if price_per_minute and abs(paid / (price_per_minute * nodes) - 1.0) <= 0.05
+        if price_per_minute and abs(paid_per_minute / (price_per_minute * nodes) - 1.0) <= 0.05
     ]
-    return fitting[0] if len(fitting) == 1 else None
+    return candidates[0] if len(candidates) == 1 else None
 
 
 def billed_text(billed: Billed) -> str:
@@ -98,10 +102,10 @@ def total_billed(bills: Iterable[Billed]) -> Billed:
 
 @dataclass(frozen=True, slots=True)
 class RunningTime:
-    """A job's running time, and its start; ``measured`` if both come from the status history.
+    """How long a job has run, and since when.
 
-    Otherwise ``seconds`` is an upper bound: the time since the job was released from the queue, or since it
-    was created. ``label`` says which.
+    If ``measured``, both come from the status history. Otherwise ``seconds`` is an upper bound: the time
+    since the job was released from the queue, or since it was created, as ``label`` states.
     """
 
     seconds: float
@@ -112,36 +116,36 @@ class RunningTime:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """GPU-hours and money so far, and up to the expected end.
-
-    ``None`` means unknown: money without a price, an end without an ETA. ``usd`` is an estimate of the whole
-    run, ``unbilled_usd`` of the ``unbilled_minutes`` (node-minutes) that are missing in ``billed``.
-    ``price_per_minute`` is USD for one node; ``of`` describes how the estimate was made; ``measured`` is
-    that of the ``RunningTime``.
-    """
+    """GPU-hours and US dollars so far, and until the expected end; None if unknown (no price, no ETA)."""
 
     gpu_hours: float | None = None
     usd: float | None = None
+    """An estimate for the whole run so far, from its price and running time."""
     gpu_hours_to_end: float | None = None
     usd_to_end: float | None = None
     usd_to_end_low: float | None = None
     usd_to_end_high: float | None = None
     price_per_minute: float | None = None
-    of: str = ""
+    """USD for one node."""
+    basis: str = ""
+    """How the estimate was computed, such as ``list price $0.10 per node-minute × 2 nodes × run time``."""
     billed: Billed | None = None
     unbilled_minutes: float | None = None
+    """Node-minutes that ``billed`` does not include yet."""
     unbilled_usd: float | None = None
+    """An estimate for the unbilled minutes."""
     measured: bool = True
+    """False if the running time is an upper bound (``RunningTime.measured``)."""
 
     @property
     def spent_text(self) -> str:
-        """The money spent, with ``≈`` unless all of it is billed; "" if unknown."""
+        """The US dollars spent, preceded by ``≈`` unless all are billed; "" if unknown."""
         is_billed = self.billed is not None and not self.unbilled_usd
         return "" if self.spent_usd is None else f"{'' if is_billed else '≈ '}{money(self.spent_usd)}"
 
     @property
     def spent_usd(self) -> float | None:
-        """The bill and an estimate of the rest; without a bill, the estimate of the whole run."""
+        """The billed dollars plus the estimate of the rest; without a bill, the estimate of the whole run."""
         if self.billed is None:
             return self.usd
         return None if self.unbilled_usd is None else self.billed.usd + self.unbilled_usd
@@ -150,29 +154,31 @@ class Cost:
 def running_time(job: TrainingJob, history: Sequence[QueueEvent], now: datetime) -> RunningTime:
     """Return how long a job has run, based on its status changes (oldest first, empty if unreadable).
 
-    ``now`` is timezone-aware. A job that was stopped and restarted counts each of its runs.
+    ``now`` is timezone-aware. If a job was stopped and restarted, the times of all its runs are added up.
     """
-    own = [event for event in history if event.created is not None and event.training_job_id == job.id]
+    own_events = [event for event in history if event.created is not None and event.training_job_id == job.id]
     end = (job.updated_at if job.is_finished else None) or now
-    # The API documents that the events end when the job is released from the queue, before it runs.
-    if not any(event.status == JobStatus.RUNNING or event.status == job.current_status for event in own):
-        since = own[-1].created if own else job.created_at
-        label = "time since release" if own else "time since creation"
+    # The API documents that events end when the job leaves the queue, so RUNNING may be missing.
+    if not any(
+        event.status == JobStatus.RUNNING or event.status == job.current_status for event in own_events
+    ):
+        since = own_events[-1].created if own_events else job.created_at
+        label = "time since release" if own_events else "time since creation"
         if since is None or not _may_have_run(job):
             return RunningTime(0.0, None, label, measured=False)
         return RunningTime(max(0.0, (end - since).total_seconds()), since, label, measured=False)
     seconds, since = 0.0, None
-    for number, event in enumerate(own):
+    for index, event in enumerate(own_events):
         if event.status != JobStatus.RUNNING or event.created is None:
             continue
         since = since or event.created
-        following = own[number + 1].created if number + 1 < len(own) else end
+        following = own_events[index + 1].created if index + 1 < len(own_events) else end
         seconds += max(0.0, ((following or end) - event.created).total_seconds())
     return RunningTime(seconds, since)
 
 
 def _may_have_run(job: TrainingJob) -> bool:
-    """Return False if a job's status implies that it has not run: it waits, starts, or failed to deploy."""
+    """Return False if a job has not run, according to its status: queued, starting, or failed to deploy."""
     status = job.current_status
     return status == JobStatus.RUNNING or (job.is_finished and status != JobStatus.DEPLOY_FAILED)
 
@@ -180,10 +186,13 @@ def _may_have_run(job: TrainingJob) -> bool:
 def price_of(
     job: TrainingJob, listed: Mapping[str, float], overrides: Mapping[str, float] | None = None
 ) -> float | None:
-    """Return USD per minute for one node: the user's price, else the listed one, by instance id or name."""
-    machine = job.instance_type
+    """Return USD per minute for one node: from the user's ``overrides``, else from the price list.
+
+    Both map the id or the name of an instance type to its price.
+    """
+    instance_type = job.instance_type
     for prices in (overrides or {}, listed):
-        for name in (machine.id, machine.name):
+        for name in (instance_type.id, instance_type.name):
             if name and name in prices:
                 return prices[name]
     return None
@@ -199,16 +208,16 @@ def cost_of(
     billed: Billed | None = None,
     all_billed: bool = False,
 ) -> Cost:
-    """Return the cost of a run on ``node_count`` nodes; ``left_s`` is the low, likely, and high time left.
+    """Return the cost of a run on ``node_count`` nodes.
 
-    ``all_billed`` means that the bill has the whole run.
+    ``left_s`` is the minimum, likely and maximum time left; ``all_billed`` is True if the bill is complete.
     """
     gpus = max(0, job.instance_type.gpu_count) * node_count
     usd_per_s = None if price_per_minute is None else price_per_minute * node_count / MINUTE_S
-    of, minutes = _estimate_text(ran, node_count, price_per_minute), None
+    basis, unbilled = _basis_text(ran, node_count, price_per_minute), None
     if billed is not None:
-        of += ", less the billed minutes"
-        minutes = (
+        basis += ", less the billed minutes"
+        unbilled = (
             0.0
             if all_billed
             else unbilled_minutes(billed, ran.seconds / MINUTE_S, node_count, price_per_minute)
@@ -217,10 +226,10 @@ def cost_of(
         gpu_hours=gpus * ran.seconds / HOUR_S if gpus else None,
         usd=None if usd_per_s is None else usd_per_s * ran.seconds,
         price_per_minute=price_per_minute,
-        of=of,
+        basis=basis,
         billed=billed,
-        unbilled_minutes=minutes,
-        unbilled_usd=_price(minutes, price_per_minute),
+        unbilled_minutes=unbilled,
+        unbilled_usd=_price(unbilled, price_per_minute),
         measured=ran.measured,
     )
     if left_s is None or job.is_finished:
@@ -234,13 +243,13 @@ def cost_of(
 
 
 def _price(minutes: float | None, price_per_minute: float | None) -> float | None:
-    """Return the price of node-minutes; None if unknown. Zero minutes are free even without a price."""
+    """Return the price of node-minutes in USD; None if unknown. Zero minutes cost 0 even without a price."""
     if minutes == 0.0:
         return 0.0
     return None if minutes is None or price_per_minute is None else minutes * price_per_minute
 
 
-def _estimate_text(ran: RunningTime, node_count: int, price_per_minute: float | None) -> str:
+def _basis_text(ran: RunningTime, node_count: int, price_per_minute: float | None) -> str:
     nodes = counted(node_count, "node")
     if price_per_minute is None:
         return f"{nodes} × {ran.label}; price unknown"
@@ -249,9 +258,9 @@ def _estimate_text(ran: RunningTime, node_count: int, price_per_minute: float | 
 
 @dataclass(frozen=True, slots=True)
 class TotalCost:
-    """The cost of several jobs: the ``billed`` part, and ``usd``, an estimate of the unbilled rest.
+    """The cost of several jobs: what is ``billed``, and ``usd``, an estimate of the unbilled rest.
 
-    ``unpriced`` is the number of jobs for which no estimate can be made; ``usd`` lacks them.
+    ``unpriced`` is the number of jobs whose cost cannot be estimated; ``usd`` does not include them.
     """
 
     usd: float | None = None
@@ -264,15 +273,15 @@ class TotalCost:
 
     @property
     def sign(self) -> str:
-        """``≈``, or "" if all of the money is billed."""
+        """``≈`` if a part of the cost is an estimate, "" if all of it is billed."""
         return "≈" if self.usd else ""
 
 
 def node_seconds(job: TrainingJob, now: datetime, idle_s: float | None = None) -> float | None:
-    """Return the seconds that a job has run so far, over all nodes; None if it has not run.
+    """Return the seconds that a job has run so far, summed over its nodes; None if it has not run.
 
-    A job list lacks the start of jobs, so the time counts from creation (for an ended job, up to its last
-    change), less ``idle_s``, the time in which it did not run. If that is None, this is an overestimate.
+    A job list has no start times, so the result is the time since creation (of an ended job, until its last
+    change) minus ``idle_s``, the time in which the job did not run. If that is None, the result is too high.
     """
     if job.created_at is None or not _may_have_run(job):
         return None
@@ -281,15 +290,15 @@ def node_seconds(job: TrainingJob, now: datetime, idle_s: float | None = None) -
 
 
 def total_cost(
-    used: Iterable[tuple[TrainingJob, float | None]],
+    jobs_with_seconds: Iterable[tuple[TrainingJob, float | None]],
     prices: Mapping[str, float],
     bill: Bill | None,
     now: datetime,
 ) -> TotalCost:
-    """Sum up the cost of jobs: the bill, and an estimate of the unbilled part of their ``node_seconds``."""
+    """Return the total cost of jobs, given with their ``node_seconds`` (None if they have not run)."""
     billed: list[Billed] = []
     usd, unpriced = None, 0
-    for job, seconds in used:
+    for job, seconds in jobs_with_seconds:
         bill_of_job = bill.of(job) if bill is not None else None
         if bill_of_job is not None:
             billed.append(bill_of_job)

@@ -1,4 +1,4 @@
-"""Existing deployments: the checkpoints that they serve, how they started, and how to change them."""
+"""Existing deployments: the checkpoints that they serve, their newest start, and changes to them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def status_tone(status: str) -> str:
 
 
 def status_word(status: str) -> str:
-    """Return a status in plain words, such as ``loading model``."""
+    """Return the display text of a status, such as ``loading model`` for ``LOADING_MODEL``."""
     return sanitize(status).lower().replace("_", " ") or "unknown"
 
 
@@ -39,21 +39,21 @@ class ServedCheckpoint(NamedTuple):
 
 
 def served_checkpoints(config: Mapping[str, Any] | None) -> tuple[ServedCheckpoint, ...]:
-    """Return the checkpoints that a truss config names; none if it does not serve training checkpoints."""
+    """Return the training checkpoints that a truss config refers to; empty if it serves none."""
     training_checkpoints = (config or {}).get("training_checkpoints")
     references = (
         training_checkpoints.get("artifact_references") if isinstance(training_checkpoints, Mapping) else None
     )
-    served: list[ServedCheckpoint] = []
+    checkpoints: list[ServedCheckpoint] = []
     for reference in references if isinstance(references, list) else []:
         if not isinstance(reference, Mapping):
             continue
         paths = reference.get("paths")
         for path in paths if isinstance(paths, list) else []:
-            # ``rank-0/checkpoint-100/``; the root checkpoint is ``rank-0/``
+            # A path is ``rank-0/checkpoint-100/``; only ``rank-0/`` is the checkpoint ``.``.
             name = str(path).partition("/")[2].strip("/") or "."
-            served.append(ServedCheckpoint(str(reference.get("training_job_id") or ""), name))
-    return tuple(dict.fromkeys(served))
+            checkpoints.append(ServedCheckpoint(str(reference.get("training_job_id") or ""), name))
+    return tuple(dict.fromkeys(checkpoints))
 
 
 def serves_transcriptions(config: Mapping[str, Any] | None) -> bool:
@@ -62,19 +62,19 @@ def serves_transcriptions(config: Mapping[str, Any] | None) -> bool:
 
 
 def startup_text(startups: Sequence[Startup]) -> str:
-    """Describe the newest start: ``11s: scheduling 1s · image pull 2s · …``; empty without any."""
+    """Return ``11s: scheduling 1s · image pull 2s · …`` for the newest start; empty if there is none."""
     if not startups:
         return ""
-    newest = max(startups, key=lambda item: item.started_at_epoch_millis or 0)
+    newest = max(startups, key=lambda startup: startup.started_at_epoch_millis or 0)
     phases = [
-        f"{status_word(item.phase)} {_length(item.duration_ms) if item.duration_ms is not None else '✗'}"
-        for item in newest.phase_summary
+        f"{status_word(phase.phase)} {'✗' if (ms := phase.duration_ms) is None else _duration_text(ms)}"
+        for phase in newest.phase_summary
     ]
     outcome = "" if newest.outcome == "SUCCESS" else f" ({status_word(newest.outcome)})"
-    return f"{_length(newest.duration_ms)}{outcome}" + (f": {' · '.join(phases)}" if phases else "")
+    return f"{_duration_text(newest.duration_ms)}{outcome}" + (f": {' · '.join(phases)}" if phases else "")
 
 
-def _length(milliseconds: int | None) -> str:
+def _duration_text(milliseconds: int | None) -> str:
     if milliseconds is None:
         return duration(None)
     return "<1s" if 0 <= milliseconds < 1000 else duration(milliseconds / 1000)
@@ -82,17 +82,20 @@ def _length(milliseconds: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentVerb:
-    """A way to change a deployment, and the texts about it."""
+    """A kind of change to a deployment, and its texts."""
 
     name: str
     """The name of the command and of the action."""
     help: str
     question: str
+    """The confirmation question, with ``{}`` for the name of the deployment."""
     consequence: str
     done: str
+    """The past participle of the name, such as ``promoted``."""
     doing: str
+    """The present participle of the name, such as ``promoting``."""
     impossible: frozenset[str]
-    """Statuses that rule the change out. In all others, also unknown ones, the server decides."""
+    """Statuses in which the change is impossible. In all other statuses, the server decides."""
 
 
 _STOPPED = frozenset({"INACTIVE", "DEACTIVATING"})
@@ -137,7 +140,7 @@ VERBS = {verb.name: verb for verb in (PROMOTE, DEACTIVATE, ACTIVATE, RETRY)}
 
 @dataclass(frozen=True, slots=True)
 class DeploymentChange:
-    """A change that a user requested."""
+    """A change to a deployment that a user requested."""
 
     verb: DeploymentVerb
     deployment: Deployment
@@ -145,9 +148,11 @@ class DeploymentChange:
 
     @property
     def name(self) -> str:
-        """Name of the deployment, with its model and id."""
-        of_model = f" of {sanitize(self.model_name)}" if self.model_name else ""
-        return f"{sanitize(self.deployment.name or 'deployment')}{of_model} ({sanitize(self.deployment.id)})"
+        """The deployment's display name, with its model and id."""
+        model_note = f" of {sanitize(self.model_name)}" if self.model_name else ""
+        return (
+            f"{sanitize(self.deployment.name or 'deployment')}{model_note} ({sanitize(self.deployment.id)})"
+        )
 
     @property
     def question(self) -> str:
@@ -155,7 +160,7 @@ class DeploymentChange:
 
     @property
     def refusal(self) -> str:
-        """Why the change is impossible now; empty if it is possible."""
+        """The reason why the change is impossible now; empty if it is possible."""
         if self.verb is PROMOTE and self.deployment.is_production:
             return f"{self.name} is the production deployment already"
         if self.deployment.status in self.verb.impossible:

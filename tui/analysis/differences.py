@@ -1,7 +1,7 @@
-"""The differences between two jobs: of their hardware, and of the files of their archives, as bounded diffs.
+"""The differences between two jobs: in hardware, and in the files of their source archives.
 
-Configs are read, never run. Values of environment variables (see ``redaction``) and texts that are recognized
-as secrets are hidden; a line in which one of them differs is shown without it.
+Configs are parsed, never run. Values of environment variables (see ``redaction``) and recognized secrets are
+hidden: a line that differs in such a value is shown with a placeholder instead of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
 
 MAX_FILE_BYTES = 512 * 1024
-"""Larger files, such as data, are compared as a whole, not line by line."""
+"""Larger files, such as data sets, are compared by size and digest, not line by line."""
 MAX_LINES = 200
 """Maximum number of lines shown per file, and of files shown line by line."""
 _CONTEXT_LINES = 3
@@ -44,7 +44,7 @@ Files = Mapping[str, bytes | LargeFile]
 
 @dataclass(frozen=True, slots=True)
 class FileDifference:
-    """A file that differs. Texts are sanitized."""
+    """A file that differs between the two jobs. Texts are sanitized."""
 
     path: str
     change: Change
@@ -53,66 +53,70 @@ class FileDifference:
     size_bytes_before: int | None = None
     size_bytes_after: int | None = None
     lines: tuple[str, ...] = ()
-    """A unified diff; empty for a file that is not text, or cannot be shown safely."""
+    """A unified diff; empty for a file that is not text, or whose text may contain secrets."""
     more: int = 0
     """Number of differing lines that are not in ``lines``."""
 
 
 def code_differences(before: Files, after: Files) -> tuple[FileDifference, ...]:
-    """Compare the files of two archives, configs first."""
-    marks = _Marks()
+    """Return the files that differ between two archives: configs first, then by path."""
+    marks = _HiddenValues()
     old, new = _JobFiles(before, marks), _JobFiles(after, marks)
     texts = [*old.texts.values(), *new.texts.values()]
     scrub = Scrubber(secret for secret in old.secrets | new.secrets if any(secret in text for text in texts))
-    former = _former_paths(before, after)
+    former_paths = _former_paths(before, after)
     differences: list[FileDifference] = []
-    for path in sorted(before.keys() - former.values() | after.keys(), key=new.sort_key):
-        old_path = former.get(path, path)
-        content_before, content_after = before.get(old_path), after.get(path)
-        if content_before == content_after and old_path == path:
+    for path in sorted(before.keys() - former_paths.values() | after.keys(), key=new.sort_key):
+        old_path = former_paths.get(path, path)
+        old_content, new_content = before.get(old_path), after.get(path)
+        if old_content == new_content and old_path == path:
             continue
-        change: Change = (
-            "added" if content_before is None else "removed" if content_after is None else "changed"
-        )
-        lines, more = list[str](), 0
-        if content_before == content_after:
+        change: Change = "added" if old_content is None else "removed" if new_content is None else "changed"
+        lines, unshown_count = list[str](), 0
+        if old_content == new_content:
             change = "renamed"
         elif (lines_before := old.lines(old_path, scrub)) is not None and (
             lines_after := new.lines(path, scrub)
         ) is not None:
-            lines, more = _differing_lines(lines_before, lines_after, marks)
+            lines, unshown_count = _differing_lines(lines_before, lines_after, marks)
         if old.is_hidden(old_path) or new.is_hidden(path):
-            lines, more = [], more + sum(line[0] in "+-" for line in lines)
-        shown = lines[:MAX_LINES] if len(differences) < MAX_LINES else []
+            lines, unshown_count = [], unshown_count + sum(line[0] in "+-" for line in lines)
+        shown_lines = lines[:MAX_LINES] if len(differences) < MAX_LINES else []
         difference = FileDifference(
             sanitize(path),
             change,
             sanitize(old_path) if old_path != path else None,
-            _size_bytes(content_before),
-            _size_bytes(content_after),
-            tuple(shown),
-            more + len(lines) - len(shown),
+            _size_bytes(old_content),
+            _size_bytes(new_content),
+            tuple(shown_lines),
+            unshown_count + len(lines) - len(shown_lines),
         )
         differences.append(difference)
     return tuple(differences)
 
 
-class _Marks:
-    """Makes marks that replace hidden values, with a number for each value. No text contains such marks."""
+class _HiddenValues:
+    """Replaces hidden values by marks, numbered so that equal values have equal marks.
+
+    A mark contains NUL characters, so it cannot occur in a text file.
+    """
 
     _MARK = re.compile("<\0([0-9]+)\0>")
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
+        self._number_by_value: dict[str, int] = {}
 
     def __call__(self, value: str) -> str:
-        return f"<\0{self._numbers.setdefault(value, len(self._numbers))}\0>"
+        return f"<\0{self._number_by_value.setdefault(value, len(self._number_by_value))}\0>"
 
-    def shown(self, line: str, before: set[str]) -> str:
-        """Return a line of a diff with words for its marks; ``before`` are the marks in the old file."""
+    def with_placeholders(self, line: str, old_marks: set[str]) -> str:
+        """Return a line of a diff in which ``<hidden>``, or ``<new value>``, replaces each mark.
+
+        ``old_marks`` are the marks in the old file: other marks stand for new values.
+        """
 
         def placeholder(mark: re.Match[str]) -> str:
-            return "<new value>" if line[0] == "+" and mark[0] not in before else "<hidden>"
+            return "<new value>" if line[0] == "+" and mark[0] not in old_marks else "<hidden>"
 
         return sanitize(self._MARK.sub(placeholder, line))
 
@@ -121,67 +125,74 @@ class _Marks:
 
 
 class _JobFiles:
-    """The files of one of the two jobs: their texts, and how to show them without secrets."""
+    """The files of one of the two jobs: their texts, and the lines of these to show without secrets."""
 
-    def __init__(self, files: Files, marks: _Marks) -> None:
+    def __init__(self, files: Files, marks: _HiddenValues) -> None:
         self._files = files
         self._marks = marks
         self.texts = _texts(files)
-        self._shown, self.secrets = redaction(self.texts, marks)
+        self._redacted_text, self.secrets = redaction(self.texts, marks)
 
     def sort_key(self, path: str) -> tuple[bool, str]:
         return "truss_train" not in self.texts.get(path, ""), path
 
     def is_hidden(self, path: str) -> bool:
-        return path in self.texts and self._shown(path) is None
+        return path in self.texts and self._redacted_text(path) is None
 
     def lines(self, path: str, scrub: Scrubber) -> list[str] | None:
-        """Return the lines of a file that may be shown; empty for a missing file, None if it is not text."""
+        """Return the lines of a file without secrets; empty for a missing file, None if it is not text.
+
+        If nothing of the file may be shown, each line is a mark, so that the files can still be compared.
+        """
         if path not in self._files:
             return []
         if path not in self.texts:
             return None
-        shown = self._shown(path)
-        if shown is None:
+        redacted = self._redacted_text(path)
+        if redacted is None:
             return list(map(self._marks, _split_lines(self.texts[path])))
-        lines, clean = _split_lines(shown), _split_lines(scrub(shown))
-        if len(lines) != len(clean):  # a secret of several lines
-            return clean
+        lines, scrubbed = _split_lines(redacted), _split_lines(scrub(redacted))
+        if len(lines) != len(scrubbed):  # a secret of several lines was removed
+            return scrubbed
         return [
-            line if line == clean_line else clean_line.replace(REMOVED, self._marks(line))
-            for line, clean_line in zip(lines, clean, strict=True)
+            line if line == scrubbed_line else scrubbed_line.replace(REMOVED, self._marks(line))
+            for line, scrubbed_line in zip(lines, scrubbed, strict=True)
         ]
 
 
-def _differing_lines(before: list[str], after: list[str], marks: _Marks) -> tuple[list[str], int]:
-    """Return a unified diff; if the files are too long for one, no lines and how many differ at most."""
-    start = _common_prefix_length(before, after)
-    end = _common_prefix_length(before[start:][::-1], after[start:][::-1])
-    old, new = before[start : len(before) - end], after[start : len(after) - end]
-    # comparing more takes seconds
+def _differing_lines(before: list[str], after: list[str], marks: _HiddenValues) -> tuple[list[str], int]:
+    """Return a unified diff and 0; for files too long to diff, no lines and the most that can differ."""
+    prefix = _common_prefix_length(before, after)
+    suffix = _common_prefix_length(before[prefix:][::-1], after[prefix:][::-1])
+    old, new = before[prefix : len(before) - suffix], after[prefix : len(after) - suffix]
+    # comparing more lines takes seconds
     if len(old) + len(new) > 4_000:
         return [], max(len(old), len(new))
-    begin, rest = max(0, start - _CONTEXT_LINES), max(0, end - _CONTEXT_LINES)
+    # equal lines farther than the context are left out, which makes the comparison fast
+    diff_start, lines_after_diff = max(0, prefix - _CONTEXT_LINES), max(0, suffix - _CONTEXT_LINES)
     diff = unified_diff(
-        before[begin : len(before) - rest], after[begin : len(after) - rest], n=_CONTEXT_LINES, lineterm=""
+        before[diff_start : len(before) - lines_after_diff],
+        after[diff_start : len(after) - lines_after_diff],
+        n=_CONTEXT_LINES,
+        lineterm="",
     )
-    known_marks = marks.marks_in(before)
+    old_marks = marks.marks_in(before)
     lines = [
-        re.sub(r"(?<=[-+])[0-9]+", lambda number: str(int(number[0]) + begin), line)
+        re.sub(r"(?<=[-+])[0-9]+", lambda number: str(int(number[0]) + diff_start), line)
         if line[0] == "@"
-        else marks.shown(line, known_marks)
+        else marks.with_placeholders(line, old_marks)
         for line in islice(diff, 2, None)
     ]
     return lines or ["differs only in what is not shown: secrets, ends of lines"] * bool(before), 0
 
 
 def _common_prefix_length(before: list[str], after: list[str]) -> int:
-    """Return the number of equal lines at the beginning."""
+    """Return the number of lines at the beginning that are equal in both."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
 
 
 def _texts(files: Files) -> dict[str, str]:
-    """Return the text files by path, with normalized line ends; the smallest ones, up to a total size."""
+    """Return the texts by path, with normalized line ends: the smallest text files, up to a total size."""
     texts: dict[str, str] = {}
     # total bytes of the files that are compared line by line
     bytes_left = 2 * 1024**2
@@ -212,26 +223,30 @@ def _size_bytes(content: bytes | LargeFile | None) -> int | None:
 
 
 def _former_paths(before: Files, after: Files) -> dict[str, str]:
-    """Return the old path of each moved file by its new one: of equal content, else of the same name."""
+    """Return the old path of each moved file by its new path.
+
+    A file has moved if its content is equal at both paths, or else if its name is.
+    """
     former: dict[str, str] = {}
-    for key in (lambda files, path: files[path], lambda _, path: PurePosixPath(path).name):
+    for identity in (lambda files, path: files[path], lambda _, path: PurePosixPath(path).name):
         removed = {
-            key(before, path): path for path in sorted(before.keys() - after.keys() - set(former.values()))
+            identity(before, path): path
+            for path in sorted(before.keys() - after.keys() - set(former.values()))
         }
-        added = {key(after, path): path for path in sorted(after.keys() - before.keys() - former.keys())}
-        former |= {added[content]: removed[content] for content in removed.keys() & added.keys()}
+        added = {identity(after, path): path for path in sorted(after.keys() - before.keys() - former.keys())}
+        former |= {added[file_id]: removed[file_id] for file_id in removed.keys() & added.keys()}
     return former
 
 
 _HARDWARE_ROWS = frozenset({"project", "instance", "gpu_type", "nodes", "gpus", "availability"})
-"""The rows of a comparison that describe a job's project and hardware, not its run."""
+"""Ids of the comparison rows that describe a job's project and hardware, not its run."""
 TONES = {"+": "good", "-": "bad", "@": "muted"}
-"""Tones of lines by their first character."""
+"""Tones of the lines of a diff by their first character."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A property with different values. Sanitized."""
+    """A property of the jobs and its two values. Sanitized."""
 
     name: str
     before: str
@@ -240,7 +255,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class JobDifferences:
-    """The differences between two jobs; ``not_compared`` says why their code was not compared."""
+    """The differences between two jobs; ``not_compared`` is the reason why their code was not compared."""
 
     before: TrainingJob
     after: TrainingJob
@@ -255,20 +270,20 @@ class JobDifferences:
 
     @property
     def title(self) -> str:
-        """Both jobs, sanitized."""
+        """The names and ids of both jobs, such as ``a (x1) → b (x2)``. Sanitized."""
         return " → ".join(
             sanitize(f"{job.name} ({job.id})" if job.name else job.id) for job in (self.before, self.after)
         )
 
     @property
     def none_words(self) -> str:
-        """A message that nothing differs; empty if something does."""
+        """A message if there are no differences; empty if there are any."""
         if self.job or self.files:
             return ""
         return "the machines are the same" if self.not_compared else "no differences in hardware or code"
 
     def lines(self) -> Iterator[tuple[str, str | None]]:
-        """Yield sanitized lines and their tones."""
+        """Yield the lines of a report, sanitized, with their tones."""
         if self.job:
             yield from (("", None), ("job", "muted"))
         for difference in self.job:

@@ -1,8 +1,8 @@
 """Export tables as CSV that is safe to open in spreadsheets, and as strictly valid JSON.
 
-CSV is sanitized as well, in case the file is printed in a terminal; JSON has the exact text. Spreadsheets
-would run a text cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break as a formula, so an
-apostrophe is put before it. Numbers are not changed.
+CSV is also sanitized, so that it can be printed in a terminal; JSON has the exact text. Spreadsheets would
+run a text cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break as a formula, so CSV has an
+apostrophe before it. Numbers are not changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Value = str | int | float | bool | datetime | None
 
 @dataclass(frozen=True, slots=True)
 class ExportTable:
-    """A table as rows and column names; ``name`` identifies it."""
+    """A table: column names and rows. ``name`` is its key in JSON that has several tables."""
 
     name: str
     columns: tuple[str, ...]
@@ -32,7 +32,7 @@ class ExportTable:
 
 
 def without_formula(text: str) -> str:
-    """Escape text so that a spreadsheet shows it instead of running it."""
+    """Put an apostrophe before text that a spreadsheet would run as a formula."""
     return (
         f"'{text}" if text[:1] and (text[0] in "=+-@\t\r\n" or text.lstrip()[:1] in tuple("=+-@")) else text
     )
@@ -82,7 +82,7 @@ def records(table: ExportTable) -> list[dict[str, object]]:
 
 
 def json_text(tables: Sequence[ExportTable]) -> str:
-    """Return an object that maps each table's name to a list of rows; for a single table, just the list."""
+    """Return JSON: an object that maps each table's name to its rows; for one table, only its rows."""
     value: object = {table.name: records(table) for table in tables}
     if len(tables) == 1:
         value = records(tables[0])
@@ -95,11 +95,11 @@ def table_of_series(
     time_of: Callable[[float], float],
     step_at: Callable[[float], int | None],
 ) -> ExportTable:
-    """Return charts as one long table: chart, series, time, step, value, unit.
+    """Return charts as one table with a row for each sample: chart, series, time, step, value, unit.
 
-    A chart is its title, its unit, its x axis ("step", or else in epoch seconds), and its lines. ``time_of``
-    returns the time of a step, ``step_at`` the step at a time, so that each sample has both. A NaN of a
-    metric is a gap and is left out; a NaN of a loss was printed by the trainer and is exported.
+    A chart is a tuple of its title, its unit, its x axis ("step", or else epoch seconds), and its lines.
+    ``time_of`` returns the time of a step, ``step_at`` the step at a time, so that each row has both. A NaN
+    of a platform metric is a gap and is left out; a NaN of a loss was printed by the trainer and is exported.
     """
     rows = tuple(_samples(charts, time_of, step_at))
     return ExportTable(name, ("chart", "series", "time", "step", "value", "unit"), rows)
@@ -113,7 +113,7 @@ def _samples(
     for title, unit, axis, lines in charts:
         for line in lines:
             for x, value in zip(line.times, line.values, strict=True):
-                # in platform metrics, NaN marks a gap
+                # only platform metrics have these units
                 if math.isnan(value) and unit in {"fraction", "bytes", "cores"}:
                     continue
                 time_s, step = (time_of(x), int(x)) if axis == "step" else (x, step_at(x))

@@ -1,7 +1,7 @@
 """Fold responses of the metrics route into one snapshot of all nodes.
 
-Responses may overlap, be unordered, or have more samples than requested, because a server may ignore the
-interval; these are reduced. Nodes whose samples did not change stay the same objects.
+Responses may overlap or be unordered. A server may ignore the requested interval and return more samples;
+these are reduced. Nodes whose samples did not change stay the same objects, so that readers can skip them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Point = tuple[float, float | None]
 
 
 def resample(points: Sequence[Point], step_s: float) -> Sequence[Point]:
-    """Return the points (in time order) reduced to at most one per step on average; unchanged if sparser.
+    """Reduce points (in time order) to at most one per step on average; sparser points are not changed.
 
-    Each part of two steps is reduced to its extremes. Parts are aligned to a fixed grid, so that
-    overlapping responses are reduced alike. A gap within a part is lost; a gap as long as a part stays.
+    Each window of two steps is reduced to its lowest and highest value. Windows are aligned to the epoch, so
+    that overlapping responses are reduced alike. A gap shorter than a window is lost.
     """
     width_s = 2 * step_s
     if step_s <= 0 or not _is_dense(points, step_s):
@@ -39,16 +39,16 @@ def resample(points: Sequence[Point], step_s: float) -> Sequence[Point]:
     points = tuple(dict(points).items())  # The last value for a time wins.
     if not _is_dense(points, step_s):
         return points
-    parts: dict[int, list[Point]] = {}
+    windows: dict[int, list[Point]] = {}
     for point in points:
-        parts.setdefault(int(point[0] // width_s), []).append(point)
-    newest = points[-1][0]
-    points_kept: dict[float, float | None] = {}
-    for number, part in parts.items():
-        # Regular spacing instead of the exact times avoids false gaps.
-        for half, value in enumerate(_extremes([value for _, value in part])):
-            points_kept[min(newest, (number + (2 * half + 1) / 4) * width_s)] = value
-    return tuple(points_kept.items())
+        windows.setdefault(int(point[0] // width_s), []).append(point)
+    newest_time = points[-1][0]
+    reduced: dict[float, float | None] = {}
+    for window, window_points in windows.items():
+        # Evenly spaced times, because the times of the extremes would be so uneven that gaps appear.
+        for half, value in enumerate(_extremes([value for _, value in window_points])):
+            reduced[min(newest_time, (window + (2 * half + 1) / 4) * width_s)] = value
+    return tuple(reduced.items())
 
 
 def _is_dense(points: Sequence[Point], step_s: float) -> bool:
@@ -67,15 +67,15 @@ LEADER = "leader"
 """Name for a node that the API leaves unnamed."""
 
 MAX_POINTS = 1500
-"""Maximum number of samples kept per series."""
+"""Maximum number of samples per series; the oldest are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSnapshot:
-    """A node: its series, and its current values (``None`` if none is recent).
+    """A node: its series, and its current values (``None`` without a recent sample).
 
-    GPU tuples are in the order of GPU ranks, whose names are in ``gpus``. Utilizations are fractions 0–1,
-    CPU use is in cores, memory and disk use in bytes.
+    Tuples have an item for each GPU, in the order of ``gpus``, the names of the GPUs' ranks. Utilizations are
+    fractions 0–1; CPU usage is in cores, memory and disk usage in bytes.
     """
 
     name: str
@@ -100,9 +100,9 @@ class NodeSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class MetricsSnapshot:
-    """All nodes in natural order, the job's cache, and ``at``, the time of the newest sample (epoch s).
+    """The metrics of all nodes, in the natural order of their names, and of the job's cache.
 
-    ``step_s`` is the interval between the newest samples.
+    ``at`` is the time of the newest sample (epoch s), ``step_s`` the interval between the newest samples.
     """
 
     nodes: tuple[NodeSnapshot, ...] = ()
@@ -115,17 +115,19 @@ class MetricsSnapshot:
 
     @property
     def began(self) -> float | None:
-        """The time of the oldest sample of a node's load (epoch s)."""
-        uses = (use for node in self.nodes for use in (node.mean_utilization, node.cpu, node.cpu_memory))
-        return min((use.times[0] for use in uses if use.times), default=None)
+        """The time of the oldest sample of GPU utilization, CPU or memory, of any node (epoch s)."""
+        curves = (
+            curve for node in self.nodes for curve in (node.mean_utilization, node.cpu, node.cpu_memory)
+        )
+        return min((curve.times[0] for curve in curves if curve.times), default=None)
 
 
 class MetricsFold:
     """Accumulates responses of the metrics route, which may overlap, be unordered, and change their nodes.
 
-    A node whose samples did not change is the same object in the next snapshot; a node that disappeared
-    keeps its history but has no current values. Samples denser than wanted are reduced to their extremes
-    (``resample``), or to one of each step with ``thins``.
+    A node whose samples did not change is the same object in the next snapshot. A node that is missing in new
+    responses keeps its history but has no current values. Samples denser than requested are reduced to their
+    extremes (``resample``), or with ``thins`` to one sample per step.
     """
 
     def __init__(self, *, max_points: int = MAX_POINTS, thins: bool = False) -> None:
@@ -134,24 +136,24 @@ class MetricsFold:
         self._nodes: dict[str, _Buffers] = {}
         self._cache = _Buffers(max_points, thins)
         self._snapshot = MetricsSnapshot()
-        self._is_changed = False
+        self._has_changed = False
 
     @property
     def snapshot(self) -> MetricsSnapshot:
-        """The last snapshot that was made."""
+        """The snapshot that ``make_snapshot`` returned last."""
         return self._snapshot
 
     def fold(self, metrics: JobMetrics, step_s: float = 0.0) -> MetricsSnapshot:
-        """Add a response, about one sample each ``step_s``. Return the new snapshot, or the same one."""
+        """Add a response with about one sample per ``step_s``; return the snapshot."""
         self.add(metrics, step_s)
         return self.make_snapshot()
 
     def add(self, metrics: JobMetrics, step_s: float = 0.0) -> None:
-        """Add a response without making a snapshot, which would be slow for each part of a long range."""
+        """Add a response without making a snapshot, so that many responses need only one."""
         nodes: list[tuple[str, NodeSeries]] = [
             (named.node_id, named.metrics) for named in metrics.per_node_metrics
         ]
-        # The top-level series are the leader's; once nodes are named, they duplicate one of them.
+        # The top-level series are the leader's; once nodes are named, they duplicate the series of a node.
         changed = bool(nodes) and self._nodes.pop(LEADER, None) is not None
         if not nodes and set(self._nodes) <= {LEADER} and any(samples for _, samples in series_of(metrics)):
             nodes = [(LEADER, metrics)]
@@ -160,14 +162,16 @@ class MetricsFold:
                 self._nodes[name] = _Buffers(self._max_points, self._thins)
             changed |= self._nodes[name].add(series_of(series), step_s)
         changed |= self._cache.add(storage_series("cache", metrics.cache), step_s)
-        self._is_changed |= changed
+        self._has_changed |= changed
 
     def make_snapshot(self) -> MetricsSnapshot:
-        """Return a snapshot of all that was added, the same one if nothing changed."""
-        if self._is_changed:
-            self._is_changed = False
-            newest = [buffers.newest for buffers in self._nodes.values() if buffers.newest is not None]
-            at = max(newest, default=self._cache.newest)
+        """Return a snapshot of all added samples; the same object if nothing changed."""
+        if self._has_changed:
+            self._has_changed = False
+            times = [
+                buffers.newest_time for buffers in self._nodes.values() if buffers.newest_time is not None
+            ]
+            at = max(times, default=self._cache.newest_time)
             names = sorted(self._nodes, key=natural_key)
             snapshots = tuple(self._nodes[name].snapshot(name, at) for name in names)
             usage, utilization = (
@@ -195,18 +199,17 @@ def _newest_step_s(nodes: Iterable[NodeSnapshot]) -> float:
 
 
 def value_now(series: Series, at: float | None) -> float | None:
-    """Return the newest value, None if it is too old at ``at`` (epoch seconds) to be current."""
+    """Return the newest value; None if at ``at`` (epoch seconds) it is too old to be current."""
     if at is None or not series.times:
         return None
     value = series.values[-1]
     if value != value:
         return None
     age_s = at - series.times[-1]
-    # no current value without recent samples, if other series have some
     if age_s > 90.0:
-        usual_s = series.times[-1] - series.times[-2] if len(series) > 1 else 0.0
-        # a series that is sampled rarely may be older
-        if age_s > 4.0 * usual_s:
+        interval_s = series.times[-1] - series.times[-2] if len(series) > 1 else 0.0
+        # the newest sample of a rarely sampled series may be older
+        if age_s > 4.0 * interval_s:
             return None
     return value
 
@@ -228,7 +231,7 @@ def _with_values_now(node: NodeSnapshot, at: float | None) -> NodeSnapshot:
 
 
 def metrics_until(metrics: MetricsSnapshot, time: float) -> MetricsSnapshot:
-    """Return the samples up to ``time``, with the current values as of the last of them."""
+    """Return the samples up to ``time``, with the current values as of the newest of these samples."""
     cut = _samples_until(metrics, time)
     nodes = [_samples_until(node, time) for node in metrics.nodes]
     nodes = [node for node in nodes if node.mean_utilization.times or node.cpu.times]
@@ -263,7 +266,7 @@ def mean_known(values: Iterable[float | None]) -> float | None:
     return sum(measured) / len(measured) if measured else None
 
 
-_NAMES = {
+_CURVE_NAMES = {
     "gpu_utilization": "utilization",
     "gpu_memory_usage_bytes": "memory",
     "cpu_usage": "cpu",
@@ -273,44 +276,47 @@ _NAMES = {
     "cache_usage_bytes": "cache usage",
     "cache_utilization": "cache utilization",
 }
-"""Names of the metrics' curves."""
+"""Names of the curves by the API's name of the metric."""
 
 _Series = Iterable[tuple[SeriesPath, list[MetricSample]]]
 
 
 class _Buffers:
-    """The series of a node, or of the cache, by metric and GPU; without a GPU also the GPUs' mean."""
+    """The series of a node, or of the cache, by metric and GPU.
+
+    The GPU is empty for series of the whole node, such as the mean of its GPUs.
+    """
 
     def __init__(self, max_points: int, thins: bool) -> None:
         self._max_points = max_points
         self._thins = thins
         self._buffers: dict[tuple[str, str], SeriesBuffer] = {}
         self._snapshot: NodeSnapshot | None = None
-        self.newest: float | None = None
+        self.newest_time: float | None = None
 
     def _buffer(self, metric: str, gpu: str) -> SeriesBuffer:
         buffer = self._buffers.get((metric, gpu))
         if buffer is None:
-            name = f"GPU {gpu}" if gpu else _NAMES[metric]
+            name = f"GPU {gpu}" if gpu else _CURVE_NAMES[metric]
             buffer = self._buffers[metric, gpu] = SeriesBuffer(name, max_points=self._max_points)
         return buffer
 
     def add(self, all_series: _Series, step_s: float) -> bool:
-        """Add samples, reduced if they are denser than ``step_s``; return True if anything changed."""
-        changed, means = False, defaultdict[str, set[float]](set)
+        """Add samples, reduced if they are denser than ``step_s``; return True if any series changed."""
+        changed, changed_times_by_metric = False, defaultdict[str, set[float]](set)
         for path, samples in all_series:
             metric, gpu = metric_and_gpu(path)
             points = [(sample.timestamp.timestamp(), sample.value) for sample in samples]
             points.sort(key=itemgetter(0))  # The sort is stable: the last value for a repeated time wins.
             buffer = self._buffer(metric, gpu)
             if self._thins:
-                times = buffer.extend(points, apart_s=step_s)
+                times = buffer.extend(points, min_interval_s=step_s)
             else:
                 times = buffer.extend(resample(points, step_s))
             changed |= bool(times)
             if gpu:
-                means[metric].update(times)
-        for metric, changed_times in means.items():
+                changed_times_by_metric[metric].update(times)
+        for metric, changed_times in changed_times_by_metric.items():
             gpus = [buffer for (name, gpu), buffer in self._buffers.items() if name == metric and gpu]
             mean = self._buffer(metric, "")
             for time in sorted(changed_times):
@@ -318,15 +324,15 @@ class _Buffers:
                 mean.add(time, mean_known(buffer.value_near(time, 10.0) for buffer in gpus))
         if changed:
             ends = (buffer.newest for buffer in self._buffers.values())
-            self.newest = max((end for end in ends if end is not None), default=None)
+            self.newest_time = max((end for end in ends if end is not None), default=None)
         return changed
 
     def series(self, metric: str, gpu: str = "") -> Series:
-        """Return a series, an empty one if there is none."""
+        """Return the series of a metric; empty if there are no samples."""
         return self._buffer(metric, gpu).snapshot()
 
     def snapshot(self, name: str, at: float | None) -> NodeSnapshot:
-        """Return the node as of ``at``; the same object until its samples or its current values change."""
+        """Return the node with its current values at ``at``; the same object if nothing changed."""
         gpus = tuple(sorted({gpu for _, gpu in self._buffers if gpu}, key=natural_key))
         utilization = tuple(self.series("gpu_utilization", gpu) for gpu in gpus)
         memory = tuple(self.series("gpu_memory_usage_bytes", gpu) for gpu in gpus)

@@ -1,10 +1,10 @@
 """Hide the values of environment variables in a job's code.
 
-A config, and every file that it reads, may contain such values anywhere. Of their Python code, only names and
-syntax are shown, and literals in arguments of the SDK that are no environment variables, such as
-``base_image``; the other files among them are not shown. All files besides these are what the job runs: they
-are shown without the texts that are hidden in configs, and without values that a line assigns to a variable
-of the environment.
+A config, and every file that it reads, is private: it may contain such values anywhere. Of private Python
+code, only names and syntax are shown, and literals that are arguments of the SDK other than environment
+variables, such as ``base_image``; other private files are not shown at all. All other files are the code that
+the job runs. They are shown without the texts that are hidden in configs, and without values that a line
+assigns to an environment variable.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pydantic import BaseModel
 from api_client import definitions
 
 Mark = Callable[[str], str]
-"""Returns the mark to show instead of a value."""
+"""A function that returns the mark to show instead of a value."""
 
-_CLASSES = {name: cls for name, cls in vars(definitions).items() if isinstance(cls, type)}
-_ARGUMENTS = {
-    field for cls in _CLASSES.values() if issubclass(cls, BaseModel) for field in cls.model_fields
+_SDK_CLASSES = {name: cls for name, cls in vars(definitions).items() if isinstance(cls, type)}
+_SHOWN_ARGUMENTS = {
+    field for cls in _SDK_CLASSES.values() if issubclass(cls, BaseModel) for field in cls.model_fields
 } - {"environment_variables"}
-"""Arguments of the SDK whose literals may be shown."""
-_LITERALS: tuple[type[ast.expr], ...] = tuple(
+"""Names of the SDK's arguments whose literals may be shown."""
+_LITERAL_NODES: tuple[type[ast.expr], ...] = tuple(
     getattr(ast, name) for name in ("Constant", "JoinedStr", "TemplateStr") if hasattr(ast, name)
 )
-_INDIRECT = {
+_DYNAMIC_ACCESS = {
     "globals",
     "locals",
     "vars",
@@ -43,15 +43,15 @@ _INDIRECT = {
     "import_module",
     "__import__",
 }
-"""Builtins that reach a variable by its name as text."""
-_TAKES_NAME = {"setdefault", "setenv", "putenv", "getenv", "get", "pop"}
-"""Functions whose first argument is the name of a variable."""
+"""Names through which code can reach a variable or module whose name it computes."""
+_TAKES_VARIABLE_NAME = {"setdefault", "setenv", "putenv", "getenv", "get", "pop"}
+"""Functions whose first argument may be the name of an environment variable."""
 
 _ASSIGNMENT = (
     r"(?:(?:(?<![\w.$/{-])|(?<=\s-e))[A-Za-z_]\w*(?:\[[^\]\n]{0,80}+\])?\+?=|(?<=\$\{)[A-Za-z_]\w*:?=)"
 )
-"""The beginning of a word that a shell can read as an assignment."""
-_IN_SHELL = re.compile(
+"""The name and the ``=`` of an assignment, as a shell reads it."""
+_SHELL_ASSIGNMENT = re.compile(
     rf"({_ASSIGNMENT})"
     r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+'|["'][^\n]*+|`[^`]*+`|\$\([^)\n]{0,400}+\)|[^\s"'])++""",
     re.DOTALL,
@@ -64,7 +64,7 @@ _ASSIGNING_LINE = re.compile(
 
 
 def redaction(files: Mapping[str, str], mark: Mark) -> tuple[Callable[[str], str | None], set[str]]:
-    """Return a function that maps a path to the text to show (None: nothing), and the hidden texts."""
+    """Return a function that maps a path to its text without values (None: hide it), and the hidden texts."""
     trees = {path: _parsed(text) for path, text in files.items() if path.endswith(".py")}
     private = _private_paths(files, trees)
     configs = [tree for path, tree in trees.items() if tree and path in private]
@@ -78,14 +78,14 @@ def redaction(files: Mapping[str, str], mark: Mark) -> tuple[Callable[[str], str
         if isinstance(part, ast.Constant) and isinstance(part.value, str)
     }
 
-    def literal_of(node: ast.expr, source: str) -> str:
+    def shown_literal(node: ast.expr, source: str) -> str:
         return _without_assignments(node, source, mark) if id(node) in shown else mark(source)
 
     def shown_text(path: str) -> str | None:
         if path not in private:
-            return _substituted(_ASSIGNING_LINE, files[path], mark)
+            return _with_marks(_ASSIGNING_LINE, files[path], mark)
         tree = trees.get(path)
-        return None if tree is None else _with_literals(files[path], tree, literal_of, mark)
+        return None if tree is None else _with_literals(files[path], tree, shown_literal, mark)
 
     return cache(shown_text), secrets
 
@@ -99,10 +99,10 @@ def _parsed(text: str) -> ast.Module | None:
 
 def _private_paths(files: Mapping[str, str], trees: Mapping[str, ast.Module | None]) -> set[str]:
     """Return the paths of configs, of files that they import or name in hidden texts, and of .env files."""
-    places: dict[tuple[str, str], list[str]] = defaultdict(list)
+    paths_by_reference: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in files:
-        for place in _references_to(PurePosixPath(path)):
-            places[place].append(path)
+        for reference in _references_to(PurePosixPath(path)):
+            paths_by_reference[reference].append(path)
     pending = [path for path in trees if "truss_train" in files[path]]
     pending += [path for path in files if ".env" in PurePosixPath(path).name]
     private, all_names, has_dynamic_imports = set(pending), set[str](), False
@@ -115,14 +115,15 @@ def _private_paths(files: Mapping[str, str], trees: Mapping[str, ast.Module | No
         all_names |= names
         if has_dynamic_imports:
             modules |= names
-        elif tree is not None and _mentions(tree) & _INDIRECT:
+        elif tree is not None and _names_in(tree) & _DYNAMIC_ACCESS:
             has_dynamic_imports = True
-            # with dynamic imports, a file may import a module that another file names
+            # a dynamic import may load any module whose name is in any of the files
             modules |= all_names
-        for place in [*(("module", module) for module in modules), *(("name", name) for name in names)]:
-            reached = set(places.pop(place, ())) - private
-            private |= reached
-            pending += reached
+        references = [*(("module", module) for module in modules), *(("name", name) for name in names)]
+        for reference in references:
+            new_paths = set(paths_by_reference.pop(reference, ())) - private
+            private |= new_paths
+            pending += new_paths
     return private
 
 
@@ -134,20 +135,20 @@ def _references_to(path: PurePosixPath) -> list[tuple[str, str]]:
 
 
 def _references_in(text: str, tree: ast.Module | None) -> tuple[set[str], set[str]]:
-    """Return the modules that a source may import, and the names of files that it may read."""
+    """Return the names of the modules that a source may import, and of the files that it may read."""
     if tree is None:
         return set(_words(text)), set(_words(text))
     shown = _shown_literals([tree])
-    modules, unread = set[str](), set[int]()
+    modules, ignored_literals = set[str](), set[int]()
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                paths = [getattr(node, "module", None) or "", *(alias.name for alias in aliases)]
-                modules.update(part for path in paths for part in path.split("."))
+                module_paths = [getattr(node, "module", None) or "", *(alias.name for alias in aliases)]
+                modules.update(part for path in module_paths for part in path.split("."))
             case ast.Expr(value=ast.Constant() as value) | ast.keyword(arg="start_commands", value=value):
-                unread.update(map(id, ast.walk(value)))
-    read = (literal for literal in _literals(tree) if id(literal) not in shown | unread)
-    names = {word for literal in read for word in _words(ast.unparse(literal))}
+                ignored_literals.update(map(id, ast.walk(value)))
+    literals = (literal for literal in _literals(tree) if id(literal) not in shown | ignored_literals)
+    names = {word for literal in literals for word in _words(ast.unparse(literal))}
     return modules, names
 
 
@@ -155,55 +156,56 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[\w.-]+", text)
 
 
-def _mentions(tree: ast.AST) -> set[str]:
+def _names_in(tree: ast.AST) -> set[str]:
     return {_name(node) for node in ast.walk(tree)} - {""}
 
 
 def _literals(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield all constants, and f-strings as a whole."""
+    """Yield all literals; an f-string as one literal, not its parts."""
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
-        if isinstance(node, _LITERALS):
+        if isinstance(node, _LITERAL_NODES):
             yield node
         else:
             pending += ast.iter_child_nodes(node)
 
 
-def _names_of_variables(tree: ast.AST) -> Iterator[int]:
-    """Yield the ids of literals that are names, such as keys of dictionaries, not values."""
+def _literals_that_are_names(tree: ast.AST) -> Iterator[int]:
+    """Yield the ``id()`` of each literal that is a name, such as a key of a dictionary, not a value."""
     for node in ast.walk(tree):
-        places: Sequence[ast.expr | None]
+        candidates: Sequence[ast.expr | None]
         match node:
             case ast.Dict(keys=keys):
-                places = keys
+                candidates = keys
             case ast.Subscript(slice=key):
-                places = [key]
+                candidates = [key]
             case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[key, *_]) if (
-                name in _TAKES_NAME
+                name in _TAKES_VARIABLE_NAME
             ):
-                places = [key]
+                candidates = [key]
             case _:
                 continue
-        for literal in places:
-            match literal:
+        for candidate in candidates:
+            match candidate:
                 case ast.Constant(value=str(text)) if (
-                    re.fullmatch("[A-Z_][A-Z0-9_]*", text) or text in _ARGUMENTS
+                    re.fullmatch("[A-Z_][A-Z0-9_]*", text) or text in _SHOWN_ARGUMENTS
                 ):
-                    yield id(literal)
+                    yield id(candidate)
 
 
 def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
-    """Return the ids of literals that are certainly not values of environment variables.
+    """Return the ``id()`` of each literal that is certainly not the value of an environment variable.
 
-    A literal that is assigned to a name is one if the name is used only where literals are shown.
+    These are names, and arguments in ``_SHOWN_ARGUMENTS``. A literal that is assigned to a variable is shown
+    if all uses of the variable are such arguments.
     """
     shown = set[int]()
     uses: dict[str, set[int]] = defaultdict(set)
-    values: dict[str, list[tuple[list[str], ast.expr]]] = defaultdict(list)
+    assignments: dict[str, list[tuple[list[str], ast.expr]]] = defaultdict(list)
     arguments: list[ast.keyword] = []
     for tree in configs:
-        shown.update(_names_of_variables(tree))
+        shown.update(_literals_that_are_names(tree))
         aliases = {
             alias.asname: alias.name
             for node in ast.walk(tree)
@@ -211,71 +213,73 @@ def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
             for alias in node.names
         }
         classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-        members = {id(statement) for node in classes for statement in node.body}
+        class_members = {id(statement) for node in classes for statement in node.body}
         for node in ast.walk(tree):
             match node:
                 case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name, ctx=ast.Load()):
                     uses[name].add(id(node))
-                case ast.Call(func=function) if _is_of_sdk(function, aliases):
+                case ast.Call(func=function) if _is_sdk_class(function, aliases):
                     arguments += node.keywords
                 case ast.Assign(value=ast.expr() as value) | ast.AnnAssign(value=ast.expr() as value):
                     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                     names = [target.id for target in targets if isinstance(target, ast.Name)]
-                    if id(node) not in members and len(names) == len(targets):
+                    if id(node) not in class_members and len(names) == len(targets):
                         for name in names:
-                            values[name].append((names, value))
-    if any(_mentions(tree) & _INDIRECT for tree in configs):
-        values.clear()
+                            assignments[name].append((names, value))
+    if any(_names_in(tree) & _DYNAMIC_ACCESS for tree in configs):
+        assignments.clear()
     shown_values = [
-        argument.value for argument in arguments if argument.arg in _ARGUMENTS and argument.arg not in uses
+        argument.value
+        for argument in arguments
+        if argument.arg in _SHOWN_ARGUMENTS and argument.arg not in uses
     ]
     while shown_values:
         match shown_values.pop():
             case ast.Constant() as literal:
                 shown.add(id(literal))
-            case ast.BinOp() as composed if _assigns(composed):
+            case ast.BinOp() as composed if _has_shell_assignment(composed):
                 continue
             case ast.JoinedStr(values=parts) as literal:
                 shown.add(id(literal))
-                text = "".join(map(_part_text, parts))
-                remaining = _IN_SHELL.sub("", text)
+                text = "".join(map(_fstring_part_text, parts))
+                remaining = _SHELL_ASSIGNMENT.sub("", text)
                 shown_values += [
                     part.value
                     for part in parts
                     if isinstance(part, ast.FormattedValue)
-                    and text.count(_part_text(part)) == remaining.count(_part_text(part))
+                    and text.count(_fstring_part_text(part)) == remaining.count(_fstring_part_text(part))
                 ]
             case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.BoolOp(values=parts):
                 shown_values += parts
             case ast.IfExp(body=left, orelse=right):
                 shown_values += left, right
-            case ast.BinOp(left=left, right=right):  # a name may hold a part of an assignment
+            case ast.BinOp(left=left, right=right):  # a variable may hold a part of a shell assignment
                 shown_values += [
                     part for part in (left, right) if not isinstance(part, ast.Name | ast.Attribute)
                 ]
             case ast.UnaryOp(operand=part) | ast.Starred(value=part):
                 shown_values.append(part)
-            case ast.Name() | ast.Attribute() as use:
-                others = uses[_name(use)]
-                others.discard(id(use))
-                if not others:
-                    candidates = values.pop(_name(use), [])
+            case ast.Name() | ast.Attribute() as variable:
+                other_uses = uses[_name(variable)]
+                other_uses.discard(id(variable))
+                if not other_uses:
+                    candidates = assignments.pop(_name(variable), [])
                     shown_values += [
                         value for names, value in candidates if not any(uses[name] for name in names)
                     ]
     return shown
 
 
-def _assigns(composed: ast.expr) -> bool:
-    """Return True if a shell may read an assignment in the parts of a text."""
+def _has_shell_assignment(composed: ast.expr) -> bool:
+    """Return True if a shell may read a part of a composed text as an assignment."""
     return any(
         isinstance(part, ast.Constant) and re.search(_ASSIGNMENT, str(part.value))
         for part in ast.walk(composed)
     )
 
 
-def _is_of_sdk(function: ast.expr, aliases: Mapping[str | None, str]) -> bool:
-    return any(aliases.get(name, name) in _CLASSES for name in _mentions(function))
+def _is_sdk_class(function: ast.expr, aliases: Mapping[str | None, str]) -> bool:
+    return any(aliases.get(name, name) in _SDK_CLASSES for name in _names_in(function))
 
 
 def _name(node: ast.AST) -> str:
@@ -288,44 +292,44 @@ def _name(node: ast.AST) -> str:
 def _with_literals(
     text: str,
     tree: ast.Module,
-    literal_of: Callable[[ast.expr, str], str],
+    shown_literal: Callable[[ast.expr, str], str],
     mark: Mark,
 ) -> str:
-    """Return a source with replaced literals and comments: the rest is names and syntax."""
+    """Return a source with its literals replaced by ``shown_literal``, and its comments by marks."""
     source = text.encode()
-    starts = [0]
+    line_offsets = [0]
     for line in source.split(b"\n"):
-        starts.append(starts[-1] + len(line) + 1)
+        line_offsets.append(line_offsets[-1] + len(line) + 1)
 
-    def between(start: int, end: int) -> str:
+    def code_without_comments(start: int, end: int) -> str:
         return re.sub("#.*", lambda match: f"# {mark(match[0])}", source[start:end].decode())
 
     pieces: list[str] = []
-    done = 0
-    for node in sorted(_literals(tree), key=lambda literal: (literal.lineno, literal.col_offset)):
-        begin = starts[node.lineno - 1] + node.col_offset
-        end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
-        pieces += between(done, begin), literal_of(node, source[begin:end].decode())
-        done = end
-    return "".join([*pieces, between(done, len(source))])
+    position = 0
+    for literal in sorted(_literals(tree), key=lambda node: (node.lineno, node.col_offset)):
+        start = line_offsets[literal.lineno - 1] + literal.col_offset
+        end = line_offsets[(literal.end_lineno or literal.lineno) - 1] + (literal.end_col_offset or 0)
+        pieces += code_without_comments(position, start), shown_literal(literal, source[start:end].decode())
+        position = end
+    return "".join([*pieces, code_without_comments(position, len(source))])
 
 
 def _without_assignments(literal: ast.expr, source: str, mark: Mark) -> str:
-    """Return a literal in which the values that a shell would assign are hidden."""
+    """Return the source of a literal in which marks replace the values that a shell would assign."""
     match literal:
         case ast.Constant(value=str(text)):
             prefix = ""
         case ast.JoinedStr(values=parts):
-            prefix, text = "f", "".join(map(_part_text, parts))
+            prefix, text = "f", "".join(map(_fstring_part_text, parts))
         case _:
             return source
-    if "<<" in text:  # a here-document may be a file of variables
+    if "<<" in text:  # a here-document may list environment variables
         return mark(source)
-    clean = _substituted(_IN_SHELL, text, mark)
-    return source if clean == text and not prefix else prefix + repr(clean).replace("\\x00", "\0")
+    redacted = _with_marks(_SHELL_ASSIGNMENT, text, mark)
+    return source if redacted == text and not prefix else prefix + repr(redacted).replace("\\x00", "\0")
 
 
-def _part_text(part: ast.expr) -> str:
+def _fstring_part_text(part: ast.expr) -> str:
     match part:
         case ast.Constant(value=text):
             return str(text)
@@ -336,6 +340,6 @@ def _part_text(part: ast.expr) -> str:
     return "{…}"
 
 
-def _substituted(pattern: re.Pattern[str], text: str, mark: Mark) -> str:
-    """Hide the part of each match that follows its first group."""
+def _with_marks(pattern: re.Pattern[str], text: str, mark: Mark) -> str:
+    """Replace the text after the first group of each match by a mark."""
     return pattern.sub(lambda match: match[1] + mark(match[0]), text)

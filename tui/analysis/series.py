@@ -1,4 +1,4 @@
-"""Samples over time: collected, reduced to columns, smoothed, and shown on a logarithmic scale."""
+"""Series of samples over time: collecting, smoothing, logarithms, and statistics of time ranges."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from itertools import pairwise
 from math import isfinite, isinf, log10, nan
 
 SMOOTHINGS = (0.0, 0.6, 0.9, 0.98)
-"""Weights that a key cycles through."""
+"""Weights of the smoothed curves that a key cycles through."""
 
 
 def next_smoothing(weight: float) -> float:
-    """Return the next stronger weight; after the strongest, none."""
+    """Return the next stronger weight; after the strongest, 0.0 (no smoothing)."""
     return SMOOTHINGS[(SMOOTHINGS.index(weight) + 1) % len(SMOOTHINGS)]
 
 
-_CACHED_SERIES = 128  # more than a screen of charts has
+_CACHED_SERIES = 128  # more series than the charts of a screen have
 
 
 @lru_cache(_CACHED_SERIES)
 def smoothed(series: Series, weight: float) -> Series:
     """Return the exponential moving average, corrected for its bias toward zero at the beginning.
 
-    Each sample has the weight ``1 - weight``, the previous mean ``weight``. Gaps and infinities stay
-    where they are; neither changes the mean.
+    The previous mean has the weight ``weight``, each sample ``1 - weight``. Gaps and infinities are copied to
+    the result; neither changes the mean.
     """
     if weight <= 0:
         return series
-    mean = filled = 0.0
-    rest = 1.0 - weight
+    mean = total_weight = 0.0
+    sample_weight = 1.0 - weight
     values: list[float] = []
     for value in series.values:
         if value != value or isinf(value):
             values.append(value)
             continue
-        mean = weight * mean + rest * value
-        filled = weight * filled + rest
-        values.append(mean / filled)
+        mean = weight * mean + sample_weight * value
+        total_weight = weight * total_weight + sample_weight
+        values.append(mean / total_weight)
     return Series(series.name, series.times, tuple(values))
 
 
@@ -54,9 +54,9 @@ def logarithmic(series: Series) -> Series:
 
 
 GAP_FACTOR = 4.0
-"""An interval this many times the usual one nearby is a gap."""
+"""An interval between samples is a gap if it is this many times the usual interval nearby."""
 
-_NEIGHBORS = 3  # Intervals on each side that determine the usual interval around a position.
+_NEIGHBORS = 3  # Number of intervals on each side whose median is the usual interval.
 
 Range = tuple[float, float]
 """The lowest and the highest value."""
@@ -84,14 +84,14 @@ EMPTY = Series("")
 class SeriesBuffer:
     """Collects samples that may be unordered and repeated; the last value for a time wins.
 
-    Holds at most ``max_points``, dropping the oldest. ``snapshot`` depends only on the samples held, not
-    on their order of arrival, and is the same object until something changes.
+    Holds at most ``max_points`` samples and drops the oldest. ``snapshot`` depends only on these samples, not
+    on their order of arrival, and returns the same object until a sample changes.
     """
 
     __slots__ = (
+        "_final_count",
         "_is_current",
         "_max_points",
-        "_settled",
         "_snapshot",
         "_times",
         "_values",
@@ -101,12 +101,12 @@ class SeriesBuffer:
     def __init__(self, name: str, *, max_points: int = 2000) -> None:
         self.name = name
         self._max_points = max(2, max_points)
-        # Arrays, because the garbage collector would scan lists of a million floats, which stalls the screen.
+        # Not lists, because the garbage collector would scan a million floats, which blocks the event loop.
         self._times = array("d")
         self._values = array("d")
-        # The snapshot includes gaps. Appending samples does not change its part for the first `_settled`
-        # samples.
-        self._settled = 0
+        # The snapshot has NaN in gaps. Appending samples does not change the snapshot of the first
+        # `_final_count` samples.
+        self._final_count = 0
         self._snapshot = Series(name)
         self._is_current = True
 
@@ -118,51 +118,60 @@ class SeriesBuffer:
         return self._times[-1] if self._times else None
 
     def add(self, time: float, value: float | None) -> bool:
-        """Add a sample (``None`` is a gap). Return True if it changed anything."""
-        number = math.nan if value is None else float(value)
+        """Add a sample (``None`` is a gap). Return True if it changed the series."""
+        new_value = math.nan if value is None else float(value)
         times = self._times
         if not times or time > times[-1]:
             times.append(time)
-            self._values.append(number)
+            self._values.append(new_value)
         else:
             position = bisect_left(times, time)
             if times[position] == time:
-                old = self._values[position]
-                if old == number or (old != old and number != number):
+                old_value = self._values[position]
+                if old_value == new_value or (old_value != old_value and new_value != new_value):
                     return False
-                self._values[position] = number
+                self._values[position] = new_value
             else:
                 if position == 0 and len(times) >= self._max_points:
                     return False  # older than everything in a full buffer
                 times.insert(position, time)
-                self._values.insert(position, number)
-            if position < self._settled + _NEIGHBORS:
-                self._settled = 0
+                self._values.insert(position, new_value)
+            if position < self._final_count + _NEIGHBORS:
+                self._final_count = 0
         self._is_current = False
         if len(times) > self._max_points:
             # a full buffer drops an eighth at once, so that dropping is rare
-            surplus = len(times) - max(2, int(self._max_points * (7 / 8)))
-            del times[:surplus]
-            del self._values[:surplus]
-            self._settled = 0
+            excess = len(times) - max(2, int(self._max_points * (7 / 8)))
+            del times[:excess]
+            del self._values[:excess]
+            self._final_count = 0
         return True
 
-    def extend(self, samples: Iterable[tuple[float, float | None]], apart_s: float = 0.0) -> list[float]:
-        """Add samples in any order, at most one in each ``apart_s``. Return the times that changed."""
+    def extend(
+        self, samples: Iterable[tuple[float, float | None]], min_interval_s: float = 0.0
+    ) -> list[float]:
+        """Add samples in any order; return the times whose values changed.
+
+        With ``min_interval_s``, keep only the first sample in each interval of that length (from the epoch).
+        """
         return [
-            time for time, value in samples if not self._is_crowded(time, apart_s) and self.add(time, value)
+            time
+            for time, value in samples
+            if not self._is_crowded(time, min_interval_s) and self.add(time, value)
         ]
 
-    def _is_crowded(self, time: float, apart_s: float) -> bool:
-        """Return True if there is another sample in the same interval of ``apart_s`` (from the epoch)."""
-        if not apart_s:
+    def _is_crowded(self, time: float, min_interval_s: float) -> bool:
+        """Return True if the buffer has a sample at another time in the same interval."""
+        if not min_interval_s:
             return False
         position = bisect_left(self._times, time)
-        near = self._times[max(0, position - 1) : position + 1]
-        return time not in near and any(other // apart_s == time // apart_s for other in near)
+        neighbors = self._times[max(0, position - 1) : position + 1]
+        return time not in neighbors and any(
+            other // min_interval_s == time // min_interval_s for other in neighbors
+        )
 
     def value_near(self, time: float, tolerance_s: float) -> float | None:
-        """Return the newest value within ``tolerance_s`` up to a time; ``None`` if there is none."""
+        """Return the newest value of the last ``tolerance_s`` seconds before ``time``; None without any."""
         position = bisect_right(self._times, time) - 1
         if position < 0 or self._times[position] < time - tolerance_s:
             return None
@@ -176,33 +185,37 @@ class SeriesBuffer:
         return self._snapshot
 
     def _update_snapshot(self) -> None:
-        times, values, before = self._times, self._values, self._snapshot
-        cut = bisect_right(before.times, times[self._settled - 1]) if self._settled else 0
+        times, values, old_snapshot = self._times, self._values, self._snapshot
+        unchanged_count = (
+            bisect_right(old_snapshot.times, times[self._final_count - 1]) if self._final_count else 0
+        )
         new_times, new_values = [], []
-        for position in range(self._settled, len(times)):
+        for position in range(self._final_count, len(times)):
             if position and self._is_gap(position - 1):
                 new_times.append((times[position - 1] + times[position]) / 2)
                 new_values.append(math.nan)
             new_times.append(times[position])
             new_values.append(values[position])
         # A gap before a sample is certain once enough intervals follow it.
-        self._settled = max(self._settled, len(times) - _NEIGHBORS - 1)
+        self._final_count = max(self._final_count, len(times) - _NEIGHBORS - 1)
         self._snapshot = Series(
-            self.name, (*before.times[:cut], *new_times), (*before.values[:cut], *new_values)
+            self.name,
+            (*old_snapshot.times[:unchanged_count], *new_times),
+            (*old_snapshot.values[:unchanged_count], *new_values),
         )
         self._is_current = True
 
     def _is_gap(self, position: int) -> bool:
-        """Return True if the interval after the sample is far longer than usual nearby.
+        """Return True if the interval after the sample is far longer than the intervals nearby.
 
-        The neighborhood counts, not the whole series, because old samples are often sparser than new ones.
+        Only nearby intervals are compared, because old samples are often sparser than new samples.
         """
         times = self._times
-        distance = times[position + 1] - times[position]
+        interval = times[position + 1] - times[position]
         last = len(times) - 1
-        before = times[position] - times[position - 1] if position else distance
-        after = times[position + 2] - times[position + 1] if position + 2 <= last else distance
-        if distance <= GAP_FACTOR * min(before, after):
+        interval_before = times[position] - times[position - 1] if position else interval
+        interval_after = times[position + 2] - times[position + 1] if position + 2 <= last else interval
+        if interval <= GAP_FACTOR * min(interval_before, interval_after):
             return False
         nearby = [
             times[other + 1] - times[other]
@@ -210,14 +223,14 @@ class SeriesBuffer:
             if other != position
         ]
         nearby.sort()
-        return distance > GAP_FACTOR * nearby[len(nearby) // 2]
+        return interval > GAP_FACTOR * nearby[len(nearby) // 2]
 
 
 def value_range(values: Sequence[float]) -> Range | None:
     """Return the lowest and highest value, ignoring NaN; ``None`` if no value is left."""
     if not values:
         return None
-    if math.isnan(sum(values)):  # A NaN, or infinities of both signs: filter them out the slow way.
+    if math.isnan(sum(values)):  # The sum is NaN: the values have a NaN, or infinities of both signs.
         values = [value for value in values if value == value]
         if not values:
             return None
@@ -225,9 +238,9 @@ def value_range(values: Sequence[float]) -> Range | None:
 
 
 def column_extremes(series: Series, start: float, end: float, columns: int) -> tuple[Range | None, ...]:
-    """Return the exact lowest and highest value of each of ``columns`` equal parts of ``start`` … ``end``.
+    """Divide ``start`` … ``end`` into equal time ranges; return the lowest and highest value in each.
 
-    A part includes its start but not its end; the last one includes both. ``None`` if a part has no value.
+    A time range includes its start but not its end; the last includes both. ``None`` for one without values.
     """
     if columns <= 0:
         return ()
@@ -237,50 +250,57 @@ def column_extremes(series: Series, start: float, end: float, columns: int) -> t
     times, values = series.times, series.values
     width = span / columns
     result: list[Range | None] = []
-    here = bisect_left(times, start)
-    stop = bisect_right(times, end)
+    begin_index = bisect_left(times, start)
+    end_index = bisect_right(times, end)
     for column in range(1, columns + 1):
-        following = stop if column == columns else bisect_left(times, start + column * width, here, stop)
-        result.append(value_range(values[here:following]) if following > here else None)
-        here = following
+        next_index = (
+            end_index
+            if column == columns
+            else bisect_left(times, start + column * width, begin_index, end_index)
+        )
+        result.append(value_range(values[begin_index:next_index]) if next_index > begin_index else None)
+        begin_index = next_index
     return tuple(result)
 
 
 def extent(series: Iterable[Series], start: float = -math.inf, end: float = math.inf) -> Range | None:
     """Return the lowest and highest finite value of all series between two times, both inclusive."""
-    ends: list[float] = []
+    extremes: list[float] = []
     for curve in series:
         values = curve.values[bisect_left(curve.times, start) : bisect_right(curve.times, end)]
-        between = value_range(values)
-        if between is not None and not all(map(isfinite, between)):
-            between = value_range([value for value in values if isfinite(value)])
-        ends.extend(between or ())
-    return value_range(ends)
+        curve_range = value_range(values)
+        if curve_range is not None and not all(map(isfinite, curve_range)):
+            curve_range = value_range([value for value in values if isfinite(value)])
+        extremes.extend(curve_range or ())
+    return value_range(extremes)
 
 
 def latest(series: Series, end: float = math.inf) -> float | None:
-    """Return the newest value up to a time that is not a gap."""
+    """Return the newest value up to the time ``end``, skipping gaps; None without any."""
     values = series.values[: bisect_right(series.times, end)]
     return next((value for value in reversed(values) if value == value), None)
 
 
 def even_means(series: Series, count: int) -> tuple[float | None, ...]:
-    """Return the means of equal parts of the time range, None for those without values; () without any."""
+    """Divide the time range into ``count`` equal parts; return their means, None for a part without values.
+
+    An empty series returns an empty tuple.
+    """
     if not series.times:
         return ()
     start, end = series.times[0], series.times[-1]
-    edges = [-math.inf, *(start + (end - start) * part / count for part in range(1, count + 1))]
+    edges = [-math.inf, *(start + (end - start) * index / count for index in range(1, count + 1))]
     return tuple(mean_between(series, *edge) for edge in pairwise(edges))
 
 
 def values_between(series: Series, start: float = -math.inf, end: float = math.inf) -> list[float]:
-    """Return the finite values from one time up to, but not including, another."""
+    """Return the finite values from ``start`` (inclusive) to ``end`` (exclusive)."""
     values = series.values[bisect_left(series.times, start) : bisect_left(series.times, end)]
     return list(filter(isfinite, values))
 
 
 def mean_between(series: Series, start: float, end: float) -> float | None:
-    """Return the mean of the values after one time and up to another, ignoring gaps."""
+    """Return the mean of the values from ``start`` (exclusive) to ``end`` (inclusive), ignoring gaps."""
     values = series.values[bisect_right(series.times, start) : bisect_right(series.times, end)]
-    finite = [value for value in values if value == value]
-    return sum(finite) / len(finite) if finite else None
+    present = [value for value in values if value == value]
+    return sum(present) / len(present) if present else None

@@ -1,6 +1,6 @@
 """The display of a job's status: a word, a sign, a tone and a sort order.
 
-The tone is a name that the theme maps to a color; the sign conveys the same without color.
+The theme maps the tone to a color; the sign has the same meaning for users who cannot see colors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Tone = Literal["running", "starting", "waiting", "good", "bad", "muted", "cautio
 
 
 class StatusView(NamedTuple):
-    """The display of a status: ``order`` sorts running first, finished last; ``name`` is the API's."""
+    """The display of a status; ``order`` is its sort key (running jobs first), ``name`` the API's status."""
 
     word: str
     sign: str
@@ -42,7 +42,7 @@ _VIEWS: dict[str, StatusView] = {
 
 
 def status_view(status: str) -> StatusView:
-    """Return the display of a status; an unknown one is shown by its own name, as finished."""
+    """Return the display of a status; an unknown status has its API name as word, and sorts last."""
     view = _VIEWS.get(status)
     if view is not None:
         return view
@@ -50,9 +50,9 @@ def status_view(status: str) -> StatusView:
     return StatusView(word or "unknown", "?", "unknown", _FINISHED, status)
 
 
-_UPLOADS = {"SYNCING": "in progress", "COMPLETED": "up to date"}
+_UPLOAD_TEXTS = {"SYNCING": "in progress", "COMPLETED": "up to date"}
 
 
 def upload_text(sync_status: str | None) -> str:
-    """Return the state of the upload of a job's checkpoints; empty if the server reports none."""
-    return _UPLOADS.get(sync_status or "", sanitize(sync_status or ""))
+    """Return the upload state of a job's checkpoints in words; empty if the server reports no state."""
+    return _UPLOAD_TEXTS.get(sync_status or "", sanitize(sync_status or ""))

@@ -1,4 +1,4 @@
-"""The current state of all downloads, for the footer's indicator and the list of downloads."""
+"""The state of all downloads, as shown in the footer and in the list of downloads."""
 
 from __future__ import annotations
 
@@ -38,28 +38,27 @@ STATE_VIEWS: dict[TransferState, tuple[str, str, str]] = {
 
 
 STALLED = "stalled"
-"""Shown instead of a speed if nothing arrives."""
+"""Displayed instead of a speed while no data arrives."""
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadRequest:
-    """A user's request to download data of a job.
-
-    Either the ``archive`` of its source code, or ``checkpoints``; with ``files`` only those of their
-    files, and ``by_rank`` says if nodes other than the first have files of the job (None: not known yet).
-    ``size_bytes`` is None if the size is not known in advance.
-    """
+    """A user's request to download data of a job: its source archive, or checkpoints."""
 
     job: TrainingJob
     checkpoints: tuple[str, ...] = ()
     files: tuple[CheckpointFile, ...] = ()
+    """Download only these files of the checkpoints; all files if empty."""
     by_rank: bool | None = None
+    """True if nodes other than the first have files of the job; None until known."""
     archive: bool = False
+    """True to download the archive of the source code."""
     size_bytes: int | None = None
+    """None if the size is not known in advance."""
 
     @property
     def content(self) -> tuple[object, ...]:
-        """Identity of the download: equal for repeated requests of the same data."""
+        """Identity of the download: equal for two requests of the same data."""
         files = tuple((file.node_rank, file.relative_file_name) for file in self.files)
         return (self.job.id, self.checkpoints, files, self.archive)
 
@@ -81,10 +80,11 @@ class DownloadRequest:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A download, created by one request of a user.
+    """The state of a download.
 
-    ``speed`` is bytes per second over the last seconds; ``eta_s`` is None while unknown; ``stalled_s`` is
-    the time without any data, if that is long. ``note`` mentions a wait or a renewal.
+    ``speed`` is in bytes per second, averaged over the last seconds; ``eta_s`` is None while unknown;
+    ``stalled_s`` is the time since data arrived last, 0 while that is short. ``note`` reports a wait, or the
+    renewal of a URL.
     """
 
     id: str
@@ -117,24 +117,24 @@ class Transfers:
 
     @property
     def under_way(self) -> tuple[Transfer, ...]:
-        return tuple(item for item in self.items if item.is_running_or_queued)
+        return tuple(transfer for transfer in self.items if transfer.is_running_or_queued)
 
     def indicator(self) -> str:
-        """Return the footer text: ``↓ 2 files 43% 112 MiB/s``; empty if no download is active."""
+        """Return the footer text, ``↓ 2 files 43% 112 MiB/s``; empty if no download is running or queued."""
         active = self.under_way
         if not active:
             return ""
-        files = [file for item in active for file in item.files]
-        left = sum(not file.state.is_final for file in files)
+        files = [file for transfer in active for file in transfer.files]
+        file_count = sum(not file.state.is_final for file in files)
         if not files:
             return "↓ listing"
-        done = sum(item.done_bytes for item in active)
-        size = sum(item.size_bytes or 0 for item in active)
-        parts = [f"↓ {counted(left, 'file')}"]
-        if size:
-            parts.append(percent(min(1.0, done / size)))
-        speed = sum(item.speed or 0.0 for item in active)
-        if any(item.stalled_s for item in active):
+        done_bytes = sum(transfer.done_bytes for transfer in active)
+        size_bytes = sum(transfer.size_bytes or 0 for transfer in active)
+        parts = [f"↓ {counted(file_count, 'file')}"]
+        if size_bytes:
+            parts.append(percent(min(1.0, done_bytes / size_bytes)))
+        speed = sum(transfer.speed or 0.0 for transfer in active)
+        if any(transfer.stalled_s for transfer in active):
             parts.append(STALLED)
         elif speed:
             parts.append(speed_text(speed))
@@ -146,21 +146,27 @@ def speed_text(bytes_per_s: float | None) -> str:
     return f"{bytes_iec(bytes_per_s)}/s" if bytes_per_s else "–"
 
 
-def outcome_text(item: Transfer, resume_keys: str) -> str:
+def outcome_text(transfer: Transfer, resume_keys: str) -> str:
     """Describe the outcome of an ended download, and the possible next step."""
-    if item.state is TransferState.CANCELLED:
-        return f"Download of {item.title} canceled. Partial files are kept; press {resume_keys} to resume."
-    if item.state is TransferState.FAILED:
-        why = f": {item.error.rstrip('.')}" if item.error else ""
-        return f"Download of {item.title} incomplete{why}. Press {resume_keys} to resume."
+    if transfer.state is TransferState.CANCELLED:
+        return (
+            f"Download of {transfer.title} canceled. Partial files are kept; press {resume_keys} to resume."
+        )
+    if transfer.state is TransferState.FAILED:
+        reason = f": {transfer.error.rstrip('.')}" if transfer.error else ""
+        return f"Download of {transfer.title} incomplete{reason}. Press {resume_keys} to resume."
     from api_client.transfers.records import FileState  # imported only after a download
 
-    skipped = sum(file.state is FileState.SKIPPED for file in item.files)
+    skipped = sum(file.state is FileState.SKIPPED for file in transfer.files)
     skipped_note = f", {count(skipped)} already there" if skipped else ""
-    size = f"{bytes_iec(item.size_bytes)}, {counted(len(item.files), 'file')}{skipped_note}"
-    where = str(item.files[0].path) if len(item.files) == 1 else item.folder
-    return f"Downloaded {item.title} to {sanitize(where)}: {size}."
+    size = f"{bytes_iec(transfer.size_bytes)}, {counted(len(transfer.files), 'file')}{skipped_note}"
+    destination = str(transfer.files[0].path) if len(transfer.files) == 1 else transfer.folder
+    return f"Downloaded {transfer.title} to {sanitize(destination)}: {size}."
 
 
-def time_left(item: Transfer) -> str:
-    return duration(item.eta_s) if item.state is TransferState.ACTIVE and item.eta_s is not None else ""
+def time_left(transfer: Transfer) -> str:
+    return (
+        duration(transfer.eta_s)
+        if transfer.state is TransferState.ACTIVE and transfer.eta_s is not None
+        else ""
+    )

@@ -82,7 +82,7 @@ COSTS: dict[str, tuple[RunSnapshot, dict[str, Any]]] = {
 @pytest.mark.proves("docs/health.md", "Cost")
 def test_what_a_job_costs(name: str) -> None:
     snapshot, expected = COSTS[name]
-    assert expected.get("of", "") in snapshot.cost.of
+    assert expected.get("of", "") in snapshot.cost.basis
     sums = {field: value for field, value in expected.items() if field != "of"}
     assert {field: getattr(snapshot.cost, field) for field in sums} == pytest.approx(sums)
 

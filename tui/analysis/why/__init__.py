@@ -1,1 +1,1 @@
-"""Explain a finding or a failed job: the lines and figures that it comes from."""
+"""Explain a finding or a failed job by its cause, log lines and charts."""

@@ -1,11 +1,11 @@
-"""Explain a finding of a run, or why a run failed, from its log lines and samples.
+"""Explain a finding of a run, or why a run failed, from its log lines and metrics.
 
-A node with a finding is compared with the other nodes, a broken loss with the time before it broke. The kind
-of the finding determines which log lines and charts explain it.
+A node with a finding is compared with the other nodes; a loss that became NaN or diverged, with the time
+before. The kind of the finding determines which log lines and charts explain it.
 
 When a rank dies, the other ranks report timeouts and closed connections, and the launcher reports every
-process that it stops. The cause of a failure is the first error that is no such consequence, and after which
-the run made no steps and did not retry.
+process that it stops. The cause of a failure is the first error that is not one of these consequences, and
+after which the run made no steps and did not retry.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ from tui.text.times import time_key
 from tui.text.units import count, duration, money, number, percent
 
 MAX_LINES = 20_000
-"""Maximum number of log lines to search: the newest lines of the range."""
+"""Maximum number of log lines to search: the newest lines in ``explained_range``."""
 
 BEFORE = timedelta(minutes=10)
+"""How long before the start of a finding, and after its onset, log lines are searched."""
 MAX_RANGE = timedelta(hours=1)
-_CLUES = 8
-_NODES = 64
-_NORMS = 5
-_RANK_WORK = re.compile(
+"""Of a finding that lasts longer, only the log lines of this last period are searched."""
+_MAX_CLUES = 8
+_MAX_NODES = 64
+_NEWEST_NORMS = 5
+_RANK_ENQUEUED = re.compile(
     r"[Rr]ank (\d{1,9})\]?.{0,160}?last enqueued (?:NCCL )?work: (\d{1,18}), last completed "
 )
 
@@ -52,13 +54,16 @@ _RESOURCE_WARNING = re.compile(
     r"|\bswap|NET/IB|InfiniBand|\bPCIe\b|NVLink",
     re.IGNORECASE,
 )
-"""Words of warnings that name a resource: they explain more than warnings that only report waiting."""
+"""Words that name a resource: warnings with these explain more than warnings that only report waiting."""
 KILLED = frozenset({137, -9})
 """Exit codes of a process that was killed by SIGKILL, as the kernel does when memory is exhausted."""
 
 
 def explained_findings(run: RunSnapshot) -> tuple[HealthFinding | None, ...]:
-    """Return the findings that can be explained, worst first; ``(None,)`` for a failed job: its failure."""
+    """Return the findings that can be explained, worst first.
+
+    Return ``(None,)`` for a failed job, where None stands for the failure; ``()`` for a waiting job.
+    """
     if run.job.current_status in (JobStatus.FAILED, JobStatus.DEPLOY_FAILED):
         return (None,)
     return () if run.job.current_status in WAITING_STATUSES else run.findings
@@ -66,61 +71,66 @@ def explained_findings(run: RunSnapshot) -> tuple[HealthFinding | None, ...]:
 
 def explained_range(run: RunSnapshot, finding: HealthFinding | None) -> tuple[datetime, datetime]:
     """Return the time range of the log lines that explain ``finding``; if None, the failure of the run."""
-    now = run.end_or_now
+    end = run.end_or_now
     if run.job.is_finished:
-        now += BEFORE
+        end += BEFORE  # also lines that are logged after the end that the job's record reports
     if finding is None:
-        return run.job.earliest_time(run.server_now), now
-    since = finding.since or now - MAX_RANGE
+        return run.job.earliest_time(run.server_now), end
+    since = finding.since or end - MAX_RANGE
     if finding.kind.lines == "onset":
-        return since - BEFORE, min(now, since + BEFORE)
+        return since - BEFORE, min(end, since + BEFORE)
     if finding.kind.lines == "quiet":
-        return since - BEFORE, now
-    return max(since - BEFORE, now - MAX_RANGE), now
+        return since - BEFORE, end
+    return max(since - BEFORE, end - MAX_RANGE), end
 
 
 def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[LogLine]) -> Explanation:
-    """Explain ``finding``; if None, a failure. ``lines`` are the lines in ``explained_range``, in order."""
+    """Explain ``finding``; if None, the failure. ``lines`` are those in ``explained_range``, by time."""
     if finding is None:
         return _explain_failure(run, lines)
-    own_clues = only_on(lines, finding.node, limit=_CLUES) if finding.node is not None else ()
-    all_warnings = warnings(lines, limit=_CLUES)
+    node_clues = only_on(lines, finding.node, limit=_MAX_CLUES) if finding.node is not None else ()
+    all_warnings = warnings(lines, limit=_MAX_CLUES)
     if finding.kind.quotes_log:
         all_warnings = tuple(sorted(all_warnings, key=lambda clue: clue.at_ns))
     sections = [
-        Section(f"Only {finding.node} logs this", own_clues),
-        Section("Last line of each node, the quietest first", last_lines(lines, limit=_NODES)),
-        Section("Warnings and errors", tuple(clue for clue in all_warnings if clue not in own_clues)),
+        Section(f"Only {finding.node} logs this", node_clues),
+        Section("Last line of each node, the quietest first", last_lines(lines, limit=_MAX_NODES)),
+        Section("Warnings and errors", tuple(clue for clue in all_warnings if clue not in node_clues)),
     ]
-    if finding.kind.lines != "quiet" and (own_clues or all_warnings or finding.kind.lines == "onset"):
+    if finding.kind.lines != "quiet" and (node_clues or all_warnings or finding.kind.lines == "onset"):
         del sections[1]
-    answer = _late_ranks_sentence(lines) if finding.kind.lines == "quiet" else ""
-    own_warnings = [clue for clue in own_clues if clue.is_warning]
-    if not own_warnings and not answer:
-        own_warnings = _resource_warnings(finding, lines)
-    if own_warnings:
-        worst = min(own_warnings, key=lambda clue: not _RESOURCE_WARNING.search(clue.text))
+    cause = _late_ranks_sentence(lines) if finding.kind.lines == "quiet" else ""
+    node_warnings = [clue for clue in node_clues if clue.is_warning]
+    if not node_warnings and not cause:
+        node_warnings = _resource_warnings(finding, lines)
+    if node_warnings:
+        worst = min(node_warnings, key=lambda clue: not _RESOURCE_WARNING.search(clue.text))
         is_recent = explained_range(run, finding)[0] > (finding.since or run.server_now)
-        within = " in the last hour" if is_recent else ""
-        times = f"{count(worst.count)}×{within}, " if worst.count > 1 else ""
-        answer = f"{worst.node} logs: {shortened(worst.text, 160)} ({times}no other node does)"
+        period = " in the last hour" if is_recent else ""
+        occurrences = f"{count(worst.count)}×{period}, " if worst.count > 1 else ""
+        cause = f"{worst.node} logs: {shortened(worst.text, 160)} ({occurrences}no other node does)"
     facts = [*_loss_facts(run, finding), *_last_checkpoint_fact(run, finding), *_cost_facts(run, finding)]
     if finding.kind.halts and run.progress is not None and run.progress.step is not None:
         facts.insert(0, f"last step: {count(run.progress.step)}")
     figures = _figures(run, finding.kind.figures, finding.node, finding.text)
     advice = "" if run.job.is_finished else stop_advice(run.findings)
-    return Explanation(finding.text, finding, answer, tuple(facts), _non_empty(sections), figures, advice)
+    return Explanation(finding.text, finding, cause, tuple(facts), _non_empty(sections), figures, advice)
 
 
 def _resource_warnings(finding: HealthFinding, lines: Sequence[LogLine]) -> list[Clue]:
-    """Return the warnings about a resource that only one node logs, for a finding of the whole run."""
-    clues = warnings(lines, limit=_NODES)
-    counts = Counter(line_pattern(clue.text) for clue in clues)
-    is_one_of_several = finding.node is None and len({line.replica for line in lines}) > 1
-    alone = (
-        clue for clue in clues if counts[line_pattern(clue.text)] == 1 and _RESOURCE_WARNING.search(clue.text)
+    """Return the warnings about a resource that only one of several nodes logs.
+
+    Empty for a finding of a single node, or one that already quotes the log.
+    """
+    clues = warnings(lines, limit=_MAX_NODES)
+    nodes_by_pattern = Counter(line_pattern(clue.text) for clue in clues)
+    can_compare_nodes = finding.node is None and len({line.replica for line in lines}) > 1
+    clues_of_one_node = (
+        clue
+        for clue in clues
+        if nodes_by_pattern[line_pattern(clue.text)] == 1 and _RESOURCE_WARNING.search(clue.text)
     )
-    return list(alone) if is_one_of_several and not finding.kind.quotes_log else []
+    return list(clues_of_one_node) if can_compare_nodes and not finding.kind.quotes_log else []
 
 
 def _non_empty(sections: Sequence[Section]) -> tuple[Section, ...]:
@@ -135,14 +145,14 @@ def _explain_failure(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
         facts.append(f"last step: {count(progress.step)}")
     titles: tuple[str, ...] = ("memory", "GPU memory") if failure.exit_code in KILLED else ()
     if failure.cause is None:
-        answer = _late_ranks_sentence(lines) or message
+        cause = _late_ranks_sentence(lines) or message
         sections = [
             Section("Errors, none of them the cause", failure.following),
-            Section("Last line of each node", last_lines(lines, limit=_NODES)),
+            Section("Last line of each node", last_lines(lines, limit=_MAX_NODES)),
         ]
     else:
         node = f"{failure.cause.node}: " if failure.cause.node and run.node_count > 1 else ""
-        answer = f"{node}{failure.cause.text}"
+        cause = f"{node}{failure.cause.text}"
         facts += [f"reported by the platform: {message}"] if message else []
         sections = [
             Section("The first error", failure.trace),
@@ -152,58 +162,65 @@ def _explain_failure(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
             titles = ("GPU memory",)
     facts += _outcome_facts(run)
     figures = _figures(run, titles, None)
-    return Explanation(run.status.word, None, answer, tuple(facts), _non_empty(sections), figures)
+    return Explanation(run.status.word, None, cause, tuple(facts), _non_empty(sections), figures)
 
 
 def _outcome_facts(run: RunSnapshot) -> Iterator[str]:
-    """Yield the running time of an ended run, its cost, and its newest checkpoint."""
+    """Yield an ended run's running time and cost, then its newest checkpoint."""
     if run.elapsed_s and run.job.current_status != JobStatus.DEPLOY_FAILED:
         spent = run.cost.spent_usd
         yield f"ran {duration(run.elapsed_s)}" + (f" for {run.cost.spent_text}" if spent else "")
     if run.checkpoints is not None:
-        newest = max(run.checkpoints, key=lambda saved: time_key(saved.created_at), default=None)
+        newest = max(run.checkpoints, key=lambda checkpoint: time_key(checkpoint.created_at), default=None)
         yield "no checkpoint" if newest is None else f"newest checkpoint: {newest.checkpoint_id}"
 
 
 def _late_ranks_sentence(lines: Sequence[LogLine]) -> str:
     late = late_ranks(lines)
     ranks = ", ".join(map(str, late))
-    nouns = "rank" if len(late) == 1 else "ranks"
-    return f"{nouns} {ranks} did not reach the collective that the others waited in" if late else ""
+    noun = "rank" if len(late) == 1 else "ranks"
+    return f"{noun} {ranks} did not reach the collective that the others waited in" if late else ""
 
 
 def late_ranks(lines: Sequence[LogLine]) -> list[int]:
-    """Return the ranks that NCCL's watchdog reports to be behind the others; empty unless a minority."""
-    enqueued: dict[int, int] = {}
+    """Return the ranks that have enqueued the fewest collectives, according to NCCL's watchdog.
+
+    Empty if these are not a minority.
+    """
+    last_enqueued: dict[int, int] = {}
     for line in lines:
         if "last enqueued" in line.message:
-            for rank, last in _RANK_WORK.findall(displayed_text(line)):
-                enqueued[int(rank)] = int(last)
-    if len(enqueued) < 2 or min(enqueued.values()) == max(enqueued.values()):
+            for rank, work in _RANK_ENQUEUED.findall(displayed_text(line)):
+                last_enqueued[int(rank)] = int(work)
+    if len(last_enqueued) < 2 or min(last_enqueued.values()) == max(last_enqueued.values()):
         return []
-    lowest = min(enqueued.values())
-    late = sorted(rank for rank, last in enqueued.items() if last == lowest)
-    return late if 2 * len(late) < len(enqueued) else []
+    lowest = min(last_enqueued.values())
+    late = sorted(rank for rank, work in last_enqueued.items() if work == lowest)
+    return late if 2 * len(late) < len(last_enqueued) else []
 
 
 def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
-    """Yield the step at which a loss broke, and the last losses and gradient norms before it."""
+    """Yield the step at which a loss became NaN or diverged, and the last loss and gradient norms before."""
     progress = run.progress or ProgressSnapshot()
     if not finding.kind.loss or finding.since is None:
         return
     since = finding.since.timestamp()
     if (step := latest(progress.step_series, since + 1.0)) is not None:
         yield f"began at step {count(step)}"
-    if before := values_between(progress.loss_series, end=since):
-        yield f"last loss before: {number(before[-1])}"
-    if norms := values_between(progress.grad_norm_series, end=since):
-        newest = ", ".join(map(number, norms[-_NORMS:]))
-        usual = f" (median before: {number(median(norms[:-_NORMS]))})" if len(norms) > 2 * _NORMS else ""
-        yield f"last gradient norms before: {newest}{usual}"
+    if losses_before := values_between(progress.loss_series, end=since):
+        yield f"last loss before: {number(losses_before[-1])}"
+    if norms_before := values_between(progress.grad_norm_series, end=since):
+        newest_norms = ", ".join(map(number, norms_before[-_NEWEST_NORMS:]))
+        median_text = (
+            f" (median before: {number(median(norms_before[:-_NEWEST_NORMS]))})"
+            if len(norms_before) > 2 * _NEWEST_NORMS
+            else ""
+        )
+        yield f"last gradient norms before: {newest_norms}{median_text}"
 
 
 def _last_checkpoint_fact(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
-    """Yield the last checkpoint from before a loss broke or a run halted."""
+    """Yield the last checkpoint from before the finding, if there may be no further usable checkpoint."""
     since = finding.since
     if (
         run.checkpoints is None
@@ -211,12 +228,12 @@ def _last_checkpoint_fact(run: RunSnapshot, finding: HealthFinding) -> Iterator[
         or not (finding.kind.loss or finding.kind.may_never_save_again)
     ):
         return
-    dated = [(save.created_at, save.checkpoint_id) for save in run.checkpoints if save.created_at is not None]
-    saved_at, name = max((save for save in dated if save[0] < since), default=(since, ""))
-    at_step = "" if step_of(name) is None else f" (step {count(step_of(name))})"
-    earlier = duration((since - saved_at).total_seconds())
+    saves = [(save.created_at, save.checkpoint_id) for save in run.checkpoints if save.created_at is not None]
+    saved_at, name = max((save for save in saves if save[0] < since), default=(since, ""))
+    step_note = "" if step_of(name) is None else f" (step {count(step_of(name))})"
+    age = duration((since - saved_at).total_seconds())
     if name:
-        yield f"last checkpoint from before: {name}{at_step}, {earlier} earlier"
+        yield f"last checkpoint from before: {name}{step_note}, {age} earlier"
     else:
         yield "no checkpoint from before is listed"
 
@@ -232,26 +249,30 @@ def _cost_facts(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
         yield f"the run costs {money(run.usd_per_hour)} an hour (estimate)"
 
 
-_NODE_METRICS: Mapping[str, tuple[str, Callable[[NodeSnapshot], Series]]] = {
+_NODE_CHARTS: Mapping[str, tuple[str, Callable[[NodeSnapshot], Series]]] = {
     "GPU use": ("%", lambda node: node.mean_utilization),
     "cores": ("cores", lambda node: node.cpu),
     "GPU memory": ("B", lambda node: node.mean_memory),
     "memory": ("B", lambda node: node.cpu_memory),
     "disk": ("%", lambda node: node.disk_utilization),
 }
-"""The charts of a node by title: the unit, and a function that returns the curve."""
+"""The charts of nodes by title: the unit, and a function that returns a node's curve."""
 
 
-def _figures(run: RunSnapshot, titles: Sequence[str], name: str | None, text: str = "") -> tuple[Figure, ...]:
-    """Return the charts with these titles.
+def _figures(
+    run: RunSnapshot, titles: Sequence[str], node_name: str | None, text: str = ""
+) -> tuple[Figure, ...]:
+    """Return the charts with these titles that have data.
 
-    Charts of nodes show the node ``name`` and the median of the others, or without a ``name``, all nodes.
-    The title ``metric`` stands for the metric with whose name ``text`` begins.
+    Charts of nodes show the node ``node_name`` and the median of the others; all nodes if it is None. The
+    title ``metric`` stands for the metric whose name is at the beginning of ``text``.
     """
     progress = run.progress or ProgressSnapshot()
     metrics = run.health_metrics or run.metrics or MetricsSnapshot()
-    named = max((metric for metric in progress.metrics if text.startswith(f"{metric} ")), key=len, default="")
-    of_run = {
+    named_metric = max(
+        (metric for metric in progress.metrics if text.startswith(f"{metric} ")), key=len, default=""
+    )
+    run_curves = {
         **progress.metrics,
         "loss": progress.loss_series,
         "evaluation loss": progress.eval_loss_series,
@@ -262,26 +283,31 @@ def _figures(run: RunSnapshot, titles: Sequence[str], name: str | None, text: st
         "cache": metrics.cache_utilization,
     }
     figures = []
-    for title in (named if title == "metric" else title for title in titles):
-        unit, curves = "%" if title == "cache" else "", [of_run.get(title, EMPTY)]
-        if title in _NODE_METRICS:
-            unit, curve_of = _NODE_METRICS[title]
+    for title in (named_metric if title == "metric" else title for title in titles):
+        unit, curves = "%" if title == "cache" else "", [run_curves.get(title, EMPTY)]
+        if title in _NODE_CHARTS:
+            unit, curve_of = _NODE_CHARTS[title]
             curves = _with_median_of_others(
-                [replace(curve_of(node), name=node.name) for node in metrics.nodes], name
+                [replace(curve_of(node), name=node.name) for node in metrics.nodes], node_name
             )
         figures.append(Figure(title, unit, tuple(filter(len, curves))))
     return tuple(figure for figure in figures if figure.series)
 
 
 def _with_median_of_others(curves: list[Series], name: str | None) -> list[Series]:
-    """Return the median of the other nodes and the curve of node ``name``; all curves if it has none."""
-    own = [curve for curve in curves if curve.name == name and len(curve)]
-    rest = [curve for curve in curves if curve.name != name and len(curve)]
-    if not own or not rest:
-        return own or curves
-    times = max(rest, key=len).times
-    values_at = ([value for curve in rest if (value := latest(curve, at)) is not None] for at in times)
-    return [Series("others", times, tuple(median(values or [math.nan]) for values in values_at)), *own]
+    """Return the median of the other nodes, and the curve of node ``name``; all curves if it has none."""
+    node_curves = [curve for curve in curves if curve.name == name and len(curve)]
+    other_curves = [curve for curve in curves if curve.name != name and len(curve)]
+    if not node_curves or not other_curves:
+        return node_curves or curves
+    times = max(other_curves, key=len).times
+    values_at = (
+        [value for curve in other_curves if (value := latest(curve, at)) is not None] for at in times
+    )
+    return [
+        Series("others", times, tuple(median(values or [math.nan]) for values in values_at)),
+        *node_curves,
+    ]
 
 
 _CONSEQUENCE_ERROR = re.compile(
@@ -295,10 +321,10 @@ _CONSEQUENCE_ERROR = re.compile(
     r"|srun: error|mpirun|The actor (?:died|is dead)|ActorDiedError|WorkerCrashedError|RayActorError"
     r"|exits with return code|Fatal Python error: Aborted|Root Cause|Traceback \(most recent call last\):$",
 )
-"""Errors that are consequences of the death of another process."""
+"""Errors that a process reports because another process has died."""
 
 _RETRY = re.compile(r"\bretry(?:ing)?\b|\bwill be retried\b", re.IGNORECASE)
-"""Errors after which the program retries: the cause is the error after which it gave up."""
+"""Errors after which the program retries: they are the cause of a failure only if there is no other error."""
 
 _PROCESS_DEATH = re.compile(
     r"^\s*(?:[\w./-]+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted)\b"
@@ -307,14 +333,14 @@ _PROCESS_DEATH = re.compile(
 )
 """Lines that report the death of a process without a log level."""
 
-_EXIT = re.compile(
+_EXIT_CODE = re.compile(
     r"\b(?:exit(?:ed)?(?: with)?[ _-]?|return )(?:code|status)(?: of| is)?\s{0,4}[:=]?\s*+\(?(-?\d{1,3})\b",
     re.IGNORECASE,
 )
-_TRACE_LINES = 20
-_FOLLOWING = 8
-_SLACK_S = 20.0
-_SHELL_SIGNAL_BASE = 128
+_MAX_TRACE_LINES = 20
+_MAX_FOLLOWING = 8
+_STEP_TOLERANCE_S = 20.0  # an error may be logged this long before the last step, plus a step's duration
+_SHELL_SIGNAL_BASE = 128  # a shell reports a process killed by signal 9 as exit code 137
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,28 +356,28 @@ class RunFailure:
 def failure_of(
     lines: Sequence[LogLine], last_step_ns: int | None, step_interval_s: float | None, message: str
 ) -> RunFailure:
-    """Find the cause of a failure in the last ``lines`` of a run, which are in time order.
+    """Find the cause of a failure in the last ``lines`` of a run, which are sorted by time.
 
-    ``message`` is the platform's error message.
+    ``message`` is the platform's error message, which may contain the exit code.
     """
-    slack_ns = int((_SLACK_S + (step_interval_s or 0.0)) * NS_PER_S)
-    since = 0 if last_step_ns is None else last_step_ns - slack_ns
+    tolerance_ns = int((_STEP_TOLERANCE_S + (step_interval_s or 0.0)) * NS_PER_S)
+    since = 0 if last_step_ns is None else last_step_ns - tolerance_ns
     errors = [line for line in lines if line.timestamp_ns >= since and _is_error(line)]
-    causes = [line for line in errors if not _CONSEQUENCE_ERROR.search(_error_text_of(line))]
-    code = exit_code(message)
-    if code is None:
-        code = next(
+    candidates = [line for line in errors if not _CONSEQUENCE_ERROR.search(_error_text_of(line))]
+    failure_exit_code = exit_code(message)
+    if failure_exit_code is None:
+        failure_exit_code = next(
             (parsed for line in errors if (parsed := exit_code(displayed_text(line))) is not None), None
         )
-    if not causes:
-        return RunFailure(None, (), _other_errors(errors, None), code)
-    cause = next((line for line in causes if not _RETRY.search(_error_text_of(line))), causes[0])
+    if not candidates:
+        return RunFailure(None, (), _other_errors(errors, None), failure_exit_code)
+    cause = next((line for line in candidates if not _RETRY.search(_error_text_of(line))), candidates[0])
     clue = Clue(_error_text_of(cause), cause.timestamp_ns, cause.replica, is_warning=True)
     trace = _trace(lines, cause)
-    later = [line for line in errors if line not in trace and line.timestamp_ns >= cause.timestamp_ns]
-    following = _other_errors(later, cause)
+    later_errors = [line for line in errors if line not in trace and line.timestamp_ns >= cause.timestamp_ns]
+    following = _other_errors(later_errors, cause)
     shown_trace = tuple(Clue(displayed_text(line), line.timestamp_ns, line.replica) for line in trace)
-    return RunFailure(clue, shown_trace, following, code)
+    return RunFailure(clue, shown_trace, following, failure_exit_code)
 
 
 def _is_error(line: LogLine) -> bool:
@@ -366,40 +392,44 @@ def _error_text_of(line: LogLine) -> str:
 
 
 def _trace(lines: Sequence[LogLine], cause: LogLine) -> list[LogLine]:
-    """Return the line of the error after its traceback, whose lines may be interleaved with other ranks'."""
+    """Return the traceback that ends with ``cause``, without interleaved lines of other ranks."""
     reader = TracebackReader()
     lines_and_lanes: list[tuple[LogLine, str | None]] = []
     for line in lines:
         if line.replica == cause.replica and abs(line.timestamp_ns - cause.timestamp_ns) <= SAME_ERROR_NS:
-            part = reader.read(displayed_text(line))
-            if part is not None or line is cause:
-                lines_and_lanes.append((line, part.lane if part is not None else None))
+            trace_line = reader.read(displayed_text(line))
+            if trace_line is not None or line is cause:
+                lines_and_lanes.append((line, trace_line.lane if trace_line is not None else None))
     index, lane = next((index, lane) for index, (line, lane) in enumerate(lines_and_lanes) if line is cause)
-    nearby = lines_and_lanes[max(0, index - _TRACE_LINES) : index + 1]
+    nearby = lines_and_lanes[max(0, index - _MAX_TRACE_LINES) : index + 1]
     return [line for line, line_lane in nearby if line_lane == lane]
 
 
 def _other_errors(errors: Sequence[LogLine], cause: LogLine | None) -> tuple[Clue, ...]:
-    """Return the errors other than the cause, one for each line pattern, with the number of its lines."""
+    """Return one clue for each line pattern of the errors other than the cause, with its number of lines."""
     cause_pattern = line_pattern(_error_text_of(cause)) if cause is not None else ""
     clues = [Clue(_error_text_of(line), line.timestamp_ns, line.replica, is_warning=True) for line in errors]
     counts = Counter(line_pattern(clue.text) for clue in clues)
-    first = {line_pattern(clue.text): clue for clue in reversed(clues)}
-    others = (replace(first[key], count=number) for key, number in counts.items() if key != cause_pattern)
-    return tuple(others)[:_FOLLOWING]
+    first_clues = {line_pattern(clue.text): clue for clue in reversed(clues)}
+    other_clues = (
+        replace(first_clues[pattern], count=line_count)
+        for pattern, line_count in counts.items()
+        if pattern != cause_pattern
+    )
+    return tuple(other_clues)[:_MAX_FOLLOWING]
 
 
 def exit_code(text: str) -> int | None:
-    """Return the exit code in a message; None without one, or if it is 0."""
-    match = _EXIT.search(excerpt(text))
+    """Return the exit code in a message; None if there is none, or if it is 0."""
+    match = _EXIT_CODE.search(excerpt(text))
     return (int(match[1]) or None) if match else None
 
 
 def exit_words(code: int) -> str:
-    """Return ``exit code 137 (SIGKILL)``: shells add 128 to the number of a signal, Python negates it."""
-    number = -code if code < 0 else code - _SHELL_SIGNAL_BASE
+    """Return ``exit code 137 (SIGKILL)``: shells add 128 to the signal's number, Python negates it."""
+    signal_number = -code if code < 0 else code - _SHELL_SIGNAL_BASE
     try:
-        name = signal.Signals(number).name if number > 0 else ""
+        name = signal.Signals(signal_number).name if signal_number > 0 else ""
     except ValueError:
         name = ""
     return f"exit code {code} ({name})" if name else f"exit code {code}"

@@ -13,15 +13,15 @@ from tui.text.names import shortened
 from tui.text.sanitize import markdown_code, sanitize, sanitize_multiline
 from tui.text.times import DATE_AND_TIME, MONTH_DAY_AND_TIME
 
-_MARKDOWN_CHARACTERS = 500
+_MAX_MARKDOWN_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """A log line, or ``count`` lines that differ only in their numbers; ``text`` is not sanitized.
+    """A log line, or the newest of ``count`` lines that differ only in their numbers.
 
-    ``at_ns`` is the time of the newest line (epoch ns), ``node`` the replica that logged it. ``is_warning``
-    is also True for errors.
+    ``text`` is not sanitized, ``at_ns`` is the line's time (epoch ns), ``node`` the replica that logged it.
+    ``is_warning`` is True for warnings and errors.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Clue:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Log lines under a title, in the order to read them."""
+    """Log lines under a title, in display order."""
 
     title: str
     clues: tuple[Clue, ...]
@@ -50,7 +50,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Series of one kind, to be drawn together; ``unit`` is ``%``, ``B`` or empty."""
+    """Series to be drawn in one chart; ``unit`` is ``%``, ``B``, ``cores`` or empty."""
 
     title: str
     unit: str
@@ -61,9 +61,9 @@ class Figure:
 class Explanation:
     """A ``problem``, its likely cause, and the evidence.
 
-    ``finding`` is None if the problem is the failure of a job. ``answer`` is a sentence with the cause; empty
-    if it is unknown. ``facts`` are short statements. Texts come from the server and the log: sanitize
-    them.
+    ``finding`` is None if the problem is the failure of a job. ``answer`` is a sentence about the cause;
+    empty if the cause is unknown. ``facts`` are short statements. Texts come from the server and the log:
+    sanitize them before display.
     """
 
     problem: str
@@ -73,11 +73,11 @@ class Explanation:
     sections: tuple[Section, ...] = ()
     figures: tuple[Figure, ...] = ()
     advice: str = ""
-    """What to do about the run; empty unless that is clear."""
+    """What to do about the run, such as stopping it; empty if unclear."""
 
 
 def since_words(finding: HealthFinding | None) -> str:
-    """Return `` (since 2026-11-29 03:12:04 UTC)``, the start of a finding; empty if unknown."""
+    """Return the start of a finding as `` (since 2026-11-29 03:12:04 UTC)``; empty if unknown."""
     if finding is None or finding.since is None:
         return ""
     return f" (since {finding.since.astimezone(UTC):{DATE_AND_TIME}} UTC)"
@@ -102,7 +102,7 @@ def _markdown_lines(explanation: Explanation, title: str) -> Iterator[str]:
         yield f"\n{markdown_code(section.title)} (times in UTC):\n\n```"
         for clue in section.clues:
             # A code fence inside a line would end the block.
-            text = shortened(sanitize_multiline(clue.text), _MARKDOWN_CHARACTERS).replace("```", "'''")
-            times = f"{clue.count}× " if clue.count > 1 else ""
-            yield f"{clue.clock} {sanitize(clue.node or '')} {times}{text}".replace("  ", " ")
+            text = shortened(sanitize_multiline(clue.text), _MAX_MARKDOWN_CHARACTERS).replace("```", "'''")
+            count_text = f"{clue.count}× " if clue.count > 1 else ""
+            yield f"{clue.clock} {sanitize(clue.node or '')} {count_text}{text}".replace("  ", " ")
         yield "```"

@@ -12,33 +12,33 @@ from tui.analysis.logs.repeats import progress_bar
 from tui.analysis.why.explanation import Clue
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
-_SHAPE_CHARACTERS = 240
+_PATTERN_CHARACTERS = 240
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b|\d[\d.,:]*(?:e[+-]?\d+)?")
-_OFTEN = 3
-"""Minimum number of repetitions from which a line that is no warning is typical of a node."""
+_MIN_REPETITIONS = 3
+"""An ordinary line, unlike a warning, must be repeated this often to be evidence about its node."""
 
 
 def displayed_text(line: LogLine) -> str:
-    """Return the (excerpted) message as a terminal would display it, without escape sequences."""
+    """Return the message's excerpt as a terminal would display it, without escape sequences."""
     return strip_ansi(last_carriage_segment(excerpt(line.message))).rstrip()
 
 
 def line_pattern(text: str) -> str:
-    """Return the text with ``#`` for each number: lines that the same print statement writes become equal."""
-    return _NUMBERS.sub("#", text[:_SHAPE_CHARACTERS])
+    """Return the text with ``#`` for each number, so that all lines of one print statement become equal."""
+    return _NUMBERS.sub("#", text[:_PATTERN_CHARACTERS])
 
 
 def is_warning(line: LogLine) -> bool:
     """Return True for warnings and errors."""
-    return _rank(line) >= RANKS["WARNING"]
+    return _severity_rank(line) >= RANKS["WARNING"]
 
 
-def _rank(line: LogLine) -> int:
+def _severity_rank(line: LogLine) -> int:
     return RANKS[level_of(line.message, line.level)]
 
 
 def grouped(lines: Iterable[LogLine]) -> list[Clue]:
-    """Return a clue for each node and line pattern, with the newest text; in order of first appearance."""
+    """Return a clue for each node and line pattern, with its newest text, in order of first appearance."""
     clues: dict[tuple[str | None, str], Clue] = {}
     for line in lines:
         text = displayed_text(line).strip()
@@ -51,29 +51,29 @@ def grouped(lines: Iterable[LogLine]) -> list[Clue]:
 
 
 def only_on(lines: Iterable[LogLine], node: str, *, limit: int) -> tuple[Clue, ...]:
-    """Return the lines that only this node logs: warnings and errors, then others; most frequent first.
+    """Return the lines that only this node logs: warnings and errors, then other lines, most frequent first.
 
     Empty if no other node logs, since there is nothing to compare with.
     """
     clues = grouped(lines)
-    elsewhere = {line_pattern(clue.text) for clue in clues if clue.node != node}
-    if not elsewhere:
+    other_patterns = {line_pattern(clue.text) for clue in clues if clue.node != node}
+    if not other_patterns:
         return ()
-    only_here = [
+    own_clues = [
         clue
         for clue in clues
         if clue.node == node
-        and line_pattern(clue.text) not in elsewhere
-        and (clue.is_warning or clue.count >= _OFTEN)
+        and line_pattern(clue.text) not in other_patterns
+        and (clue.is_warning or clue.count >= _MIN_REPETITIONS)
         and progress_bar(clue.text) is None
     ]
-    only_here.sort(key=lambda clue: (not clue.is_warning, -clue.count))
-    return tuple(only_here[:limit])
+    own_clues.sort(key=lambda clue: (not clue.is_warning, -clue.count))
+    return tuple(own_clues[:limit])
 
 
 def warnings(lines: Iterable[LogLine], *, limit: int) -> tuple[Clue, ...]:
-    """Return the errors of all nodes, then the warnings, the most frequent of each first."""
-    ranked = [(line, _rank(line)) for line in lines if is_warning(line)]
+    """Return the errors of all nodes, then the warnings; the most frequent first in each group."""
+    ranked = [(line, _severity_rank(line)) for line in lines if is_warning(line)]
     errors = {line_pattern(displayed_text(line).strip()) for line, rank in ranked if rank >= RANKS["ERROR"]}
     clues = grouped(line for line, _ in ranked)
     clues.sort(key=lambda clue: (line_pattern(clue.text) not in errors, -clue.count))
@@ -82,8 +82,10 @@ def warnings(lines: Iterable[LogLine], *, limit: int) -> tuple[Clue, ...]:
 
 def last_lines(lines: Iterable[LogLine], *, limit: int) -> tuple[Clue, ...]:
     """Return the newest line of each node, sorted by time."""
-    newest: dict[str | None, Clue] = {}
+    newest_by_node: dict[str | None, Clue] = {}
     for line in lines:
         if text := displayed_text(line).strip():
-            newest[line.replica] = Clue(text, line.timestamp_ns, line.replica, is_warning=is_warning(line))
-    return tuple(sorted(newest.values(), key=lambda clue: clue.at_ns)[:limit])
+            newest_by_node[line.replica] = Clue(
+                text, line.timestamp_ns, line.replica, is_warning=is_warning(line)
+            )
+    return tuple(sorted(newest_by_node.values(), key=lambda clue: clue.at_ns)[:limit])

@@ -192,7 +192,7 @@ COLUMNS: tuple[Column[JobCost], ...] = (
         align="right",
         export=lambda row: row.estimated_usd,
     ),
-    Column("estimate_of", export=lambda row: row.cost.of if row.estimated_usd is not None else None),
+    Column("estimate_of", export=lambda row: row.cost.basis if row.estimated_usd is not None else None),
 )
 """Columns in the order of exports."""
 

@@ -121,7 +121,7 @@ def cost_facts(run: RunSnapshot) -> list[tuple[str, str]]:
         ("projected total", _amount(cost.gpu_hours_to_end, _estimate(cost.usd_to_end)) + between),
         ("billed", billed_text(cost.billed) if cost.billed is not None else ""),
         ("not billed yet", unbilled),
-        ("estimate", cost.of if cost.usd is not None else ""),
+        ("estimate", cost.basis if cost.usd is not None else ""),
         ("bill", run.bill.why_not if run.bill is not None else ""),
     ]
     return [(name, value) for name, value in rows if value]
