@@ -140,11 +140,11 @@ class CompareCheckpointsScreen(ReadOnceScreen):
             Column[ComparedLine](
                 "mark", "", lambda line: [("≠" if line.differs else "", "muted")], 1, priority=3
             ),
-            Column[ComparedLine]("what", "", lambda line: [(line.what, "muted")], 24, priority=3),
+            Column[ComparedLine]("what", "", lambda line: [(line.name, "muted")], 24, priority=3),
             _column("left", self._left.name, lambda line: line.left),
             _column("right", self._right.name, lambda line: line.right),
         )
-        yield RowTable(columns, lambda line: line.what, id="differences", opens=False)
+        yield RowTable(columns, lambda line: line.name, id="differences", opens=False)
         yield WrappedText(id="remark")
 
     def on_mount(self) -> None:

@@ -235,7 +235,7 @@ def _loss(draw: CurveDrawer, row: JobRow) -> list[Span]:
 
 
 def _gpu_utilization(row: JobRow) -> list[Span]:
-    utilization = row.preview.gpu_use if row.running else None
+    utilization = row.preview.gpu_utilization if row.running else None
     if utilization is None:
         return _unless_reading(row, []) if row.running and row.gpu_count else []
     return [(percent(utilization), "plain" if row.alarmed else "muted")]
@@ -330,8 +330,8 @@ _COLUMNS: tuple[Column[JobRow], ...] = (
         width=4,
         align="right",
         priority=3,
-        sort_key=lambda row: row.preview.gpu_use,
-        export=lambda row: row.preview.gpu_use,
+        sort_key=lambda row: row.preview.gpu_utilization,
+        export=lambda row: row.preview.gpu_utilization,
         field="gpu_use",
     ),
     Column("cost", "≈ cost", width=7, align="right", priority=4, descending=True, field="cost_usd"),

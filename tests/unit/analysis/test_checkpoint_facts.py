@@ -63,7 +63,7 @@ def test_newest_of_checkpoints_saved_in_the_same_moment_has_the_highest_step() -
 
 def differing(pair: list[Checkpoint], files: list[list[CheckpointFile]]) -> dict[str, tuple[str, str]]:
     lines = compare_checkpoints(*checkpoint_facts(pair), left_files=files[0], right_files=files[1])
-    return {line.what: (line.left, line.right) for line in lines if line.differs}
+    return {line.name: (line.left, line.right) for line in lines if line.differs}
 
 
 def file(name: str, size: int, rank: int | None = None) -> CheckpointFile:

@@ -1,1 +1,1 @@
-"""Checkpoints: their facts, comparison, and files."""
+"""Facts about checkpoints, the comparison of two, and the work since the last checkpoint."""

@@ -15,9 +15,9 @@ from tui.text.units import UNKNOWN, bytes_iec, count, number
 
 @dataclass(frozen=True, slots=True)
 class ComparedLine:
-    """A property, named ``what``, and its value for each of two checkpoints; texts are not sanitized."""
+    """A property and its value for each of two checkpoints; texts are not sanitized."""
 
-    what: str
+    name: str
     left: str
     right: str
 
@@ -33,37 +33,44 @@ def compare_checkpoints(
     left_files: Sequence[CheckpointFile] | None = None,
     right_files: Sequence[CheckpointFile] | None = None,
 ) -> list[ComparedLine]:
-    """Compare step, type, size, score, files if both lists are known, and all adapter settings.
+    """Compare step, type, size, score, adapter settings, and, if both lists are known, files.
 
     Two files are equal if their names inside the checkpoint, their ranks, and their sizes match.
     """
-    first, other = left.checkpoint, right.checkpoint
+    left_checkpoint, right_checkpoint = left.checkpoint, right.checkpoint
     lines = [
         ComparedLine("step", count(left.step), count(right.step)),
         ComparedLine("type", left.kind, right.kind),
-        ComparedLine("base model", first.base_model or UNKNOWN, other.base_model or UNKNOWN),
-        ComparedLine("size", *_exact_sizes(first, other)),
-        ComparedLine(_score_name(left, right), _score(left), _score(right)),
-        ComparedLine("written", _written(first), _written(other)),
+        ComparedLine(
+            "base model", left_checkpoint.base_model or UNKNOWN, right_checkpoint.base_model or UNKNOWN
+        ),
+        ComparedLine("size", *_size_texts(left_checkpoint, right_checkpoint)),
+        ComparedLine(_score_name(left, right), _score_text(left), _score_text(right)),
+        ComparedLine("written", _time_text(left_checkpoint), _time_text(right_checkpoint)),
         ComparedLine("storage", left.sync, right.sync),
     ]
     if left.fault is not None or right.fault is not None:
-        lines.append(ComparedLine("loss diverged", _fault(left), _fault(right)))
+        lines.append(ComparedLine("loss diverged", _fault_text(left), _fault_text(right)))
     if left_files is not None and right_files is not None:
         lines += _compared_files(left, right, left_files, right_files)
-    return lines + _compared_adapters(first.lora_adapter_config, other.lora_adapter_config)
+    return lines + _compared_adapters(
+        left_checkpoint.lora_adapter_config, right_checkpoint.lora_adapter_config
+    )
 
 
-def _exact_sizes(first: Checkpoint, other: Checkpoint) -> tuple[str, str]:
-    left, right = _two_sizes(first.size_bytes, other.size_bytes)
-    return UNKNOWN if first.size_bytes is None else left, UNKNOWN if other.size_bytes is None else right
+def _size_texts(left_checkpoint: Checkpoint, right_checkpoint: Checkpoint) -> tuple[str, str]:
+    left_text, right_text = _format_sizes(left_checkpoint.size_bytes, right_checkpoint.size_bytes)
+    return (
+        UNKNOWN if left_checkpoint.size_bytes is None else left_text,
+        UNKNOWN if right_checkpoint.size_bytes is None else right_text,
+    )
 
 
-def _written(checkpoint: Checkpoint) -> str:
+def _time_text(checkpoint: Checkpoint) -> str:
     return checkpoint.created_at.strftime("%Y-%m-%d %H:%M:%S UTC") if checkpoint.created_at else UNKNOWN
 
 
-def _fault(facts: CheckpointFacts) -> str:
+def _fault_text(facts: CheckpointFacts) -> str:
     if facts.fault is None:
         return "no" if facts.is_checked else UNKNOWN
     since = facts.fault.since
@@ -75,7 +82,7 @@ def _score_name(left: CheckpointFacts, right: CheckpointFacts) -> str:
     return score.name if score else "loss"
 
 
-def _score(facts: CheckpointFacts) -> str:
+def _score_text(facts: CheckpointFacts) -> str:
     return number(facts.score.value) if facts.score else UNKNOWN
 
 
@@ -85,25 +92,25 @@ def _compared_files(
     left_files: Sequence[CheckpointFile],
     right_files: Sequence[CheckpointFile],
 ) -> list[ComparedLine]:
-    left_sizes, right_sizes = _by_name(left.name, left_files), _by_name(right.name, right_files)
+    left_sizes, right_sizes = _size_by_file(left.name, left_files), _size_by_file(right.name, right_files)
     lines = [ComparedLine("files", count(len(left_sizes)), count(len(right_sizes)))]
     for key in sorted(left_sizes.keys() | right_sizes.keys()):
         if left_sizes.get(key) != right_sizes.get(key):
             name, rank = key
-            what = f"{name} (rank {rank})" if rank else name
-            lines.append(ComparedLine(what, *_two_sizes(left_sizes.get(key), right_sizes.get(key))))
+            label = f"{name} (rank {rank})" if rank else name
+            lines.append(ComparedLine(label, *_format_sizes(left_sizes.get(key), right_sizes.get(key))))
     return lines
 
 
-def _two_sizes(left: int | None, right: int | None) -> tuple[str, str]:
-    """Format two sizes; unequal sizes that would be rounded to the same text are formatted in exact bytes."""
-    first, other = ("missing" if size is None else bytes_iec(size) for size in (left, right))
-    if first == other and left != right:
+def _format_sizes(left: int | None, right: int | None) -> tuple[str, str]:
+    """Format two sizes; in exact bytes if both would be rounded to the same text although they differ."""
+    left_text, right_text = ("missing" if size is None else bytes_iec(size) for size in (left, right))
+    if left_text == right_text and left != right:
         return f"{left:,} B", f"{right:,} B"
-    return first, other
+    return left_text, right_text
 
 
-def _by_name(checkpoint: str, files: Sequence[CheckpointFile]) -> dict[tuple[str, int], int]:
+def _size_by_file(checkpoint: str, files: Sequence[CheckpointFile]) -> dict[tuple[str, int], int]:
     return {
         (name_inside(file.relative_file_name, checkpoint), file.node_rank): file.size_bytes for file in files
     }
@@ -112,12 +119,12 @@ def _by_name(checkpoint: str, files: Sequence[CheckpointFile]) -> dict[tuple[str
 def _compared_adapters(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> list[ComparedLine]:
     left_values, right_values = left or {}, right or {}
     return [
-        ComparedLine(f"adapter {name}", _setting(left_values, name), _setting(right_values, name))
+        ComparedLine(f"adapter {name}", _setting_text(left_values, name), _setting_text(right_values, name))
         for name in sorted(left_values.keys() | right_values.keys())
     ]
 
 
-def _setting(settings: Mapping[str, Any], name: str) -> str:
+def _setting_text(settings: Mapping[str, Any], name: str) -> str:
     if name not in settings:
         return UNKNOWN
     value = settings[name]

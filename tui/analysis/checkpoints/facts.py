@@ -1,6 +1,7 @@
-"""Facts about a job's checkpoints: step, type, which is the newest, which has the best logged loss.
+"""Facts about a job's checkpoints: step, type, logged losses, faults, and which are the newest and the best.
 
-Also their files, and ``resume_snippet``: the Python source of a config that resumes from a checkpoint.
+Also the entries of checkpoint and cache files for ``FileTree``, and ``resume_snippet``, the Python source of
+a config that resumes from a checkpoint.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ NO_FAULTS: Mapping[SavedKey, CheckpointFault | None] = MappingProxyType({})
 
 SyncState = Literal["uploading", "stored", "unknown"]
 
-_SYNC: dict[str, SyncState] = {"SYNCING": "uploading", "COMPLETE": "stored", "COMPLETED": "stored"}
+_SYNC_STATES: dict[str, SyncState] = {"SYNCING": "uploading", "COMPLETE": "stored", "COMPLETED": "stored"}
 
 
 def lora_rank(checkpoint: Checkpoint) -> int | None:
-    """Return the rank of a LoRA adapter from its configuration; None if it has no valid one."""
+    """Return the rank of a LoRA adapter from its configuration; None if missing or invalid."""
     rank = (checkpoint.lora_adapter_config or {}).get("r")
     is_rank = isinstance(rank, int) and not isinstance(rank, bool) and 0 < rank < 10**9
     return rank if is_rank else None
@@ -65,13 +66,13 @@ def kind_label(checkpoint: Checkpoint) -> str:
 
 
 def sync_state(checkpoint: Checkpoint) -> SyncState:
-    """Return the state of the upload; the API has two spellings of ``stored``."""
-    return _SYNC.get((checkpoint.sync_status or "").upper(), "unknown")
+    """Return the state of the upload. The API has two names for ``stored``."""
+    return _SYNC_STATES.get((checkpoint.sync_status or "").upper(), "unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A logged value that rates a checkpoint, such as ``eval loss``, and the step at which it was logged."""
+    """A logged value by which checkpoints are compared, such as ``eval loss``, and its step."""
 
     name: str
     value: float
@@ -84,45 +85,44 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFacts:
-    """A checkpoint and the facts known about it.
-
-    ``loss`` is the training loss, ``evaluation`` the evaluation loss and ``reward`` the reward of
-    reinforcement learning, None if none is logged for its step; ``score`` is the loss that ranks checkpoints.
-    ``is_checked`` is True once it is known whether the checkpoint has a ``fault``.
-    """
+    """A checkpoint and the facts known about it."""
 
     checkpoint: Checkpoint
     step: int | None
     kind: str
     sync: SyncState
     loss: Score | None = None
+    """The training loss; None if no loss is known for the checkpoint."""
     evaluation: Score | None = None
+    """The evaluation loss."""
     reward: Score | None = None
+    """The reward of reinforcement learning."""
     score: Score | None = None
+    """The loss that ranks checkpoints: ``evaluation`` or ``loss``."""
     is_newest: bool = False
     is_best: bool = False
     fault: CheckpointFault | None = None
     is_checked: bool = False
+    """True once it is known whether the checkpoint has a ``fault``."""
 
     @property
     def name(self) -> str:
-        """The checkpoint's own name, not sanitized."""
+        """The name that the server lists, not sanitized."""
         return self.checkpoint.checkpoint_id
 
     @property
     def marks(self) -> str:
-        """Marks such as ``newest, best: loss 0.812 at step 400``; empty for most checkpoints."""
-        best = f"best: {self.score.words}" if self.is_best and self.score else ""
-        fault = self.fault.words(self.checkpoint.created_at) if self.fault else ""
-        return ", ".join(word for word in ("newest" if self.is_newest else "", best, fault) if word)
+        """Text such as ``newest, best: loss 0.812 at step 400``; empty for most checkpoints."""
+        best_text = f"best: {self.score.words}" if self.is_best and self.score else ""
+        fault_text = self.fault.words(self.checkpoint.created_at) if self.fault else ""
+        return ", ".join(mark for mark in ("newest" if self.is_newest else "", best_text, fault_text) if mark)
 
 
 def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
-    """Return facts about a run's checkpoints, shared by screens, commands, and the wizard.
+    """Return facts about a run's checkpoints; all screens and commands use these.
 
-    Evaluation losses take precedence over training losses, and the trainer's own records
-    (``trainer_state.json``) over the log. The best checkpoint is marked only once both sources are fully
-    known.
+    Evaluation losses take precedence over training losses, and the trainer's record (``trainer_state.json``)
+    over the log. The best checkpoint is marked only once the whole log and the record have been read.
     """
     progress, losses = run.progress, run.kept_losses or NO_KEPT_LOSSES
     evaluation: StepValues = ()
@@ -131,7 +131,7 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
         evaluation = _by_step(progress.eval_loss_series, progress, whole=run.log_read)
         name, headline = headline_series(progress)
         reward = _by_step(headline, progress, whole=run.log_read) if name == "reward" else ()
-    is_known = run.log_read and run.kept_losses is not None
+    sources_are_read = run.log_read and run.kept_losses is not None
     return checkpoint_facts(
         run.checkpoints or (),
         loss_by_step=progress.loss_by_step if progress is not None else (),
@@ -139,7 +139,7 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
         reward_by_step=reward,
         unread=unread_steps(progress, whole=run.log_read) if progress is not None else (),
         kept=losses,
-        faults=run.faults if is_known else None,
+        faults=run.faults if sources_are_read else None,
         is_ranked=(progress is None or progress.has_ranking_loss)
         and all(value >= 0 for _, value in losses.training if math.isfinite(value)),
     )
@@ -151,24 +151,27 @@ def _by_step(series: Series, progress: ProgressSnapshot, *, whole: bool) -> Step
 
 
 def newest_of(checkpoints: Iterable[Checkpoint]) -> Checkpoint | None:
-    """Return the newest checkpoint; the last of several with the same time and step."""
+    """Return the newest checkpoint; of several with the same time and step, the last in ``checkpoints``."""
     return max(reversed([*checkpoints]), key=_time_and_step, default=None)
 
 
 def newest_sound(facts: Iterable[CheckpointFacts]) -> CheckpointFacts | None:
     """Return the newest checkpoint that has no known fault and is not being uploaded."""
-    sound = (saved for saved in facts if saved.fault is None and saved.sync != "uploading")
-    return max(sound, key=lambda saved: _time_and_step(saved.checkpoint), default=None)
+    sound = (
+        checkpoint for checkpoint in facts if checkpoint.fault is None and checkpoint.sync != "uploading"
+    )
+    return max(sound, key=lambda checkpoint: _time_and_step(checkpoint.checkpoint), default=None)
 
 
 def fault_lines(facts: Iterable[CheckpointFacts]) -> list[str]:
-    """Return a line for each fault with the first few checkpoints that have it (not sanitized)."""
-    names: dict[str, list[str]] = {}
+    """Return a line for each kind of fault, with the first few checkpoints that have it (not sanitized)."""
+    names_by_fault: dict[str, list[str]] = {}
     for checkpoint in facts:
         if checkpoint.fault is not None:
-            names.setdefault(checkpoint.fault.words(None), []).append(checkpoint.name)
+            names_by_fault.setdefault(checkpoint.fault.words(None), []).append(checkpoint.name)
     return [
-        f"{description}: {listed(checkpoint_names, 6)}" for description, checkpoint_names in names.items()
+        f"{description}: {listed(checkpoint_names, 6)}"
+        for description, checkpoint_names in names_by_fault.items()
     ]
 
 
@@ -187,34 +190,40 @@ def checkpoint_facts(
 
     The best checkpoint has the lowest evaluation loss if at least two checkpoints have one, otherwise the
     lowest training loss. A checkpoint's loss is the last loss logged up to its step, but after the previous
-    checkpoint; it is known only if no step in between is ``unread``, or if the trainer stored it (``kept``).
+    checkpoint; it is known only if no step in between is ``unread``, or if the trainer saved it (``kept``).
     A checkpoint that has a fault, is still being uploaded, or is the only candidate is never the best. No
-    checkpoint is marked as best if ``faults`` is None, while the loss of a candidate is unknown, or unless
-    ``is_ranked`` (False in reinforcement learning, whose loss does not rank checkpoints).
+    checkpoint is marked as best if ``faults`` is None (not checked yet), while the loss of a candidate is
+    unknown, or if ``is_ranked`` is False, as in reinforcement learning, whose loss does not rank checkpoints.
     """
     steps = [step_of(checkpoint.checkpoint_id) for checkpoint in checkpoints]
     evaluations = kept.evaluation or eval_loss_by_step
-    by_evaluation, unknown = _scores("eval loss", steps, evaluations, () if kept.evaluation else unread)
-    has_evaluations = sum(score is not None for score in by_evaluation) > 1
-    by_training, unknown_losses = _scores("loss", steps, loss_by_step, unread)
+    evaluation_scores, unknown_indexes = _scores(
+        "eval loss", steps, evaluations, () if kept.evaluation else unread
+    )
+    compares_evaluations = sum(score is not None for score in evaluation_scores) > 1
+    training_scores, unknown_training_indexes = _scores("loss", steps, loss_by_step, unread)
     rewards, _ = _scores("reward", steps, reward_by_step, unread)
-    saved, _ = _scores("loss", steps, kept.training, ())
-    for index in unknown_losses if loss_by_step else range(len(steps)):
-        by_training[index] = saved[index]
-    scores = by_evaluation if has_evaluations else by_training
+    saved_scores, _ = _scores("loss", steps, kept.training, ())
+    for index in unknown_training_indexes if loss_by_step else range(len(steps)):
+        training_scores[index] = saved_scores[index]
+    scores = evaluation_scores if compares_evaluations else training_scores
     if not evaluations:
-        unknown = {index for index in unknown_losses if by_training[index] is None}
+        unknown_indexes = {index for index in unknown_training_indexes if training_scores[index] is None}
     newest = newest_of(checkpoints)
-    fault_of = [(faults or NO_FAULTS).get(saved_key(checkpoint)) for checkpoint in checkpoints]
-    for index, fault in enumerate(fault_of):
+    fault_by_index = [(faults or NO_FAULTS).get(saved_key(checkpoint)) for checkpoint in checkpoints]
+    for index, fault in enumerate(fault_by_index):
         if fault is not None and fault.kind.loss == "not finite":
-            by_training[index] = by_evaluation[index] = None
-    syncs = [sync_state(checkpoint) for checkpoint in checkpoints]
-    eligible = [fault is None and sync != "uploading" for fault, sync in zip(fault_of, syncs, strict=True)]
-    noise = 0.0 if has_evaluations else _noise([value for _, value in loss_by_step])
-    best = (
-        _best(scores, eligible, rivals=sum(fault is not None for fault in fault_of), noise=noise)
-        if faults is not None and is_ranked and not any(eligible[index] for index in unknown)
+            training_scores[index] = evaluation_scores[index] = None
+    sync_states = [sync_state(checkpoint) for checkpoint in checkpoints]
+    eligible = [
+        fault is None and sync != "uploading" for fault, sync in zip(fault_by_index, sync_states, strict=True)
+    ]
+    noise = 0.0 if compares_evaluations else _noise([value for _, value in loss_by_step])
+    best_index = (
+        _best_index(
+            scores, eligible, fault_count=sum(fault is not None for fault in fault_by_index), noise=noise
+        )
+        if faults is not None and is_ranked and not any(eligible[index] for index in unknown_indexes)
         else None
     )
     return [
@@ -222,14 +231,14 @@ def checkpoint_facts(
             checkpoint=checkpoint,
             step=steps[index],
             kind=kind_label(checkpoint),
-            sync=syncs[index],
-            loss=by_training[index],
-            evaluation=by_evaluation[index],
+            sync=sync_states[index],
+            loss=training_scores[index],
+            evaluation=evaluation_scores[index],
             reward=rewards[index],
             score=scores[index],
             is_newest=checkpoint is newest,
-            is_best=index == best,
-            fault=fault_of[index],
+            is_best=index == best_index,
+            fault=fault_by_index[index],
             is_checked=faults is not None and saved_key(checkpoint) in faults,
         )
         for index, checkpoint in enumerate(checkpoints)
@@ -239,50 +248,52 @@ def checkpoint_facts(
 def _scores(
     name: str, steps: Sequence[int | None], values: StepValues, unread: Sequence[StepRange]
 ) -> tuple[list[Score | None], set[int]]:
-    """Return the score of each checkpoint, and the indexes of checkpoints whose score may be unread."""
-    known_steps = sorted({step for step in steps if step is not None})
-    before = dict(zip(known_steps, [-1, *known_steps], strict=False))
-    ordered = sorted((point for point in values if math.isfinite(point[1])), key=lambda point: point[0])
-    logged_steps = [point[0] for point in ordered]
+    """Return the score of each checkpoint, and the indexes of checkpoints whose score may not be read yet."""
+    sorted_steps = sorted({step for step in steps if step is not None})
+    previous_step = dict(zip(sorted_steps, [-1, *sorted_steps], strict=False))
+    sorted_points = sorted((point for point in values if math.isfinite(point[1])), key=lambda point: point[0])
+    logged_steps = [point[0] for point in sorted_points]
     scores: list[Score | None] = []
-    unknown: set[int] = set()
+    unknown_indexes: set[int] = set()
     for index, step in enumerate(steps):
         score = None
         if step is not None:
-            last = bisect_right(logged_steps, step) - 1
-            has_score = last >= 0 and logged_steps[last] > before[step]
-            if not is_read_between(logged_steps[last] if has_score else before[step], step, unread):
-                unknown.add(index)
+            point_index = bisect_right(logged_steps, step) - 1
+            has_score = point_index >= 0 and logged_steps[point_index] > previous_step[step]
+            if not is_read_between(
+                logged_steps[point_index] if has_score else previous_step[step], step, unread
+            ):
+                unknown_indexes.add(index)
             elif has_score:
-                score = Score(name, ordered[last][1], logged_steps[last])
+                score = Score(name, sorted_points[point_index][1], logged_steps[point_index])
         scores.append(score)
-    return scores, unknown
+    return scores, unknown_indexes
 
 
 def _noise(values: Sequence[float]) -> float:
-    """Estimate the standard deviation of single losses; 0 for fewer than 20 values, which may be averages."""
+    """Estimate the standard deviation of a loss at a step; 0 for fewer than 20 values (perhaps averages)."""
     finite = [value for value in values if math.isfinite(value)]
     if len(finite) < 20:
         return 0.0
     return math.sqrt(sum((later - earlier) ** 2 for earlier, later in pairwise(finite)) / len(finite) / 2)
 
 
-def _best(
-    scores: Sequence[Score | None], eligible: Sequence[bool], *, rivals: int, noise: float
+def _best_index(
+    scores: Sequence[Score | None], eligible: Sequence[bool], *, fault_count: int, noise: float
 ) -> int | None:
-    """Return the index of the lowest score, preferring the highest step on ties.
+    """Return the index of the lowest score; of equal scores, the index of the highest step.
 
-    ``rivals`` is the number of faulty checkpoints, which count toward the minimum of two candidates. Return
-    None if its lead over the last candidate may be due to the ``noise`` of single losses.
+    At least two candidates are needed, including the ``fault_count`` faulty checkpoints. Return None if the
+    difference between the lowest score and that of the last step may be due to ``noise``.
     """
     candidates = [
-        (score.value, -score.at_step, number) for number, score in enumerate(scores) if score is not None
+        (score.value, -score.at_step, index) for index, score in enumerate(scores) if score is not None
     ]
-    good = [candidate for candidate in candidates if eligible[candidate[2]]]
-    if not good or max(len(candidates), len(good) + rivals) < 2:
+    eligible_candidates = [candidate for candidate in candidates if eligible[candidate[2]]]
+    if not eligible_candidates or max(len(candidates), len(eligible_candidates) + fault_count) < 2:
         return None
-    best, last = min(good), max(good, key=lambda candidate: -candidate[1])
-    return best[2] if best is last or last[0] - best[0] > 4 * noise else None
+    best, latest = min(eligible_candidates), max(eligible_candidates, key=lambda candidate: -candidate[1])
+    return best[2] if best is latest or latest[0] - best[0] > 4 * noise else None
 
 
 def _time_and_step(checkpoint: Checkpoint) -> tuple[float, int]:
@@ -296,10 +307,10 @@ CheckpointLocation = Literal["stored", "uploading", "log"]
 
 @dataclass(frozen=True, slots=True)
 class LastCheckpoint:
-    """A checkpoint's name (not sanitized) and time (UTC; None if unknown).
+    """The name (not sanitized) and time (UTC; None if unknown) of a run's last checkpoint.
 
-    ``where`` is ``log`` if only the log mentions it: it may never have been written below
-    ``$BT_CHECKPOINT_DIR``, and cannot be downloaded or deployed.
+    ``where`` is ``log`` if only the log mentions the checkpoint: it may have been written outside of
+    ``$BT_CHECKPOINT_DIR``, so it cannot be downloaded or deployed.
     """
 
     name: str
@@ -313,7 +324,7 @@ class LastCheckpoint:
 
 
 def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
-    """Return the newest checkpoint the API lists, else the newest in the log, else None."""
+    """Return the newest checkpoint that the API lists, else the newest that the log mentions, else None."""
     if (newest := newest_of(run.checkpoints or ())) is not None:
         where: CheckpointLocation = "uploading" if sync_state(newest) == "uploading" else "stored"
         return LastCheckpoint(newest.checkpoint_id, newest.created_at, where)
@@ -324,11 +335,14 @@ def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
 
 
 def name_within(name: str, cells: int) -> str:
-    """Shorten a checkpoint's sanitized name to ``cells`` terminal cells, keeping its step if possible."""
+    """Shorten a checkpoint's sanitized name to ``cells`` terminal cells; if possible to ``…step-400…``."""
     if cell_width(name) <= cells:
         return name
-    counted = [f"…{match[0]}…" for match in STEP_IN_NAME.finditer(name)]
-    return next((form for form in reversed(counted) if cell_width(form) <= cells), clip_middle(name, cells))
+    steps_only = [f"…{match[0]}…" for match in STEP_IN_NAME.finditer(name)]
+    return next(
+        (short_name for short_name in reversed(steps_only) if cell_width(short_name) <= cells),
+        clip_middle(name, cells),
+    )
 
 
 def epoch_s(text: str) -> float | None:
@@ -347,9 +361,10 @@ def cache_entries(files: Iterable[CachedFile] | Iterable[ListedPath]) -> list[Fi
 def checkpoint_entries(
     files: Iterable[CheckpointFile], checkpoint_id: str, *, by_rank: bool
 ) -> list[FileEntry]:
-    """Return a checkpoint's files, with paths inside the checkpoint.
+    """Return the entries of a checkpoint's files, with paths relative to the checkpoint.
 
-    If ``by_rank``, the files of each node are in a directory named as on the platform's storage: ``rank-0``.
+    If ``by_rank``, the files of each node are in a directory such as ``rank-0``, as in the platform's
+    storage.
     """
     return [
         FileEntry(
@@ -363,7 +378,7 @@ def checkpoint_entries(
 
 
 def resume_snippet(job_id: str, checkpoint_name: str) -> str:
-    """Return Python source for a config.py that uses the official SDK; names are safely quoted."""
+    """Return Python source for a config.py that uses the official SDK; names are quoted as literals."""
     return f"""\
 from truss_train import BasetenCheckpoint, LoadCheckpointConfig
 

@@ -1,4 +1,4 @@
-"""The work that stopping a run now would lose: everything since its last checkpoint."""
+"""The work since the last checkpoint, which is lost if the run is stopped now."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class UnsavedWork:
     checkpoint: str | None
     """The name of the last stored checkpoint."""
     usd: float | None = None
-    """Estimate of its cost; None without a price."""
+    """An estimate of the cost of this work; None without a price."""
     next_due_s: float | None = None
-    """Seconds until the next checkpoint is due; negative if overdue, None without three earlier ones."""
+    """Seconds until the next checkpoint is due; negative if overdue, None until there are three."""
     uploading: str | None = None
     """The name of the newest checkpoint that is being uploaded."""
 
     @property
     def words(self) -> str:
-        """Sentences for the question that asks for confirmation, sanitized."""
-        since = f"since {sanitize(self.checkpoint)}" if self.checkpoint else "so far, without a checkpoint"
+        """Sentences for the confirmation question, sanitized."""
+        scope = f"since {sanitize(self.checkpoint)}" if self.checkpoint else "so far, without a checkpoint"
         cost = f", ≈ {money(self.usd)}" if self.usd is not None else ""
-        unsaved = f"Unsaved work: {duration(self.seconds)} {since}{cost}."
+        unsaved = f"Unsaved work: {duration(self.seconds)} {scope}{cost}."
         if self.uploading is not None:
             return f"{unsaved} {sanitize(self.uploading)} is still being uploaded."
         if self.next_due_s is None:
@@ -57,20 +57,20 @@ def unsaved_work(run: RunSnapshot) -> UnsavedWork | None:
         for checkpoint in checkpoints
         if checkpoint.created_at is not None and sync_state(checkpoint) != "uploading"
     ]
-    last = newest_of(stored)
-    since = last.created_at if last is not None else run.running_since
+    last_stored = newest_of(stored)
+    since = last_stored.created_at if last_stored is not None else run.running_since
     if since is None:
         return None
     uploading = newest_of(checkpoint for checkpoint in checkpoints if sync_state(checkpoint) == "uploading")
     seconds = max(0.0, (now - since).total_seconds())
-    usual_s = [(later - before).total_seconds() for before, later in pairwise(times)]
-    # a single interval does not predict the next one
-    due = times[-1] + timedelta(seconds=median(usual_s)) if len(usual_s) >= 2 else None
+    intervals_s = [(later - before).total_seconds() for before, later in pairwise(times)]
+    # a single interval does not predict the next checkpoint
+    due_at = times[-1] + timedelta(seconds=median(intervals_s)) if len(intervals_s) >= 2 else None
     return UnsavedWork(
         seconds,
-        last.checkpoint_id if last is not None else None,
+        last_stored.checkpoint_id if last_stored is not None else None,
         None if price is None else price * run.node_count * seconds / 60,
-        None if due is None else (due - now).total_seconds(),
+        None if due_at is None else (due_at - now).total_seconds(),
         uploading.checkpoint_id if uploading is not None else None,
     )
 

@@ -1,5 +1,5 @@
-"""A tree with totals out of a hundred thousand file paths, and its visible rows.
+"""A tree of files with the totals of its directories, and its visible rows.
 
-Pure functions. A hundred thousand files take up to a second, for a thread. Nothing is recursive, however deep
-a path.
+Pure functions. A hundred thousand files take up to a second, so callers run them in a thread. No function is
+recursive, because a path may be deeper than Python's recursion limit.
 """

@@ -17,21 +17,21 @@ from tui.analysis.ordering import ordered
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The result of a filter.
-
-    ``kept[node]`` is 1 for matches, their directories, and everything in a matching directory. ``sizes``
-    (bytes) and ``file_counts`` are totals over the kept nodes; for the rest they are the tree's own.
-    """
+    """The result of a filter. Each sequence has an item per node."""
 
     pattern: str
     kept: bytearray
+    """1 for nodes to show: matches, the directories above, and everything in matching directories."""
     hits: bytearray
+    """1 for matches, and for everything in matching directories."""
     sizes: list[int]
+    """Total bytes of the kept files in each directory."""
     file_counts: list[int]
+    """Number of kept files in each directory."""
 
 
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
-    """Return a case-insensitive test of names: a glob if the pattern contains ``* ? [``, else a substring."""
+    """Compile a pattern that matches names, ignoring case: a glob if it has ``* ? [``, else a substring."""
     if any(sign in pattern for sign in "*?["):
         expression = re.compile(fnmatch.translate(pattern), re.IGNORECASE)
         return lambda text: expression.match(text) is not None
@@ -40,7 +40,7 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
 
 
 def filtered(tree: FileTree, pattern: str) -> Matches:
-    """Apply a pattern (see ``compile_pattern``) to paths if it has a slash, else to names."""
+    """Match a pattern (see ``compile_pattern``) against paths if it contains a slash, else against names."""
     matches = compile_pattern(pattern)
     by_path = "/" in pattern
     hits, kept = bytearray(len(tree)), bytearray(len(tree))
@@ -60,7 +60,7 @@ def filtered(tree: FileTree, pattern: str) -> Matches:
 
 
 SORT_CHUNK = 4096
-"""Items sorted at a time: a sort holds the GIL until it ends. Merging sorted chunks is far faster."""
+"""Items sorted at a time, since a sort holds the GIL until it ends. Merging sorted chunks is far faster."""
 
 _DIGITS = re.compile(r"[0-9]+")
 
@@ -74,13 +74,13 @@ class SortKey(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A sort key and its direction. Ties are ordered by ascending name."""
+    """A sort key and its direction. Equal items are sorted by name, ascending."""
 
     key: SortKey = SortKey.NAME
     descending: bool = False
 
     def next(self) -> Order:
-        """Return an order by the next key, in that key's usual direction."""
+        """Return the order by the next key: ascending for names and types, descending for sizes and times."""
         keys = list(SortKey)
         key = keys[(keys.index(self.key) + 1) % len(keys)]
         return Order(key, descending=key in (SortKey.SIZE, SortKey.TIME))
@@ -93,7 +93,7 @@ BY_NAME = Order()
 
 
 def name_key(name: str) -> str:
-    """Return a natural sort key: ``part-2`` before ``part-10``, ignoring case."""
+    """Return a sort key, ignoring case, that puts ``part-2`` before ``part-10``."""
     return _DIGITS.sub(_with_digit_count, name.lower())
 
 
@@ -102,7 +102,7 @@ def _with_digit_count(match: re.Match[str]) -> str:
     return f"{min(len(digits), 99):02}{digits}"
 
 
-def in_order(tree: FileTree, nodes: Sequence[int], order: Order) -> list[int]:
+def sorted_nodes(tree: FileTree, nodes: Sequence[int], order: Order) -> list[int]:
     is_by_name = order.key is SortKey.NAME
     by_name = _sorted_by(
         nodes, lambda node: name_key(tree.names[node]), descending=is_by_name and order.descending
@@ -124,7 +124,7 @@ def _type_key(tree: FileTree, node: int) -> str | None:
 
 
 def _sorted_by(nodes: Sequence[int], key_of: Callable[[int], Any], *, descending: bool) -> list[int]:
-    """Sort stably in either direction, None keys last: compute the keys, sort chunks, then merge them."""
+    """Sort stably by key, nodes without a key last. Sorts chunks and merges them (see ``SORT_CHUNK``)."""
     key = {node: key_of(node) for node in nodes}.__getitem__
     chunks = [
         ordered(nodes[start : start + SORT_CHUNK], key, descending=descending)
@@ -135,19 +135,21 @@ def _sorted_by(nodes: Sequence[int], key_of: Callable[[int], Any], *, descending
 
 @dataclass(eq=False)
 class VisibleRows:
-    """The visible nodes in order, ``nodes[row]``. Immutable, since they are computed in a thread.
+    """The visible rows of a tree. Immutable, so that a thread can build the next rows.
 
     Attributes:
-        matches: The filter; only nodes that it keeps are shown.
+        matches: The result of the filter, of which only kept nodes are visible; None without a filter.
         open_nodes: The open directories.
-        unfiltered: The directories that are open without a filter.
+        open_unfiltered: The directories to open when the filter is cleared.
+        sorted_children: The children of each directory opened so far, in ``order``, as a cache.
+        nodes: The visible node of each row.
     """
 
     tree: FileTree
     order: Order = BY_NAME
     matches: Matches | None = None
     open_nodes: Set[int] = frozenset()
-    unfiltered: Set[int] = frozenset()
+    open_unfiltered: Set[int] = frozenset()
     sorted_children: dict[int, list[int]] = field(default_factory=dict)
     nodes: list[int] = field(init=False)
 
@@ -182,66 +184,68 @@ class VisibleRows:
             return None
 
     def _children(self, node: int) -> list[int]:
-        """Return the children to show in order; sorts them only once."""
+        """Return the visible children in order; they are sorted only once."""
         if node not in self.sorted_children:
-            self.sorted_children[node] = in_order(self.tree, self.tree.children[node] or (), self.order)
+            self.sorted_children[node] = sorted_nodes(self.tree, self.tree.children[node] or (), self.order)
         children = self.sorted_children[node]
         return children if self.matches is None else [child for child in children if self.matches.kept[child]]
 
     def _with_open(self, open_nodes: Set[int]) -> VisibleRows:
-        unfiltered = open_nodes if self.matches is None else self.unfiltered
-        return replace(self, open_nodes=open_nodes, unfiltered=unfiltered)
+        open_unfiltered = open_nodes if self.matches is None else self.open_unfiltered
+        return replace(self, open_nodes=open_nodes, open_unfiltered=open_unfiltered)
 
     def toggled(self, node: int) -> VisibleRows:
         """Return the rows with a directory opened or closed."""
         return self._with_open(self.open_nodes ^ {node})
 
-    def toggled_below(self, top: int) -> VisibleRows:
-        """Return the rows with a directory and all below it opened, or closed if all of them are open."""
-        below, stack = set[int](), [top]
+    def toggled_below(self, directory: int) -> VisibleRows:
+        """Return the rows with a directory and all directories below opened; closed if all are open."""
+        directories, stack = set[int](), [directory]
         while stack:
             node = stack.pop()
             if self.tree.is_directory(node):
-                below.add(node)
+                directories.add(node)
                 stack += self._children(node)
-        are_open = self.open_nodes >= below
-        return self._with_open(self.open_nodes - below if are_open else self.open_nodes | below)
+        all_are_open = self.open_nodes >= directories
+        return self._with_open(
+            self.open_nodes - directories if all_are_open else self.open_nodes | directories
+        )
 
 
 def arranged(
     entries: Sequence[FileEntry], pattern: str, order: Order, before: VisibleRows | None
 ) -> VisibleRows:
-    """Return the rows of these files; the directories that were open ``before`` stay open.
+    """Return the rows of these files; the directories that are open in ``before`` stay open.
 
-    At first, the directories at the top that are alone in their parent are open.
+    Without ``before``, open each directory from the root down that has no siblings.
     """
     if before is not None and before.tree.entries is entries:
-        tree, unfiltered, matches, open_nodes = (
+        tree, open_unfiltered, matches, open_nodes = (
             before.tree,
-            before.unfiltered,
+            before.open_unfiltered,
             before.matches,
             before.open_nodes,
         )
         sorted_children = before.sorted_children if before.order == order else {}
     else:
         tree, matches, sorted_children = FileTree(entries), None, {}
-        open_nodes = unfiltered = (
+        open_nodes = open_unfiltered = (
             _single_child_chain(tree)
             if before is None
-            else tree.nodes_at(map(before.tree.path, before.unfiltered))
+            else tree.nodes_at(map(before.tree.path, before.open_unfiltered))
         )
     if not pattern:
-        matches, open_nodes = None, unfiltered
+        matches, open_nodes = None, open_unfiltered
     elif matches is None or matches.pattern != pattern:
         matches = filtered(tree, pattern)
         open_nodes = {node for node in range(1, len(tree)) if matches.kept[node] and tree.is_directory(node)}
-    return VisibleRows(tree, order, matches, open_nodes, unfiltered, sorted_children)
+    return VisibleRows(tree, order, matches, open_nodes, open_unfiltered, sorted_children)
 
 
 def _single_child_chain(tree: FileTree) -> set[int]:
-    chain: set[int] = set()
-    below = tree.children[ROOT] or []
-    while len(below) == 1 and tree.is_directory(below[0]):
-        chain.add(below[0])
-        below = tree.children[below[0]] or []
-    return chain
+    open_nodes: set[int] = set()
+    children = tree.children[ROOT] or []
+    while len(children) == 1 and tree.is_directory(children[0]):
+        open_nodes.add(children[0])
+        children = tree.children[children[0]] or []
+    return open_nodes

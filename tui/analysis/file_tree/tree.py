@@ -1,4 +1,4 @@
-"""A tree of files built from listed paths, with the totals of every directory."""
+"""A tree of files, built from listed paths, with total sizes and file counts of its directories."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 
 class FileEntry(NamedTuple):
-    """A listed path exactly as the server sent it, not sanitized.
+    """A path that the server lists, not sanitized.
 
-    ``modified_s`` is epoch seconds, None if unknown. ``kind`` is the server's word (``file``,
-    ``directory``, ``symlink`` …). ``size_bytes`` of a directory's own entry is not part of any total.
+    ``modified_s`` is in epoch seconds, None if unknown. ``kind`` is the server's type (``file``,
+    ``directory``, ``symlink`` …). The ``size_bytes`` of a directory are not part of any total.
     """
 
     path: str
@@ -29,20 +29,20 @@ ROOT = 0
 """The root node; it has no name and no row."""
 
 NO_ENTRY = -1
-_IGNORED = ("", ".")
+_IGNORED_NAMES = ("", ".")
 
 
 class FileTree:
-    """A tree of files. Nodes are numbers; a parent's is always smaller than its children's.
+    """A tree of files. Nodes are numbers; the number of a parent is smaller than those of its children.
 
-    A path is data: its parts are plain names, including ``..``, and only lead down the tree. Empty parts
-    and ``.`` are dropped. The last name of a very deep folder is the rest of its path. A path listed twice,
-    or as both a file and a directory, yields two nodes.
+    Paths are not resolved: ``..`` is a name like any other. Empty names and ``.`` are dropped. The last name
+    of a very deep directory is the rest of its path. A file listed twice, or a path listed both as a
+    file and as a directory, has two nodes.
 
     Attributes:
-        entries: The records the tree was built from; they must not change.
-        names: The server's own names, not sanitized.
-        entry_of: A node's index in ``entries``, ``NO_ENTRY`` for directories that only occur in other paths.
+        entries: The listed paths from which the tree was built; they must not change.
+        names: The names of nodes, not sanitized.
+        entry_indexes: A node's index in ``entries``; ``NO_ENTRY`` for a directory that is not listed itself.
         children: None for nodes that are not directories.
         sizes: Bytes; for a directory, the total of the files below it.
         file_counts: For a directory, the number of files below it.
@@ -54,16 +54,16 @@ class FileTree:
         self.names = [""]
         self.parents = [ROOT]
         self.depths = [-1]
-        self.entry_of = [NO_ENTRY]
+        self.entry_indexes = [NO_ENTRY]
         self.children: list[list[int] | None] = [[]]
         self._directories: dict[str, int] = {"": ROOT}
         self._by_name: dict[tuple[int, str], int] = {}
         for index in range(len(entries)):
             self._add(index)
-        del self._directories, self._by_name  # not needed anymore; frees a seventh of the memory
+        del self._directories, self._by_name  # only needed to build the tree; a seventh of its memory
         files = [
             entries[index] if below is None else None
-            for index, below in zip(self.entry_of, self.children, strict=True)
+            for index, below in zip(self.entry_indexes, self.children, strict=True)
         ]
         self.sizes = self.totals([max(0, file.size_bytes) if file else 0 for file in files])
         self.file_counts = self.totals([1 if file else 0 for file in files])
@@ -74,10 +74,10 @@ class FileTree:
         folder, _, name = entry.path.rpartition("/")
         if entry.is_directory:
             node = self._directory(entry.path)
-            if node != ROOT and self.entry_of[node] == NO_ENTRY:
-                self.entry_of[node] = index
+            if node != ROOT and self.entry_indexes[node] == NO_ENTRY:
+                self.entry_indexes[node] = index
             return
-        if name in _IGNORED:  # No file can have this name, but it was listed, so show it.
+        if name in _IGNORED_NAMES:  # No file can have this name, but it is listed, so show its path.
             name = entry.path
         self._append(self._directory(folder), name, index, None)
 
@@ -86,9 +86,9 @@ class FileTree:
         if existing is not None:
             return existing
         node = ROOT
-        # each unlisted folder takes a node, too, so in a huge tree paths are not split into folders
+        # each unlisted directory needs a node, so paths of a huge tree are not split, which saves memory
         for name in path.split("/", 64 if len(self.names) < 250_000 else 0):
-            if name not in _IGNORED:
+            if name not in _IGNORED_NAMES:
                 key = (node, name)
                 if key not in self._by_name:
                     self._by_name[key] = self._append(node, name, NO_ENTRY, [])
@@ -101,7 +101,7 @@ class FileTree:
         self.names.append(name)
         self.parents.append(parent)
         self.depths.append(self.depths[parent] + 1)
-        self.entry_of.append(index)
+        self.entry_indexes.append(index)
         self.children.append(children)
         siblings = self.children[parent]
         assert siblings is not None
@@ -109,15 +109,15 @@ class FileTree:
         return node
 
     def totals(self, values: list[int]) -> list[int]:
-        """Add the value of every file to those of all directories above it."""
+        """Add the value of each file to all directories above it, in place."""
         for node in range(len(values) - 1, ROOT, -1):
             values[self.parents[node]] += values[node]
         return values
 
     def _newest(self, times_s: list[float | None]) -> list[float | None]:
         for node in range(len(times_s) - 1, ROOT, -1):
-            time_s, other_s = times_s[node], times_s[self.parents[node]]
-            if time_s is not None and (other_s is None or time_s > other_s):
+            time_s, parent_s = times_s[node], times_s[self.parents[node]]
+            if time_s is not None and (parent_s is None or time_s > parent_s):
                 times_s[self.parents[node]] = time_s
         return times_s
 
@@ -136,12 +136,12 @@ class FileTree:
         return self.children[node] is not None
 
     def entry(self, node: int) -> FileEntry | None:
-        """Return the listed entry of the node, None for a directory that was not listed."""
-        index = self.entry_of[node]
+        """Return the listed entry of the node; None for a directory that is not listed."""
+        index = self.entry_indexes[node]
         return None if index == NO_ENTRY else self.entries[index]
 
     def path(self, node: int) -> str:
-        """Return the path as the server wrote it; for an unlisted directory, the names leading to it."""
+        """Return the path as listed; for an unlisted directory, its name after those of its ancestors."""
         entry = self.entry(node)
         if entry is not None:
             return entry.path
@@ -152,7 +152,7 @@ class FileTree:
         return "/".join(reversed(names))
 
     def type_of(self, node: int) -> str:
-        """Return ``directory``, the server's kind if it is not a plain file, or else the file extension."""
+        """Return ``directory``, the server's type unless that is ``file``, or else the file extension."""
         if self.children[node] is not None:
             return "directory"
         entry = self.entry(node)
@@ -165,7 +165,7 @@ class FileTree:
         return self.sizes[node] / self.total_bytes if self.total_bytes else 0.0
 
     def ancestors(self, node: int) -> list[int]:
-        """Return the directories leading to the node, nearest first, without the root."""
+        """Return the directories above the node, nearest first, without the root."""
         ancestors = []
         node = self.parents[node]
         while node > ROOT:
@@ -174,7 +174,7 @@ class FileTree:
         return ancestors
 
     def files_below(self, node: int) -> list[int]:
-        """Return all files below a directory recursively, or the file itself; in no particular order."""
+        """Return all files below a directory, at any depth, or the file itself; in no particular order."""
         files, stack = [], [node]
         while stack:
             current = stack.pop()
@@ -187,7 +187,7 @@ class FileTree:
 
     @cached_property
     def node_at(self) -> dict[str, int]:
-        """The first node of every path."""
+        """The node of each path; of two nodes with the same path, the first."""
         return {self.path(node): node for node in range(len(self) - 1, ROOT, -1)}
 
     def nodes_at(self, paths: Iterable[str]) -> set[int]:
@@ -195,18 +195,19 @@ class FileTree:
         return {self.node_at[path] for path in paths if path in self.node_at}
 
     def largest_directories(self, limit: int) -> list[int]:
-        """Return the largest directories, leaving out any whose bytes are nearly all in one subdirectory.
+        """Return the largest directories.
 
-        That subdirectory is listed instead.
+        If nearly all bytes of a directory are in one subdirectory, only the subdirectory is returned.
         """
         candidates = []
         for node in range(1, len(self.names)):
-            below = self.children[node]
-            if below is None or not self.sizes[node]:
+            children = self.children[node]
+            if children is None or not self.sizes[node]:
                 continue
-            most = self.sizes[node] * 9
+            nearly_all = self.sizes[node] * 9
             if not any(
-                self.children[child] is not None and self.sizes[child] * 10 >= most for child in below
+                self.children[child] is not None and self.sizes[child] * 10 >= nearly_all
+                for child in children
             ):
                 candidates.append(node)
         candidates.sort(key=lambda node: -self.sizes[node])

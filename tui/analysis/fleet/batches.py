@@ -1,4 +1,4 @@
-"""Changes of several jobs, and the deletion of a project: the jobs concerned, question, and outcome."""
+"""Changes to several jobs at once, and the deletion of a project: affected jobs, questions, and outcomes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tui.text.units import counted
 if TYPE_CHECKING:
     from api_client.models import TrainingJob
 
-NAMES_SHOWN = 6
-FAILURES_SHOWN = 4
+MAX_NAMES_SHOWN = 6
+MAX_FAILURES_SHOWN = 4
 
 
 class Verb(StrEnum):
@@ -25,19 +25,23 @@ class Verb(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
-    ask: str
-    of_one: str
-    of_several: str
+class _VerbTexts:
+    question: str
+    """With ``{}`` for the jobs."""
+    consequence_for_one: str
+    consequence_for_several: str
     yes: str
+    """The button that confirms."""
     done: str
+    """What is reported for changed jobs, with ``{}`` for the ids of new jobs, if any."""
     not_done: str
-    unfit: str
+    unfit_reason: str
+    """Why a job is skipped."""
     no: str = "Cancel"
 
 
-_WORDS: dict[Verb, _Words] = {
-    Verb.STOP: _Words(
+_TEXTS: dict[Verb, _VerbTexts] = {
+    Verb.STOP: _VerbTexts(
         "Stop {}?",
         "The job stops now. Logs and stored checkpoints are kept.",
         "They stop now. Logs and stored checkpoints are kept.",
@@ -47,7 +51,7 @@ _WORDS: dict[Verb, _Words] = {
         "already ended",
         "Keep running",
     ),
-    Verb.RECREATE: _Words(
+    Verb.RECREATE: _VerbTexts(
         "Run {} again?",
         "Starts a new job with the same code, configuration and hardware, not from a checkpoint of this one.",
         "Starts new jobs with the same code, configuration and hardware, not from checkpoints of these.",
@@ -56,7 +60,7 @@ _WORDS: dict[Verb, _Words] = {
         "Not run again",
         "",
     ),
-    Verb.DELETE: _Words(
+    Verb.DELETE: _VerbTexts(
         "Delete {}?",
         "Permanently deletes the job, its log, and checkpoints that aren't deployed.",
         "Permanently deletes jobs, logs, and checkpoints that aren't deployed.",
@@ -70,7 +74,7 @@ _WORDS: dict[Verb, _Words] = {
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The jobs to change, and the ``unfit`` ones, which this change can't be applied to."""
+    """The jobs to change, and the ``unfit`` jobs, to which the change can't be applied."""
 
     verb: Verb
     jobs: tuple[TrainingJob, ...]
@@ -79,52 +83,59 @@ class Batch:
     @property
     def question(self) -> str:
         """The confirmation question: ``Stop 3 jobs?``; a single job by its name and id."""
-        ask = _WORDS[self.verb].ask
+        question = _TEXTS[self.verb].question
         if len(self.jobs) == 1:
             job = self.jobs[0]
-            return ask.format(f"{name_of(job)} ({job.id})")
-        return ask.format(counted(len(self.jobs), "job"))
+            return question.format(f"{name_of(job)} ({job.id})")
+        return question.format(counted(len(self.jobs), "job"))
 
     @property
     def consequence(self) -> str:
-        words = _WORDS[self.verb]
-        parts = [names_of(self.jobs), words.of_several] if len(self.jobs) > 1 else [words.of_one]
+        texts = _TEXTS[self.verb]
+        parts = (
+            [names_of(self.jobs), texts.consequence_for_several]
+            if len(self.jobs) > 1
+            else [texts.consequence_for_one]
+        )
         if self.unfit:
-            parts.append(f"Skipped, {words.unfit}: {names_of(self.unfit)}")
+            parts.append(f"Skipped, {texts.unfit_reason}: {names_of(self.unfit)}")
         return "\n".join(parts)
 
     @property
     def yes(self) -> str:
         number = f" all {len(self.jobs)}" if len(self.jobs) > 1 else ""
-        return f"{_WORDS[self.verb].yes}{number}"
+        return f"{_TEXTS[self.verb].yes}{number}"
 
     @property
     def no(self) -> str:
-        return _WORDS[self.verb].no
+        return _TEXTS[self.verb].no
 
     @property
     def nothing_fits(self) -> str:
-        return f"{_WORDS[self.verb].not_done}, {_WORDS[self.verb].unfit}: {names_of(self.unfit)}"
+        return f"{_TEXTS[self.verb].not_done}, {_TEXTS[self.verb].unfit_reason}: {names_of(self.unfit)}"
 
     def outcome(
-        self, failures: Sequence[tuple[TrainingJob, str]], made: Sequence[TrainingJob] = ()
+        self, failures: Sequence[tuple[TrainingJob, str]], new_jobs: Sequence[TrainingJob] = ()
     ) -> tuple[str, str]:
-        """Return the title and text of the outcome, naming the new jobs and the first few that failed."""
-        words = _WORDS[self.verb]
+        """Return the title and text of a notification about the outcome.
+
+        ``failures`` are jobs with the reason why they were not changed. ``new_jobs`` are created jobs.
+        """
+        texts = _TEXTS[self.verb]
         failed = {job.id for job, _ in failures}
         done = [job for job in self.jobs if job.id not in failed]
-        ids = listed([sanitize(job.id) for job in made], NAMES_SHOWN)
-        lines = [f"{names_of(done)}: {words.done.format(ids)}."] if done else []
-        lines += [f"✗ {name_of(job)}: {sanitize(why)}" for job, why in failures[:FAILURES_SHOWN]]
-        rest = len(failures) - FAILURES_SHOWN
-        if rest > 0:
-            lines.append(f"… and {rest} more")
-        title = f"{words.not_done}: {len(failures)} of {len(self.jobs)}" if failures else ""
+        new_ids = listed([sanitize(job.id) for job in new_jobs], MAX_NAMES_SHOWN)
+        lines = [f"{names_of(done)}: {texts.done.format(new_ids)}."] if done else []
+        lines += [f"✗ {name_of(job)}: {sanitize(reason)}" for job, reason in failures[:MAX_FAILURES_SHOWN]]
+        unshown_count = len(failures) - MAX_FAILURES_SHOWN
+        if unshown_count > 0:
+            lines.append(f"… and {unshown_count} more")
+        title = f"{texts.not_done}: {len(failures)} of {len(self.jobs)}" if failures else ""
         return title, "\n".join(lines)
 
 
 def batch_of(verb: Verb, jobs: Sequence[TrainingJob]) -> Batch:
-    """Split jobs by action: only unfinished ones can be stopped, only ended ones deleted."""
+    """Separate the unfit jobs: only unfinished jobs can be stopped, only finished jobs deleted."""
 
     def fits(job: TrainingJob) -> bool:
         return verb is Verb.RECREATE or job.is_finished is (verb is Verb.DELETE)
@@ -153,10 +164,10 @@ class ProjectDeletion:
 
     @property
     def refusal(self) -> str:
-        """Why the project is not deleted: its jobs that have not ended; empty if all have."""
+        """The reason why the project can't be deleted: its unfinished jobs; empty if all have ended."""
         active = [job for job in self.jobs if not job.is_finished]
-        words = _WORDS[Verb.DELETE]
-        return f"{words.not_done}, {words.unfit}: {names_of(active)}" if active else ""
+        texts = _TEXTS[Verb.DELETE]
+        return f"{texts.not_done}, {texts.unfit_reason}: {names_of(active)}" if active else ""
 
 
 def name_of(job: TrainingJob) -> str:
@@ -164,4 +175,4 @@ def name_of(job: TrainingJob) -> str:
 
 
 def names_of(jobs: Sequence[TrainingJob]) -> str:
-    return listed([name_of(job) for job in jobs], NAMES_SHOWN)
+    return listed([name_of(job) for job in jobs], MAX_NAMES_SHOWN)

@@ -1,4 +1,4 @@
-"""The capacity screen's snapshot: how many GPUs exist, which jobs use them, which wait. Pure functions."""
+"""The snapshot of the capacity screen: GPU limits, the jobs that hold GPUs, and the queue. Pure functions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ CapacityState = Literal["loading", "known", "empty", "absent", "forbidden", "fai
 class CapacityRow:
     """GPUs of one type, of the organization (``team`` is empty) or of a team. Names are not sanitized.
 
-    ``on_demand`` and ``spot`` are GPUs in use. If the server does not separate them, all count as on
-    demand, as in the official client. The limit applies to on-demand use; spot may exceed it. ``share``
-    and ``free`` therefore leave spot out and together make up the whole limit.
+    ``on_demand`` and ``spot`` are GPUs in use. If the server does not separate them, all count as on demand,
+    as in the official client. The limit applies to on-demand GPUs only, so ``share`` and ``free`` do not
+    include spot GPUs.
     """
 
     team: str
@@ -44,7 +44,7 @@ class CapacityRow:
 
     @property
     def share(self) -> float:
-        """On-demand use as a fraction of the limit; may exceed 1; 1 for use of a limit of zero."""
+        """On-demand GPUs in use as a fraction of the limit; may exceed 1. Any use of a limit of 0 is 1."""
         return self.on_demand / self.limit if self.limit else float(self.on_demand > 0)
 
     @property
@@ -54,7 +54,10 @@ class CapacityRow:
 
 @dataclass(frozen=True, slots=True)
 class GpuAllocation:
-    """A job that has GPUs or waits for them. ``place`` is its queue position per GPU type, from 1; else 0."""
+    """A job that holds GPUs or waits for them.
+
+    ``place`` is a waiting job's position in the queue for its GPU type, from 1; 0 for a job that holds GPUs.
+    """
 
     job: TrainingJob
     gpu_type: str
@@ -70,25 +73,27 @@ class GpuAllocation:
 
 @dataclass(frozen=True, slots=True)
 class CapacityView:
-    """Rows of capacity (organization first, then teams), queued jobs in order, and GPU holders.
+    """GPU limits and usage, the waiting jobs in queue order, and the jobs that hold GPUs.
 
-    ``at`` is the time of the last update of the rows, or of the jobs if the server provides no rows.
-    ``error`` and ``jobs_error`` explain why the last attempt at each failed, and are empty if it
-    succeeded; after a failure, the last known data is kept.
+    After a failed request, the last known data is kept.
     """
 
     state: CapacityState = "loading"
     rows: tuple[CapacityRow, ...] = ()
+    """The organization's rows, then the teams'."""
     waiting: tuple[GpuAllocation, ...] = ()
     holding: tuple[GpuAllocation, ...] = ()
     at: datetime | None = None
+    """Time of the last update of ``rows``, or of the jobs if the server provides no rows."""
     error: str = ""
+    """Why the last request of ``rows`` failed; empty if it succeeded."""
     jobs_known: bool = False
     jobs_error: str = ""
+    """Why the last request of the jobs failed; empty if it succeeded."""
 
     @property
     def shown_rows(self) -> list[CapacityRow]:
-        """The rows without those of a team that repeat the organization's, as those of the only team do."""
+        """``rows`` without a team's rows that equal the organization's, such as those of its only team."""
         organization_figures = {_figures(row) for row in self.rows if not row.team}
         return [row for row in self.rows if not row.team or _figures(row) not in organization_figures]
 
@@ -98,13 +103,13 @@ def _figures(row: CapacityRow) -> tuple[str, int, int, int]:
 
 
 def fold_capacity(capacity: TrainingCapacity) -> tuple[CapacityRow, ...]:
-    own = [_row(limit) for limit in capacity.gpu_capacities]
-    teams = [
+    organization_rows = [_row(limit) for limit in capacity.gpu_capacities]
+    team_rows = [
         _row(limit, limit.team_name or limit.team_id, limit.team_id) for limit in capacity.team_gpu_capacities
     ]
-    own.sort(key=lambda row: row.gpu_type)
-    teams.sort(key=lambda row: (row.team.lower(), row.gpu_type))
-    return (*own, *teams)
+    organization_rows.sort(key=lambda row: row.gpu_type)
+    team_rows.sort(key=lambda row: (row.team.lower(), row.gpu_type))
+    return (*organization_rows, *team_rows)
 
 
 def _row(capacity: GpuCapacity, team: str = "", team_id: str = "") -> CapacityRow:
@@ -122,10 +127,10 @@ def _row(capacity: GpuCapacity, team: str = "", team_id: str = "") -> CapacityRo
 def gpu_allocations(
     jobs: Iterable[TrainingJob], now: datetime
 ) -> tuple[tuple[GpuAllocation, ...], tuple[GpuAllocation, ...]]:
-    """Return the waiting jobs in queue order (priority, then age), and GPU holders, the largest first.
+    """Return the waiting jobs in queue order (priority, then age), and jobs that hold GPUs, largest first.
 
-    Jobs without a GPU are in neither. The queue order is the documented one; the server decides which job
-    really comes next.
+    Jobs without GPUs are left out. The queue order is the documented order; the server may start another job
+    next.
     """
     allocations = [_allocation(job, now) for job in jobs if not job.is_finished and job.total_gpus]
     waiting = sorted(
@@ -137,30 +142,32 @@ def gpu_allocations(
             allocation.job.id,
         ),
     )
-    places: dict[str, int] = {}
-    placed = []
+    queue_lengths: dict[str, int] = {}
+    waiting_with_places = []
     for allocation in waiting:
-        places[allocation.gpu_type] = position = places.get(allocation.gpu_type, 0) + 1
-        placed.append(replace(allocation, place=position))
+        queue_lengths[allocation.gpu_type] = position = queue_lengths.get(allocation.gpu_type, 0) + 1
+        waiting_with_places.append(replace(allocation, place=position))
     holding = sorted(
         (allocation for allocation in allocations if not allocation.waits),
         key=lambda allocation: (allocation.gpu_type, -allocation.gpus, allocation.job.id),
     )
-    return tuple(placed), tuple(holding)
+    return tuple(waiting_with_places), tuple(holding)
 
 
 def queue_position(
     job: TrainingJob, jobs: Iterable[TrainingJob], capacity: TrainingCapacity, now: datetime
 ) -> str:
-    """Return ``now 2 of 3 in line for H100, 60 of 64 in use``; empty if the job is not waiting."""
+    """Return a text like ``now 2 of 3 in line for H100, 60 of 64 in use``; empty if the job does not wait."""
     waiting, _ = gpu_allocations(jobs, now)
-    own = next((allocation for allocation in waiting if allocation.job.id == job.id), None)
-    if own is None:
+    own_allocation = next((allocation for allocation in waiting if allocation.job.id == job.id), None)
+    if own_allocation is None:
         return ""
-    count = sum(allocation.gpu_type == own.gpu_type for allocation in waiting)
-    rows = [row for row in fold_capacity(capacity) if not row.team and row.gpu_type == own.gpu_type]
-    use = "".join(f", {row.in_use} of {row.limit} in use" for row in rows)
-    return f"now {own.place} of {count} in line for {own.gpu_type}{use}"
+    count = sum(allocation.gpu_type == own_allocation.gpu_type for allocation in waiting)
+    rows = [
+        row for row in fold_capacity(capacity) if not row.team and row.gpu_type == own_allocation.gpu_type
+    ]
+    usage = "".join(f", {row.in_use} of {row.limit} in use" for row in rows)
+    return f"now {own_allocation.place} of {count} in line for {own_allocation.gpu_type}{usage}"
 
 
 def _allocation(job: TrainingJob, now: datetime) -> GpuAllocation:
@@ -170,5 +177,5 @@ def _allocation(job: TrainingJob, now: datetime) -> GpuAllocation:
 
 
 def queued_gpu_count(view: CapacityView, row: CapacityRow) -> int:
-    """Return how many GPUs of the row's type jobs are waiting for, in total."""
+    """Return the number of GPUs of the row's type that all waiting jobs need together."""
     return sum(job.gpus for job in view.waiting if job.gpu_type == row.gpu_type)

@@ -1,8 +1,8 @@
 """Filter job lists: ``llama status:running gpu:h100 -user:bob age<2d "exact words"``.
 
 Terms are combined with "and"; a comma inside a field's value means "or"; ``-`` or ``!`` before a term
-negates it. Plain words match loosely: anywhere in a row's texts and ids, or letter by letter in its name.
-No input is an error: invalid terms are ignored and reported in ``problems``.
+negates it. A plain word matches loosely: as a substring of a row's texts and ids, or if its letters occur in
+the name in the same order. Parsing never fails: invalid terms are ignored and reported in ``problems``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tui.text.units import UNIT_S
 FIELDS = ("name", "id", "project", "status", "gpu", "user", "age", "is")
 
 TRAITS = ("bookmarked", "alarmed", "spot")
-"""Values that ``is:`` accepts; a row without such data has none of them."""
+"""Values that ``is:`` accepts: attributes of ``JobRow`` that are True or False."""
 
 
 _TERM = re.compile(
-    r"""(?P<no>[-!]?)(?:(?P<field>[A-Za-z]+)(?P<sign><=|>=|[:=<>]))?(?P<value>(?:"[^"]*"?|'[^']*'(?=\s|,|$)|[^\s"])*)"""
+    r"""(?P<negation>[-!]?)(?:(?P<field>[A-Za-z]+)(?P<sign><=|>=|[:=<>]))?(?P<value>(?:"[^"]*"?|'[^']*'(?=\s|,|$)|[^\s"])*)"""
 )
 _AGE = re.compile(r"\d{1,9}(?:\.\d{1,9})?[smhdw]")
 
@@ -53,7 +53,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parsed filter: all ``terms`` must match; ``problems`` explain the terms left out."""
+    """A parsed filter: all ``terms`` must match; ``problems`` are error texts for the ignored terms."""
 
     text: str = ""
     terms: tuple[Term, ...] = ()
@@ -69,8 +69,8 @@ class Query:
 def parse(text: str, statuses: Collection[str] | None = None) -> Query:
     """Parse a filter. Never raises.
 
-    ``statuses`` are those of existing jobs, which may include some that this version does not know. If
-    given, any other unknown status is reported as a problem.
+    ``statuses`` are the statuses of existing jobs, which may include new statuses of the API. If given, a
+    status in the filter that is neither one of these nor a known status is reported as a problem.
     """
     terms: list[Term] = []
     problems: list[str] = []
@@ -83,50 +83,57 @@ def parse(text: str, statuses: Collection[str] | None = None) -> Query:
 
 
 def _terms(match: re.Match[str], statuses: Collection[str] | None) -> list[Term]:
-    """Return the term, if any. Raises ValueError with a message if it is invalid."""
+    """Return the term in a list; an empty list for an empty match. Raises ValueError if it is invalid."""
     field, sign, value = (match["field"] or "").lower(), match["sign"] or ":", match["value"]
-    negated = bool(match["no"])
+    negated = bool(match["negation"])
     if not field:
-        plain = _unquoted(value).lower()
-        return [Term("", ":", (plain,), negated)] if plain else []
+        word = _unquoted(value).lower()
+        return [Term("", ":", (word,), negated)] if word else []
     if field != "age" and sign not in ":=":
         raise ValueError(f"only age can be compared, not {field!r}")
     if field not in FIELDS:
         raise ValueError(f"unknown field {field!r}; use {', '.join(FIELDS)}")
-    values = tuple(part for part in (_unquoted(part).lower() for part in _split(value)) if part)
+    values = tuple(
+        alternative
+        for alternative in (_unquoted(alternative).lower() for alternative in _alternatives(value))
+        if alternative
+    )
     choices = ", ".join(_CHOICES.get(field, ()))
     if not values:
         raise ValueError(f"{field}{sign} needs a value" + (choices and f"; use {choices}"))
     if field == "age":
-        wrong = next((part for part in values if _AGE.fullmatch(part) is None), None)
-        if wrong is not None:
-            raise ValueError(f"{wrong!r} isn't a duration; use {choices}")
-        # "age:2d" and "age=2d" mean: at most that old.
+        invalid_age = next(
+            (alternative for alternative in values if _AGE.fullmatch(alternative) is None), None
+        )
+        if invalid_age is not None:
+            raise ValueError(f"{invalid_age!r} isn't a duration; use {choices}")
+        # "age:2d" and "age=2d" mean: at most two days old.
         return [Term(field, "<=" if sign in ":=" else sign, values, negated)]
-    trait = next((part for part in values if part not in TRAITS), None)
-    if field == "is" and trait is not None:
-        raise ValueError(f"unknown is:{trait}; use {choices}")
-    if field == "status" and (unknown := _unknown_status(values, statuses)) is not None:
-        raise ValueError(f"unknown status {unknown!r}; use {choices}")
+    unknown_trait = next((alternative for alternative in values if alternative not in TRAITS), None)
+    if field == "is" and unknown_trait is not None:
+        raise ValueError(f"unknown is:{unknown_trait}; use {choices}")
+    if field == "status" and (unknown_status := _unknown_status(values, statuses)) is not None:
+        raise ValueError(f"unknown status {unknown_status!r}; use {choices}")
     return [Term(field, ":", values, negated)]
 
 
 def _unknown_status(values: Sequence[str], statuses: Collection[str] | None) -> str | None:
     if statuses is None:
         return None
-    present = [*JobStatus, *statuses]
+    known_statuses = [*JobStatus, *statuses]
     return next(
         (
             value
             for value in values
-            if value not in _STATUS_GROUPS and not any(_status_matches(status, value) for status in present)
+            if value not in _STATUS_GROUPS
+            and not any(_status_matches(status, value) for status in known_statuses)
         ),
         None,
     )
 
 
-def _split(value: str) -> list[str]:
-    """Split a value into its alternatives at commas outside quotes."""
+def _alternatives(value: str) -> list[str]:
+    """Split a value at commas outside quotes."""
     return re.findall(r"""(?:"[^"]*"?|[^,"])+""", value)
 
 
@@ -156,9 +163,9 @@ _CHOICES = {
 
 
 def _status_matches(status: str, value: str) -> bool:
-    """Return True if the status matches: ``run`` matches running, ``failed`` matches only failed.
+    """Return True if ``value`` is the beginning of the status's short name, or a group that contains it.
 
-    ``deploy`` matches both statuses that begin with it.
+    ``run`` matches running; ``deploy`` matches deploying and deploy-failed.
     """
     full = full_status(status)
     group = _STATUS_GROUPS.get(value)
@@ -174,7 +181,7 @@ def _matches_loosely(row: JobRow, word: str) -> bool:
     texts = (row.project, row.user, row.gpu, short_status(row.status.name), row.note)
     if any(word in (text or "").lower() for text in texts):
         return True
-    # shorter words would match ids, and names letter by letter, almost anywhere
+    # shorter words would match almost all ids, and the letters of almost all names
     if len(word) < 3:
         return False
     return any(word in text.lower() for text in (row.id, row.project_id)) or _letters_in_order(word, name)
@@ -186,6 +193,6 @@ def _letters_in_order(word: str, text: str) -> bool:
 
 
 def filtered(rows: Sequence[JobRow], *, project_id: str, query: Query) -> Sequence[JobRow]:
-    """Return a project's jobs (all if "") that match the query, in the same order."""
-    of_project = rows if not project_id else [row for row in rows if row.project_id == project_id]
-    return [row for row in of_project if query.matches(row)] if query else of_project
+    """Return the rows of a project (all projects if "") that match the query, in the same order."""
+    project_rows = rows if not project_id else [row for row in rows if row.project_id == project_id]
+    return [row for row in project_rows if query.matches(row)] if query else project_rows

@@ -1,4 +1,4 @@
-"""The snapshot that Home shows: jobs, projects and teams as rows, with filter, sort order and totals.
+"""The snapshot that Home shows: the rows of jobs, projects and teams, the order of jobs, and costs.
 
 ``FleetFold`` builds successive snapshots with work proportional to the number of unfinished jobs, because
 almost all jobs of a large account have ended.
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TeamRow:
-    """A selectable team, with its numbers of projects and jobs."""
+    """A team that users can select, with its numbers of projects and jobs."""
 
     name: str
     projects: int
@@ -75,7 +75,7 @@ def teams_of(projects: Iterable[ProjectRow]) -> tuple[TeamRow, ...]:
 
 
 def limited_to_team(fleet: FleetSnapshot, team: str) -> FleetSnapshot:
-    """Return only that team's projects and jobs; everything for "", and for a team that has no project."""
+    """Return the projects and jobs of a team; all of them if ``team`` is "" or has no project."""
     projects: Sequence[ProjectRow] = [project for project in fleet.projects if project.team == team]
     if not team or not projects:
         return fleet
@@ -86,36 +86,34 @@ def limited_to_team(fleet: FleetSnapshot, team: str) -> FleetSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class JobPreview:
-    """A preview of a job: its progress, and the GPU utilization of all nodes now (0–1).
-
-    ``curve`` is the loss over the run, reduced to evenly spaced means, None where there is none; () until
-    the whole log has been read.
-    """
+    """What Home shows of a job besides its record: progress, GPU utilization, findings, log lines."""
 
     progress: ProgressSnapshot | None = None
-    gpu_use: float | None = None
+    gpu_utilization: float | None = None
+    """The current mean of all nodes (0–1)."""
     findings: tuple[HealthFinding, ...] = ()
     curve: tuple[float | None, ...] = ()
+    """Means of the loss in equal parts of the run (None: no loss); () until the whole log has been read."""
     last_lines: tuple[str, ...] = ()
     """The newest lines of the log."""
     log_read: bool = False
     """True once the whole log has been read."""
     idle_s: float | None = None
-    """Seconds since its creation in which the job did not run; None while its history is not read."""
+    """Seconds since its creation in which the job did not run; None until its status history is read."""
     reading: bool = False
-    """True while more is to be read, so that missing values may still appear."""
+    """True while data is still being read, so that missing values may appear."""
     at_s: float = 0.0
-    """When it was read (epoch seconds)."""
+    """Time of the data (epoch seconds)."""
 
 
 NO_PREVIEW, UNREAD = JobPreview(), JobPreview(reading=True)
-"""The previews of a job that is not previewed, and of one that has not been read yet."""
+"""The previews of a job that will not be read, and of a job that has not been read yet."""
 MAX_PREVIEWED_JOBS = 24
-"""Maximum number of running jobs to poll, and of ended ones to read once, the newest first."""
+"""Maximum number of running jobs to poll, and of ended jobs to read once; the newest jobs are chosen."""
 
 
 def previewed_jobs(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
-    """Return the jobs that are previewed, the newest ones."""
+    """Return the newest jobs, at most ``MAX_PREVIEWED_JOBS``."""
     return nlargest(MAX_PREVIEWED_JOBS, jobs, key=lambda job: time_key(job.created_at))
 
 
@@ -129,36 +127,36 @@ class Need(IntEnum):
 
 
 Rank = tuple[Need, float, float, float, float, float]
-"""The sort key of the list: for jobs that need attention, wasted money, wasted GPUs, severity, and money or
-GPUs at stake; for others, the status. Among equals, the newest is first."""
+"""The sort key of the job list: the group, then five numbers, of which lower ones come first.
+
+For jobs that need attention: wasted USD per hour, wasted GPUs, severity, USD per hour or GPUs of the job, and
+time; for others: the status order, and time. Numbers are negated where the highest comes first.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as shown on Home.
-
-    All text is sanitized; ``job`` is the API's record, ``marked`` the user's own marks.
-    """
+    """A job as shown on Home. All text is sanitized, except in ``job``, the API's record."""
 
     job: TrainingJob
     id: str
     project_id: str
     rank: Rank
-    """The order of the list: jobs that need attention first, the most wasteful on top."""
+    """The sort key of the list: jobs that need attention first, by waste."""
     name: str
     project: str
     status: StatusView
     gpu: str
     gpu_count: int
     node_seconds: float | None
-    """The seconds that count toward its cost so far, over all nodes; None if it has not run."""
+    """The running time so far, summed over the nodes, for the cost; None if the job has not run."""
     sign: str
-    """The sign of the worst finding, else of the status."""
+    """The sign of the worst finding; without findings, of the status."""
     tone: str
     note: str
-    """The worst finding, the reason of a failure, or what a waiting job waits for."""
+    """The most wasteful finding, the reason of a failure, or a waiting job's place in the queue."""
     saved: str
-    """The newest checkpoint in the log, and its age; for an ended job, its best loss and that checkpoint."""
+    """The newest checkpoint in the log, and its age; for an ended job, the best loss and that checkpoint."""
     preview: JobPreview
     age: str
     age_s: float
@@ -168,18 +166,19 @@ class JobRow:
     alarmed: bool
     usd_per_hour: float | None = None
     wasted: float = 0.0
-    """The share of its cost that is wasted now; 0 if unknown."""
+    """The fraction of its cost that is wasted now; 0 if unknown."""
     lost_usd: float = 0.0
-    """What its problem has cost so far; an estimate."""
+    """An estimate of the US dollars that the most wasteful finding has cost so far."""
     reward: float | None = None
-    """The newest reward of reinforcement learning, whose loss says little."""
+    """The newest reward of reinforcement learning, whose loss does not show progress."""
     findings: tuple[HealthFinding, ...] = ()
     judged: bool = False
     """True once the job has been checked for findings."""
     marked: bool = False
+    """True if the user has selected the job for the next action."""
     bookmarked: bool = False
     stopping: str = ""
-    """The condition on which it will be stopped, in words: ``stops after its next checkpoint``."""
+    """When the user has it stopped, such as ``stops after its next checkpoint``; empty without a request."""
 
     @property
     def need(self) -> Need:
@@ -199,7 +198,7 @@ class JobRow:
 
     @property
     def done(self) -> tuple[float, int] | None:
-        """The fraction done (0 if the total is unknown) and the step; None for a job that reports no step."""
+        """The completed fraction (0 if the total is unknown) and the step; None if no step is reported."""
         progress = self.progress
         if progress is None or progress.step is None:
             return None
@@ -214,7 +213,7 @@ class JobRow:
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds left, at least one; None if it is not known, or the run makes no progress."""
+        """Seconds left; None if unknown, below one second, or if the run makes no progress."""
         left_s = self.progress.eta_s if self.running and self.progress is not None else None
         return None if left_s is None or left_s < 1 or is_stuck(self.findings) else left_s
 
@@ -233,7 +232,7 @@ class ProjectRow:
     running: int
     alarmed: int = 0
     is_critical: bool = False
-    """True if one of the alarmed jobs has a critical finding."""
+    """True if any job in the project has a critical finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +245,9 @@ class FleetSnapshot:
     bill: Bill | None = None
     """What was billed recently; None until it has been read."""
     left_out: str = ""
-    """How many jobs and projects are missing because the server's data about them is invalid."""
+    """A text with the number of jobs and projects that are missing because their data is invalid."""
     is_read: bool = False
-    """True once the logs and metrics of all jobs that are previewed, and the bill, have been read."""
+    """True once the bill, and the logs and metrics of all previewed jobs, have been read."""
 
     @property
     def running(self) -> int:
@@ -261,14 +260,14 @@ class FleetSnapshot:
 def job_row(
     job: TrainingJob, preview: JobPreview, now: datetime, usd_per_hour: float | None = None, place: int = 0
 ) -> JobRow:
-    """Return a job's row; ``usd_per_hour`` is its price, ``place`` its queue position, from 1."""
+    """Return a job's row; ``place`` is its queue position, from 1 (0: not in the queue)."""
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
     status = status_view(job.current_status)
     running = job.current_status == JobStatus.RUNNING
     findings = () if job.is_finished else preview.findings
     alarms = [finding for finding in findings if finding.severity != "info"]
-    worst = costliest(alarms)
-    wasted = worst.wasted if worst is not None else 0.0
+    costliest_alarm = costliest(alarms)
+    wasted = costliest_alarm.wasted if costliest_alarm is not None else 0.0
     row = JobRow(
         job=job,
         id=job.id,
@@ -282,7 +281,7 @@ def job_row(
         node_seconds=node_seconds(job, now, preview.idle_s),
         sign=SIGNS[alarms[0].severity] if alarms else status.sign,
         tone=TONES[alarms[0].severity] if alarms else status.tone,
-        note=brief(worst, now) if worst is not None else _note(job, place),  # the finding that wastes most
+        note=brief(costliest_alarm, now) if costliest_alarm is not None else _note(job, place),
         saved=_saved(job, preview, now),
         preview=preview,
         age=age(age_s) if job.created_at else UNKNOWN,
@@ -293,16 +292,18 @@ def job_row(
         alarmed=bool(alarms),
         usd_per_hour=usd_per_hour,
         wasted=wasted,
-        lost_usd=lost_usd(worst, usd_per_hour, now),
+        lost_usd=lost_usd(costliest_alarm, usd_per_hour, now),
         reward=_reward(preview.progress),
         findings=findings,
         judged=preview is not NO_PREVIEW and preview is not UNREAD,
     )
     if not alarms:
         return row
-    lost = (-row.wasted_usd_per_hour, -wasted * job.total_gpus)
-    at_stake = (-(usd_per_hour or 0.0) or -float(job.total_gpus), row.rank[-1])
-    return replace(row, rank=(Need.ATTENTION, *lost, float(SEVERITIES.index(alarms[0].severity)), *at_stake))
+    waste_key = (-row.wasted_usd_per_hour, -wasted * job.total_gpus)
+    tie_breakers = (-(usd_per_hour or 0.0) or -float(job.total_gpus), row.rank[-1])
+    return replace(
+        row, rank=(Need.ATTENTION, *waste_key, float(SEVERITIES.index(alarms[0].severity)), *tie_breakers)
+    )
 
 
 def _rank(job: TrainingJob, status: StatusView) -> Rank:
@@ -313,16 +314,16 @@ def _rank(job: TrainingJob, status: StatusView) -> Rank:
 
 
 def status_line(row: JobRow) -> str:
-    """Return the row as an item of a Markdown list."""
+    """Return the row as an item of a Markdown list: status, problem, progress, hardware, project, id."""
     problem = f"{row.sign} {row.note}" if row.alarmed else row.note
-    done = progress_words(row) if row.running else ""
-    facts = (row.status.word, " ".join(problem.split()), done, row.gpu, f"submitted {row.age} ago")
+    progress = progress_words(row) if row.running else ""
+    facts = (row.status.word, " ".join(problem.split()), progress, row.gpu, f"submitted {row.age} ago")
     texts = " · ".join(filter(None, (*facts, row.project, row.id)))
     return f"- {row.status.sign} **{markdown_code(row.name)}** {markdown_code(texts)}"
 
 
 def progress_words(row: JobRow) -> str:
-    """Return ``46%, 7h 21m left``; the step of a run whose total is not known; "" without either."""
+    """Return ``46%, 7h 21m left``; only the step if the total is unknown; "" without steps."""
     progress = row.progress
     if progress is None or progress.step is None:
         return ""
@@ -341,12 +342,12 @@ def without_snoozed(row: JobRow, snoozed: SnoozedFindings) -> JobRow:
 
 
 def count_needing_attention(rows: Iterable[JobRow]) -> dict[Severity, int]:
-    """Return how many jobs have findings, by the severity of the worst, without zeros."""
+    """Count the jobs that need attention by the severity of their worst finding; omit zeros."""
     return by_severity(row.sign for row in rows if row.alarmed)
 
 
 def worst_first(rows: Iterable[JobRow]) -> list[JobRow]:
-    """Return the jobs that need attention, the most wasteful first, whatever the order of ``rows``."""
+    """Return the jobs that need attention, the most wasteful first."""
     return sorted((row for row in rows if row.alarmed), key=attrgetter("rank"))
 
 
@@ -356,14 +357,18 @@ def _reward(progress: ProgressSnapshot | None) -> float | None:
 
 
 def _saved(job: TrainingJob, preview: JobPreview, now: datetime) -> str:
-    saved = preview.progress.last_checkpoint if preview.progress is not None else None
+    last_checkpoint = preview.progress.last_checkpoint if preview.progress is not None else None
     if not job.is_finished:
-        return f"{sanitize(saved[0])} {age(now.timestamp() - saved[1])} ago" if saved else ""
-    return " · ".join(filter(None, (_best(preview), sanitize(saved[0]) if saved else "")))
+        return (
+            f"{sanitize(last_checkpoint[0])} {age(now.timestamp() - last_checkpoint[1])} ago"
+            if last_checkpoint
+            else ""
+        )
+    return " · ".join(filter(None, (_best(preview), sanitize(last_checkpoint[0]) if last_checkpoint else "")))
 
 
 def _best(preview: JobPreview) -> str:
-    """Return ``best eval 1.02``, or loss, or reward; until the whole log is read, the last ``eval``."""
+    """Return ``best eval 1.02`` (or loss, or reward); until the log is read, the newest: ``eval 1.02``."""
     progress = preview.progress
     name, series = headline_series(progress) if progress is not None else ("", EMPTY)
     if progress is not None and name == "loss" and progress.eval_loss_series:
@@ -383,7 +388,7 @@ def _note(job: TrainingJob, place: int) -> str:
 
 
 def brief(finding: HealthFinding, now: datetime) -> str:
-    """Shorten a finding to two or three words for a narrow column: ``stalled 17m``, ``node-2 slow``."""
+    """Shorten a finding to two or three words, such as ``stalled 17m`` or ``node-2 slow``."""
     node = clip_middle(sanitize(finding.node or ""), NODE_CHARACTERS)
     kind = finding.kind
     template = kind.brief if finding.node else kind.brief_of_job or kind.brief
@@ -395,20 +400,23 @@ def brief(finding: HealthFinding, now: datetime) -> str:
 
 
 def short_reason(message: str) -> str:
-    """Put the reason of a failure before the exit code and the node, so that a narrow column cuts these.
+    """Put the reason of a failure first, since a narrow column cuts off the end.
 
-    Out-of-memory messages become ``CUDA out of memory`` (or ``out of memory``) and the exit code. Other
-    messages are not changed.
+    Out-of-memory messages become ``CUDA out of memory`` (or ``out of memory``) and the exit code. In the
+    platform's message about a node, the exit code and the node's name follow the reason. Other messages are
+    not changed.
     """
     text = excerpt(message)
     if re.search(r"(?:CUDA )?out of memory|OutOfMemory", text, re.IGNORECASE):
         exit_code = re.search(r"exit(?:ed with)?(?: code)? (\d+)", text, re.IGNORECASE)
-        what = "CUDA out of memory" if re.search(r"CUDA|torch", text, re.IGNORECASE) else "out of memory"
-        return what + (f", exit {exit_code[1]}" if exit_code else "")
-    # a message about the node that ended a job: its name, the exit code, and maybe the reason
-    if (end := re.fullmatch(r"([\w.-]{1,64}): exit code (-?\d{1,9})(?: \((.+)\))?", text)) is not None:
-        reason = f"{end[3]}, " if end[3] else ""
-        return f"{reason}exit code {end[2]} on {end[1]}"
+        memory_error = (
+            "CUDA out of memory" if re.search(r"CUDA|torch", text, re.IGNORECASE) else "out of memory"
+        )
+        return memory_error + (f", exit {exit_code[1]}" if exit_code else "")
+    # the platform's message about the node that ended the job: node, exit code, and perhaps the reason
+    if (node_exit := re.fullmatch(r"([\w.-]{1,64}): exit code (-?\d{1,9})(?: \((.+)\))?", text)) is not None:
+        reason = f"{node_exit[3]}, " if node_exit[3] else ""
+        return f"{reason}exit code {node_exit[2]} on {node_exit[1]}"
     return message
 
 
@@ -416,10 +424,10 @@ _RANK = attrgetter("rank")
 
 
 class FleetFold:
-    """Builds successive snapshots without rebuilding ended jobs, the bulk of a large account, each time.
+    """Builds successive snapshots without rebuilding the rows of ended jobs, which are most jobs.
 
-    ``warm`` takes all jobs; after that ``fold`` receives only unfinished jobs and those that have changed
-    since. The ages of the others are those of the last ``warm``.
+    ``warm`` needs all jobs; after that, ``fold`` needs only unfinished jobs and jobs that changed. The ages
+    in all other rows are as of the last ``warm``.
     """
 
     def __init__(self) -> None:
@@ -428,7 +436,7 @@ class FleetFold:
     def warm(
         self, jobs: Sequence[TrainingJob], job_previews: Mapping[str, JobPreview], now: datetime
     ) -> None:
-        """Build the rows of all ended jobs; safe to run in a thread."""
+        """Build the rows of all ended jobs. May run in a thread."""
         ended = [job for job in jobs if job.is_finished]
         rows = [job_row(job, job_previews.get(job.id, NO_PREVIEW), now) for job in ended]
         self._ended_rows = sorted(rows, key=_RANK)
@@ -442,30 +450,27 @@ class FleetFold:
         prices: Mapping[str, float] | None = None,
         bill: Bill | None = None,
     ) -> FleetSnapshot:
-        """Build a snapshot from both lists, in the order of ``Need``.
-
-        ``jobs`` are added to the ended ones known since ``warm``, or replace them.
-        """
-        prices, live = prices or {}, list(jobs)
-        places = {allocation.job.id: allocation.place for allocation in gpu_allocations(live, now)[0]}
-        new: dict[str, JobRow] = {}
-        for job in live:
+        """Build a snapshot of the projects and jobs; rows of ``jobs`` replace or join those of ``warm``."""
+        prices, changed_jobs = prices or {}, list(jobs)
+        places = {allocation.job.id: allocation.place for allocation in gpu_allocations(changed_jobs, now)[0]}
+        new_rows: dict[str, JobRow] = {}
+        for job in changed_jobs:
             price = price_of(job, prices)
             usd_per_hour = None if price is None else price * (job.node_count or 1) * HOUR_S / MINUTE_S
             preview = job_previews.get(job.id, NO_PREVIEW)
-            new[job.id] = job_row(job, preview, now, usd_per_hour, places.get(job.id, 0))
-        ended = [
-            new.pop(row.id, row) for row in self._ended_rows
-        ]  # replaced in place, so that jobs of equal rank keep their order
-        rows = sorted((*new.values(), *ended), key=_RANK)
+            new_rows[job.id] = job_row(job, preview, now, usd_per_hour, places.get(job.id, 0))
+        ended_rows = [
+            new_rows.pop(row.id, row) for row in self._ended_rows
+        ]  # replace rows in place, so that jobs of equal rank keep their order
+        rows = sorted((*new_rows.values(), *ended_rows), key=_RANK)
         return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now, prices, bill)
 
 
 def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -> tuple[ProjectRow, ...]:
-    total = Counter([row.project_id for row in rows])
-    running = Counter([row.project_id for row in takewhile(lambda row: row.running, rows)])
-    alarmed = Counter([row.project_id for row in takewhile(lambda row: row.alarmed, rows)])
-    critical = {
+    job_counts = Counter([row.project_id for row in rows])
+    running_counts = Counter([row.project_id for row in takewhile(lambda row: row.running, rows)])
+    alarmed_counts = Counter([row.project_id for row in takewhile(lambda row: row.alarmed, rows)])
+    critical_projects = {
         row.project_id for row in takewhile(lambda row: row.alarmed, rows) if row.sign == SIGNS["critical"]
     }
     project_rows = [
@@ -473,10 +478,10 @@ def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -
             project.id,
             sanitize(project.name) or project.id,
             sanitize(project.team_name or ""),
-            total[project.id],
-            running[project.id],
-            alarmed[project.id],
-            project.id in critical,
+            job_counts[project.id],
+            running_counts[project.id],
+            alarmed_counts[project.id],
+            project.id in critical_projects,
         )
         for project in projects
     ]

@@ -1,1 +1,1 @@
-"""Recognize levels, errors, tracebacks, progress bars and JSON in log lines. Cheap for ordinary lines."""
+"""Recognize levels, errors, tracebacks, progress bars and JSON in log lines; fast for ordinary lines."""

@@ -1,4 +1,4 @@
-"""The counted errors of a log. Separate from ``errors``, so that importing it compiles no patterns."""
+"""The result of counting errors in a log. Separate from ``errors``, whose import compiles many patterns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from api_client.models.logs import NS_PER_S
 
 KEPT_ERRORS = 50
-"""Maximum newest errors in a tally, in addition to the first."""
+"""Maximum number of newest errors in a tally, besides the first error."""
 DRIVER_REPORT = "NVRM: Xid"
 """The beginning of a GPU error reported by NVIDIA's driver, after the kernel's timestamp."""
 
@@ -25,13 +25,13 @@ class ErrorLine:
         return self.at_ns / NS_PER_S
 
     def __lt__(self, other: ErrorLine) -> bool:
-        mine, its = ((error.at_ns, error.text, error.replica or "") for error in (self, other))
-        return mine < its
+        own_key, other_key = ((error.at_ns, error.text, error.replica or "") for error in (self, other))
+        return own_key < other_key
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorTally:
-    """The number of errors in the log, the first one, and the newest (oldest first, including the first)."""
+    """The number of errors in a log, the first error, and in ``kept`` the first and the newest, by time."""
 
     count: int = 0
     first: ErrorLine | None = None

@@ -1,7 +1,7 @@
 """Find error lines and tracebacks in a log; count the errors and keep the first and the newest.
 
-The lines of a traceback may be interleaved with those of other ranks; they are matched by the prefix of their
-rank.
+The lines of a traceback may be interleaved with the lines of other ranks. Lines with the same prefix, such as
+``[rank0]:``, are from one rank: they are a lane.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tui.text.names import shortened
 from tui.text.sanitize import strip_ansi
 
 SAME_ERROR_NS = 5_000_000_000
-"""Error lines this close together are one error: a traceback, or every rank reporting the same."""
+"""Error lines within this time are one error: a traceback, or the same error reported by every rank."""
 
 TEXT_CHARACTERS = 300
 """Maximum length of the text kept for an error, cut between words."""
@@ -30,9 +30,9 @@ MAY_FAIL = re2.compile(
     rb"ERR|rror|xception|raceback|SEVERE|CRITICAL|FATAL|atal|level|Interrupt|SystemExit|terminate called"
     rb"|Segmentation|Abort|SIG|Xid|\b[EF] "
 )
-"""A line, with its digits removed, that matches none of these is no error, unless the server says so."""
+"""A line that does not match, with its digits removed, is no error unless the server's level is an error."""
 
-_RAISED = re.compile(
+_EXCEPTION_LINE = re.compile(
     r"^\s{0,4}(?:\[\w+\]: ?|\([^()]{0,48}\bpid=[^()]{1,48}\) )?(?:[A-Za-z_]\w*\.)*"
     r"[A-Z]\w*(?:Error|Exception|Interrupt)(?:\(\w{1,48}\))?(?::\s|$)"
 )
@@ -41,17 +41,17 @@ _HARMLESS = re.compile(
     r"|pip's dependency resolver does not|fatal: not a git repository|\bslow_operation_alarm\.cc"
     r"|Very slow compile\?"
 )
-"""Errors that healthy runs print: pip after an installation, TensorFlow on import, XLA while compiling, git
-when an experiment tracker reads the commit outside a repository."""
-_VAGUE = re.compile(
+"""Errors that healthy runs print: pip after an installation, TensorFlow on import, XLA while compiling, and
+git when an experiment tracker looks for a commit outside a repository."""
+_ERROR_HEADING = re.compile(
     r"^.{0,60}?(?:Traceback \(most recent|File \")|Root Cause|ChildFailedError|Error executing job with"
 )
 
 
 def error_text(message: str, level: str | None) -> str | None:
-    """Return the error text of a log line as a single line; None if it reports no error.
+    """Return the error that a log line reports, as a single line; None if it reports none.
 
-    For a traceback in one message it is the last line, which names the exception.
+    If the message is a whole traceback, return its last line, which names the exception.
     """
     text = strip_ansi(excerpt(message))
     if RANKS[level_of(text, level)] < RANKS["ERROR"] or _HARMLESS.search(text):
@@ -61,19 +61,19 @@ def error_text(message: str, level: str | None) -> str | None:
     ]  # skip separators such as ****
     if not lines:
         return None
-    raised = [line for line in lines if _RAISED.match(line)]
-    return shortened((raised[-1] if raised else lines[0]).strip(), TEXT_CHARACTERS)
+    exception_lines = [line for line in lines if _EXCEPTION_LINE.match(line)]
+    return shortened((exception_lines[-1] if exception_lines else lines[0]).strip(), TEXT_CHARACTERS)
 
 
-def _informativeness(text: str) -> int:
-    """Return how informative an error's text is: 0 for a heading, 2 if it names an exception, else 1."""
-    if _VAGUE.match(text):
+def _specificity(text: str) -> int:
+    """Return how specific an error's text is: 0 for a heading, 2 if it names an exception, else 1."""
+    if _ERROR_HEADING.match(text):
         return 0
-    return 2 if DRIVER_REPORT in text or _RAISED.match(text) else 1
+    return 2 if DRIVER_REPORT in text or _EXCEPTION_LINE.match(text) else 1
 
 
 class ErrorLines:
-    """Collects error lines in any order, in bounded memory."""
+    """Counts the errors in log lines, in any order, and keeps the first and the newest."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -88,20 +88,20 @@ class ErrorLines:
             return False
         error = ErrorLine(at_ns, text, replica)
         for index in range(len(self._kept) - 1, -1, -1):
-            other = self._kept[index]
-            if other.at_ns < at_ns - SAME_ERROR_NS:
+            kept_error = self._kept[index]
+            if kept_error.at_ns < at_ns - SAME_ERROR_NS:
                 break
-            if abs(other.at_ns - at_ns) <= SAME_ERROR_NS:
-                if _informativeness(text) > _informativeness(other.text):
-                    self._kept[index] = ErrorLine(other.at_ns, text, other.replica)
-                    if self._first == other:
+            if abs(kept_error.at_ns - at_ns) <= SAME_ERROR_NS:
+                if _specificity(text) > _specificity(kept_error.text):
+                    self._kept[index] = ErrorLine(kept_error.at_ns, text, kept_error.replica)
+                    if self._first == kept_error:
                         self._first = self._kept[index]
                     return True
                 return False
-        # Pages may be read newest first; then older errors are counted, but not kept.
-        for counted in (self._first, self._last_counted):
-            if counted is not None and abs(counted.at_ns - at_ns) <= SAME_ERROR_NS:
-                if counted is self._first and error < counted:
+        # Pages may be read newest first; older errors may be counted already although they are not kept.
+        for old_error in (self._first, self._last_counted):
+            if old_error is not None and abs(old_error.at_ns - at_ns) <= SAME_ERROR_NS:
+                if old_error is self._first and error < old_error:
                     self._first = error
                 return False
         self._count += 1
@@ -120,8 +120,8 @@ class ErrorLines:
 
 
 _LANE = re.compile(r"(\[[A-Za-z]{1,20}\d{1,5}\]:|\([A-Za-z_]{0,40}\s?pid=\d+[^)]{0,40}\)) ?")
-_HEADING = "Traceback ("
-_NATIVE_BEGINNINGS = (
+_PYTHON_HEADING = "Traceback ("
+_NATIVE_HEADINGS = (
     "terminate called",
     "Exception raised from",
     "Fatal Python error",
@@ -129,13 +129,16 @@ _NATIVE_BEGINNINGS = (
     "*** Aborted at",
     "C++ CapturedTraceback",
 )
-_CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+_CHAIN_SENTENCES = ("During handling of the above exception", "The above exception was the direct cause")
 _EXCEPTION = re.compile(
     r"(?:[A-Za-z_][\w.]{0,160}+(?<=Error|ption|Group|rrupt)|SystemExit|StopIteration|GeneratorExit"
     r"|(?:[a-z_]\w{0,40}+\.){1,8}+[A-Z]\w{0,80}+)(?::|$)"
 )
-"""An exception, recognized by its name or its module (``queue.Empty``); not another line, as ``Epoch: 3``."""
-_NATIVE = re.compile(
+"""The last line of a traceback: the name of an exception, perhaps with its module (``queue.Empty``).
+
+Other lines with a colon, such as ``Epoch: 3``, do not match.
+"""
+_NATIVE_LINE = re.compile(
     r"frame #\d|#\d{1,3} |what\(\): |Exception raised from|CUDA kernel errors|For debugging consider"
     r"|Compile with|Current thread 0x|Thread 0x|\[[^\]]{1,80}\] \[ ?\d+\]|\[[^\]]{1,80}\] \*\*\*"
     r"|PC: @|@ +0x|Extension modules:"
@@ -145,8 +148,8 @@ _NATIVE = re.compile(
 class TracebackPart(Enum):
     """The role of a line in its traceback.
 
-    When folded, ``BEGIN`` and ``END`` stay visible: the heading and the exception. Not every traceback
-    has an ``END``; it also ends with the next ``BEGIN`` of its lane, or with unrelated lines in its lane.
+    A folded traceback shows only ``BEGIN``, its heading, and ``END``, the exception. A traceback without an
+    ``END`` ends at the next ``BEGIN`` of its lane, or at unrelated lines in its lane.
     """
 
     BEGIN = "begin"
@@ -155,7 +158,7 @@ class TracebackPart(Enum):
 
 
 class TracebackLine(NamedTuple):
-    """A line of a traceback; lines of the same ``lane`` (a rank's prefix) belong together."""
+    """The role of a line, and its ``lane``: the prefix of its rank, which all lines of a traceback share."""
 
     part: TracebackPart
     lane: str
@@ -163,15 +166,15 @@ class TracebackLine(NamedTuple):
 
 class _Kind(Enum):
     PYTHON = 1
-    ENDED = 2  # The exception was found; a chained one, or more lines of its message, may follow.
+    ENDED = 2  # The exception was read; a chained traceback, or more lines of its message, may follow.
     NATIVE = 3
 
 
 @dataclass(slots=True)
 class _OpenTraceback:
     kind: _Kind
-    foreign_lines: int = 0
-    chained: bool = False
+    unrelated_lines: int = 0
+    is_chained: bool = False
 
 
 class TracebackReader:
@@ -183,57 +186,63 @@ class TracebackReader:
     def read(self, text: str) -> TracebackLine | None:
         """Return the role of the next line; None if it is outside of any traceback.
 
-        While no traceback is open, an ordinary line costs a few substring searches.
+        Fast for ordinary lines while no traceback is open: only a few substring searches.
         """
         text = excerpt(text)
-        if not self._open and not (_HEADING in text or _begins_native(text)):
+        if not self._open and not (_PYTHON_HEADING in text or _is_native_heading(text)):
             return None
         lane, body = _split_lane(text)
         part = self._begin(lane, body) or self._continue(lane, body)
         return None if part is None else TracebackLine(part, lane)
 
     def _begin(self, lane: str, body: str) -> TracebackPart | None:
-        stack = self._open.get(lane)
+        traceback = self._open.get(lane)
         is_indented = body[:1].isspace()
-        if _HEADING in body and (_is_heading(body) or (stack is not None and (stack.chained or is_indented))):
-            kind, is_inside = _Kind.PYTHON, stack is not None and (stack.chained or is_indented)
-        elif _begins_native(body) and not (stack is not None and stack.kind is _Kind.PYTHON and is_indented):
-            kind, is_inside = _Kind.NATIVE, stack is not None
+        if _PYTHON_HEADING in body and (
+            _is_python_heading(body) or (traceback is not None and (traceback.is_chained or is_indented))
+        ):
+            kind, is_inside = _Kind.PYTHON, traceback is not None and (traceback.is_chained or is_indented)
+        elif _is_native_heading(body) and not (
+            traceback is not None and traceback.kind is _Kind.PYTHON and is_indented
+        ):
+            kind, is_inside = _Kind.NATIVE, traceback is not None
         else:
             return None
         self._open[lane] = _OpenTraceback(kind)
         return TracebackPart.INSIDE if is_inside else TracebackPart.BEGIN
 
     def _continue(self, lane: str, body: str) -> TracebackPart | None:
-        stack = self._open.get(lane)
-        if stack is None:
+        traceback = self._open.get(lane)
+        if traceback is None:
             return None
-        if stack.kind is _Kind.PYTHON and _EXCEPTION.match(body):
-            stack.kind, stack.foreign_lines = _Kind.ENDED, 0
+        if traceback.kind is _Kind.PYTHON and _EXCEPTION.match(body):
+            traceback.kind, traceback.unrelated_lines = _Kind.ENDED, 0
             return TracebackPart.END
-        stack.chained = stack.chained or body.startswith(_CHAINED)
-        continues = _NATIVE.match(body) if stack.kind is _Kind.NATIVE else body.startswith(_CHAINED)
-        # a tqdm line begins with a space below 100%: the run continued after the exception
+        traceback.is_chained = traceback.is_chained or body.startswith(_CHAIN_SENTENCES)
+        continues = (
+            _NATIVE_LINE.match(body) if traceback.kind is _Kind.NATIVE else body.startswith(_CHAIN_SENTENCES)
+        )
+        # indented lines belong to the traceback, except progress bars of tqdm, which begin with a space
         if continues or not body.strip() or (body[0].isspace() and "%|" not in body):
-            stack.foreign_lines = 0
+            traceback.unrelated_lines = 0
             return TracebackPart.INSIDE
-        stack.foreign_lines += 1
-        # Lines of other processes may interrupt a Python traceback before its end, up to a limit. After the
-        # end, and in a native stack, another line ends it.
-        if stack.kind is not _Kind.PYTHON or stack.foreign_lines > 60:
+        traceback.unrelated_lines += 1
+        # Before its end, a limited number of unrelated lines may interrupt a Python traceback. After its end,
+        # or in a native stack, a single unrelated line ends it.
+        if traceback.kind is not _Kind.PYTHON or traceback.unrelated_lines > 60:
             del self._open[lane]
         return None
 
 
-def _begins_native(text: str) -> bool:
+def _is_native_heading(text: str) -> bool:
     if text[:1] in "[(":
-        return "received signal" in text or any(beginning in text for beginning in _NATIVE_BEGINNINGS)
-    return text.startswith(_NATIVE_BEGINNINGS)
+        return "received signal" in text or any(beginning in text for beginning in _NATIVE_HEADINGS)
+    return text.startswith(_NATIVE_HEADINGS)
 
 
-def _is_heading(body: str) -> bool:
-    """Return True for a heading, False for a sentence that mentions one."""
-    before, _, after = body.partition(_HEADING)
+def _is_python_heading(body: str) -> bool:
+    """Return True for the heading of a traceback, False for a sentence that mentions tracebacks."""
+    before, _, after = body.partition(_PYTHON_HEADING)
     return after.startswith("most recent call last):") and len(before.split()) <= 4
 
 

@@ -1,7 +1,7 @@
-"""The part of a log message that rules and regular expressions are applied to.
+"""The excerpt of a log message to which rules and regular expressions are applied.
 
-A job prints lines of any length. Screens and commands show all of a message, but rules are applied only to
-its ``excerpt``, so that their cost is bounded.
+A job prints lines of any length. Screens and commands show the whole message, but rules are applied only to
+its excerpt, so that their cost is bounded.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ MAX_CHARACTERS = 8192
 
 
 def excerpt(message: str) -> str:
-    """Return the part of a message for rules: all of a short one, else ``newest_states`` or its beginning."""
+    """Return a short message whole, else its ``newest_states``, or its beginning if it has none."""
     if len(message) <= MAX_CHARACTERS:  # almost all messages
         return message
     return newest_states(message) or message[:MAX_CHARACTERS]
 
 
 def newest_states(message: str) -> str:
-    """Return the end of a long message, after a carriage return: the newest states of its progress bar.
+    """Return the end of a long message after a carriage return: the newest states of a progress bar.
 
-    Empty for a long message without a bar; a short message is returned as it is.
+    Empty for a long message without carriage returns; a short message is returned whole.
     """
     if len(message) <= MAX_CHARACTERS:
         return message

@@ -1,8 +1,8 @@
 """A search pattern for log lines: plain text or a regular expression.
 
-Regular expressions use RE2: whatever a user types and a server sends, matching takes linear time, while
-Python's own engine would freeze the dashboard on ``(a+)+b`` or on a line of a megabyte. RE2 supports
-neither look-around nor back-references; such patterns are reported as a problem.
+Regular expressions use RE2, whose matching time is linear for all patterns and texts; Python's engine would
+block the dashboard with ``(a+)+b`` on a long line. RE2 supports neither look-around nor back-references;
+patterns that contain these are reported as a problem.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ Span = tuple[int, int]
 
 _ESCAPE = "\x1b"
 _SYNTAX = frozenset("\\^$|?*+()[]{}")
-"""Characters that make a text look like a regular expression; a dot is too common in ordinary texts."""
+"""Characters that make a text look like a regular expression, without the dot, which ordinary texts have."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPattern:
-    """A typed search text and its options.
+    """A search text that a user typed, and its options.
 
     Attributes:
-        text: the text, or the regular expression.
-        regex: True if it is a regular expression.
-        case: True if case matters; None makes it matter if the text has a capital letter (smart case).
+        text: Plain text, or a regular expression.
+        regex: True if ``text`` is a regular expression.
+        case: True to match case; None to match case if ``text`` has a capital letter (smart case).
     """
 
     text: str
@@ -44,36 +44,36 @@ class LogPattern:
         return bool(self.text)
 
     @property
-    def minds_case(self) -> bool:
+    def matches_case(self) -> bool:
         if self.case is not None:
             return self.case
-        # \S, \W, \B … are capitals of the expression's syntax, not of the text to find.
+        # In \S, \W, \B …, capital letters are syntax, not text to find.
         text = re.sub(r"\\.", "", self.text) if self.regex else self.text
         return text != text.lower()
 
     @property
     def problem(self) -> str:
-        """The error in the regular expression, in words; empty if it is valid."""
+        """An error message if ``text`` is an invalid regular expression; empty otherwise."""
         if not self.regex:
             return ""
-        compiled = _compiled(self.text, self.minds_case)
+        compiled = _compiled(self.text, self.matches_case)
         return compiled if isinstance(compiled, str) else ""
 
     @property
     def as_expression(self) -> LogPattern | None:
-        """The text as a regular expression; None if it does not look like one, or is invalid as one."""
+        """The text as a regular expression; None if invalid, or if it looks like plain text."""
         expression = replace(self, regex=True)
         looks_like_one = not (self.regex or _SYNTAX.isdisjoint(self.text))
         return expression if looks_like_one and not expression.problem else None
 
     def matcher(self) -> Callable[[str], bool]:
-        """Return a function that tests whether a message matches as shown, without escape sequences.
+        """Return a function that tests whether a message, without its escape sequences, matches.
 
         An invalid pattern matches nothing.
         """
         if not self.regex:
             return self._plain_matcher()
-        compiled = _compiled(self.text, self.minds_case)
+        compiled = _compiled(self.text, self.matches_case)
         if isinstance(compiled, str):
             return lambda _: False
         search = compiled.search
@@ -89,21 +89,21 @@ class LogPattern:
         return matches
 
     def _plain_matcher(self) -> Callable[[str], bool]:
-        minds_case = self.minds_case
-        needle = self.text if minds_case else self.text.lower()
+        matches_case = self.matches_case
+        needle = self.text if matches_case else self.text.lower()
 
         def matches(message: str) -> bool:
             shown = strip_ansi(message) if _ESCAPE in message else message
-            return needle in (shown if minds_case else shown.lower())
+            return needle in (shown if matches_case else shown.lower())
 
         return matches
 
     def spans(self, text: str) -> list[Span]:
-        """Return all matches in a displayed text, in order, without overlaps and empty matches."""
+        """Return all matches in a displayed text, in order; they don't overlap, and none is empty."""
         if self.regex:
-            compiled = _compiled(self.text, self.minds_case)
+            compiled = _compiled(self.text, self.matches_case)
         else:
-            compiled = re.compile(re.escape(self.text), 0 if self.minds_case else re.IGNORECASE)
+            compiled = re.compile(re.escape(self.text), 0 if self.matches_case else re.IGNORECASE)
         if isinstance(compiled, str):
             return []
         matches = compiled.finditer(_encodable(text))
@@ -111,15 +111,15 @@ class LogPattern:
 
 
 def _encodable(text: str) -> str:
-    """Replace each lone surrogate by one other character, so that positions stay the same."""
+    """Replace each lone surrogate, which RE2 can't encode, by one character, which keeps positions."""
     return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
 
 
 @lru_cache(maxsize=64)
-def _compiled(text: str, minds_case: bool) -> Any:
+def _compiled(text: str, matches_case: bool) -> Any:
     """Return RE2's compiled expression, or the error message."""
     options = re2.Options()
-    options.case_sensitive = minds_case
+    options.case_sensitive = matches_case
     options.log_errors = False  # RE2 would write them over the screen.
     try:
         return re2.compile(text, options)

@@ -1,7 +1,7 @@
-"""Recognize lines that are folded into one: states of a progress bar, and lines that several ranks print.
+"""Recognize lines that are folded into one line: states of a progress bar, and lines that many ranks print.
 
-Bars are those of tqdm and Hugging Face (``%|``), keras and rich (``━``), pip, wget and custom ones (``[===>
-]``). A terminal would have overwritten them; a log keeps each state as a line of its own.
+Progress bars are those of tqdm and Hugging Face (``%|``), Keras and Rich (``━``), pip, wget and others
+(``[===> ]``). A terminal would overwrite each state with the next; a log has a line for each state.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import re2
 from tui.analysis.logs.excerpt import excerpt
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
-_TQDM = re.compile(r"(?<=\d%)\|[^|]{0,512}+\|")
+_TQDM_BAR = re.compile(r"(?<=\d%)\|[^|]{0,512}+\|")
 _PERCENT = re.compile(r"(\d{1,3}+)(?:\.\d++)?%")
 _COUNT = re.compile(r"(\d[\d.,]{0,23}+)\s?([a-zA-Z]{0,3})/(\d[\d.,]{0,23}+\s?[a-zA-Z]{0,3})")
-_DRAWN = re.compile(r"[━╸╺]{2}[━╸╺\u2500-\u257f ]*+")
-_BRACKETED = re.compile(r"\[[=#>.\-\s*]{5,}+\]")
+_RICH_BAR = re.compile(r"[━╸╺]{2}[━╸╺\u2500-\u257f ]*+")
+_BRACKET_BAR = re.compile(r"\[[=#>.\-\s*]{5,}+\]")
 _NUMBERS = re.compile(r"\d[\d.,:]*+")
 
 
 class BarState(NamedTuple):
     """The state of a progress bar.
 
-    ``key`` is the same for all states of one bar: its title and its total. ``done`` is the progress in
-    percent or counts, 0 if not shown; a lower value than before means that the bar restarted.
+    ``key``, the title and the total, is the same for all states of a bar. ``done`` is the progress, in
+    percent or as a count; 0 if the bar shows neither. A lower value than before means that the bar restarted.
     """
 
     key: str
@@ -36,18 +36,18 @@ class BarState(NamedTuple):
 
 
 def progress_bar(text: str) -> BarState | None:
-    """Parse a progress bar; None for any other line, at the cost of a few substring searches."""
+    """Parse a progress bar; return None for any other line, after a few substring searches."""
     text = excerpt(text)
     if "%|" in text:
-        drawn = _TQDM
+        bar_pattern = _TQDM_BAR
     elif "━" in text or "╸" in text:
-        drawn = _DRAWN
+        bar_pattern = _RICH_BAR
     elif "[=" in text or "[#" in text or "[>" in text:
-        drawn = _BRACKETED
+        bar_pattern = _BRACKET_BAR
     else:
         return None
     text = strip_ansi(last_carriage_segment(text))
-    bar = drawn.search(text)
+    bar = bar_pattern.search(text)
     if bar is None:
         return None
     title, after = text[: bar.start()], text[bar.end() :]
@@ -59,12 +59,12 @@ def progress_bar(text: str) -> BarState | None:
 
 
 def _key(title: str, count: re.Match[str] | None) -> str:
-    return f"{_stable_part(title)}|{count[3].strip() if count else ''}"
+    return f"{_constant_title(title)}|{count[3].strip() if count else ''}"
 
 
 @lru_cache(maxsize=256)
-def _stable_part(title: str) -> str:
-    """Remove from a title what changes between states: percents, counts, values after ``=``."""
+def _constant_title(title: str) -> str:
+    """Remove the values from a title that change between states: percentages, counts, values after ``=``."""
     title = _COUNT.sub("", title)
     title = _PERCENT.sub("", title)
     if "=" in title or "|" in title:  # torchtune puts the step and loss into the title: 1|40|Loss: 0.91
@@ -79,45 +79,46 @@ def _number(text: str) -> float:
         return 0.0
 
 
-_LONGEST = 2048
+_MAX_CHARACTERS = 2048
 """Longer lines are not compared."""
 
 _PROCESS_NUMBER = re2.compile(
     rb"(?i)\b(?:(?:local|global|world|node|group)?_?rank|cuda|gpu|node|replica|pid|worker|device|process"
     rb"|host)\]?[ :=#_\-]{0,3}\d+"
 )
-_FIRST_OF_TIME = frozenset("0123456789[IWEFD")
-"""First characters of a line that begins with a time or a rank."""
+_TIME_STARTS = frozenset("0123456789[IWEFD")
+"""The characters with which a line may begin that has a time or a rank at its beginning."""
 
 _BRACKETED_RANK = re.compile(r"\[(default|rank)?\d{1,5}\](?=:)")
 _CLOCK = re.compile(
     r"(?:[IWEFD](?=\d{4} ))?\[?(?:\d{4}-\d\d-\d\d[T ]|\d{4} )?"
     r"\d\d:\d\d:\d\d[.,:\d]*+(?:Z|[+-]\d\d:?\d\d)?\]?\s*+"
 )
-_LINE_END, _LINE_END_STAND_IN = "\n", "\x0b"
-"""The separator between joined lines, and its replacement within a line."""
+_LINE_END, _LINE_END_SUBSTITUTE = "\n", "\x0b"
+"""The separator between joined lines, and the character that replaces it within a line."""
 
 
 def banner_keys(texts: Sequence[str]) -> list[str]:
-    """Return for each line a key shared by identical banners of many ranks; empty if not worth folding.
+    """Return a key for each line that is equal for the same line of all ranks; empty for lines not to fold.
 
-    The leading time and the numbers of ranks, GPUs, nodes, processes and workers are ignored. All other
-    numbers count: two losses are two lines. One scan of the joined lines takes a third of the time of many.
+    The key has neither the leading time nor the numbers of ranks, GPUs, nodes, processes and workers. It has
+    all other numbers, so that lines with different losses are not folded. The lines are joined because one
+    scan takes a third of the time of many scans.
     """
     bodies = [
-        text if text[:1] not in _FIRST_OF_TIME and len(text) <= _LONGEST else _without_time(text)
+        text if text[:1] not in _TIME_STARTS and len(text) <= _MAX_CHARACTERS else _without_time(text)
         for text in texts
     ]
     joined = _LINE_END.join(bodies)
     if joined.count(_LINE_END) >= len(bodies):
-        joined = _LINE_END.join([body.replace(_LINE_END, _LINE_END_STAND_IN) for body in bodies])
+        joined = _LINE_END.join([body.replace(_LINE_END, _LINE_END_SUBSTITUTE) for body in bodies])
     keys = [key.rstrip() for key in _without_process_numbers(joined).split(_LINE_END)]
     # shorter lines (blank ones, short separators) are not worth folding
     return [key if len(key) >= 8 else "" for key in keys]
 
 
 def _without_time(text: str) -> str:
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_CHARACTERS:
         return ""
     clock = _CLOCK.match(text)
     if clock is not None:
@@ -128,11 +129,11 @@ def _without_time(text: str) -> str:
 def _without_process_numbers(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     pieces: list[bytes] = []
-    done = 0
+    position = 0
     for match in _PROCESS_NUMBER.finditer(data):
         begin, end = match.span()
-        pieces += (data[done:begin], data[begin:end].rstrip(b"0123456789"), b"#")
-        done = end
+        pieces += (data[position:begin], data[begin:end].rstrip(b"0123456789"), b"#")
+        position = end
     if not pieces:
         return text
-    return b"".join([*pieces, data[done:]]).decode("utf-8", "surrogatepass")
+    return b"".join([*pieces, data[position:]]).decode("utf-8", "surrogatepass")

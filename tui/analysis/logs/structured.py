@@ -12,17 +12,17 @@ MAX_PRETTY_ROWS = 2_000
 
 
 def pretty_rows(text: str) -> list[str] | None:
-    """Return the line's own text, then its object indented, all rows sanitized; None if it has no object.
+    """Return the text before the object, then the indented object, all sanitized; None without an object.
 
-    The object may follow other text (a logger's prefix) and must end the line.
+    The object may follow other text, such as a logger's prefix, and must be at the end of the line.
     """
     if len(text) > 262_144 or ("{" not in text and "[" not in text):
         return None
     text = strip_ansi(text).rstrip()
-    begin = _object_start(text)
-    if begin < 0:
+    start = _object_start(text)
+    if start < 0:
         return None
-    decoded = _parsed(text[begin:])
+    decoded = _parsed(text[start:])
     if not isinstance(decoded, dict | list) or not decoded:
         return None
     try:
@@ -32,12 +32,12 @@ def pretty_rows(text: str) -> list[str] | None:
     rows = [sanitize_whole(row) for row in body.split("\n")]
     if len(rows) > MAX_PRETTY_ROWS:
         rows = [*rows[:MAX_PRETTY_ROWS], f"… {len(rows) - MAX_PRETTY_ROWS:,} more rows"]
-    before = text[:begin].rstrip()
-    return [sanitize_whole(before), *rows] if before else rows
+    prefix = text[:start].rstrip()
+    return [sanitize_whole(prefix), *rows] if prefix else rows
 
 
 def _object_start(text: str) -> int:
-    """Return where the object begins: the first brace whose counterpart may end the line."""
+    """Return the index at which the object begins; -1 if the line can't end with an object."""
     if text.endswith("}"):
         return text.find("{")
     return 0 if text.endswith("]") and text.startswith("[") else -1

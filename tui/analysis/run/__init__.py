@@ -1,1 +1,1 @@
-"""A run's current state: the snapshot that screens and commands use."""
+"""The state of one run: its snapshot, findings, verdict, checkpoints and wait in the queue."""

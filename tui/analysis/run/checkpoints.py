@@ -1,4 +1,4 @@
-"""The checkpoints of a run: their identity, their steps, their faults, and the losses saved with them."""
+"""The checkpoints of a run: their keys, steps and faults, and the losses that the trainer saved with them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ StepValues = Sequence[tuple[int, float]]
 """A curve as (step, value), sorted by step."""
 
 SavedKey = tuple[str, datetime | None]
-"""Name and creation time. A checkpoint that is written again under the same name is a different one."""
+"""Name and creation time of a checkpoint; the time, because a later checkpoint may have the same name."""
 
-# How trainers name directories. ``step_of`` tries the platform's own pattern first: one of its two numbers is
-# the step and the other an epoch or an attempt, so the larger one is used.
+# Names of checkpoints as trainers write them. ``step_of`` tries the platform's pattern first.
 STEP_IN_NAME = re.compile(
     r"(?:global_?step|step|iter(?:ation)?|checkpoint|ckpt)[-_=]?([0-9]{1,18})", re.IGNORECASE
 )
@@ -28,7 +27,7 @@ STEP_IN_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class KeptLosses:
-    """The losses by step that the trainer saved with its newest checkpoint; empty if it saved none."""
+    """The losses by step that the trainer saved with its newest checkpoint; empty if there are none."""
 
     training: StepValues = ()
     evaluation: StepValues = ()
@@ -36,27 +35,27 @@ class KeptLosses:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFault:
-    """The reason a checkpoint is unusable: the loss broke at ``since`` (UTC), before it was written.
+    """The reason why a checkpoint is unusable: its loss became NaN or diverged before it was written.
 
-    ``what`` describes how: ``the loss became NaN``.
+    ``event`` is the event as a text, ``the loss became NaN``, and ``since`` its time (UTC).
     """
 
     kind: FindingKind
-    what: str
+    event: str
     since: datetime | None = None
 
     @property
     def mark(self) -> str:
-        """The fault in two words at most, for tables: ``after NaN``."""
+        """The fault for tables: ``after NaN`` or ``diverged``."""
         return "after NaN" if self.kind.loss == "not finite" else "diverged"
 
     def words(self, created_at: datetime | None) -> str:
         """Return a phrase such as ``written 24m after the loss became NaN (11:50 UTC)``."""
         if self.since is None:
-            return f"written after {self.what}"
+            return f"written after {self.event}"
         later_s = (created_at - self.since).total_seconds() if created_at is not None else 0.0
         later = f"{duration(later_s)} " if later_s >= 1 else ""
-        return f"written {later}after {self.what} ({self.since:%Y-%m-%d %H:%M} UTC)"
+        return f"written {later}after {self.event} ({self.since:%Y-%m-%d %H:%M} UTC)"
 
 
 def saved_key(checkpoint: Checkpoint) -> SavedKey:
@@ -65,10 +64,11 @@ def saved_key(checkpoint: Checkpoint) -> SavedKey:
 
 @lru_cache(maxsize=8192)
 def step_of(name: str) -> int | None:
-    """Return the step in a checkpoint's name; None if it has none."""
+    """Return the step in a checkpoint's name; None if the name has no step."""
     name = name[-MAX_SHOWN_LENGTH:]
-    platform = re.fullmatch(r".*checkpoint-([0-9]{1,18})(?:-([0-9]{1,18}))?", name, re.ASCII | re.DOTALL)
-    if platform is not None:
-        return max(int(digits) for digits in platform.groups() if digits)
-    others = STEP_IN_NAME.findall(name)
-    return int(others[-1]) if others else None
+    # one of the two numbers is the step, the other an epoch or an attempt, which is smaller
+    platform_name = re.fullmatch(r".*checkpoint-([0-9]{1,18})(?:-([0-9]{1,18}))?", name, re.ASCII | re.DOTALL)
+    if platform_name is not None:
+        return max(int(digits) for digits in platform_name.groups() if digits)
+    step_texts = STEP_IN_NAME.findall(name)
+    return int(step_texts[-1]) if step_texts else None

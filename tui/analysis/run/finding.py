@@ -1,4 +1,4 @@
-"""The problems that health checks can find, and how they are presented."""
+"""The findings of health checks: their kinds, severities, texts, and costs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ NODE_CHARACTERS = 18
 
 
 Lines = Literal["newest", "quiet", "onset"]
-"""Which log lines explain a finding: the newest lines; the newest lines, even if older than the finding
-(``quiet``); or the lines around its start (``onset``)."""
+"""Which log lines explain a finding: the newest (``newest``), those since shortly before it, even if it began
+long ago (``quiet``), or those around its start (``onset``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +30,25 @@ class FindingKind:
 
     name: str
     rank: int
-    """Order among findings of the same severity; the lowest is shown first."""
+    """Sort order among findings of the same severity, ascending."""
     brief: str
     """Two or three words for Home, with ``{since}`` and ``{node}``; empty if ``short`` is short enough."""
     brief_of_job: str = ""
     """``brief`` for a finding of the whole job, if that differs."""
     note: str = "! issue"
-    """A sign and a word that mark an affected node."""
+    """A sign and a word that mark the affected node."""
     states_duration: bool = False
-    """True if the text states how long the problem has lasted, which then is not displayed again."""
+    """True if the text of a finding contains its duration, which is then not displayed again."""
     halts: bool = False
-    """True if the run makes no steps: it has no ETA. Reported only once the whole log has been read."""
+    """True if the run makes no steps, so it has no ETA. Reported only once the whole log has been read."""
     may_never_save_again: bool = False
-    """True if there may be no further checkpoint: the run makes no progress, or no longer saves."""
+    """True if there may be no further checkpoint: the run makes no progress, or has stopped saving."""
     loss: Literal["", "not finite", "diverged"] = ""
-    """How the loss is broken; empty if it is not. Checkpoints written while it is broken are unusable."""
+    """How the loss is broken; empty if it is fine. Checkpoints written while it is broken are unusable."""
     wastes_all: bool = False
-    """True if the problem wastes the whole cost of the run while it lasts, unless it is of one node only."""
+    """True if the problem wastes the whole cost of the run, unless the finding is of a single node."""
     quotes_log: bool = False
-    """True if the text quotes a log line, whose beginning is more important than a count of lines."""
+    """True if the text quotes a log line, so that cutting off its end loses the least."""
     lines: Lines = "newest"
     figures: tuple[str, ...] = ()
     """Titles of the charts that explain a finding."""
@@ -58,8 +58,8 @@ class FindingKind:
 
 
 Severity = Literal["info", "warning", "critical"]
-"""``info`` is no problem (waiting in a queue) and by default no alert; ``critical`` means that the run is
-ruined or surely wastes money."""
+"""``info`` is not a problem (such as waiting in the queue) and by default not an alert; ``critical`` means
+that the run is ruined, or certainly wastes money."""
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 """Severities, worst first."""
@@ -77,12 +77,12 @@ def need_attention(counts: Mapping[Severity, int]) -> str:
 
 def attention(counts: Mapping[Severity, int]) -> str:
     """Return ``✗ 1 ▲ 2 need attention`` for the number of jobs by severity; "" without any."""
-    signs = " ".join(f"{SIGNS[severity]} {count}" for severity, count in counts.items())
-    return signs and f"{signs} {need_attention(counts)}"
+    counts_text = " ".join(f"{SIGNS[severity]} {count}" for severity, count in counts.items())
+    return counts_text and f"{counts_text} {need_attention(counts)}"
 
 
 FindingId = tuple[str, str]
-"""Identifies a finding across jobs: the job's ID and the finding's key."""
+"""Identifies a finding across jobs: the job's id and the finding's key."""
 SnoozedFindings = frozenset[FindingId]
 
 SIGNS: Mapping[str, str] = {"critical": "✗", "warning": "▲", "info": "ℹ"}
@@ -92,11 +92,12 @@ TONES: Mapping[str, str] = {"critical": "bad", "warning": "caution", "info": "pl
 
 @dataclass(frozen=True, slots=True)
 class HealthFinding:
-    """A problem: ``text`` is the description, ``node`` the affected node, ``since`` its start (UTC).
+    """A problem of a run, found by a health check.
 
-    ``text`` is the long form, for places with room for a sentence or two; ``short`` has at most
-    ``SHORT_CHARACTERS``, for tables, single lines and notifications, and is derived from ``text`` if not
-    given. Both contain text from the server and the log: sanitize them before display.
+    ``text`` describes it in a sentence or two; ``short``, for tables, single lines and notifications, has at
+    most ``SHORT_CHARACTERS`` and is derived from ``text`` if not given. Both contain text from the server and
+    the log: sanitize them before display. ``node`` is the affected node (None: the whole run), ``since`` the
+    start of the problem (UTC).
     """
 
     kind: FindingKind
@@ -110,19 +111,19 @@ class HealthFinding:
 
     def __post_init__(self) -> None:
         short = self.short or self.text
-        # Shorten the name rather than the description of the problem.
+        # Shorten the node's name rather than the description of the problem.
         if self.node and len(short) > SHORT_CHARACTERS:
             short = short.replace(self.node, clip_middle(self.node, NODE_CHARACTERS))
         object.__setattr__(self, "short", shortened(short, SHORT_CHARACTERS))
 
     @property
     def sentence(self) -> str:
-        """The text, preceded by the node's name unless it contains that."""
+        """``text``, preceded by the node's name unless ``text`` contains it."""
         return self._with_node(self.text)
 
     @property
     def headline(self) -> str:
-        """The short form, preceded by the node's name unless it contains that."""
+        """``short``, preceded by the node's name unless ``short`` contains it."""
         return self._with_node(self.short)
 
     def _with_node(self, text: str) -> str:
@@ -135,19 +136,19 @@ class HealthFinding:
 
     @property
     def key(self) -> str:
-        """Identifies the same problem of the same job, even if its text and numbers change."""
+        """The key of the problem within its job, which stays the same if the finding's text changes."""
         return f"{self.kind}:{self.node}" if self.node else str(self.kind)
 
 
 def is_stuck(findings: Iterable[HealthFinding]) -> bool:
-    """Return True if an ETA makes no sense: the run has stalled or its loss is not finite."""
+    """Return True if an ETA makes no sense: the run makes no steps, or its loss is not finite."""
     return any(finding.kind.halts or finding.kind.loss == "not finite" for finding in findings)
 
 
 def costliest(findings: Iterable[HealthFinding]) -> HealthFinding | None:
-    """Return the finding that wastes the largest fraction of the run's cost; ``info`` wastes nothing."""
-    problems = (finding for finding in findings if finding.severity != "info")
-    return max(problems, key=lambda finding: finding.wasted, default=None)
+    """Return the finding that wastes the largest fraction of the run's cost, ignoring ``info`` findings."""
+    candidates = (finding for finding in findings if finding.severity != "info")
+    return max(candidates, key=lambda finding: finding.wasted, default=None)
 
 
 def lost_usd(finding: HealthFinding | None, usd_per_hour: float | None, now: datetime) -> float:
@@ -158,7 +159,7 @@ def lost_usd(finding: HealthFinding | None, usd_per_hour: float | None, now: dat
 
 
 def _ruins(finding: HealthFinding) -> bool:
-    """Return True if nothing that the run computes from now on is useful."""
+    """Return True if nothing that the run computes after this finding is useful."""
     wastes_all = finding.kind.wastes_all and finding.node is None
     if finding.severity == "warning":
         return wastes_all and finding.kind.may_never_save_again
@@ -166,17 +167,17 @@ def _ruins(finding: HealthFinding) -> bool:
 
 
 def stop_advice(findings: Iterable[HealthFinding]) -> str:
-    """Return the advice to stop a run with these findings, and why; empty if the run may still be useful."""
-    ruinous = list(filter(_ruins, findings))
-    if not ruinous:
+    """Return the advice to stop a run with these findings, with the reason; empty if it may be useful."""
+    ruining_findings = list(filter(_ruins, findings))
+    if not ruining_findings:
         return ""
-    is_broken = any(finding.kind.loss for finding in ruinous)
-    lost = "nothing since its loss broke can be used" if is_broken else "what is not saved is lost"
-    return f"stop it now: {lost}"
+    loss_is_broken = any(finding.kind.loss for finding in ruining_findings)
+    reason = "nothing since its loss broke can be used" if loss_is_broken else "what is not saved is lost"
+    return f"stop it now: {reason}"
 
 
 def finding_record(finding: HealthFinding) -> dict[str, Any]:
-    """Return the JSON fields of a finding that all outputs share."""
+    """Return the JSON fields of a finding that all commands have in common."""
     return {
         "kind": str(finding.kind),
         "severity": finding.severity,

@@ -1,6 +1,6 @@
-"""Runs that continue as another job, which is recognized by its name: ``llama-r2`` continues ``llama``.
+"""Runs that continue another job, which is recognized by its name: ``llama-r2`` continues ``llama``.
 
-A resumed run is treated as one run that restarted: the curves of both jobs are joined, without lost steps.
+The curves of both jobs are joined as those of one run that restarted, without the steps that were lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tui.text.times import time_key
 
 
 def next_name(job: TrainingJob) -> str:
-    """Return the name of the job that resumes this one: ``llama-r2``, and after that ``llama-r3``."""
+    """Return the name for a job that resumes ``job``: ``llama-r2`` for ``llama``, then ``llama-r3``."""
     base, number = job.name or job.id, 1
     if match := re.fullmatch(r"(.+)-r(\d{1,4})", base):
         base, number = match[1], int(match[2])
@@ -27,30 +27,32 @@ def next_name(job: TrainingJob) -> str:
 
 def predecessor(job: TrainingJob, jobs: Iterable[TrainingJob]) -> TrainingJob | None:
     """Return the job that ``job`` resumed, if it is among ``jobs``."""
-    older = [
+    candidates = [
         other
         for other in jobs
         if next_name(other) == job.name
         and (other.project_id, other.is_finished) == (job.project_id, True)
         and time_key(other.created_at) < time_key(job.created_at)
     ]
-    return max(older, key=lambda other: time_key(other.created_at), default=None)
+    return max(candidates, key=lambda other: time_key(other.created_at), default=None)
 
 
 def joined(before: ProgressSnapshot, after: ProgressSnapshot) -> ProgressSnapshot:
     """Return the progress of a resumed run (``after``), with the curves of the run before it prepended.
 
-    Steps of the earlier run that the resumed run repeats were lost, so they are left out. If the resumed run
-    counts from the beginning, as trainers do that load only the weights, it repeats none.
+    Steps of the earlier run that the resumed run repeats are left out, because they were lost. A resumed run
+    that counts from the beginning, because its trainer loaded only the weights, repeats no steps.
     """
     steps = before.step_series
     resumed_at = next(iter(after.step_series.values), math.inf)
-    repeated = (time for time, step in zip(steps.times, steps.values, strict=True) if step >= resumed_at)
-    end = next(repeated, math.inf)
+    repeated_times = (
+        time for time, step in zip(steps.times, steps.values, strict=True) if step >= resumed_at
+    )
+    end = next(repeated_times, math.inf)
     if end in steps.times[:1]:
         end = math.inf
-    start = after.step_series.times[:1] or after.loss_series.times[:1]
-    first = after.loss_by_step[0][0] if after.loss_by_step else 0
+    restart_time = after.step_series.times[:1] or after.loss_series.times[:1]
+    first_step = after.loss_by_step[0][0] if after.loss_by_step else 0
     curves: dict[str, Any] = {
         field.name: _joined(getattr(before, field.name), getattr(after, field.name), end)
         for field in fields(ProgressSnapshot)
@@ -60,12 +62,12 @@ def joined(before: ProgressSnapshot, after: ProgressSnapshot) -> ProgressSnapsho
         name: _joined(before.metrics.get(name, EMPTY), after.metrics.get(name, EMPTY), end)
         for name in (*before.metrics, *after.metrics)
     }
-    losses = (*(item for item in before.loss_by_step if item[0] < first), *after.loss_by_step)
-    restarts = (*before.restarts, *start, *after.restarts)
+    losses = (*(item for item in before.loss_by_step if item[0] < first_step), *after.loss_by_step)
+    restarts = (*before.restarts, *restart_time, *after.restarts)
     return replace(after, **curves, metrics=metrics, loss_by_step=losses, restarts=restarts)
 
 
 def _joined(before: Series, after: Series, end: float) -> Series:
-    count = sum(time < end for time in before.times)
-    times, values = before.times[:count], before.values[:count]
+    kept_count = sum(time < end for time in before.times)
+    times, values = before.times[:kept_count], before.values[:kept_count]
     return Series(after.name or before.name, times + after.times, values + after.values)

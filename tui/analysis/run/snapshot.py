@@ -22,12 +22,12 @@ from tui.text.units import HOUR_S, MINUTE_S
 RunEventKind = Literal["checkpoint", "restart", "error", "status"]
 
 SAME_CHECKPOINT_S = 600.0
-"""A checkpoint in the log and one from the API are the same if their times differ by at most this."""
+"""A checkpoint in the log and a checkpoint that the API lists are the same if their times are this close."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """An event at ``at_s`` (epoch seconds). ``text`` may come from the server and is not sanitized."""
+    """An event of a run at ``at_s`` (epoch seconds). ``text`` may be from the server and is not sanitized."""
 
     at_s: float
     kind: RunEventKind
@@ -46,19 +46,25 @@ def run_events(
         for event in history
         if event.created is not None
     ]
-    listed = [
+    listed_checkpoints = [
         RunEvent(checkpoint.created_at.timestamp(), "checkpoint", checkpoint.checkpoint_id)
         for checkpoint in checkpoints
         if checkpoint.created_at is not None
     ]
-    events += listed
+    events += listed_checkpoints
     if progress is not None:
-        names, times = {event.text for event in listed}, sorted(event.at_s for event in listed)
+        listed_names, listed_times = (
+            {event.text for event in listed_checkpoints},
+            sorted(event.at_s for event in listed_checkpoints),
+        )
         for name, at_ns in progress.saves:
             at_s = at_ns / NS_PER_S
-            following = bisect_left(times, at_s - SAME_CHECKPOINT_S)
-            is_listed = following < len(times) and times[following] <= at_s + SAME_CHECKPOINT_S
-            if name not in names and not is_listed:
+            candidate_index = bisect_left(listed_times, at_s - SAME_CHECKPOINT_S)
+            is_listed = (
+                candidate_index < len(listed_times)
+                and listed_times[candidate_index] <= at_s + SAME_CHECKPOINT_S
+            )
+            if name not in listed_names and not is_listed:
                 events.append(RunEvent(at_s, "checkpoint", name))
         events += [RunEvent(at_s, "restart", "step count went back") for at_s in progress.restarts]
         events += [RunEvent(error.at_ns / NS_PER_S, "error", error.text) for error in progress.errors.kept]
@@ -66,22 +72,22 @@ def run_events(
 
 
 STALE_AFTER_S = 30.0
-"""Age from which a status is stale."""
+"""A job's status is stale if it is older than this."""
 
 
 def seconds_left(progress: ProgressSnapshot, now: datetime) -> float | None:
-    """Return the seconds to the last step, counted from ``now``; None if unknown."""
-    return _counted_down(progress, progress.eta_s, now)
+    """Return the seconds from ``now`` to the expected last step; None if unknown."""
+    return _seconds_left_from(progress, progress.eta_s, now)
 
 
 def seconds_left_range(progress: ProgressSnapshot, now: datetime) -> tuple[float, float] | None:
-    """Return the likely minimum and maximum of the seconds to the last step, counted from ``now``."""
-    low = _counted_down(progress, progress.eta_low_s, now)
-    high = _counted_down(progress, progress.eta_high_s, now)
+    """Return the likely minimum and maximum of ``seconds_left``; None if unknown."""
+    low = _seconds_left_from(progress, progress.eta_low_s, now)
+    high = _seconds_left_from(progress, progress.eta_high_s, now)
     return None if low is None or high is None else (low, high)
 
 
-def _counted_down(progress: ProgressSnapshot, left_s: float | None, now: datetime) -> float | None:
+def _seconds_left_from(progress: ProgressSnapshot, left_s: float | None, now: datetime) -> float | None:
     if left_s is None or progress.last_step_at_ns is None:
         return left_s
     return max(0.0, left_s - max(0.0, now.timestamp() - progress.last_step_at_ns / NS_PER_S))
@@ -89,7 +95,7 @@ def _counted_down(progress: ProgressSnapshot, left_s: float | None, now: datetim
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """A run as of ``at`` (local clock). Data is None until it has been read."""
+    """A run at the time ``at`` (local clock). Data is None until it has been read."""
 
     job: TrainingJob
     at: datetime
@@ -112,17 +118,17 @@ class RunSnapshot:
     """True once the status history has been requested; some accounts may not read it."""
     findings: tuple[HealthFinding, ...] = ()
     checked_sources: frozenset[str] = frozenset()
-    """The data that ``findings`` are based on, by the names in ``tui.analysis.connection``."""
+    """The data on which ``findings`` are based: display names such as ``tui.analysis.connection.LOG``."""
     failing: frozenset[str] = frozenset()
-    """The data whose last request failed, by the same names."""
+    """The data whose last request failed, by display name."""
     compares_nodes: bool = False
-    """True if a node looks slow, but its usual speed is not known yet, so there is no finding."""
+    """True if a node looks slow, but there is no finding yet because its usual speed is still unknown."""
     kept_losses: KeptLosses | None = None
-    """Losses from the trainer's own record; None until that has been requested."""
+    """Losses from the trainer's own record; None until the record has been requested."""
     faults: Mapping[SavedKey, CheckpointFault | None] | None = None
-    """The faults of checkpoints; None until these have been checked."""
+    """The fault of each checkpoint; None until checkpoints have been checked."""
     stale_after_s: float = STALE_AFTER_S
-    """Age of ``seen_at`` from which the status is stale."""
+    """The status is stale if ``seen_at`` is longer ago than this."""
     price_per_minute: float | None = None
     """US dollars for one node; None if no price is known."""
     bill: Bill | None = None
@@ -133,13 +139,13 @@ class RunSnapshot:
 
     @property
     def usd_per_hour(self) -> float | None:
-        """The price of all nodes, estimated from the list price."""
+        """The price of all nodes in US dollars per hour; None if unknown."""
         price = self.price_per_minute
         return None if price is None else price * self.node_count * HOUR_S / MINUTE_S
 
     @property
     def lost_usd(self) -> float:
-        """Estimate of the US dollars that the costliest problem has wasted so far; 0 if unknown."""
+        """An estimate of the US dollars that the costliest finding has wasted so far; 0 if unknown."""
         return lost_usd(costliest(self.findings), self.usd_per_hour, self.end_or_now)
 
     @property
@@ -148,14 +154,14 @@ class RunSnapshot:
 
     @property
     def server_now(self) -> datetime:
-        """The current time by the server's clock, for comparison with timestamps of lines and samples."""
+        """The current time by the server's clock, to compare with the timestamps of lines and samples."""
         now = self.at - timedelta(seconds=self.clock_ahead_s)
         newest = max(
             (metrics.at for metrics in (self.metrics, self.health_metrics) if metrics and metrics.at),
             default=None,
         )
         if self.progress is not None and self.progress.last_line_at_ns is not None:
-            # The timestamp of a line may be wrong, even in the future. So it must not exceed the local time.
+            # A line's timestamp may be wrong and in the future, so it is limited to the local time.
             line_at = min(self.progress.last_line_at_ns / NS_PER_S, self.at.timestamp())
             newest = line_at if newest is None else max(newest, line_at)
         return now if newest is None or now.timestamp() >= newest else datetime.fromtimestamp(newest, UTC)
@@ -167,14 +173,14 @@ class RunSnapshot:
 
     @property
     def node_count(self) -> int:
-        """Number of nodes according to the job, or else to the metrics; at least one."""
+        """Number of nodes that the job's record states, else of nodes in the metrics; at least 1."""
         if self.job.node_count:
             return self.job.node_count
         return max(1, len(self.metrics.nodes) if self.metrics else 1)
 
     @property
     def status_history(self) -> tuple[QueueEvent, ...]:
-        """The status changes of this job, oldest first; ``queue`` also has those of neighboring jobs."""
+        """The status changes of this job, oldest first (``queue`` also has status changes of other jobs)."""
         if self.queue is None:
             return ()
         return tuple(event for event in self.queue.events if event.training_job_id == self.job.id)
@@ -189,14 +195,14 @@ class RunSnapshot:
 
     @property
     def running_since(self) -> datetime | None:
-        """The time the job began to run if the status history is readable; otherwise its creation time."""
+        """The time the job began to run, else its creation time; None until the history was requested."""
         if not self.history_known:
             return None
         return self.running_time.since or self.job.created_at
 
     @property
     def elapsed_s(self) -> float | None:
-        """Seconds that the job has run so far, or until the last update of a finished job."""
+        """Seconds from ``running_since`` until now, or until the last update of a finished job."""
         since = self.running_since
         if since is None:
             return None
@@ -205,7 +211,7 @@ class RunSnapshot:
 
     @property
     def cost(self) -> Cost:
-        """GPU-hours and US dollars, so far and until the expected end; empty until known."""
+        """GPU-hours and US dollars, so far and until the expected end; an empty ``Cost`` until known."""
         if not self.history_known or not self._has_run:
             return Cost()
         return cost_of(

@@ -1,4 +1,4 @@
-"""The verdict on a run's health. A run is healthy only once its log and its metrics have been checked."""
+"""The verdict on a run's health, which is "healthy" only once the log and the metrics have been checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REQUIRED_SOURCES = frozenset({LOG, METRICS})
 """The data that a verdict requires."""
 
 MIN_METRICS_S = 300.0
-"""Seconds that the metrics must cover before a run that makes steps is judged."""
+"""Seconds of metrics that the verdict on a run that makes steps requires."""
 
 
 State = Literal["findings", "checking", "stale", "unknown", "healthy"]
@@ -29,8 +29,8 @@ class Verdict:
 
 
 def is_all_checked(run: RunSnapshot) -> bool:
-    """Return True once each source has been checked, or could not be read."""
-    # the log does not count while it is being read again
+    """Return True if every required source has been checked, or could not be read."""
+    # a log that is not read to its end yet has not been checked
     checked = run.checked_sources if run.log_read else run.checked_sources - {LOG}
     return checked | run.failing >= REQUIRED_SOURCES
 
@@ -45,7 +45,7 @@ def is_starting(run: RunSnapshot) -> bool:
     return metrics.at - metrics.began < (MIN_METRICS_S if makes_steps else 1500.0)
 
 
-def _what_is_missing(run: RunSnapshot) -> str:
+def _reason_for_checking(run: RunSnapshot) -> str:
     if run.running_time.seconds <= MIN_METRICS_S:
         return ": just started"
     return ": no steps seen yet" if run.progress is None or run.progress.step is None else ""
@@ -70,14 +70,14 @@ def verdict(run: RunSnapshot) -> Verdict:
     if run.health_metrics_at is not None and (run.at - run.health_metrics_at).total_seconds() > 90.0:
         return Verdict("checking", "checking health…")
     if is_starting(run):
-        return Verdict("checking", f"checking health{_what_is_missing(run)}…")
+        return Verdict("checking", f"checking health{_reason_for_checking(run)}…")
     if run.compares_nodes:
         return Verdict("checking", "checking health: comparing nodes…")
     return Verdict("healthy", "healthy")
 
 
 def side_activity(run: RunSnapshot) -> str:
-    """Return ``evaluating for 3m``, or ``saving``, if that interrupts the steps for long; else empty."""
+    """Return ``evaluating for 3m``, or ``saving for 3m``, if that delays the next step; else empty."""
     progress = run.progress
     if run.job.is_finished or progress is None or progress.run_phase is None:
         return ""

@@ -1,4 +1,4 @@
-"""The wait of a job that has not started: how long, for which GPUs, and behind which jobs."""
+"""Describe the wait of a job in the queue: how long, for which GPUs, and behind which jobs."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def waited(job: TrainingJob, now: datetime) -> float | None:
 def waiting_text(
     job: TrainingJob, node_count: int, queue: QueueContext | None, now: datetime
 ) -> tuple[str, str]:
-    """Return a text about the wait, and a longer text that adds the queue at the time of submission.
+    """Return a short text about the wait, and a longer text with the queue at the time of submission.
 
-    The API does not report the current queue, so the longer text states how old that information is.
+    The API does not report the current queue, so the longer text states how long ago the submission was.
     """
     waited_s = waited(job, now)
     gpus = job.instance_type.gpu_count * node_count
-    since = f" {duration(waited_s)}" if waited_s is not None else ""
+    duration_text = f" {duration(waited_s)}" if waited_s is not None else ""
     requested = f" for {gpus} {sanitize(job.instance_type.gpu_type or 'GPUs')}" if gpus else " for capacity"
-    short = f"waiting{since}{requested}"
+    short = f"waiting{duration_text}{requested}"
     queue_text = _at_submission(queue) if queue is not None else ""
     return short, f"{short}; at submission{_ago(queue, waited_s, now)} {queue_text}" if queue_text else short
 
 
 def _ago(queue: QueueContext | None, waited_s: float | None, now: datetime) -> str:
-    """Return how long ago the job was submitted, empty if that equals the wait time."""
+    """Return how long ago the job was submitted, such as `` 2h ago``; empty if it equals the wait time."""
     if queue is None or queue.submitted_at is None:
         return ""
     ago_s = (now - queue.submitted_at).total_seconds()
@@ -45,19 +45,21 @@ def _at_submission(queue: QueueContext) -> str:
     parts = []
     if queue.active_at_submit:
         in_use = sum(job.total_gpus for job in queue.active_at_submit)
-        biggest = sorted(queue.active_at_submit, key=lambda job: -job.total_gpus)
-        names = _names(biggest)
+        largest_jobs = sorted(queue.active_at_submit, key=lambda job: -job.total_gpus)
+        names = _names(largest_jobs)
         capacity = queue.team_capacity or queue.org_capacity
         limit = capacity.max_gpus if capacity is not None else 0
-        of, more = (f" of {limit}", "") if limit else ("", "")
+        limit_text, limit_note = (f" of {limit}", "") if limit else ("", "")
         if limit and in_use > limit:
-            of, more = "", f" (the limit of {limit} excludes spot)"
+            limit_text, limit_note = "", f" (the limit of {limit} excludes spot)"
         # CPU jobs hold no GPUs.
-        parts.append(f"{in_use}{of} in use by {names}{more}" if in_use else f"in use by {names}")
+        parts.append(
+            f"{in_use}{limit_text} in use by {names}{limit_note}" if in_use else f"in use by {names}"
+        )
     if queue.pending_ahead_at_submit:
-        ahead = queue.pending_ahead_at_submit
-        names = _names(ahead)
-        parts.append(f"{len(ahead)} ahead: {names}")
+        jobs_ahead = queue.pending_ahead_at_submit
+        names = _names(jobs_ahead)
+        parts.append(f"{len(jobs_ahead)} ahead: {names}")
     elif queue.active_at_submit:
         parts.append("none ahead")
     return "; ".join(parts)

@@ -1,1 +1,1 @@
-"""A summary of a run in four kilobytes, for users and programs that decide what to do with the run."""
+"""A summary of a run in at most four kilobytes, for users and programs that decide about the run."""

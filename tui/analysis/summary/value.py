@@ -1,7 +1,7 @@
-"""The summary of a run: plain values, each of bounded size, whatever the job is called and prints.
+"""The summary of a run as plain values for JSON, each of which has a maximum size.
 
-Every text from the server or the log passes ``bounded``. ``tui.analysis.summary.rendering`` leaves out the
-least important items of a summary that is still too long, and formats it as text.
+Every text from the server or the log is cut by ``bounded``. If the whole summary is still too long,
+``tui.analysis.summary.rendering`` leaves out the least important items.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FAILED = (JobStatus.FAILED, JobStatus.DEPLOY_FAILED)
 
 
 class Command(Protocol):
-    """Returns a command line that acts on the same server; empty if none does (``Remote.command_line``)."""
+    """Returns a command line for the same server; empty if there is none (see ``Remote.command_line``)."""
 
     def __call__(self, *arguments: str, changes: bool = False) -> str: ...
 
@@ -48,23 +48,24 @@ Suggestion = tuple[tuple[str, ...], str, bool]
 def next_steps(
     run: RunSnapshot, checkpoints: Sequence[CheckpointFacts], command: Command
 ) -> list[dict[str, str | bool]]:
-    """Return commands, the most useful first, with their purpose, and ``changes`` if they change something.
+    """Return commands with their purpose, the most useful first.
 
-    Commands that would contain an unusual name, which a shell may misread, are left out.
+    ``changes`` marks commands that change something. Commands with an unusual name, which a shell may
+    misread, are left out.
     """
     steps: list[dict[str, str | bool]] = []
-    named = [
+    usable_checkpoints = [
         fact for fact in checkpoints if not fact.name.startswith("-")
-    ]  # a command would take it for an option
-    for arguments, purpose, changes in _suggestions(run, named):
-        line = command(*arguments, changes=changes) if all(map(_is_usable, arguments)) else ""
+    ]  # a command would parse the name as an option
+    for arguments, purpose, changes in _suggestions(run, usable_checkpoints):
+        line = command(*arguments, changes=changes) if all(map(_is_safe_argument, arguments)) else ""
         if line:
             is_change = {"changes": True} if changes else {}
             steps.append({"command": line, "purpose": purpose, **is_change})
     return steps
 
 
-def _is_usable(name: str) -> bool:
+def _is_safe_argument(name: str) -> bool:
     return 0 < len(name) <= 80 and name.isascii() and sanitize(name) == name
 
 
@@ -84,17 +85,17 @@ def _suggestions(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> It
 
 def _while_running(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> Iterator[Suggestion]:
     job = run.job.id
-    bad = [finding for finding in run.findings if finding.severity != "info"]
-    if bad:
+    problems = [finding for finding in run.findings if finding.severity != "info"]
+    if problems:
         yield ("why", job), "all evidence of the findings", False
-    node = next((finding.node for finding in bad if finding.node), None)
+    node = next((finding.node for finding in problems if finding.node), None)
     if node is not None and not node.startswith("-"):
-        lines = ("logs", job, "--node", node, "--min-level", "warning", "--since", "1h")
-        yield lines, "warnings of that node", False
+        warnings_command = ("logs", job, "--node", node, "--min-level", "warning", "--since", "1h")
+        yield warnings_command, "warnings of that node", False
     if advice := stop_advice(run.findings):
         yield ("stop", job), advice, True
         yield from _resuming(run, checkpoints)
-    elif bad and checkpoints and not any(finding.kind.may_never_save_again for finding in run.findings):
+    elif problems and checkpoints and not any(finding.kind.may_never_save_again for finding in run.findings):
         yield ("stop", job, "--after-checkpoint"), "stop it once its next checkpoint is stored", True
     yield ("summary", job, "--follow"), "report what changes until it ends", False
 
@@ -127,58 +128,58 @@ def _resuming(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> Itera
 
 
 MAX_EXPLAINED = 3
-"""Maximum number of findings, the worst first, whose log lines are read."""
+"""Maximum number of findings to explain from their log lines; the worst are chosen."""
 MAX_LINES = 6
-"""Maximum number of log lines, the newest ones, that are quoted."""
+"""Maximum number of the newest log lines that are quoted."""
 
 _MAX_PROBLEMS = 6
 _MAX_METRICS = 10
-_COSTS = {str(check.kind): check.costs for check in CHECKS}
-_TRENDS = {"↓": "falling", "↑": "rising", "→": "steady", "": None}
+_COSTS_BY_KIND = {str(check.kind): check.costs for check in CHECKS}
+_TREND_WORDS = {"↓": "falling", "↑": "rising", "→": "steady", "": None}
 
-Figure = float | str | None
-"""A number for JSON; NaN and infinity are strings."""
+JsonNumber = float | str | None
+"""A number for JSON, in which NaN and infinity are strings."""
 
 
-def filled(**values: Any) -> Document:
-    """Return the values without those that are unknown or empty; an empty list stays."""
+def without_empty(**values: Any) -> Document:
+    """Return a document without unknown, empty and False values, but with empty lists."""
     return {
         name: value for name, value in values.items() if value not in (None, "", {}) and value is not False
     }
 
 
 def _range(low: float | None, likely: float | None, high: float | None) -> Document | None:
-    """Return an estimate: the likely value and its range; None if there is none."""
+    """Return an estimate as ``low``, ``likely`` and ``high``; None if the likely value is unknown."""
     if likely is None:
         return None
-    return filled(low=figure(low), likely=figure(likely), high=figure(high))
+    return without_empty(low=rounded(low), likely=rounded(likely), high=rounded(high))
 
 
 def bounded(text: str | None, size: int) -> str:
-    """Return a text on one line, cut so that it takes at most ``size`` bytes in ASCII JSON.
+    """Return a text on one line, cut to at most ``size`` bytes in ASCII JSON.
 
-    ASCII JSON is the longest format, since an escape has more bytes than the character in UTF-8.
+    ASCII JSON is the longest format, since an escape sequence has more bytes than its character in UTF-8.
     """
     line = sanitize((text or "")[: 2 * size])
     if len(text or "") <= 2 * size and len(json.dumps(line)) - 2 <= size:
         return line
-    room = size - (len(json.dumps(ELLIPSIS)) - 2)
+    bytes_left = size - (len(json.dumps(ELLIPSIS)) - 2)
     for index, character in enumerate(line):
-        room -= len(json.dumps(character)) - 2
-        if room < 0:
+        bytes_left -= len(json.dumps(character)) - 2
+        if bytes_left < 0:
             return line[:index] + ELLIPSIS
     return line + ELLIPSIS
 
 
-def figure(value: float | None) -> Figure:
-    """Round a number to six digits, which keeps a summary short; None for counts from 2**53."""
+def rounded(value: float | None) -> JsonNumber:
+    """Round a number to six digits, to keep the summary short; None for integers from 2**53."""
     if isinstance(value, int):
         return value if abs(value) < 2**53 else None
     return json_number(None if value is None else float(f"{value:.6g}"))
 
 
 def state_of(run: RunSnapshot) -> tuple[object, ...]:
-    """Return the values whose change is worth a new summary: status, findings, checkpoints, restarts."""
+    """Return the values that cause a new summary if they change: status, findings, checkpoints, restarts."""
     progress = run.progress or ProgressSnapshot()
     newest = last_checkpoint(run)
     return (
@@ -200,20 +201,20 @@ def summarize(
     queue: str = "",
     command: Command,
 ) -> Document:
-    """Summarize a run with checked health in at most ``LIMIT_BYTES``, the most important values first.
+    """Summarize a run whose health has been checked in at most ``LIMIT_BYTES``, important values first.
 
-    ``explanations`` are those of its worst findings, ``lines`` the newest of its log, ``unread`` the parts
-    that could not be read, ``queue`` a waiting job's position in it, in words. ``command`` returns a command
-    line for the same server.
+    ``explanations`` are the explanations of its worst findings, ``lines`` the newest lines of its log,
+    ``unread`` the names of data that could not be read, ``queue`` a text on a waiting job's queue position.
+    ``command`` returns a command line for the same server.
     """
     job, at = run.job, run.at
-    gaps = (f"{counted(gap_count, 'part')} of the log",) if gap_count else ()
+    unread_log = (f"{counted(gap_count, 'part')} of the log",) if gap_count else ()
     facts = facts_of_run(run)
     best = next((fact for fact in facts if fact.is_best), None)
     problems, metrics = _problems(run, explanations), _metrics(run)
     left_out = {"problems": len(problems) - _MAX_PROBLEMS, "metrics": len(metrics) - _MAX_METRICS}
     return fitted(
-        filled(
+        without_empty(
             notice=NOTICE,
             job_id=bounded(job.id, 80),
             name=bounded(job.name, 120),
@@ -224,18 +225,18 @@ def summarize(
             current_status=bounded(job.current_status, 60),
             status=bounded(run.status.word, 60),
             has_ended=job.is_finished,
-            running_s=figure(run.elapsed_s) if run.running_time.since is not None else None,
+            running_s=rounded(run.elapsed_s) if run.running_time.since is not None else None,
             activity=bounded("; ".join(filter(None, (_activity(run), queue))), 240),
             verdict=_verdict(run),
             message=bounded(job.error_message, 300),
             problems=problems[:_MAX_PROBLEMS],
             progress=_progress(run),
             metrics=metrics[:_MAX_METRICS],
-            cost=_spending(run),
+            cost=_cost(run),
             checkpoint_count=None if run.checkpoints is None else len(run.checkpoints),
-            newest_checkpoint=_newest(run, facts),
-            best_checkpoint=_saved(best, at) if best is not None else None,
-            unread=[bounded(part, 60) for part in (*gaps, *unread)],
+            newest_checkpoint=_newest_checkpoint(run, facts),
+            best_checkpoint=_checkpoint(best, at) if best is not None else None,
+            unread=[bounded(name, 60) for name in (*unread_log, *unread)],
             next=next_steps(run, facts, command),
             untrusted_log=[
                 _quoted(Clue(displayed_text(line), line.timestamp_ns, line.replica))
@@ -247,7 +248,7 @@ def summarize(
 
 
 def _activity(run: RunSnapshot) -> str:
-    """Return the run's activity, such as ``training``; empty if the status says it all."""
+    """Return the run's activity, such as ``training``; empty if the status is enough."""
     if run.job.current_status in WAITING_STATUSES:
         words = waiting_text(run.job, run.node_count, run.queue, run.at)[1]
         return "" if any(finding.text == words for finding in run.findings) else words
@@ -277,87 +278,91 @@ def _verdict(run: RunSnapshot) -> str:
 
 def _problems(run: RunSnapshot, explanations: Sequence[Explanation]) -> list[Document]:
     """Return the failure of a run and its findings, with their explanations."""
-    explained = {
+    explanations_by_key = {
         explanation.finding.key: explanation
         for explanation in explanations
         if explanation.finding is not None
     }
     problems: list[Document] = []
     reported: set[Clue | str] = set()
-    for why in explanations:
-        if why.finding is None:
-            end = filled(kind="failed", severity="critical", text=bounded(why.problem, 60))
-            problems.append(end | _explanation(why, reported))
+    for explanation in explanations:
+        if explanation.finding is None:
+            failure = without_empty(kind="failed", severity="critical", text=bounded(explanation.problem, 60))
+            problems.append(failure | _explanation(explanation, reported))
     for finding in run.findings:
         since = finding.since
-        problem = filled(
+        problem = without_empty(
             kind=str(finding.kind),
             severity=finding.severity,
             text=bounded(finding.sentence, 280),
             node=bounded(finding.node, 80),
             since=iso_time(since.replace(microsecond=0)) if since is not None else None,
             for_s=None if finding.kind.states_duration else _age(since, run.end_or_now),
-            costs=_COSTS[str(finding.kind)],
-            lost_usd=figure(lost_usd(finding, run.usd_per_hour, run.end_or_now) or None),
+            costs=_COSTS_BY_KIND[str(finding.kind)],
+            lost_usd=rounded(lost_usd(finding, run.usd_per_hour, run.end_or_now) or None),
         )
-        problems.append(problem | _explanation(explained.get(finding.key), reported))
+        problems.append(problem | _explanation(explanations_by_key.get(finding.key), reported))
     return problems
 
 
-def _explanation(why: Explanation | None, reported: set[Clue | str]) -> Document:
-    """Return a problem's explanation: the answer, and facts and lines not ``reported`` before."""
-    if why is None:
+def _explanation(explanation: Explanation | None, reported: set[Clue | str]) -> Document:
+    """Return a problem's explanation; leave out facts and lines that are already ``reported``."""
+    if explanation is None:
         return {"facts": [], "untrusted_log": []}
-    clues = [clue for section in why.sections for clue in section.clues if clue not in reported]
-    facts = [fact for fact in why.facts if fact not in reported and not (why.answer and why.answer in fact)]
+    clues = [clue for section in explanation.sections for clue in section.clues if clue not in reported]
+    facts = [
+        fact
+        for fact in explanation.facts
+        if fact not in reported and not (explanation.answer and explanation.answer in fact)
+    ]
     reported.update(clues, facts)
-    return filled(
-        answer=bounded(why.answer, 320),
+    return without_empty(
+        answer=bounded(explanation.answer, 320),
         facts=[bounded(fact, 160) for fact in facts[:5]],
         untrusted_log=[_quoted(clue) for clue in clues[:3]],
     )
 
 
 def _quoted(clue: Clue) -> str:
-    """Return a clue on one line; of several lines, such as a traceback, the last ones."""
+    """Return a clue on one line; of a text with several lines, such as a traceback, the last three lines."""
     text = " / ".join(line.strip() for line in clue.text[-2000:].strip().splitlines()[-3:])
     moment = moment_at(clue.at_ns, UTC)
     time = f"{moment:{MONTH_DAY_AND_TIME}}" if moment is not None else ""
-    times = f"{clue.count}×" if clue.count > 1 else ""
-    return bounded(" ".join(part for part in (time, bounded(clue.node, 40), times, text) if part), 220)
+    count_text = f"{clue.count}×" if clue.count > 1 else ""
+    return bounded(" ".join(part for part in (time, bounded(clue.node, 40), count_text, text) if part), 220)
 
 
 def _progress(run: RunSnapshot) -> Document:
-    """Return the progress of the run; with speed and time left only while it advances."""
+    """Return the progress of the run, with speed and time left only while the run advances."""
     progress, now = run.progress or ProgressSnapshot(), run.server_now
     eta = _range(*run.left_s) if run.left_s is not None and not progress.is_done else None
     has_no_rate = run.job.is_finished or is_stuck(run.findings)
     last_ns = None if run.job.is_finished else progress.last_step_at_ns
-    return filled(
-        step=figure(progress.step),
-        total_steps=figure(progress.total_steps),
-        fraction=figure(progress.fraction),
-        epoch=figure(progress.epoch),
-        steps_per_s=None if has_no_rate else figure(progress.rate_steps_per_s),
-        steps_per_s_overall=figure(progress.rate_overall),
-        tokens_per_s=figure(progress.tokens_per_s),
-        samples_per_s=figure(progress.samples_per_s),
+    return without_empty(
+        step=rounded(progress.step),
+        total_steps=rounded(progress.total_steps),
+        fraction=rounded(progress.fraction),
+        epoch=rounded(progress.epoch),
+        steps_per_s=None if has_no_rate else rounded(progress.rate_steps_per_s),
+        steps_per_s_overall=rounded(progress.rate_overall),
+        tokens_per_s=rounded(progress.tokens_per_s),
+        samples_per_s=rounded(progress.samples_per_s),
         last_step_s_ago=None if last_ns is None else _age(moment_at(last_ns, UTC), now),
         eta_s=eta,
     )
 
 
 def _metrics(run: RunSnapshot) -> list[Document]:
-    """Return the metrics, the main ones first, each with its newest value, and the best if one is better."""
+    """Return the metrics, the main metrics first: newest values, and best values if that makes sense."""
     progress = run.progress or ProgressSnapshot()
     curves = {curve.name: curve.series for curve in curves_of(progress)}
     headlines = headline_metrics(progress.metrics)
     losses = ("loss", "eval_loss")
-    best_of: dict[str, Callable[..., tuple[float, float]]] = {}
+    choose_best: dict[str, Callable[..., tuple[float, float]]] = {}
     if progress.has_ranking_loss:
-        best_of |= dict.fromkeys(losses, min)
+        choose_best |= dict.fromkeys(losses, min)
     if headlines:
-        best_of[headlines[0]] = lambda points: max(points, key=lambda point: (point[0], -point[1]))
+        choose_best[headlines[0]] = lambda points: max(points, key=lambda point: (point[0], -point[1]))
     names = (*losses, *headlines, "grad_norm", "learning_rate", *grouped(progress.metrics))
     metrics: list[Document] = []
     for name in dict.fromkeys(names):
@@ -366,67 +371,71 @@ def _metrics(run: RunSnapshot) -> list[Document]:
             continue
         newest = series.values[-1]
         has_trend = name == "loss" and isfinite(newest) and progress.has_ranking_loss
-        trend = _TRENDS[loss_trend(progress)] if has_trend else None
+        trend = _TREND_WORDS[loss_trend(progress)] if has_trend else None
         best = step = None
-        if name in best_of:
-            over = over_steps(series, progress, whole=run.log_read)
-            points = [point for point in zip(over.values, over.times, strict=True) if isfinite(point[0])]
-            best, step = best_of[name](points) if points else (None, None)
-        metric = filled(
+        if name in choose_best:
+            over_steps_series = over_steps(series, progress, whole=run.log_read)
+            points = [
+                point
+                for point in zip(over_steps_series.values, over_steps_series.times, strict=True)
+                if isfinite(point[0])
+            ]
+            best, step = choose_best[name](points) if points else (None, None)
+        metric = without_empty(
             name=bounded(name, 60),
-            newest=figure(newest),
-            best=figure(best),
+            newest=rounded(newest),
+            best=rounded(best),
             # Without steps in the log, the curve's x values only count its samples.
-            best_at_step=figure(round(step)) if step is not None and progress.step_series.times else None,
+            best_at_step=rounded(round(step)) if step is not None and progress.step_series.times else None,
             trend=trend,
         )
         metrics.append(metric)
     return metrics
 
 
-def _spending(run: RunSnapshot) -> Document:
+def _cost(run: RunSnapshot) -> Document:
     """Return the cost of the run (an upper bound if it may include queueing), and its unsaved work."""
     cost = run.cost
     is_running = run.job.current_status == JobStatus.RUNNING
     at_end = _range(cost.usd_to_end_low, cost.usd_to_end, cost.usd_to_end_high)
-    is_usable = not any(finding.kind.loss == "not finite" for finding in run.findings)
-    unsaved = unsaved_work(run) if is_usable else None
-    return filled(
-        usd_so_far=figure(cost.spent_usd),
+    loss_is_finite = not any(finding.kind.loss == "not finite" for finding in run.findings)
+    unsaved = unsaved_work(run) if loss_is_finite else None
+    return without_empty(
+        usd_so_far=rounded(cost.spent_usd),
         is_upper_bound=not cost.measured,
-        billed_usd=figure(cost.billed.usd) if cost.billed is not None else None,
-        gpu_hours=figure(cost.gpu_hours),
-        usd_per_hour=figure(run.usd_per_hour) if is_running else None,
+        billed_usd=rounded(cost.billed.usd) if cost.billed is not None else None,
+        gpu_hours=rounded(cost.gpu_hours),
+        usd_per_hour=rounded(run.usd_per_hour) if is_running else None,
         usd_at_end=at_end,
-        unsaved_s=figure(unsaved.seconds) if unsaved is not None else None,
-        unsaved_usd=figure(unsaved.usd) if unsaved is not None else None,
-        next_checkpoint_due_s=figure(unsaved.next_due_s) if unsaved is not None else None,
+        unsaved_s=rounded(unsaved.seconds) if unsaved is not None else None,
+        unsaved_usd=rounded(unsaved.usd) if unsaved is not None else None,
+        next_checkpoint_due_s=rounded(unsaved.next_due_s) if unsaved is not None else None,
         unsaved_work=bounded(unsaved.words, 240) if unsaved is not None else "",
     )
 
 
-def _newest(run: RunSnapshot, facts: Sequence[CheckpointFacts]) -> Document | None:
+def _newest_checkpoint(run: RunSnapshot, facts: Sequence[CheckpointFacts]) -> Document | None:
     newest = next((fact for fact in facts if fact.is_newest), None)
     if newest is not None:
-        return _saved(newest, run.at)
-    logged = last_checkpoint(run)
-    if logged is None:
+        return _checkpoint(newest, run.at)
+    last = last_checkpoint(run)
+    if last is None:
         return None
-    return filled(name=bounded(logged.name, 100), age_s=_age(logged.at, run.at), where=logged.where)
+    return without_empty(name=bounded(last.name, 100), age_s=_age(last.at, run.at), where=last.where)
 
 
-def _saved(fact: CheckpointFacts, now: datetime) -> Document:
-    return filled(
+def _checkpoint(fact: CheckpointFacts, now: datetime) -> Document:
+    return without_empty(
         name=bounded(fact.name, 100),
         age_s=_age(fact.checkpoint.created_at, now),
         where=fact.sync,
-        score_value=figure(fact.score.value) if fact.score else None,
-        score_at_step=figure(fact.score.at_step) if fact.score else None,
+        score_value=rounded(fact.score.value) if fact.score else None,
+        score_at_step=rounded(fact.score.at_step) if fact.score else None,
         score=bounded(fact.score.words, 80) if fact.score else "",
         after_fault_s=_age(fact.fault.since, fact.checkpoint.created_at or now) if fact.fault else None,
         fault=bounded(fact.fault.words(fact.checkpoint.created_at), 120) if fact.fault else "",
     )
 
 
-def _age(moment: datetime | None, now: datetime) -> Figure:
-    return figure(max(0.0, (now - moment).total_seconds())) if moment is not None else None
+def _age(moment: datetime | None, now: datetime) -> JsonNumber:
+    return rounded(max(0.0, (now - moment).total_seconds())) if moment is not None else None

@@ -70,7 +70,7 @@ class FilesScreen(TreeScreen):
     def _files_of(self, nodes: Iterable[int]) -> tuple[CheckpointFile, ...]:
         """Return the files at nodes of the tree, which may be older than the list of files."""
         files, tree = self._files, self.tree_view.file_tree
-        indexes = sorted({tree.entry_of[node] for node in nodes}) if tree is not None else []
+        indexes = sorted({tree.entry_indexes[node] for node in nodes}) if tree is not None else []
         return tuple(files[index] for index in indexes if 0 <= index < len(files))
 
     # Updates from the feed

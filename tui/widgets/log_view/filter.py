@@ -31,7 +31,7 @@ class PatternScanner:
     def __init__(self, pattern: LogPattern) -> None:
         self._matches = pattern.matcher()
         self._find_in_block = _block_finder(pattern)
-        self._is_literal = not pattern.regex and pattern.minds_case
+        self._is_literal = not pattern.regex and pattern.matches_case
 
     def hits(self, block: Block) -> list[int]:
         """Return the indices, ascending, of the lines that match."""
@@ -61,12 +61,12 @@ def _block_finder(pattern: LogPattern) -> Callable[[bytes, int], int] | None:
         return None
     if pattern.regex and any(part in pattern.text for part in _BLOCK_SENSITIVE):
         return None
-    if pattern.minds_case and not pattern.regex and not pattern.text[:1].isalnum():
+    if pattern.matches_case and not pattern.regex and not pattern.text[:1].isalnum():
         # RE2 stops at each first character of the literal, and lines have many quotes and spaces.
         literal = pattern.text.encode("utf-8", "surrogatepass")
         return lambda data, start: data.find(literal, start)
     options = re2.Options()
-    options.case_sensitive = pattern.minds_case
+    options.case_sensitive = pattern.matches_case
     options.log_errors = False
     try:
         text = pattern.text if pattern.regex else re2.escape(pattern.text)
