@@ -1,4 +1,4 @@
-"""CPU milliseconds of a frame of a live chart beside plotext's, on the same data."""
+"""CPU time to draw one frame of a live chart, compared with plotext on the same data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from statistics import median
 
 import plotext
-from harness import Figure, compared, cpu_ms, in_turn
+from harness import Figure, compared, cpu_ms, measure_in_turn
 
 from tui.analysis.series import Series
 from tui.widgets.charts.picture import picture
@@ -22,11 +22,11 @@ END = 1_700_000_000.0
 
 
 def figures() -> Iterator[Figure]:
-    """Measure both in turn, for ever more lines."""
+    """Measure both in turn, with 1, 8 and 64 lines."""
     for count in (1, 8, 64):
         series = make_series(count)
-        ways = {"ours": partial(our_frame, series), "plotext": partial(plotext_frame, series)}
-        times = in_turn(ways, rounds=7, measure=cpu_ms)
+        programs = {"ours": partial(our_frame, series), "plotext": partial(plotext_frame, series)}
+        times = measure_in_turn(programs, rounds=7, measure=cpu_ms)
         name = f"chart of {count} × {POINTS} samples, {WIDTH}×{HEIGHT} cells, a frame"
         yield compared(
             name,
@@ -41,15 +41,15 @@ def figures() -> Iterator[Figure]:
 
 
 def make_series(count: int) -> list[Series]:
-    """Return noisy, drifting shares of so many nodes."""
-    numbers = random.Random(7)
+    """Return noisy, drifting fractions (0–1) of ``count`` nodes."""
+    noise = random.Random(7)
     times = tuple(END - SPAN_S + index * SPAN_S / (POINTS - 1) for index in range(POINTS))
 
-    def share(node: int, index: int) -> float:
-        return min(1.0, max(0.0, 0.5 + 0.4 * math.sin(index / 60 + node) + numbers.gauss(0, 0.05)))
+    def fraction(node: int, index: int) -> float:
+        return min(1.0, max(0.0, 0.5 + 0.4 * math.sin(index / 60 + node) + noise.gauss(0, 0.05)))
 
     return [
-        Series(f"node-{node}", times, tuple(share(node, index) for index in range(POINTS)))
+        Series(f"node-{node}", times, tuple(fraction(node, index) for index in range(POINTS)))
         for node in range(count)
     ]
 
@@ -64,9 +64,9 @@ def plotext_frame(series: list[Series]) -> None:
     figure = plotext.figure
     figure.clear()
     figure.plot_size(WIDTH, HEIGHT)
-    for one in series:
-        signal = figure.signal(list(one.times), list(one.values), marker="braille")
+    for line in series:
+        signal = figure.signal(list(line.times), list(line.values), marker="braille")
         signal.lines()
-        signal.label(one.name)
+        signal.label(line.name)
         figure.draw(signal)
     figure.build()

@@ -1,7 +1,6 @@
-"""What a command costs, beside bare Python and the official CLI that do the same.
+"""CPU time and memory of a command, compared with bare Python and the official CLI that do the same.
 
-It is the CPU time of all threads: the clock would count also the time in which it waits for the server, and
-for the machine's other work.
+The CPU time is that of all threads; wall time would include waiting for the server and for other processes.
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ from harness import Figure, compared
 
 from api_client.emulator.processes import EmulatorChild
 
-MEASURED = """
+MEASURING_PROGRAM = """
 import json, resource, subprocess, sys
-nowhere = subprocess.DEVNULL
-code = subprocess.run(sys.argv[1:], stdout=nowhere, stderr=nowhere, stdin=nowhere).returncode
+null = subprocess.DEVNULL
+code = subprocess.run(sys.argv[1:], stdout=null, stderr=null, stdin=null).returncode
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(json.dumps([code, 1000 * (used.ru_utime + used.ru_stime), used.ru_maxrss / 1024]))
 """
-"""Run from a small process of its own: a new process's peak is at least that of the one it came from."""
-OFFICIAL = os.environ.get("TRUSS_BIN")
+"""Runs a command from a small process, because the peak memory of a child starts at that of its parent."""
+OFFICIAL_CLI = os.environ.get("TRUSS_BIN")
 
 
 def cost_of(command: Sequence[str], environ: Mapping[str, str]) -> tuple[float, float]:
     """Run a command; return its CPU time (ms) and its peak memory (MiB). Raise RuntimeError if it fails."""
-    wrapped = [sys.executable, "-S", "-c", MEASURED, *command]
+    wrapped = [sys.executable, "-S", "-c", MEASURING_PROGRAM, *command]
     done = subprocess.run(wrapped, env=environ, capture_output=True, text=True, check=True)
     code, time_ms, memory_mib = json.loads(done.stdout)
     if code:
@@ -38,9 +37,9 @@ def cost_of(command: Sequence[str], environ: Mapping[str, str]) -> tuple[float, 
 
 
 def official_environ(emulator: EmulatorChild, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which the official CLI asks the emulator, as the proxy of an address it knows."""
-    left_out = {"no_proxy", "NO_PROXY", "PYTHONPATH"}
-    return {name: value for name, value in environ.items() if name not in left_out} | {
+    """Return an environment in which the official CLI uses the emulator, as a proxy for its local remote."""
+    removed = {"no_proxy", "NO_PROXY", "PYTHONPATH"}
+    return {name: value for name, value in environ.items() if name not in removed} | {
         "http_proxy": emulator.url,
         "BASETEN_TRUSS_AUTH_REMOTE_URL": "http://localhost:8000",
         "BASETEN_TRUSS_AUTH_API_KEY": emulator.key,
@@ -61,32 +60,33 @@ def command_figures(
     rounds: int = 3,
     memory: str = "memory",
 ) -> Iterator[Figure]:
-    """Compare time and memory of a command with bare Python's and the official CLI's, in turn.
+    """Compare the CPU time and memory of a command with bare Python and the official CLI, in turn.
 
-    ``ours`` and ``official`` are the arguments, ``bare`` a program and its arguments; the keys of ``at_most``
-    name those that have budgets. The official CLI takes so long that a single round must do.
+    ``ours`` and ``official`` are the arguments of both programs, ``bare`` is Python source and its arguments.
+    ``at_most`` has the budgets (CPU time and memory, as ratios) by the name of the other program. The
+    official CLI is measured only once, because it is slow.
     """
     commands = {
         "ours": ([sys.executable, "-m", "tui", *ours], environ),
         "bare Python": ([sys.executable, "-c", *bare], environ),
     }
-    if OFFICIAL:
-        commands["truss"] = ([OFFICIAL, *official], official_environ(emulator, environ))
+    if OFFICIAL_CLI:
+        commands["truss"] = ([OFFICIAL_CLI, *official], official_environ(emulator, environ))
     costs: dict[str, list[tuple[float, float]]] = {against: [] for against in commands}
     for number in range(rounds):
-        for against, (command, own_environ) in commands.items():
+        for against, (command, program_environ) in commands.items():
             if number == 0 or against != "truss":
-                costs[against].append(cost_of(command, own_environ))
+                costs[against].append(cost_of(command, program_environ))
     columns = {against: list(zip(*rows, strict=True)) for against, rows in costs.items()}
     for against in [against for against in commands if against != "ours"]:
-        most = at_most.get(against, (None, None))
-        for place, (title, unit) in enumerate(((name, "CPU ms"), (f"{name}, {memory}", "MiB"))):
+        budgets = at_most.get(against, (None, None))
+        for column, (title, unit) in enumerate(((name, "CPU ms"), (f"{name}, {memory}", "MiB"))):
             yield compared(
                 title,
-                columns["ours"][place],
-                columns[against][place],
+                columns["ours"][column],
+                columns[against][column],
                 against,
                 unit=unit,
-                at_most=most[place],
+                at_most=budgets[column],
                 cause=cause,
             )

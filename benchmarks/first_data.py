@@ -1,10 +1,10 @@
-"""How soon a person sees data: jobs on Home, log and loss of a job, a recording; beside ``wandb leet``.
+"""Time until a user sees data: jobs on Home, log and loss of a job, a recording; compared with wandb leet.
 
-The rows of Home are complete when ``bt-tui top`` prints them: it reads and judges runs as Home does.
+``bt-tui top`` prints the rows of Home once they are complete: it reads and checks runs as Home does.
 
-Everything is requested from an emulator on this machine. The job has logged some 22,000 lines on four nodes
-of eight GPUs. ``LEET_BIN`` names a ``wandb`` command that has ``leet``; it opens an offline run of nine
-metrics with as many points as the job has lines, which the Python beside it writes.
+All data comes from an emulator on this machine. The job has logged about 22,000 lines on four nodes of eight
+GPUs. ``LEET_BIN`` names a ``wandb`` command that has ``leet``. It opens an offline run with nine metrics and
+as many points as the job has lines, written by the Python interpreter next to ``wandb``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from statistics import median
 
 from harness import ROOT, Figure, compared, wall_ms
 from large_world import LargeWorld, job_id
-from terminal import Terminal, dashboard, nobody
+from terminal import Terminal, dashboard, fresh_user_environ
 
 JOB = "llama-70b-sft-v3"
 ROUNDS = 3
@@ -45,7 +45,7 @@ run.finish()
 
 
 def figures() -> Iterator[Figure]:
-    """Measure in turn."""
+    """Measure all in turn."""
     leet = os.environ.get("LEET_BIN")
     times: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder, LargeWorld().emulator() as emulator:
@@ -58,42 +58,49 @@ def figures() -> Iterator[Figure]:
             run = next(Path(folder).glob("wandb/offline-run-*"))
         for _ in range(ROUNDS):
             round_s = {
-                "Home: first jobs": seen_s(environ, "GPUs busy"),
-                "Home: first curve of a loss": seen_s(environ, CURVE),
-                "job: first line of the log": seen_s(environ, LOG_LINE, "watch", job),
-                "job: first chart": seen_s(environ, CURVE, "watch", job),
-                "recording: first chart": seen_s(environ, CURVE, "open", recording),
+                "Home: first jobs": time_to_paint_s(environ, "GPUs busy"),
+                "Home: first curve of a loss": time_to_paint_s(environ, CURVE),
+                "job: first line of the log": time_to_paint_s(environ, LOG_LINE, "watch", job),
+                "job: first chart": time_to_paint_s(environ, CURVE, "watch", job),
+                "recording: first chart": time_to_paint_s(environ, CURVE, "open", recording),
             }
             if leet:
-                round_s["leet"] = leet_s(leet, run)
+                round_s["leet"] = leet_paint_s(leet, run)
             for name, seconds in round_s.items():
                 times.setdefault(name, []).append(seconds)
         rows_s = [command_s(environ, "top", "--output", "csv") for _ in range(ROUNDS)]
-    theirs = times.pop("leet", None)
+    leet_times = times.pop("leet", None)
     for name, ours in times.items():
-        if theirs is None:
+        if leet_times is None:
             yield Figure(name, median(ours), unit="s")
         else:
-            most = 2.0 if name.startswith("recording") else None
-            yield compared(name, ours, theirs, "wandb leet", unit="s", at_most=most, cause=RECORDING_CAUSE)
+            budget = 2.0 if name.startswith("recording") else None
+            yield compared(
+                name, ours, leet_times, "wandb leet", unit="s", at_most=budget, cause=RECORDING_CAUSE
+            )
     title = "all rows of 51 jobs, as top prints them"
     yield Figure(title, median(rows_s), unit="s", at_most=6.0, cause=ROWS_CAUSE)
 
 
 def command_s(environ: Mapping[str, str], *arguments: str) -> float:
-    """Return how long a command of ours takes. Raise CalledProcessError if it fails."""
+    """Return the wall time of a bt-tui command. Raise CalledProcessError if it fails."""
     command = [sys.executable, "-m", "tui", *arguments]
-    own = {**environ, "PYTHONPATH": str(ROOT)}
-    return wall_ms(partial(subprocess.run, command, env=own, cwd=ROOT, check=True, capture_output=True)) / 1e3
+    command_environ = {**environ, "PYTHONPATH": str(ROOT)}
+    return (
+        wall_ms(
+            partial(subprocess.run, command, env=command_environ, cwd=ROOT, check=True, capture_output=True)
+        )
+        / 1e3
+    )
 
 
-def seen_s(environ: Mapping[str, str], pattern: str | re.Pattern[str], *arguments: str) -> float:
-    """Return the time from the start of a dashboard until the pattern is painted."""
+def time_to_paint_s(environ: Mapping[str, str], pattern: str | re.Pattern[str], *arguments: str) -> float:
+    """Start a dashboard; return the time until text that matches the pattern is painted."""
     with dashboard(environ, *arguments) as terminal:
         return terminal.wait_for(pattern)
 
 
-def leet_s(leet: str, run: Path) -> float:
-    """Return the time until leet has drawn a chart of the run."""
-    with nobody(os.environ) as environ, Terminal([leet, "leet", str(run)], environ) as terminal:
+def leet_paint_s(leet: str, run: Path) -> float:
+    """Start leet; return the time until a chart of the run is painted."""
+    with fresh_user_environ(os.environ) as environ, Terminal([leet, "leet", str(run)], environ) as terminal:
         return terminal.wait_for(CURVE)

@@ -1,15 +1,13 @@
-"""Figures with budgets, and the ways to take them.
+"""Figures with budgets, and functions that measure them.
 
-A benchmark is a module with a generator ``figures``, plain or async, which ``run.py`` reads in a process of
-its own::
+A benchmark is a module with a generator ``figures``, sync or async. ``run.py`` runs it in a child process::
 
     def figures() -> Iterator[Figure]:
-        times = in_turn({"ours": fill_view, "RichLog": fill_rich_log}, rounds=5)
+        times = measure_in_turn({"ours": fill_view, "RichLog": fill_rich_log}, rounds=5)
         yield compared("fill", times["ours"], times["RichLog"], "RichLog", unit="ms", at_most=0.05)
         yield Figure("worst stall", stall_ms, unit="ms", at_most=50, cause="the collector's full run")
 
-Absolute times move by half from hour to hour: a budget is a ratio wherever there is something to compare
-with.
+Absolute times vary by half from hour to hour, so a budget is a ratio if there is another program to compare.
 """
 
 from __future__ import annotations
@@ -31,8 +29,8 @@ class Figure:
     """A measured figure.
 
     ``ours`` and ``theirs`` are in ``unit``; ``against`` names the other program. The budget, ``at_most`` or
-    ``at_least``, bounds the ratio if there is one, else ``ours``. ``cause`` is why it is not met, as far as
-    it was measured; it is shown only then.
+    ``at_least``, limits the ratio if there is one, else ``ours``. ``cause`` explains why the budget is not
+    met, and is displayed only in that case.
     """
 
     name: str
@@ -46,12 +44,12 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """Ours by theirs; None without anything to compare with."""
+        """``ours`` divided by ``theirs``; None without another program."""
         return self.ours / self.theirs if self.theirs else None
 
     @property
     def verdict(self) -> str:
-        """Whether the budget is met."""
+        """``MET`` or ``MISSED``; ``NO_BUDGET`` without a budget."""
         value = self.ours if self.ratio is None else self.ratio
         if self.at_most is not None:
             return MET if value <= self.at_most else MISSED
@@ -61,11 +59,11 @@ class Figure:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The figure as text, under ``HEADINGS``."""
+        """The texts of the figure's table row, in the order of ``HEADINGS``."""
         unit = _suffix(self.unit)
-        theirs = "" if self.theirs is None else f"{short(self.theirs)}{unit} ({self.against})"
-        ratio = "" if self.ratio is None else f"{short(self.ratio)} ×"
-        return self.name, f"{short(self.ours)}{unit}", theirs, ratio, self._budget, self.verdict
+        theirs = "" if self.theirs is None else f"{format_number(self.theirs)}{unit} ({self.against})"
+        ratio = "" if self.ratio is None else f"{format_number(self.ratio)} ×"
+        return self.name, f"{format_number(self.ours)}{unit}", theirs, ratio, self._budget, self.verdict
 
     @property
     def _budget(self) -> str:
@@ -78,7 +76,7 @@ class Figure:
 def compared(
     name: str, ours: Sequence[float], theirs: Sequence[float], against: str, **options: Any
 ) -> Figure:
-    """Return the figure of the medians of rounds of two programs."""
+    """Return a figure that compares the medians of the rounds of two programs."""
     return Figure(name, statistics.median(ours), statistics.median(theirs), against, **options)
 
 
@@ -86,13 +84,13 @@ def _suffix(unit: str) -> str:
     return f" {unit}" if unit and not unit.startswith("%") else unit
 
 
-def short(value: float) -> str:
-    """Return a number in about three digits: ``268,000``, ``12.3``, ``0.041``."""
+def format_number(value: float) -> str:
+    """Format a number with three digits or more: ``268,000``, ``12.3``, ``0.0410``."""
     return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """Return a Markdown table, padded to be read as text too; below it, why budgets are missed."""
+    """Return a Markdown table, padded so that it is readable as text, and the causes of missed budgets."""
     lines = [HEADINGS, *(figure.cells for figure in figures)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = [
@@ -100,41 +98,47 @@ def table(figures: Sequence[Figure]) -> str:
         for line in lines
     ]
     padded.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
-    causes = [f"- {one.name}: {one.cause or 'cause not known'}" for one in figures if one.verdict == MISSED]
+    causes = [
+        f"- {figure.name}: {figure.cause or 'cause not known'}"
+        for figure in figures
+        if figure.verdict == MISSED
+    ]
     return "\n".join([*padded, *(["", *causes] if causes else [])])
 
 
-def wall_ms(work: Callable[[], object]) -> float:
+def wall_ms(action: Callable[[], object]) -> float:
     """Return the wall time of one call."""
-    begun = time.perf_counter()
-    work()
-    return (time.perf_counter() - begun) * 1000
+    started = time.perf_counter()
+    action()
+    return (time.perf_counter() - started) * 1000
 
 
-def cpu_ms(work: Callable[[], object]) -> float:
-    """Return the CPU time of one call in this process: steadier than the wall's on a shared machine."""
-    begun = time.process_time()
-    work()
-    return (time.process_time() - begun) * 1000
+def cpu_ms(action: Callable[[], object]) -> float:
+    """Return the CPU time of one call in this process; on a shared machine, it varies less than wall time."""
+    started = time.process_time()
+    action()
+    return (time.process_time() - started) * 1000
 
 
-async def cpu_ms_to_paint(work: Callable[[], object], rest: Callable[[], Awaitable[object]]) -> float:
-    """Return the CPU time from a change to the painted screen."""
-    begun = time.process_time()
-    work()
-    await rest()
-    return (time.process_time() - begun) * 1000
+async def cpu_ms_to_paint(
+    action: Callable[[], object], wait_for_paint: Callable[[], Awaitable[object]]
+) -> float:
+    """Return the CPU time of an action until ``wait_for_paint`` returns."""
+    started = time.process_time()
+    action()
+    await wait_for_paint()
+    return (time.process_time() - started) * 1000
 
 
-def in_turn(
-    ways: Mapping[str, Callable[[], object]],
+def measure_in_turn(
+    programs: Mapping[str, Callable[[], object]],
     *,
     rounds: int,
     measure: Callable[[Callable[[], object]], float] = wall_ms,
 ) -> dict[str, list[float]]:
-    """Measure the ways one after the other, round by round, so that a slow minute falls on all of them."""
-    taken: dict[str, list[float]] = {name: [] for name in ways}
+    """Measure the programs in turn in each round, so that a slow minute affects all of them."""
+    times: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(rounds):
-        for name, work in ways.items():
-            taken[name].append(measure(work))
-    return taken
+        for name, action in programs.items():
+            times[name].append(measure(action))
+    return times

@@ -1,4 +1,4 @@
-"""``bt-tui jobs -o json`` beside the official CLI and beside the least that Python needs: time and memory."""
+"""CPU time and memory of ``bt-tui jobs -o json``, compared with the official CLI and bare Python."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from commands import command_figures
 from harness import Figure
-from terminal import nobody
+from terminal import fresh_user_environ
 
 from api_client.emulator.processes import EmulatorChild
 
@@ -15,14 +15,14 @@ BARE = """
 import json, os, httpx
 headers = {"Authorization": "Bearer " + os.environ["BASETEN_API_KEY"]}
 url = os.environ["BASETEN_REMOTE_URL"] + "/v1/training_jobs/search"
-answer = httpx.post(url, json={}, headers=headers, timeout=60)
-print(json.dumps(answer.json()["training_jobs"], indent=2))
+response = httpx.post(url, json={}, headers=headers, timeout=60)
+print(json.dumps(response.json()["training_jobs"], indent=2))
 """
 
 
 def figures() -> Iterator[Figure]:
-    """Compare the list of the demo world's jobs."""
-    with EmulatorChild() as emulator, nobody(os.environ | emulator.remote_environ()) as environ:
+    """Compare listing the jobs of the demo world."""
+    with EmulatorChild() as emulator, fresh_user_environ(os.environ | emulator.remote_environ()) as environ:
         yield from command_figures(
             "jobs -o json",
             emulator,

@@ -1,9 +1,9 @@
-"""How right the health checks are: simulated runs are watched as the dashboard does it, every 30 seconds.
+"""Measure how accurate the health checks are: check simulated runs every 30 seconds, as the dashboard does.
 
     python benchmarks/health.py [-v] [--field] [SEEDS] [NAME …]
 
-Prints precision, recall and delay for each kind of finding, and everything that was wrong. Runs are made by
-the functions of ``health_runs.py``, or with ``--field`` of ``health_field_runs.py``, of a seed::
+Prints precision, recall and delay for each kind of finding, and all errors. Runs are made by the functions in
+``health_runs.py``, or with ``--field`` in ``health_field_runs.py``, each for several seeds::
 
     def hang(seed: int) -> Run:
         noise = random.Random(seed)
@@ -11,8 +11,9 @@ the functions of ``health_runs.py``, or with ``--field`` of ``health_field_runs.
         use = lambda at: 0.0 if at < 600 else 0.95 + noise.gauss(0, 0.01) if at < 4600 else 1.0
         return Run(3, lines, [Node(use), Node(use)], expected={"stalled": 4600})
 
-A kind is right if it is found after its cause began, missed if it never is, and false if it is found without
-a cause, even once. Remarks (``info``) are reported apart from alarms and are never false.
+An expected kind of finding is right if it is found after its cause began, and missed if it is never found. A
+kind is false if it is found without a cause, even once. Findings of severity ``info`` are printed as remarks
+and are never false.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ from tui.readers.health_metrics import health_metrics_fold
 from tui.text.units import duration
 
 START_S = 1_770_000_000
-LOOK_S = 30
-SAMPLE_S = 60
-SAMPLE_LATE_S = 20
+CHECK_INTERVAL_S = 30
+SAMPLE_INTERVAL_S = 60
+SAMPLE_DELAY_S = 20
 SEEDS = 3
 GIB = 2**30
-MACHINE = InstanceType(
+INSTANCE_TYPE = InstanceType(
     id="m",
     gpu_count=2,
     gpu_type="H100",
@@ -69,57 +70,65 @@ MACHINE = InstanceType(
 
 
 @dataclass
-class Judged:
-    """What was found: each kind's first finding and its time, its severity, how often it came; the states."""
+class CheckedRun:
+    """The findings and verdicts of a run."""
 
     first: dict[str, tuple[float, HealthFinding]] = field(default_factory=dict)
+    """The first finding of each kind, and its time."""
     severity: dict[str, str] = field(default_factory=dict)
+    """The worst severity of each kind."""
     times: Counter[str] = field(default_factory=Counter)
+    """How often each kind appeared, after it had not been found."""
     states: list[tuple[float, str]] = field(default_factory=list)
+    """The changes of the verdict's state, and their times."""
 
-    def add(self, at: float, found: Sequence[HealthFinding], before: Sequence[HealthFinding]) -> None:
-        """Note the findings of a look; the severity of a kind is the worst that it had."""
-        for one in found:
-            kind = str(one.kind)
-            self.first.setdefault(kind, (at, one))
-            if one.severity == "critical" or self.severity.get(kind, "info") == "info":
-                self.severity[kind] = one.severity
-        self.times.update({str(one.kind) for one in found} - {str(one.kind) for one in before})
+    def add(self, at: float, findings: Sequence[HealthFinding], previous: Sequence[HealthFinding]) -> None:
+        """Record the findings of a check."""
+        for finding in findings:
+            kind = str(finding.kind)
+            self.first.setdefault(kind, (at, finding))
+            if finding.severity == "critical" or self.severity.get(kind, "info") == "info":
+                self.severity[kind] = finding.severity
+        self.times.update(
+            {str(finding.kind) for finding in findings} - {str(finding.kind) for finding in previous}
+        )
 
     def described(self, kind: str) -> str:
-        """Return when and as what a kind was found first."""
-        at, one = self.first[kind]
-        return f"{duration(at)}{{}} {self.severity[kind]} {kind}: {one.text}"
+        """Return the time and the text of the first finding of a kind; ``{}`` is left to be filled."""
+        at, finding = self.first[kind]
+        return f"{duration(at)}{{}} {self.severity[kind]} {kind}: {finding.text}"
 
 
 def moment(at: float) -> datetime:
-    """Return the time of a second of the run."""
+    """Return the time that is ``at`` seconds after the run's creation."""
     return datetime.fromtimestamp(START_S + at, UTC)
 
 
-def watch(run: Run) -> Judged:
-    """Judge a run from its creation to its end, reading only what had arrived by then."""
+def watch(run: Run) -> CheckedRun:
+    """Check a run from its creation to its end; each check reads only data that has arrived by then."""
     job = TrainingJob(
         id="j",
         current_status="TRAINING_JOB_RUNNING",
-        instance_type=MACHINE,
+        instance_type=INSTANCE_TYPE,
         created_at=moment(0),
         node_count=len(run.nodes),
     )
     progress, metrics = ProgressFold(), health_metrics_fold(job)
-    unread = sorted(run.lines, key=lambda line: line.at + line.late_s, reverse=True)
-    found: tuple[HealthFinding, ...] = ()
-    result = Judged()
-    for at in range(0, int(run.hours * 3600) + 1, LOOK_S):
+    pending_lines = sorted(run.lines, key=lambda line: line.at + line.late_s, reverse=True)
+    findings: tuple[HealthFinding, ...] = ()
+    result = CheckedRun()
+    for at in range(0, int(run.hours * 3600) + 1, CHECK_INTERVAL_S):
         arrived = []
-        while unread and unread[-1].at + unread[-1].late_s <= at:
-            line = unread.pop()
+        while pending_lines and pending_lines[-1].at + pending_lines[-1].late_s <= at:
+            line = pending_lines.pop()
             stamp_ns = round((START_S + line.at) * 1e9)
             arrived.append(LogLine(stamp_ns, line.text, f"node-{line.node}", line.level))
         progress.add(arrived)
-        sampled = at - SAMPLE_LATE_S
-        if (due := sampled // SAMPLE_S * SAMPLE_S) >= 0 and due > sampled - LOOK_S:
-            metrics.fold(samples(run, float(due)))
+        newest_sample = at - SAMPLE_DELAY_S
+        if (
+            sample_time := newest_sample // SAMPLE_INTERVAL_S * SAMPLE_INTERVAL_S
+        ) >= 0 and sample_time > newest_sample - CHECK_INTERVAL_S:
+            metrics.fold(samples(run, float(sample_time)))
         starts = [time for time in (0.0, *run.restarts) if time <= at]
         snapshot = judged(
             RunSnapshot(
@@ -134,10 +143,10 @@ def watch(run: Run) -> Judged:
                 history_known=True,
                 log_read=True,
             ),
-            previous=found,
+            previous=findings,
         )
-        result.add(at, snapshot.findings, found)
-        found, state = snapshot.findings, verdict(snapshot).state
+        result.add(at, snapshot.findings, findings)
+        findings, state = snapshot.findings, verdict(snapshot).state
         if not result.states or result.states[-1][1] != state:
             result.states.append((at, state))
     return result
@@ -158,18 +167,20 @@ def listed_checkpoints(run: Run, at: float) -> tuple[Checkpoint, ...] | None:
 
 
 def samples(run: Run, at: float) -> JobMetrics:
-    """Return the samples of one time; a node without a GPU's sample has none at all."""
+    """Return the samples at one time; a node without GPU samples has no other samples either."""
 
     def sample(level: Level, scale: float = 1.0) -> list[MetricSample]:
         value = level(at)
         return [] if value is None else [MetricSample(moment(at), value * scale)]
 
-    def share(level: Level) -> list[MetricSample]:
-        return [MetricSample(one.timestamp, min(1.0, max(0.0, one.value or 0.0))) for one in sample(level)]
+    def fraction_samples(level: Level) -> list[MetricSample]:
+        return [
+            MetricSample(point.timestamp, min(1.0, max(0.0, point.value or 0.0))) for point in sample(level)
+        ]
 
     nodes = []
     for number, node in enumerate(run.nodes):
-        gpus = {str(gpu): share(node.gpu) for gpu in range(MACHINE.gpu_count)}
+        gpus = {str(gpu): fraction_samples(node.gpu) for gpu in range(INSTANCE_TYPE.gpu_count)}
         series = NodeSeries(gpu_utilization=gpus)
         if gpus["0"]:
             series = NodeSeries(
@@ -177,16 +188,16 @@ def samples(run: Run, at: float) -> JobMetrics:
                 gpu_memory_usage_bytes={gpu: sample(node.gpu_memory, GIB) for gpu in gpus},
                 cpu_usage=sample(node.cpu),
                 cpu_memory_usage_bytes=sample(node.memory, GIB),
-                ephemeral_storage=StorageMetrics(usage_bytes=[], utilization=share(node.disk)),
+                ephemeral_storage=StorageMetrics(usage_bytes=[], utilization=fraction_samples(node.disk)),
             )
         nodes.append(NodeMetrics(node_id=f"node-{number}", metrics=series))
-    cache = StorageMetrics(usage_bytes=[], utilization=share(run.cache)) if run.cache else None
+    cache = StorageMetrics(usage_bytes=[], utilization=fraction_samples(run.cache)) if run.cache else None
     return JobMetrics(per_node_metrics=nodes, cache=cache)
 
 
 @dataclass
 class Tally:
-    """How often a kind was right, missed, or false, and the delays until it was found (s)."""
+    """How often a kind of finding was right, missed, or false, and the delays until it was found (s)."""
 
     right: int = 0
     missed: int = 0
@@ -202,8 +213,8 @@ class Tally:
         return f"{figures} {delays[0]:>8} {delays[1]:>8}"
 
 
-def problems(name: str, run: Run, result: Judged, tallies: dict[str, Tally]) -> Iterator[str]:
-    """Add a run to the tallies; yield what was wrong about it."""
+def problems(name: str, run: Run, result: CheckedRun, tallies: dict[str, Tally]) -> Iterator[str]:
+    """Add a run to the tallies; yield its errors as texts."""
     for kind, begins in run.expected.items():
         if kind not in result.first:
             tallies[kind].missed += 1
@@ -226,9 +237,9 @@ def problems(name: str, run: Run, result: Judged, tallies: dict[str, Tally]) -> 
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Judge the runs and print the figures."""
-    names = [one for one in arguments if one[:1].isalpha()]
-    seeds = next((int(one) for one in arguments if one.isdigit()), SEEDS)
+    """Check the runs and print the figures."""
+    names = [argument for argument in arguments if argument[:1].isalpha()]
+    seeds = next((int(argument) for argument in arguments if argument.isdigit()), SEEDS)
     tallies: dict[str, Tally] = defaultdict(Tally)
     healthy = 0
     for make in runs_of(health_field_runs if "--field" in arguments else health_runs):
@@ -250,9 +261,9 @@ def main(arguments: Sequence[str]) -> None:
     )
     for kind, tally in sorted(tallies.items()):
         print(f"{kind:20} {tally.row()}")
-    sums = ([getattr(each, name) for each in tallies.values()] for name in ("right", "missed", "false"))
-    whole = Tally(*map(sum, sums))
-    print(f"{'all':20} {whole.row()}")
+    totals = ([getattr(tally, name) for tally in tallies.values()] for name in ("right", "missed", "false"))
+    total = Tally(*map(sum, totals))
+    print(f"{'all':20} {total.row()}")
 
 
 if __name__ == "__main__":

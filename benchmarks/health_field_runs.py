@@ -1,6 +1,6 @@
-"""Runs for ``health.py`` in the formats of common trainers, written without knowledge of the rules.
+"""Simulated runs for ``health.py`` in the formats of common trainers, written without knowledge of the rules.
 
-Rules are developed on ``health_runs.py``. These runs measure them: do not tune a rule on a single run here.
+Rules are developed with ``health_runs.py`` and tested with these runs: do not tune a rule for a single run here.
 """
 
 # ruff: noqa: E501, E731 (lines of logs are long, levels short)
@@ -36,9 +36,9 @@ def falling(step: int) -> float:
 
 
 def log(seed: int, hours: float, form: str, *, print_every: int = 1, **options: Any) -> list[Line]:
-    """Lines in a trainer's format, ``print_every`` steps apart; ``options`` are those of ``training``."""
-    usual = {"every": 12.0, "total": 20_000, "loss": falling, "noise": 0.03}
-    return training(seed, hours, form, **(usual | options))[print_every - 1 :: print_every]
+    """Return lines in a trainer's format, one per ``print_every`` steps; ``options`` are for ``training``."""
+    defaults = {"step_s": 12.0, "total": 20_000, "loss": falling, "noise": 0.03}
+    return training(seed, hours, form, **(defaults | options))[print_every - 1 :: print_every]
 
 
 def busy_nodes(seed: int, count: int = 2, **level: float) -> list[Node]:
@@ -55,13 +55,13 @@ def run(
     lines: Sequence[Line] = (),
     **options: Any,
 ) -> Run:
-    """Return a run that logs as ``log`` does and these lines too, of two busy nodes unless others are given."""
-    logged = log(seed, hours, form, **options)
-    return Run(hours, [*lines, *logged], nodes or busy_nodes(seed), expected or {})
+    """Return a run with the lines of ``log`` and ``lines``; it has two busy nodes unless ``nodes`` are given."""
+    trainer_lines = log(seed, hours, form, **options)
+    return Run(hours, [*lines, *trainer_lines], nodes or busy_nodes(seed), expected or {})
 
 
 def paused(level: Level, *begins: float, lasting_s: float) -> Level:
-    """Return a level that falls from each of these times on, for so long."""
+    """Return a level that is almost 0 for ``lasting_s`` seconds after each of the times."""
     return lambda at: 0.01 if any(begin <= at < begin + lasting_s for begin in begins) else level(at)
 
 
@@ -83,10 +83,10 @@ def hf_with_long_evaluations(seed: int) -> Run:
 def compiling_first_step(seed: int) -> Run:
     """Compilation keeps the GPUs idle for 22 minutes after the trainer starts."""
     begin = LOADED_S + 1320
-    said = "compiling the model... (takes a ~minute)", "training starts: 20000 iterations"
-    lines = [Line(120, said[0]), Line(LOADED_S, said[1])]
-    used = busy_nodes(seed, begin=begin - 400, level=0.97)
-    return run(seed, 4, NANOGPT, lines=lines, begin=begin, every=4, nodes=used)
+    messages = "compiling the model... (takes a ~minute)", "training starts: 20000 iterations"
+    lines = [Line(120, messages[0]), Line(LOADED_S, messages[1])]
+    run_nodes = busy_nodes(seed, begin=begin - 400, level=0.97)
+    return run(seed, 4, NANOGPT, lines=lines, begin=begin, step_s=4, nodes=run_nodes)
 
 
 def tokenizing_first(seed: int) -> Run:
@@ -94,23 +94,23 @@ def tokenizing_first(seed: int) -> Run:
     bar = lambda n: (
         f"Tokenizing train (num_proc=16): {n * 100 // 145:3d}%|███       | {n * 6900}/1000000 [0{n % 6}:10<08:00, 1800.21 examples/s]"
     )
-    used = busy_nodes(seed, begin=begin)
-    return run(seed, 4, HF, lines=ticks(60, 20, 145, bar), begin=begin, print_every=10, nodes=used)
+    run_nodes = busy_nodes(seed, begin=begin)
+    return run(seed, 4, HF, lines=ticks(60, 20, 145, bar), begin=begin, print_every=10, nodes=run_nodes)
 
 
 def rollouts_and_updates(seed: int) -> Run:
-    """A step of reinforcement learning takes eight minutes: six of sampling at a third, two of updates."""
+    """Reinforcement learning with steps of eight minutes: six of sampling at low utilization, two of updates."""
     draw = random.Random(seed)
     use = lambda at: 0.0 if at < 900 else max(0.0, draw.gauss(0.35 if (at - 900) % 480 < 360 else 0.93, 0.05))
-    step = {"every": 480, "begin": 900, "total": 300, "loss": lambda step: 0.01 * math.sin(step / 3)}
+    step = {"step_s": 480, "begin": 900, "total": 300, "loss": lambda step: 0.01 * math.sin(step / 3)}
     return run(seed, 8, VERL, nodes=[Node(use) for _ in range(4)], noise=0.8, **step)
 
 
 def trainers_and_samplers(seed: int) -> Run:
-    """Two nodes train; two serve samples, in waves."""
+    """Two nodes train; two generate samples, with utilization in waves."""
     draw = random.Random(seed)
     serve = lambda at: 0.0 if at < 700 else max(0.0, draw.gauss(0.45 + 0.3 * math.sin(at / 500), 0.08))
-    lines = log(seed, 6, VERL, every=150, begin=1000, loss=lambda step: 0.02, noise=1.0)
+    lines = log(seed, 6, VERL, step_s=150, begin=1000, loss=lambda step: 0.02, noise=1.0)
     lines += [
         Line(
             700 + 25 * n,
@@ -138,7 +138,7 @@ def slow_saves_and_pruned_disk(seed: int) -> Run:
 
 
 def detection_epochs(seed: int) -> Run:
-    """A detector's epochs of four minutes, each a bar that starts again, then a validation."""
+    """An object detector has epochs of four minutes, each with a new progress bar and a validation."""
     draw, lines = random.Random(seed), []
     for epoch in range(1, 70):
         begin = 400 + 270.0 * epoch
@@ -176,25 +176,25 @@ def pushing_to_the_hub(seed: int) -> Run:
 def resumed_after_a_restart(seed: int) -> Run:
     begin = 2 * HOUR
     lines = log(seed, 2, HF)
-    said = "Continuing training from global_step 500. Will skip the first 0 epochs then 500 batches."
-    lines.append(Line(begin + 60, said))
+    messages = "Continuing training from global_step 500. Will skip the first 0 epochs then 500 batches."
+    lines.append(Line(begin + 60, messages))
     lines += log(seed + 1, 5, HF, begin=begin + 500, loss=lambda step: falling(step + 500))
     use = paused(busy(seed), begin, lasting_s=500)
     return Run(5, lines, [Node(use)], allowed=["restarts"], restarts=[begin])
 
 
 def tiny_batches(seed: int) -> Run:
-    return run(seed, 4, NANOGPT, every=0.9 * 4, noise=0.3, nodes=busy_nodes(seed, 1, level=0.55))
+    return run(seed, 4, NANOGPT, step_s=0.9 * 4, noise=0.3, nodes=busy_nodes(seed, 1, level=0.55))
 
 
 def rare_lines(seed: int) -> Run:
-    """A line each hundred steps: twenty-five minutes of silence is usual."""
-    return run(seed, 9, MEGATRON, every=15, print_every=100, nodes=busy_nodes(seed, 4, level=0.98))
+    """The log has a line every hundred steps, so 25 minutes without lines are usual."""
+    return run(seed, 9, MEGATRON, step_s=15, print_every=100, nodes=busy_nodes(seed, 4, level=0.98))
 
 
 def epoch_pauses(seed: int) -> Run:
-    """The data loader starts again at each epoch, for four minutes."""
-    lines = log(seed, 6, LIGHTNING, every=5, pauses={500 * n: 240.0 for n in range(1, 9)})
+    """The data loader restarts at each epoch, which takes four minutes."""
+    lines = log(seed, 6, LIGHTNING, step_s=5, pauses={500 * n: 240.0 for n in range(1, 9)})
     gaps = [line.at for line in lines[499::500]]
     return Run(6, lines, [Node(paused(busy(seed), *gaps, lasting_s=240)) for _ in range(2)])
 
@@ -222,7 +222,7 @@ def metrics_outage(seed: int) -> Run:
 def small_model(seed: int) -> Run:
     draw = random.Random(seed)
     use = lambda at: 0.0 if at < LOADED_S else min(1, max(0, draw.gauss(0.4, 0.18)))
-    return run(seed, 4, LIGHTNING, every=2, nodes=[Node(use)])
+    return run(seed, 4, LIGHTNING, step_s=2, nodes=[Node(use)])
 
 
 def preference_training(seed: int) -> Run:
@@ -234,21 +234,21 @@ def preference_training(seed: int) -> Run:
 
 
 def samples_in_the_log(seed: int) -> Run:
-    """Completions of the model are printed, and one of them talks about losses."""
-    said = (
+    """The log has completions of the model, one of which is about losses."""
+    messages = (
         "prompt: why is my loss nan? | completion: When the loss is nan, lower lr: 1e-5. At step 3 loss: nan ...",
         "User: the job hangs. Assistant: RuntimeError: CUDA out of memory means that the batch is too large.",
     )
-    return run(seed, 4, HF, lines=ticks(LOADED_S + 3, 400, 30, lambda n: said[n % 2]))
+    return run(seed, 4, HF, lines=ticks(LOADED_S + 3, 400, 30, lambda n: messages[n % 2]))
 
 
 def retried_downloads(seed: int) -> Run:
-    said = (
+    messages = (
         "'(ReadTimeoutError(\"HTTPSConnectionPool(host='cdn', port=443): Read timed out.\"))' thrown while requesting GET /data/part-3",
         "Retrying in 1s [Retry 1/5].",
     )
     begins = (900.0, 4000.0, 9000.0)
-    lines = [Line(at + n, text, level="WARNING") for at in begins for n, text in enumerate(said)]
+    lines = [Line(at + n, text, level="WARNING") for at in begins for n, text in enumerate(messages)]
     return run(seed, 4, HF, lines=lines)
 
 
@@ -273,7 +273,7 @@ def sequence_warmup(seed: int) -> Run:
 
 
 def held_disk(seed: int) -> Run:
-    """Data is copied to the disk for an hour, to two thirds of it, and stays."""
+    """Data is copied for an hour, until the disk is 70% full, and is not deleted."""
     disk = lambda at: 0.1 + 0.6 * min(1.0, at / HOUR)
     return run(seed, 5, HF, nodes=[Node(busy(seed), disk=disk)])
 
@@ -297,7 +297,7 @@ def reward_that_rises(seed: int) -> Run:
 
 
 def zero_loss_and_nan_norm(seed: int) -> Run:
-    """HF prints a loss of 0.0 beside a gradient norm of nan."""
+    """The Hugging Face trainer prints a loss of 0.0 and a gradient norm of nan."""
     lines = log(seed, 5, HF)
     for line in lines[500:]:
         line.text = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 9.1e-06, 'epoch': 0.31}"
@@ -328,14 +328,14 @@ def killed_node(seed: int) -> Run:
     end, use = 2 * HOUR, busy(seed)
     lines = log(seed, 2, HF) + ticks(0, 20, 360, lambda n: f"worker 1: fetched batch {n}", 1)
     lines.append(Line(end, "Killed", 1))
-    used = [Node(busy(seed, end=end)), Node(lambda at: use(at) if at < end else None)]
-    return Run(3, lines, used, {"node-missing": end}, ["stalled", "gpu-idle", "errors"])
+    run_nodes = [Node(busy(seed, end=end)), Node(lambda at: use(at) if at < end else None)]
+    return Run(3, lines, run_nodes, {"node-missing": end}, ["stalled", "gpu-idle", "errors"])
 
 
 def slow_loader_on_a_node(seed: int) -> Run:
-    draw, used = random.Random(seed), busy_nodes(seed, 8)
-    used[5] = Node(lambda at: 0.0 if at < LOADED_S else draw.gauss(0.95 if at < HOUR else 0.62, 0.03))
-    return run(seed, 4, MEGATRON, {"straggler": HOUR}, nodes=used)
+    draw, run_nodes = random.Random(seed), busy_nodes(seed, 8)
+    run_nodes[5] = Node(lambda at: 0.0 if at < LOADED_S else draw.gauss(0.95 if at < HOUR else 0.62, 0.03))
+    return run(seed, 4, MEGATRON, {"straggler": HOUR}, nodes=run_nodes)
 
 
 def slow_node_in_its_lines(seed: int) -> Run:
@@ -355,7 +355,7 @@ def slow_divergence(seed: int) -> Run:
 
 
 def fragmenting_memory(seed: int) -> Run:
-    """Steps take 60% longer after five hours, as the allocator searches ever longer."""
+    """Steps become 60% slower over five hours, because the allocator searches longer and longer."""
     pace = lambda at: 1 + 0.6 * min(1.0, max(0.0, at - HOUR) / (5 * HOUR))
     return run(seed, 8, MEGATRON, {"slowdown": HOUR}, pace=pace)
 
@@ -393,9 +393,9 @@ def crash_loop(seed: int) -> Run:
             Line(begin + 1401, "Traceback (most recent call last):", level="ERROR"),
             Line(begin + 1402, error),
         ]
-    used = [Node(lambda at: 0.95 if at % 1500 > 400 else 0.0)]
+    run_nodes = [Node(lambda at: 0.95 if at % 1500 > 400 else 0.0)]
     allowed = ["errors", "stalled", "gpu-idle"]
-    return Run(1.5, lines, used, {"restarts": begins[1]}, allowed, restarts=begins[1:])
+    return Run(1.5, lines, run_nodes, {"restarts": begins[1]}, allowed, restarts=begins[1:])
 
 
 def sleeping_after_the_end(seed: int) -> Run:
@@ -412,13 +412,13 @@ def no_checkpoint_any_more(seed: int) -> Run:
 
 
 def first_batch_never_comes(seed: int) -> Run:
-    said = (
+    messages = (
         "***** Running training *****",
         "  Num examples = 120,000",
         "  Total optimization steps = 9,000",
         "  0%|          | 0/9000 [00:00<?, ?it/s]",
     )
-    lines = ticks(300, 1, len(said), lambda n: said[n])
+    lines = ticks(300, 1, len(messages), lambda n: messages[n])
     return Run(2.5, lines, [Node(steady(0.0)) for _ in range(2)], {"gpu-idle": 303}, ["stalled"])
 
 
@@ -429,5 +429,5 @@ def cache_fills(seed: int) -> Run:
 
 def memory_at_its_limit(seed: int) -> Run:
     gpu = lambda at: 60.0 if at < HOUR else 79.3
-    used = [Node(busy(seed), gpu_memory=gpu) for _ in range(2)]
-    return run(seed, 4, HF, {"gpu-memory": HOUR}, nodes=used)
+    run_nodes = [Node(busy(seed), gpu_memory=gpu) for _ in range(2)]
+    return run(seed, 4, HF, {"gpu-memory": HOUR}, nodes=run_nodes)

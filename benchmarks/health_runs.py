@@ -1,4 +1,4 @@
-"""Simulated runs for ``health.py``: healthy and sick ones that look alike. See there how to write one."""
+"""Simulated runs for ``health.py``, which documents the format: healthy and sick runs that look alike."""
 
 # ruff: noqa: E731 (levels are short)
 
@@ -22,13 +22,13 @@ def run(
     nodes: Sequence[Node] | None = None,
     **options: Any,
 ) -> Run:
-    """Return a training, of one busy node unless others are given, that logs these lines too."""
+    """Return a training run that also logs ``lines``; it has one busy node unless ``nodes`` are given."""
     trained = training(seed, hours, **options)
     return Run(hours, [*lines, *trained], nodes or [Node(busy(seed))], expected or {})
 
 
-def gone(begin: float, end: float = math.inf) -> Level:
-    """Return a busy level without samples for a time."""
+def busy_except(begin: float, end: float = math.inf) -> Level:
+    """Return a busy level without samples between two times."""
     return lambda at: None if begin < at < end else 0.95 if at > LOADED_S else 0.0
 
 
@@ -38,7 +38,7 @@ def healthy(seed: int) -> Run:
 
 
 def bar_at_zero(seed: int) -> Run:
-    """The bar is there, and the first batch comes fifteen minutes later."""
+    """A progress bar appears; the first batch is finished fifteen minutes later."""
     lines = [Line(100, "***** Running training *****"), Line(101, "  0%|          | 0/5000 [00:00<?, ?it/s]")]
     return run(seed, 3, lines=lines, begin=1000, nodes=[Node(busy(seed, begin=1000))])
 
@@ -64,7 +64,7 @@ def first_save(seed: int) -> Run:
 
 
 def evaluation(seed: int) -> Run:
-    """Evaluations that are announced, silent, and take a quarter of an hour; the GPUs are half busy."""
+    """Evaluations take a quarter of an hour; the log announces them, then has no lines."""
     lines = training(seed, 5, pauses={400: 900, 800: 900})
     lines += [Line(lines[step - 1].at + 1, "***** Running Evaluation *****") for step in (400, 800)]
     return Run(5, lines, [Node(busy(seed + n, level=0.9)) for n in range(2)])
@@ -88,12 +88,12 @@ def nan_for_good(seed: int) -> Run:
 
 
 def nan_once(seed: int) -> Run:
-    """A loss scale that finds its place: a few single NaN losses, skipped."""
+    """A loss scale adapts: some single steps have a NaN loss and are skipped."""
     return run(seed, 3, loss=lambda step: math.nan if step % 211 == 7 else 2 + 4 / (1 + step / 100))
 
 
 def curriculum(seed: int) -> Run:
-    """Harder data from step 600 on: the loss rises by half, and falls again."""
+    """Harder data from step 600: the loss rises by half, then falls again."""
     harder = lambda step: 0 if step < 600 else 1.2 / (1 + (step - 600) / 150)
     return run(seed, 5, loss=lambda step: 0.9 + 1.5 / (1 + step / 60) + harder(step))
 
@@ -104,7 +104,7 @@ def exploding(seed: int) -> Run:
 
 
 def warm_restarts(seed: int) -> Run:
-    """A cosine schedule with restarts: after each the loss rises for a while."""
+    """A cosine schedule with restarts: the loss rises for a while after each restart."""
     restarted = lambda step: 0.55 * math.exp(-(step % 400) / 60) if step >= 400 else 0
     return run(seed, 6, loss=lambda step: 0.4 + 1.2 / (1 + step / 150) + restarted(step))
 
@@ -125,11 +125,11 @@ def policy_loss(seed: int) -> Run:
     draw = random.Random(seed)
     loss = lambda step: 0.02 + draw.gauss(0, 0.03) + step * 2e-4
     form = "step {step}/{total} - actor/pg_loss: {loss:.5f} - critic/rewards: 0.4 - timing_s/step: {took:.2f}"
-    return run(seed, 5, loss=loss, form=form, every=60)
+    return run(seed, 5, loss=loss, form=form, step_s=60)
 
 
 def decaying_speed(seed: int) -> Run:
-    """Steps take longer and longer, by half after four hours; the GPUs wait more and more."""
+    """Steps become slower, by half after four hours; GPU utilization falls."""
     pace = lambda at: 1 + 0.5 * min(1.0, max(0.0, at - HOUR) / (3 * HOUR))
     draw = random.Random(seed)
     use = lambda at: 0.0 if at < LOADED_S else draw.gauss(0.95 / pace(at), 0.02)
@@ -137,13 +137,13 @@ def decaying_speed(seed: int) -> Run:
 
 
 def throttled(seed: int) -> Run:
-    """From one moment on all steps take a third longer, while the GPUs are as busy as before."""
+    """After two hours, all steps take half as long again, while GPU utilization does not change."""
     pace = lambda at: 1.5 if at > 2 * HOUR else 1.0
     return run(seed, 5, {"slowdown": 2 * HOUR}, pace=pace, nodes=[Node(busy(seed)) for _ in range(2)])
 
 
 def longer_sequences(seed: int) -> Run:
-    """Sequences twice as long from two hours on: steps take twice as long, tokens a second stay."""
+    """After two hours, sequences and steps are twice as long; tokens per second do not change."""
     pace = lambda at: 2.0 if at > 2 * HOUR else 1.0
     lines = training(seed, 5, "step {step}/{total} loss {loss:.4f} step_time_s {took:.3f}", pace=pace)
     for n, line in enumerate(lines):
@@ -152,17 +152,17 @@ def longer_sequences(seed: int) -> Run:
 
 
 def waves_of_speed(seed: int) -> Run:
-    """Batches sorted by length: each epoch of an hour begins slow and ends fast."""
+    """Batches are sorted by length: each epoch of an hour begins slowly and ends fast."""
     return run(seed, 6, pace=lambda at: 1.6 - 0.8 * (at % HOUR) / HOUR)
 
 
 def learns_little(seed: int) -> Run:
-    """A fine-tuning whose loss is noisy and hardly moves."""
+    """A fine-tuning run whose loss is noisy and hardly changes."""
     return run(seed, 6, loss=lambda step: 1.2 - step / 40_000, noise=0.05)
 
 
 def evaluated(seed: int, loss: Callable[[int], float]) -> list[Line]:
-    """A training loss that falls for seven hours, with an evaluation every 100 steps."""
+    """Return lines with a training loss that falls for seven hours, and an evaluation every 100 steps."""
     draw, lines = random.Random(seed), training(seed, 7, loss=lambda step: 0.4 + 2 / (1 + step / 300))
     for step in range(100, len(lines), 100):
         text = f"step {step} eval_loss: {loss(step) + draw.gauss(0, 0.01):.4f}"
@@ -176,13 +176,13 @@ def overfits(seed: int) -> Run:
 
 
 def levels_off(seed: int) -> Run:
-    """An evaluation loss that stays above the training loss, and rises by a few hundredths."""
+    """The evaluation loss stays above the training loss, and rises by a few hundredths."""
     lines = evaluated(seed, lambda step: 1.1 + math.exp(-step / 300) + max(0, step - 1000) / 60_000)
     return Run(7, lines, [Node(busy(seed))])
 
 
 def starves(seed: int) -> Run:
-    """The CPUs are at their limit from the first step on, and the GPUs wait for them."""
+    """The CPUs are fully used from the first step, and the GPUs wait for them."""
     node = Node(busy(seed, level=0.35), cpu=busy(seed, level=60))
     return run(seed, 3, {"gpu-underused": LOADED_S}, nodes=[node])
 
@@ -192,14 +192,14 @@ def small_model(seed: int) -> Run:
 
 
 def slow_in_bursts(seed: int) -> Run:
-    """From two hours on, the run waits for data in four of nine minutes."""
+    """After two hours, the run waits for data in four of every nine minutes."""
     waits = lambda at: at > 2 * HOUR and at % 540 < 240
     node = Node(lambda at: 0.3 if waits(at) else 0.95 if at > LOADED_S else 0.0)
     return run(seed, 5, {"slowdown": 2 * HOUR}, pace=lambda at: 2.6 if waits(at) else 1.0, nodes=[node])
 
 
 def slow_node(seed: int) -> Run:
-    """Each node prints its own step time; node-2 is 15% slower from the second hour on."""
+    """Each node prints its own step time; node-2 is 15% slower after two hours."""
     draw, lines = random.Random(seed), []
     for n in range(1, 1600):
         at = LOADED_S + 10 * n
@@ -212,25 +212,25 @@ def slow_node(seed: int) -> Run:
 def unmeasured_node(seed: int) -> Run:
     """node-1 logs every few seconds, and its metrics stop."""
     lines = ticks(0, 7, 1500, lambda n: f"batch {n} loaded", 1)
-    nodes = [Node(busy(seed)), Node(gone(2 * HOUR))]
+    nodes = [Node(busy(seed)), Node(busy_except(2 * HOUR))]
     return run(seed, 3, {"metrics-missing": 2 * HOUR}, lines=lines, nodes=nodes)
 
 
 def metrics_gap(seed: int) -> Run:
     """Four minutes without samples of one node, which never logs."""
-    return run(seed, 3, nodes=[Node(busy(seed)), Node(gone(7200, 7440))])
+    return run(seed, 3, nodes=[Node(busy(seed)), Node(busy_except(7200, 7440))])
 
 
 def dead_node(seed: int) -> Run:
     lines = training(seed, 2)
     lines += ticks(0, 9, 800, lambda n: f"prefetched {n}", 1)
     lines += ticks(7200, 60, 60, lambda n: "waiting for peers")
-    nodes = [Node(busy(seed)), Node(gone(2 * HOUR))]
+    nodes = [Node(busy(seed)), Node(busy_except(2 * HOUR))]
     return Run(3, lines, nodes, {"node-missing": 2 * HOUR}, ["stalled"])
 
 
 def never_saved(seed: int) -> Run:
-    """The log announces a save every 250 steps; after the second, none reaches the platform."""
+    """The log announces a checkpoint every 250 steps; the platform lists only the first two."""
     lines = training(seed, 5)
     saves = {f"checkpoint-{n}": lines[n - 1].at for n in range(250, len(lines) + 1, 250)}
     lines += [Line(at + 1, f"Saving model checkpoint to /mnt/ckpts/{name}") for name, at in saves.items()]
@@ -240,14 +240,14 @@ def never_saved(seed: int) -> Run:
 
 
 def save_interval_unkept(seed: int) -> Run:
-    """The settings announce a save every 200 steps, and none is ever made."""
+    """The printed settings have a checkpoint every 200 steps, but none is written."""
     arguments = "output_dir=/mnt/ckpts, save_strategy=steps, save_steps=200, logging_steps=1"
     lines = [Line(30, f"TrainingArguments({arguments})")]
     return replace(run(seed, 5, {"checkpoint-overdue": LOADED_S + 2000}, lines=lines), checkpoints=[])
 
 
 def pruned_checkpoints(seed: int) -> Run:
-    """A checkpoint of 6% of the disk every 20 minutes; only three are kept."""
+    """A checkpoint takes 6% of the disk every 20 minutes; the trainer keeps only three."""
     return run(seed, 5, nodes=[Node(busy(seed), disk=lambda at: 0.15 + 0.06 * min(3, at // 1200))])
 
 

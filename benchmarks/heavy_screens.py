@@ -1,7 +1,7 @@
-"""Screens under load, in a terminal: what a key costs while 5,000 log lines a second come in, and so on.
+"""Time from a key to paint on screens with much data, in a terminal.
 
-A job of 64 nodes whose log grows by 5,000 lines a second, one with 5,000 checkpoints (50,000 files), and a
-cache of 100,000 files; keys that move, each from press to paint.
+The screens are the log of a job of 64 nodes that grows by 5,000 lines a second, a list of 5,000 checkpoints
+(50,000 files), and a cache of 100,000 files. The keys move the cursor.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from api_client.emulator.processes import EmulatorChild
 
 LINES_PER_S, CHECKPOINTS = 5_000, 5_000
 UP, DOWN, PAGE_UP, PAGE_DOWN = "k", "j", "\x1b[5~", "\x1b[6~"
-MOVES = [DOWN, DOWN, UP, PAGE_DOWN, DOWN, PAGE_UP] * 4
-FILLING_S = 15.0
+MOVE_KEYS = [DOWN, DOWN, UP, PAGE_DOWN, DOWN, PAGE_UP] * 4
+LOG_FILLING_S = 15.0
 
 
 def figures() -> Iterator[Figure]:
-    """Measure one screen after the other."""
+    """Measure the screens one after the other."""
     world = LargeWorld(log_lines_per_s=LINES_PER_S, checkpoints=CHECKPOINTS, cache_files=100_000)
     with world.emulator() as emulator:
         environ = os.environ | emulator.remote_environ()
@@ -32,18 +32,18 @@ def figures() -> Iterator[Figure]:
 
 
 def live_log(emulator: EmulatorChild, environ: Mapping[str, str]) -> Iterator[Figure]:
-    """Keys while the log grows."""
+    """Measure keys while the log grows."""
     name, job = "log at 5,000 lines a second", f"titan-{LINES_PER_S}-lines"
     with dashboard(environ, "watch", job_id(emulator, job)) as terminal:
         terminal.wait_for(job)
-        time.sleep(FILLING_S)
+        time.sleep(LOG_FILLING_S)
         terminal.press("2")
         terminal.rest()
         terminal.press("g")
         yield from key_figures(
             name,
             terminal,
-            MOVES,
+            MOVE_KEYS,
             rest_s=1.0,
             cause="measured: a search for all garbage (40 ms, once in ten seconds or more) beside a key,"
             " whose own turns and the new lines between them take 30 ms together",
@@ -52,31 +52,31 @@ def live_log(emulator: EmulatorChild, environ: Mapping[str, str]) -> Iterator[Fi
 
 
 def many_files(emulator: EmulatorChild, environ: Mapping[str, str]) -> Iterator[Figure]:
-    """Keys among checkpoints, then among the files of a cache."""
+    """Measure keys in the list of checkpoints, then in the files of the cache."""
     job = f"titan-{CHECKPOINTS}-saves"
     with dashboard(environ, "watch", job_id(emulator, job)) as terminal:
         terminal.wait_for(job)
         terminal.press("4")
-        # The summary: the header has the newest one's name from the log before there is a row to move to.
+        # Wait for the summary line: the header shows a checkpoint's name before the table has rows.
         terminal.wait_for(f"{CHECKPOINTS:,} checkpoints")
         yield from key_figures(
             "5,000 checkpoints",
             terminal,
-            MOVES,
+            MOVE_KEYS,
             cause="profiled: while the log is being read, a snapshot of 5,000 points is made every half"
             " second, and the table is filled again every five seconds; a key may come together with both",
         )
         terminal.forget()
         terminal.press("C")
-        begun = time.perf_counter()
+        started_s = time.perf_counter()
         terminal.wait_for("fineweb-edu")
         name = "100,000 cache files"
-        yield Figure(f"{name}: key to tree", time.perf_counter() - begun, unit="s")
+        yield Figure(f"{name}: key to tree", time.perf_counter() - started_s, unit="s")
         terminal.press("e")
         yield from key_figures(
             name,
             terminal,
-            MOVES,
+            MOVE_KEYS,
             cause="profiled: when the files arrive, the tree is built and the totals are found beside the"
             " first keys",
         )

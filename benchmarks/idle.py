@@ -1,7 +1,7 @@
-"""What the dashboard costs while nobody touches it: CPU of three dashboards and of the floor, side by side.
+"""CPU time of three dashboards without user input, compared with an almost empty Textual app.
 
-Idle Home of the demo world; a watched job of 2 × 8 GPUs; one of 64 × 8 GPUs with charts, matrix and 100 log
-lines a second; and textual alone, an empty app with a clock, as the floor.
+The dashboards are Home of the demo world, a watched job of 2 × 8 GPUs, and a watched job of 64 × 8 GPUs with
+charts, matrix and 100 log lines a second. The other app, the baseline, shows only a clock.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from contextlib import ExitStack
 
 from harness import Figure
 from large_world import LargeWorld, job_id
-from terminal import SETTLING_S, Terminal, dashboard, nobody
+from terminal import SETTLING_S, Terminal, dashboard, fresh_user_environ
 
-WATCHED_S = 60.0
+MEASURED_S = 60.0
 LINES_PER_S = 100
 DASHBOARDS = (
     (
@@ -40,8 +40,8 @@ DASHBOARDS = (
         " paints and lays out, a sixth is the event loop itself, which wakes 23 times a second",
     ),
 )
-"""What is shown, the name of the watched job, the budget, and why it is not met."""
-FLOOR = "an empty textual app with a clock"
+"""The title, the name of the watched job (None: Home), the budget, and the cause if it is not met."""
+BASELINE = "an empty textual app with a clock"
 CLOCK = """
 from datetime import datetime
 from textual.app import App
@@ -56,23 +56,25 @@ Clock().run()
 
 
 def figures() -> Iterator[Figure]:
-    """Start all, wait until they have settled, and measure them at the same time."""
-    with LargeWorld(log_lines_per_s=LINES_PER_S).emulator() as emulator, ExitStack() as started:
-        environ = started.enter_context(nobody(os.environ))
-        terminals = {FLOOR: started.enter_context(Terminal([sys.executable, "-c", CLOCK], environ))}
+    """Start all apps, wait until they are idle, and measure them at the same time."""
+    with LargeWorld(log_lines_per_s=LINES_PER_S).emulator() as emulator, ExitStack() as stack:
+        environ = stack.enter_context(fresh_user_environ(os.environ))
+        terminals = {BASELINE: stack.enter_context(Terminal([sys.executable, "-c", CLOCK], environ))}
         environ = os.environ | emulator.remote_environ()
         for name, job, *_ in DASHBOARDS:
             arguments = ("watch", job_id(emulator, job)) if job else ()
-            terminals[name] = started.enter_context(dashboard(environ, *arguments))
-            seen_s = terminals[name].wait_for(job or "GPUs busy")
-            yield Figure(f"{name}: first data after", seen_s, unit="s")
+            terminals[name] = stack.enter_context(dashboard(environ, *arguments))
+            first_data_s = terminals[name].wait_for(job or "GPUs busy")
+            yield Figure(f"{name}: first data after", first_data_s, unit="s")
         time.sleep(SETTLING_S)
         before_s = {name: terminal.cpu_s for name, terminal in terminals.items()}
-        time.sleep(WATCHED_S)
+        time.sleep(MEASURED_S)
         percents = {
-            name: 100 * (terminal.cpu_s - before_s[name]) / WATCHED_S for name, terminal in terminals.items()
+            name: 100 * (terminal.cpu_s - before_s[name]) / MEASURED_S for name, terminal in terminals.items()
         }
-        for name, _, most, cause in DASHBOARDS:
+        for name, _, budget, cause in DASHBOARDS:
             unit = "% of a core"
-            yield Figure(name, percents[name], percents[FLOOR], FLOOR, unit, at_most=most, cause=cause)
+            yield Figure(
+                name, percents[name], percents[BASELINE], BASELINE, unit, at_most=budget, cause=cause
+            )
             yield Figure(f"{name}: memory", terminals[name].resident_mib, unit="MiB")

@@ -1,7 +1,7 @@
-"""How judging a run scales: 64 nodes of 8 GPUs, and hours watched.
+"""How the health checks scale with 64 nodes of 8 GPUs, and memory with the hours of watching a run.
 
-Time is simulated: samples a minute apart and log lines five seconds apart, folded as the feeds do it. Growth
-has budgets only if the hours are many (``insight=72``): at half of them every buffer must be full.
+Time is simulated: samples a minute apart and log lines five seconds apart are folded as the feeds do it.
+Memory growth has a budget only in a long run (``insight=72``), because all buffers must be full at half time.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ NODES, GPUS = 64, 8
 FOUR_NODES = "llama-70b-sft-v3"
 STEP_S = 60
 MIB = 2**20
-SETTLED_HOURS = 48
-LOOK_MIN = 10
+MIN_BUDGET_HOURS = 48
+CHECK_INTERVAL_MIN = 10
 FLOOD_MINUTES = 3
-"""Of each hour only the first minutes are folded: after seventeen hours every buffer has turned over."""
+"""Only the first minutes of each hour are folded; then all samples in a buffer are new after 17 hours."""
 
 
 def figures(hours: int = 12) -> Iterator[Figure]:
-    """Judge once, watch for hours, and fold as fast as a large job can send."""
+    """Check a run's health once, watch a run for hours, and fold the samples of a large job."""
     with tempfile.TemporaryDirectory() as folder:
         backend = FleetBackend(
             Database(Path(folder, "state.db")),
@@ -54,15 +54,15 @@ def figures(hours: int = 12) -> Iterator[Figure]:
             script=LargeWorld(many_nodes=NODES).script(),
         )
         jobs = {job.name: job for job in backend.jobs()}
-        times_ms = [judging_ms(backend, jobs[name]) for name in (f"titan-{NODES}-nodes", FOUR_NODES)]
+        times_ms = [check_ms(backend, jobs[name]) for name in (f"titan-{NODES}-nodes", FOUR_NODES)]
         name, against = "judging 64 nodes × 8 GPUs (16 times the GPUs)", "4 nodes × 8 GPUs"
         yield Figure(name, *times_ms, against, "ms")
-        yield watched(backend, jobs[FOUR_NODES], hours)
-    yield from flooded(hours)
+        yield watched_memory(backend, jobs[FOUR_NODES], hours)
+    yield from large_job_figures(hours)
 
 
-def judging_ms(backend: FleetBackend, job: TrainingJob) -> float:
-    """Return the time of one look at a run with an hour of fine and seven of coarse samples."""
+def check_ms(backend: FleetBackend, job: TrainingJob) -> float:
+    """Return the time of a health check of a run with one hour of fine and seven hours of coarse samples."""
     end_s = EPOCH.timestamp()
     fold = health_metrics_fold(job)
     for start_s, until_s, step_s in (
@@ -74,40 +74,45 @@ def judging_ms(backend: FleetBackend, job: TrainingJob) -> float:
     return median(cpu_ms(partial(health, run)) for _ in range(5))
 
 
-def watched(backend: FleetBackend, job: TrainingJob, hours: int) -> Figure:
-    """Memory at half time and at the end, of the folds of one run that is watched."""
+def watched_memory(backend: FleetBackend, job: TrainingJob, hours: int) -> Figure:
+    """Return the memory of the folds of a watched run at the end, compared with half time."""
     metrics, progress = MetricsFold(max_points=LAST_HOUR_POINTS), ProgressFold()
-    found: tuple[HealthFinding, ...] = ()
-    sizes, looks, end_s = [], hours * 60 // LOOK_MIN, EPOCH.timestamp()
+    findings: tuple[HealthFinding, ...] = ()
+    sizes, check_count, end_s = [], hours * 60 // CHECK_INTERVAL_MIN, EPOCH.timestamp()
     tracemalloc.start()
-    for look in range(looks):
-        passed = timedelta(minutes=look * LOOK_MIN)
-        answer = backend.metrics(job.id, start_s=end_s - 900, end_s=end_s, step_s=STEP_S)
-        for node in answer.per_node_metrics:  # the same samples, moved on in time
+    for check in range(check_count):
+        elapsed = timedelta(minutes=check * CHECK_INTERVAL_MIN)
+        response = backend.metrics(job.id, start_s=end_s - 900, end_s=end_s, step_s=STEP_S)
+        for node in response.per_node_metrics:  # the same samples, at later times
             series = node.metrics
             for samples in (*series.gpu_utilization.values(), *series.gpu_memory_usage_bytes.values()):
-                samples[:] = [type(sample)(sample.timestamp + passed, sample.value) for sample in samples]
-        metrics.fold(answer)
-        now = EPOCH + passed
-        start_ns, step = int(now.timestamp() * 1e9), look * LOOK_MIN * 12
+                samples[:] = [type(sample)(sample.timestamp + elapsed, sample.value) for sample in samples]
+        metrics.fold(response)
+        now = EPOCH + elapsed
+        start_ns, step = int(now.timestamp() * 1e9), check * CHECK_INTERVAL_MIN * 12
         progress.add(
             LogLine(start_ns + n * 5_000_000_000, f"step={step + n} loss={1 + n / 100}", "node-0", None)
-            for n in range(LOOK_MIN * 12)
+            for n in range(CHECK_INTERVAL_MIN * 12)
         )
         run = RunSnapshot(job, now, now, progress=progress.snapshot(), health_metrics=metrics.snapshot)
-        found = health(run, previous=found)
-        if look in (looks // 2, looks - 1):
+        findings = health(run, previous=findings)
+        if check in (check_count // 2, check_count - 1):
             gc.collect()
             sizes.append(tracemalloc.get_traced_memory()[0] / MIB)
     tracemalloc.stop()
-    most = 1.5 if hours >= SETTLED_HOURS else None
+    most = 1.5 if hours >= MIN_BUDGET_HOURS else None
     return Figure(
-        f"{hours} h watched: memory at the end", sizes[1], sizes[0], "at half time", "MiB", at_most=most
+        f"{hours} h watched: memory at the end",
+        sizes[1],
+        sizes[0],
+        "at half time",
+        "MiB",
+        at_most=most,
     )
 
 
-def flooded(hours: int) -> Iterator[Figure]:
-    """Memory of a process that folds 64 nodes of 8 GPUs at one sample and one line a second."""
+def large_job_figures(hours: int) -> Iterator[Figure]:
+    """Yield memory and time of folding 64 nodes of 8 GPUs, with a sample and a log line per second."""
     metrics = MetricsFold(max_points=MAX_METRIC_POINTS_MANY_NODES + NEW_POINTS)
     progress, process = ProgressFold(), psutil.Process()
     sizes = []
@@ -116,24 +121,26 @@ def flooded(hours: int) -> Iterator[Figure]:
         for minute in range(FLOOD_MINUTES):
             begin = EPOCH + timedelta(hours=hour, minutes=minute)
             times = [begin + timedelta(seconds=second) for second in range(60)]
-            metrics.fold(_answer(times), MIN_METRIC_STEP_S)
+            metrics.fold(_metrics_response(times), MIN_METRIC_STEP_S)
             progress.add(
-                LogLine(int(at.timestamp() * 1e9), f"step={hour * 3600 + n} loss=2.1", f"node-{node}", None)
-                for n, at in enumerate(times)
-                for node in (0, n % NODES)
+                LogLine(
+                    int(at.timestamp() * 1e9), f"step={hour * 3600 + second} loss=2.1", f"node-{node}", None
+                )
+                for second, at in enumerate(times)
+                for node in (0, second % NODES)
             )
         if hour in (hours // 2, hours - 1):
             gc.collect()
             sizes.append(process.memory_info().rss / MIB)
     spent_s = time.perf_counter() - start
     name = f"{NODES} × {GPUS} GPUs at a sample a second, {hours} h"
-    most = 1.1 if hours >= SETTLED_HOURS else None
+    most = 1.1 if hours >= MIN_BUDGET_HOURS else None
     yield Figure(f"{name}: resident memory", sizes[1], sizes[0], "at half time", "MiB", at_most=most)
     samples = hours * FLOOD_MINUTES * 60 * NODES * (2 * GPUS + 2)
     yield Figure(f"{name}: a sample", spent_s / samples * 1e6, unit="µs")
 
 
-def _answer(times: list[datetime]) -> JobMetrics:
+def _metrics_response(times: list[datetime]) -> JobMetrics:
     shared = [MetricSample(at, 0.9 + n % 7 / 100) for n, at in enumerate(times)]
     gpus = {str(gpu): shared for gpu in range(GPUS)}
     series = NodeSeries(

@@ -11,7 +11,7 @@ from commands import command_figures
 from harness import Figure
 from headless import BARE
 from large_world import LargeWorld
-from terminal import SETTLING_S, dashboard, key_figures, nobody
+from terminal import SETTLING_S, dashboard, fresh_user_environ, key_figures
 
 KEYS = ["G", "g", "j", "k", "\x1b[6~", "\x1b[5~"]
 
@@ -20,7 +20,7 @@ def figures() -> Iterator[Figure]:
     """Measure the command and Home on one emulator."""
     with (
         LargeWorld(jobs=10_000, projects=1_000).emulator() as emulator,
-        nobody(os.environ | emulator.remote_environ()) as environ,
+        fresh_user_environ(os.environ | emulator.remote_environ()) as environ,
     ):
         yield from command_figures(
             "jobs -o json",
@@ -37,7 +37,7 @@ def figures() -> Iterator[Figure]:
 
 
 def home(environ: Mapping[str, str]) -> Iterator[Figure]:
-    """Home in a terminal, used while its lists refresh, and then left alone."""
+    """Measure Home in a terminal: its first data, keys while it refreshes, and idle CPU time."""
     with dashboard(environ) as terminal:
         first_s = terminal.wait_for("bt-tui")
         first_cpu_s = terminal.cpu_s
@@ -45,7 +45,7 @@ def home(environ: Mapping[str, str]) -> Iterator[Figure]:
         title = "Home, first paint to all jobs listed"
         yield Figure(f"{title}, CPU", terminal.cpu_s - first_cpu_s, unit="s", at_most=2)
         yield Figure(f"{title}, wall, with the answers", filled_s - first_s, unit="s")
-        yield Figure("… of which the server's answer with all jobs takes", answer_s(environ), unit="s")
+        yield Figure("… of which the server's answer with all jobs takes", response_s(environ), unit="s")
         yield from key_figures(
             "Home beside refreshes",
             terminal,
@@ -65,10 +65,10 @@ def home(environ: Mapping[str, str]) -> Iterator[Figure]:
         yield Figure("Home, resident memory", terminal.resident_mib, unit="MiB", at_most=200)
 
 
-def answer_s(environ: Mapping[str, str]) -> float:
-    """Return the time until the server's answer with all jobs has come, undecoded."""
+def response_s(environ: Mapping[str, str]) -> float:
+    """Return the time until the response with all jobs has arrived, without decoding it."""
     headers = {"Authorization": f"Bearer {environ['BASETEN_API_KEY']}"}
-    begun = time.perf_counter()
+    started_s = time.perf_counter()
     url = f"{environ['BASETEN_REMOTE_URL']}/v1/training_jobs/search"
     httpx.post(url, headers=headers, json={}, timeout=60, trust_env=False).raise_for_status()
-    return time.perf_counter() - begun
+    return time.perf_counter() - started_s

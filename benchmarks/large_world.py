@@ -1,7 +1,7 @@
-"""An emulator with a large account: the demo's jobs many times over, and a few extreme jobs.
+"""An emulator with a large account: many copies of the demo's jobs, and a few extreme jobs.
 
-``LargeWorld(jobs=10_000).emulator()`` starts it; the program takes the emulator's options and one of its own,
-the world's size as JSON.
+``LargeWorld(jobs=10_000).emulator()`` starts it. As a program, this module expects a ``LargeWorld`` as JSON,
+then the emulator's options.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ HOUR_S = 3600.0
 RUNNING_JOBS = [plan for plan in DEMO_SCRIPT.plans if plan.since == JobStatus.RUNNING]
 PAST_JOBS = [plan for plan in DEMO_SCRIPT.plans if plan.since == "ENDED"]
 TITAN = next(plan for plan in RUNNING_JOBS if plan.name == "qwen3-14b-titan")
-RUNNING_ONE_IN = 250
-"""Share of running jobs: 40 of 10,000, as in an account that has been in use for a long time."""
+JOBS_PER_RUNNING_JOB = 250
+"""One in this many jobs is running: 40 of 10,000, as in an old account."""
 SUBMISSION_INTERVAL_S = 360.0
-"""Interval between submissions: ten thousand jobs cover six weeks."""
+"""Interval between submissions, so that 10,000 jobs cover six weeks."""
 YOUNGEST_PROJECT_DAYS, PROJECT_AGES_DAYS = 45, 300
 BUSY_NODES = 64
 CACHE_PROJECT, CACHE_FOLDER_FILES = "pretraining", 1000
@@ -38,11 +38,11 @@ CACHE_PROJECT, CACHE_FOLDER_FILES = "pretraining", 1000
 
 @dataclass(frozen=True)
 class LargeWorld:
-    """How much is added to the demo world.
+    """The numbers of objects that are added to the demo world.
 
-    ``cache_files`` are in the cache of project pretraining. ``many_nodes`` adds a live job with that many
-    nodes of eight GPUs, ``log_lines_per_s`` a live job that logs at that rate, ``checkpoints`` a job that has
-    saved that many.
+    ``cache_files`` are in the cache of the project ``CACHE_PROJECT``. ``many_nodes`` adds a running job with
+    that many nodes of eight GPUs, ``log_lines_per_s`` a running job that logs at that rate, and
+    ``checkpoints`` an ended job with that many checkpoints.
     """
 
     jobs: int = 0
@@ -53,13 +53,13 @@ class LargeWorld:
     checkpoints: int = 0
 
     def emulator(self) -> EmulatorChild:
-        """An emulator of this world, as a child process."""
+        """Return an emulator of this world, to be started as a child process."""
         return EmulatorChild(world="demo", program=(__file__, json.dumps(asdict(self))))
 
     def script(self) -> DemoScript:
-        """The demo world with the additions."""
+        """Return the script of the demo world with the additions."""
         projects = tuple(self._project(number) for number in range(self.projects))
-        jobs = [_member(number, projects) for number in range(self.jobs)]
+        jobs = [_job_plan(number, projects) for number in range(self.jobs)]
         if self.many_nodes:
             name = f"titan-{self.many_nodes}-nodes"
             jobs.append(replace(TITAN, name=name, nodes=self.many_nodes, ago_s=9 * HOUR_S))
@@ -82,35 +82,35 @@ class LargeWorld:
         )
 
     def _project(self, number: int) -> ProjectPlan:
-        like = DEMO_SCRIPT.projects[number % len(DEMO_SCRIPT.projects)]
-        return ProjectPlan(f"{like.name}-{number:04}", YOUNGEST_PROJECT_DAYS + number % PROJECT_AGES_DAYS)
+        template = DEMO_SCRIPT.projects[number % len(DEMO_SCRIPT.projects)]
+        return ProjectPlan(f"{template.name}-{number:04}", YOUNGEST_PROJECT_DAYS + number % PROJECT_AGES_DAYS)
 
 
-def _member(number: int, projects: Sequence[ProjectPlan]) -> JobPlan:
-    runs_now = number % RUNNING_ONE_IN == 0
-    kinds = RUNNING_JOBS if runs_now else PAST_JOBS
-    like = kinds[(number // RUNNING_ONE_IN if runs_now else number) % len(kinds)]
+def _job_plan(number: int, projects: Sequence[ProjectPlan]) -> JobPlan:
+    is_running = number % JOBS_PER_RUNNING_JOB == 0
+    templates = RUNNING_JOBS if is_running else PAST_JOBS
+    template = templates[(number // JOBS_PER_RUNNING_JOB if is_running else number) % len(templates)]
     return replace(
-        like,
-        name=f"{like.name}-{number:05}",
-        project=projects[number % len(projects)].name if projects else like.project,
-        ago_s=like.ago_s if runs_now else like.ago_s + number * SUBMISSION_INTERVAL_S,
-        is_spot=runs_now or like.is_spot,  # spot jobs do not count against the GPU limit
+        template,
+        name=f"{template.name}-{number:05}",
+        project=projects[number % len(projects)].name if projects else template.project,
+        ago_s=template.ago_s if is_running else template.ago_s + number * SUBMISSION_INTERVAL_S,
+        is_spot=is_running or template.is_spot,  # spot jobs do not count against the GPU limit
     )
 
 
 def _many_lines(lines_per_s: int, run: SimRun) -> Sequence[LineSource]:
-    """So many lines a second in total, with the nodes interleaved."""
+    """Return log lines of all nodes, interleaved, with ``lines_per_s`` in total."""
     period_ns = len(run.nodes) * NS_PER_S // lines_per_s
     return [
         periodic_lines(
-            node, "INFO", run.start_ns, None, period_ns, run.seed + node, partial(_said, node, run)
+            node, "INFO", run.start_ns, None, period_ns, run.seed + node, partial(_log_text, node, run)
         )
         for node in run.nodes
     ]
 
 
-def _said(node: int, run: SimRun, number: int) -> str:
+def _log_text(node: int, run: SimRun, number: int) -> str:
     loss = run.curves.loss(1 + number % run.curves.steps)
     return (
         f"[rank{8 * node}]: micro-step {number}: loss {loss:.4f}, 8,192 tokens in 0.41 s, 3 buckets reduced"
@@ -118,7 +118,7 @@ def _said(node: int, run: SimRun, number: int) -> str:
 
 
 def job_id(emulator: EmulatorChild, name: str) -> str:
-    """Return the id of the job of that name."""
+    """Return the id of the job with this name."""
     jobs = httpx.post(
         f"{emulator.url}/v1/training_jobs/search",
         headers={"Authorization": f"Bearer {emulator.key}"},
@@ -129,7 +129,7 @@ def job_id(emulator: EmulatorChild, name: str) -> str:
 
 
 def _many_files(count: int) -> CacheTree:
-    """Return files of tokenized text, 1,000 per folder, as a real corpus is split."""
+    """Return files of tokenized text, 1,000 per directory, as in a real corpus."""
     return tuple(
         (
             f"user_artifacts/fineweb-edu/dump-{start // CACHE_FOLDER_FILES:03}/tokens-{{n:05}}.bin",

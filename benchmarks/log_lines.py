@@ -1,4 +1,4 @@
-"""The lines that the log's benchmarks are run with: all alike, or of all kinds that jobs print."""
+"""Log lines for the benchmarks of the log view: all of one kind, or of all kinds that jobs print."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ MakeLines = Callable[..., list[LogLine]]
 
 
 def make_lines(count: int, first: int = 0, last: int | None = None) -> list[LogLine]:
-    """Trainer-like lines of about 100 characters from four nodes: of ``count``, those from first to last."""
+    """Return lines ``first`` to ``last`` (exclusive) of a log of ``count`` lines, from four nodes."""
     return [
-        LogLine(START_NS + index * NS_PER_LINE, _step(index, count), f"node-{index % NODES}", None)
+        LogLine(START_NS + index * NS_PER_LINE, _step_text(index, count), f"node-{index % NODES}", None)
         for index in range(first, count if last is None else last)
     ]
 
 
 def make_mixed(count: int, first: int = 0, last: int | None = None) -> list[LogLine]:
-    """Lines of many kinds, a fifth of them beyond ASCII or with escape sequences."""
+    """Like ``make_lines``, but of many kinds; a fifth are not ASCII or have escape sequences."""
     return [
         LogLine(
             START_NS + index * NS_PER_LINE,
-            _mixed(index, count),
+            _mixed_text(index, count),
             f"node-{index // len(TRACEBACK) % NODES}",
             None,
         )
@@ -44,14 +44,14 @@ def make_mixed(count: int, first: int = 0, last: int | None = None) -> list[LogL
     ]
 
 
-def _step(index: int, count: int) -> str:
+def _step_text(index: int, count: int) -> str:
     return (
         f"step {index} {{'loss': {2 - index / count:.4f}, 'grad_norm': 0.71, 'learning_rate': 1.9e-05, "
         f"'epoch': {index / count:.3f}}}"
     )
 
 
-def _mixed(index: int, count: int) -> str:
+def _mixed_text(index: int, count: int) -> str:
     if index // len(TRACEBACK) % 100 == 99:
         return TRACEBACK[index % len(TRACEBACK)]
     kind = index % 10
@@ -74,4 +74,4 @@ def _mixed(index: int, count: int) -> str:
     if kind == 6:
         done = index // 10 % BAR_STATES
         return f"Loading shards:  {done}%|{'█' * (done // 10):<10}| {done}/100 [00:01<00:09, 1.2it/s]"
-    return _step(index, count)
+    return _step_text(index, count)

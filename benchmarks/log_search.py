@@ -1,7 +1,7 @@
 """Search, filters and keys in a log of half a million lines.
 
-Plain searches beside loops over a list of the same lines; how soon each thing that a reader does is seen and
-done; then lines come at 5,000 a second while the reader moves about.
+Plain searches are compared with loops over a list of the same lines. For each action of a user, the time to
+paint and the time to completion are measured; then keys while 5,000 lines a second arrive.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from statistics import median
 
-from harness import Figure, cpu_ms, in_turn
+from harness import Figure, cpu_ms, measure_in_turn
 from log_lines import MakeLines, make_lines, make_mixed
 from log_view import BATCH_LINES
 from one_widget import SIZE, OneWidget, Stalls, painted
@@ -24,11 +24,11 @@ from tui.widgets.log_view.search import LogSearch
 from tui.widgets.log_view.view import LogView
 
 LINES = 500_000
-"""As many as are kept: the oldest leave as soon as lines come."""
+"""The maximum of the view, so that new lines drop the oldest."""
 LINES_PER_S, BATCHES_PER_S, LIVE_S = 5_000, 20, 5
 RARE, DENSE = "step 77", "loss"
 SEARCHED = ("out of memory", "'loss': 9", "step 999999", RARE)
-"""The first two are absent, but every line holds all letters of the second."""
+"""The first two texts are in no line, but each line has all characters of the second."""
 STALL_CAUSE = (
     "a slice of filtering and folding may take 8 ms and its last piece 2 more, the watcher needs up to three"
     " turns of the event loop to wake, and a paint of the screen comes between them"
@@ -36,7 +36,7 @@ STALL_CAUSE = (
 
 
 async def figures() -> AsyncIterator[Figure]:
-    """Fill, search, read, and follow: lines that are all alike, then lines of all kinds."""
+    """Fill the log, search, use and follow it: with lines of one kind, then of all kinds."""
     collect_only_when_idle()
     for make in (make_lines, make_mixed):
         view = LogView(options=LogOptions(max_lines=LINES))
@@ -50,38 +50,40 @@ async def figures() -> AsyncIterator[Figure]:
                 view.store.append(lines)
                 await asyncio.sleep(0)
             if make is make_lines:
-                for figure in searches(view, texts):
+                for figure in search_figures(view, texts):
                     yield figure
-            texts.clear()  # that list is no part of what is measured
-            async for figure in used(view):
+            texts.clear()  # the list must not count in the measurements
+            async for figure in action_figures(view):
                 yield figure
-            async for figure in live(view, make):
+            async for figure in live_figures(view, make):
                 yield figure
 
 
-def searches(view: LogView, texts: list[str]) -> Iterator[Figure]:
-    """All matches of some texts against the same by loop; the least of some rounds counts."""
+def search_figures(view: LogView, texts: list[str]) -> Iterator[Figure]:
+    """Compare finding all matches of a text with a loop; the shortest of several rounds counts."""
     rows = LogRows(view.store, LogOptions())
     while not rows.build(lambda: True):
         pass
 
     for text in SEARCHED:
-        ways: dict[str, Callable[[], object]] = {
-            # A search of its own each time: it remembers what it has counted.
+        programs: dict[str, Callable[[], object]] = {
+            # A new search each time, because a search caches its counts.
             "ours": lambda text=text: LogSearch(rows, LogPattern(text, case=True)).count(lambda: True),
             "loop": lambda text=text: [one for one in texts if text in one],
         }
-        took = {name: min(times) for name, times in in_turn(ways, rounds=5, measure=cpu_ms).items()}
+        times_ms = {
+            name: min(times) for name, times in measure_in_turn(programs, rounds=5, measure=cpu_ms).items()
+        }
         yield Figure(
-            f"plain search for {text!r} ({took['ours']:.0f} ms), × loop",
-            took["ours"] / took["loop"],
+            f"plain search for {text!r} ({times_ms['ours']:.0f} ms), × loop",
+            times_ms["ours"] / times_ms["loop"],
             at_most=1.0,
             cause="all of it is bytes.find, which tests each of the many quotes of a line as the loop does",
         )
 
 
-async def used(view: LogView) -> AsyncIterator[Figure]:
-    """The worst stall of each thing that a reader does with so many lines, and how soon it is seen."""
+async def action_figures(view: LogView) -> AsyncIterator[Figure]:
+    """Yield the worst stall of each action, and the times until it is painted and completed."""
 
     def show(**options: object) -> Callable[[], object]:
         return lambda: setattr(view, "options", LogOptions(**options))
@@ -127,8 +129,8 @@ async def used(view: LogView) -> AsyncIterator[Figure]:
     view.viewport.follow = True
 
 
-async def live(view: LogView, make: MakeLines) -> AsyncIterator[Figure]:
-    """Keys and stalls while lines come; the collector of garbage counts."""
+async def live_figures(view: LogView, make: MakeLines) -> AsyncIterator[Figure]:
+    """Measure keys and stalls while lines arrive, including garbage collection."""
     first = len(view.store) + view.store.dropped
     batch = LINES_PER_S // BATCHES_PER_S
     keys: list[float] = []

@@ -1,8 +1,7 @@
-"""What the log view costs beside textual's RichLog.
+"""Appending to the log view, compared with Textual's RichLog.
 
-Lines a second while appending with painting going on, the worst stall of the event loop, and bytes held a
-line, for lines that are all alike and for a mix of all that jobs print: other scripts, colors, JSON,
-tracebacks, progress bars.
+Lines a second while the view paints, the worst stall of the event loop, and memory per line; for lines of one
+kind, and for a mix of all kinds that jobs print: other scripts, colors, JSON, tracebacks, progress bars.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from api_client.models.logs import LogLine
 from tui.widgets.log_view.view import LogView
 
 BATCH_LINES = 1_000
-LINES, RICH_LOG_LINES = 100_000, 5_000  # RichLog is too slow for more
+LINES, RICH_LOG_LINES = 100_000, 5_000  # RichLog is too slow for more lines
 ROUNDS = 2
 STALL_CAUSE = (
     "measured: 1,000 lines, 5 to 12 ms, are appended in every turn of the event loop, and the watcher needs"
@@ -37,13 +36,13 @@ APPEND_CAUSE = (
 
 
 async def figures() -> AsyncIterator[Figure]:
-    """Lines that are all alike, then a mix."""
+    """Measure with lines of one kind, then with a mix."""
     for make, which in ((make_lines, "lines all alike"), (make_mixed, "lines of all kinds")):
         lines = make(LINES)
         rates, stalls, their_rates = [], [], []
         for _ in range(ROUNDS):
             view, log = LogView(), RichLog()
-            rate, stall_ms = await appended(view, lines, view.store.append)
+            rate, stall_ms = await append_figures(view, lines, view.store.append)
             rates.append(rate)
             stalls.append(stall_ms)
 
@@ -51,24 +50,24 @@ async def figures() -> AsyncIterator[Figure]:
                 for line in batch:
                     log.write(line.message)
 
-            their_rates.append((await appended(log, lines[:RICH_LOG_LINES], write))[0])
+            their_rates.append((await append_figures(log, lines[:RICH_LOG_LINES], write))[0])
         ratio = median(rates) / median(their_rates)
-        held = await bytes_a_line(make)
+        line_bytes = await bytes_per_line(make)
         yield Figure(f"append, × RichLog.write, {which}", ratio, at_least=20, cause=APPEND_CAUSE)
-        yield Figure(f"bytes a line, text included, {which}", held, at_most=250)
+        yield Figure(f"bytes a line, text included, {which}", line_bytes, at_most=250)
         title = f"worst stall while appending, ms, {which}"
         yield Figure(title, median(stalls), at_most=50, cause=STALL_CAUSE)
 
 
-async def appended(
+async def append_figures(
     widget: Widget, lines: list[LogLine], write: Callable[[list[LogLine]], None]
 ) -> tuple[float, float]:
-    """Return lines a second of CPU, and the worst stall while appending."""
+    """Return the lines appended per second of CPU time, and the worst stall (ms)."""
     async with OneWidget(widget).run_test(size=SIZE) as pilot:
         widget.focus()
         await pilot.pause()
         gc.collect()
-        gc.freeze()  # the lines still to come, and what earlier rounds left, are no garbage of this widget
+        gc.freeze()  # exclude the lines to append, and objects of earlier rounds, from garbage collection
         async with Stalls() as stalls:
             begin = time.process_time()
             for first in range(0, len(lines), BATCH_LINES):
@@ -79,8 +78,8 @@ async def appended(
     return rate, stalls.cpu_ms
 
 
-async def bytes_a_line(make: MakeLines) -> float:
-    """Return the bytes that the view holds a line, its text included."""
+async def bytes_per_line(make: MakeLines) -> float:
+    """Return the memory of the view per line, including the text."""
     view = LogView()
     async with OneWidget(view).run_test(size=SIZE) as pilot:
         await pilot.pause()
@@ -91,6 +90,6 @@ async def bytes_a_line(make: MakeLines) -> float:
             await asyncio.sleep(0)
         await pilot.pause()
         gc.collect()
-        held = tracemalloc.get_traced_memory()[0]
+        total_bytes = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
-        return held / LINES
+        return total_bytes / LINES

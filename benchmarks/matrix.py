@@ -1,8 +1,8 @@
-"""What a live job of 64 nodes × 8 GPUs costs a paint.
+"""CPU time to paint a live job of 64 nodes × 8 GPUs.
 
-A real screen of 120×40 cells gets one more sample of every GPU each round; CPU milliseconds from the new
-snapshot to the strips on the screen, beside a key press (the chart's cursor) and textual's own DataTable
-with the same cells.
+In each round, an app of 120×40 cells gets a new sample of every GPU. The CPU time from the new snapshot to
+the painted screen is compared with a key press (which moves the charts' cursor), and with a DataTable of
+Textual that has the same cells.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ BUDGETS = {
 }
 
 
-class Live(App[None]):
-    """A matrix beside two charts of 64 lines, or a table of the same cells."""
+class LiveApp(App[None]):
+    """A matrix next to two charts of 64 lines, or a table with the cells of the matrix."""
 
     CSS = "Screen { layout: horizontal; } GpuMatrix, DataTable { width: 45; height: 1fr; }"
 
@@ -52,11 +52,14 @@ class Live(App[None]):
         self.rows = [self.table.add_row(*["0%"] * GPUS) for _ in range(NODES)]
 
     def show_matrix(self, nodes: list[NodeSnapshot]) -> None:
-        self.matrix.set_data([MatrixRow(one.name, "", one.gpu_utilization_now, 0.9) for one in nodes])
+        self.matrix.set_data([MatrixRow(node.name, "", node.gpu_utilization_now, 0.9) for node in nodes])
 
     def show_charts(self, nodes: list[NodeSnapshot], second: int, cursor: float | None = None) -> None:
-        used = [one.mean_utilization for one in nodes]
-        series = [Series(node.name, one.times, one.values) for node, one in zip(nodes, used, strict=True)]
+        utilizations = [node.mean_utilization for node in nodes]
+        series = [
+            Series(node.name, utilization.times, utilization.values)
+            for node, utilization in zip(nodes, utilizations, strict=True)
+        ]
         end = NOW + second
         for chart in self.query(LineChart):
             chart.show(series, ChartSpec(start=end - POINTS, end=end, y_min=0.0, y_max=1.0, cursor=cursor))
@@ -66,49 +69,55 @@ class Live(App[None]):
         self.show_charts(nodes, second)
 
     def show_table(self, nodes: list[NodeSnapshot]) -> None:
-        for row, one in zip(self.rows, nodes, strict=True):
-            for column, value in zip(self.columns, one.gpu_utilization_now, strict=True):
+        for row, node in zip(self.rows, nodes, strict=True):
+            for column, value in zip(self.columns, node.gpu_utilization_now, strict=True):
                 self.table.update_cell(row, column, f"{value or 0:.0%}")
 
 
 async def figures() -> AsyncIterator[Figure]:
-    """Measure in turn."""
-    app = Live()
-    took: dict[str, list[float]] = defaultdict(list)
+    """Measure all in turn."""
+    app = LiveApp()
+    times_ms: dict[str, list[float]] = defaultdict(list)
     async with app.run_test(size=(120, 40)) as pilot:
         for number in range(ROUNDS):
             second = 1000 + 4 * number
-            sets = [[node_at(node, second + more) for node in range(NODES)] for more in range(4)]
+            snapshots = [[node_at(node, second + more) for node in range(NODES)] for more in range(4)]
             app.table.display = False
             await pilot.pause()
-            shown = (
-                partial(app.show_matrix, sets[0]),
-                partial(app.show_charts, sets[1], second + 1),
-                partial(app.show_both, sets[2], second + 2),
-                partial(app.show_charts, sets[2], second + 2, NOW + second),
+            paints = (
+                partial(app.show_matrix, snapshots[0]),
+                partial(app.show_charts, snapshots[1], second + 1),
+                partial(app.show_both, snapshots[2], second + 2),
+                partial(app.show_charts, snapshots[2], second + 2, NOW + second),
             )
-            for name, show in zip(BUDGETS, shown, strict=True):
-                took[name].append(await cpu_ms_to_paint(show, pilot.pause))
+            for name, paint in zip(BUDGETS, paints, strict=True):
+                times_ms[name].append(await cpu_ms_to_paint(paint, pilot.pause))
             app.matrix.display, app.table.display = False, True
             await pilot.pause()
-            took["table"].append(await cpu_ms_to_paint(partial(app.show_table, sets[3]), pilot.pause))
+            times_ms["table"].append(
+                await cpu_ms_to_paint(partial(app.show_table, snapshots[3]), pilot.pause)
+            )
             app.matrix.display = True
         idle = [await cpu_ms_to_paint(lambda: None, pilot.pause) for _ in range(ROUNDS)]
-    for name, most in BUDGETS.items():
-        yield Figure(f"{name}, 120×40", median(took[name]), unit="CPU ms", at_most=most)
+    for name, budget in BUDGETS.items():
+        yield Figure(f"{name}, 120×40", median(times_ms[name]), unit="CPU ms", at_most=budget)
     yield compared(
-        f"{MATRIX}, a paint", took[MATRIX], took["table"], "DataTable of the same cells", unit="CPU ms"
+        f"{MATRIX}, a paint",
+        times_ms[MATRIX],
+        times_ms["table"],
+        "DataTable of the same cells",
+        unit="CPU ms",
     )
     yield Figure("a pause of the benchmark's own, in each of these", median(idle), unit="CPU ms")
 
 
 def node_at(node: int, second: int) -> NodeSnapshot:
-    """Return a node with a sample a second up to that one."""
+    """Return a node with a sample each second, up to ``second``."""
 
-    def use(gpu: int, at: int) -> float:
+    def utilization(gpu: int, at: int) -> float:
         return 0.9 + 0.09 * math.sin(at / 7 + node + gpu)
 
     seconds = range(second - POINTS, second)
-    mean = Series("use", tuple(NOW + at for at in seconds), tuple(use(0, at) for at in seconds))
-    now = tuple(use(gpu, second) for gpu in range(GPUS))
+    mean = Series("use", tuple(NOW + at for at in seconds), tuple(utilization(0, at) for at in seconds))
+    now = tuple(utilization(gpu, second) for gpu in range(GPUS))
     return NodeSnapshot(f"node-{node}", mean_utilization=mean, gpu_utilization_now=now)

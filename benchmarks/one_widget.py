@@ -1,4 +1,4 @@
-"""A widget alone in an app: when it is painted, and how long it keeps the event loop."""
+"""Run a single widget in an app; wait until it is painted, and measure stalls of the event loop."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class OneWidget(App[None]):
 
 
 class Stalls:
-    """The longest times between two turns of the event loop, in ms, while the block runs.
+    """The longest time between two iterations of the event loop, in ms, in an ``async with`` block.
 
-    ``cpu_ms`` is what this program did itself, whatever else the machine does.
+    ``cpu_ms`` is CPU time of this thread, which does not depend on the load of the machine.
     """
 
     def __init__(self) -> None:
@@ -43,8 +43,8 @@ class Stalls:
     async def _watch(self) -> None:
         wall, cpu = time.perf_counter(), time.thread_time()
         while True:
-            # It sleeps, as the loop of a dashboard does: one that only turns lets go of the interpreter so
-            # briefly that a thread beside it hardly ever gets it, least of all on an idle machine.
+            # Sleep, as the loop of a dashboard does: a loop that never sleeps releases the GIL so briefly
+            # that other threads hardly ever run, least of all on an idle machine.
             await asyncio.sleep(0.001)
             now_wall, now_cpu = time.perf_counter(), time.thread_time()
             self.wall_ms = max(self.wall_ms, (now_wall - wall) * 1000)
@@ -53,7 +53,7 @@ class Stalls:
 
 
 async def painted(widget: Widget) -> None:
-    """Wait until what was asked for has been painted."""
+    """Wait until the pending changes of a widget have been painted."""
     done = asyncio.Event()
     widget.call_after_refresh(done.set)
     await done.wait()

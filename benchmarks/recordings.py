@@ -1,8 +1,8 @@
-"""How large a recording is, how fast it is written, opened and set to another moment.
+"""The size of a recording, and the time to write it, to open it, and to go to another time in it.
 
-The recording has 100,000 lines and 12 h of 64 × 8 GPUs. The first picture of the dashboard (the step, the end
-of the log and the newest metrics) is compared with one of 1,000 lines and one node; another moment (the
-progress, the end of the log and the metrics of then, complete) with opening. A stall is the loop's own time.
+The recording has 100,000 log lines and 12 h of 64 × 8 GPUs. The time to the dashboard's first picture (step,
+end of the log, newest metrics) is compared with that of a recording with 1,000 lines and one node.
+The time to display another time completely is compared with opening. A stall is CPU time of the event loop.
 """
 
 from __future__ import annotations
@@ -43,29 +43,29 @@ HOURS = 12
 GPUS = 8
 LARGE_LIMIT, SMALL = (100_000, 64), (1_000, 1)
 STEP_FORWARD = "ctrl+right"
-MOMENTS = (0.5, 0.1, 0.9)
+SOUGHT_FRACTIONS = (0.5, 0.1, 0.9)
 ROUNDS = 5
 
 
 async def figures() -> AsyncIterator[Figure]:
-    """Write, open and show a large recording beside a small one."""
+    """Write, open and show a large recording; compare it with a small one."""
     with tempfile.TemporaryDirectory() as folder:
         large, small = Path(folder, "large.btrun"), Path(folder, "small.btrun")
-        each_bytes, each_us = write(large, *LARGE_LIMIT)
-        yield Figure("file, a log line", each_bytes, unit="B", at_most=80)
-        yield Figure("write, a log line", each_us, unit="µs")
-        opening = median(wall_ms(partial(opened, large)) for _ in range(ROUNDS))
-        yield Figure("open", opening, unit="ms", at_most=100)
+        bytes_per_line, us_per_line = write(large, *LARGE_LIMIT)
+        yield Figure("file, a log line", bytes_per_line, unit="B", at_most=80)
+        yield Figure("write, a log line", us_per_line, unit="µs")
+        open_ms = median(wall_ms(partial(open_recording, large)) for _ in range(ROUNDS))
+        yield Figure("open", open_ms, unit="ms", at_most=100)
         with Recording(large) as recording:
-            moving = median(wall_ms(partial(moved, recording)) for _ in range(ROUNDS))
-        yield Figure("read another moment", moving, unit="ms")
+            seek_ms = median(wall_ms(partial(read_other_time, recording)) for _ in range(ROUNDS))
+        yield Figure("read another moment", seek_ms, unit="ms")
         write(small, *SMALL)
-        await shown(small)  # the first one imports the dashboard
-        little, much = await shown(small), await shown(large)
+        await show_in_dashboard(small)  # the first call imports the dashboard
+        small_times, large_times = await show_in_dashboard(small), await show_in_dashboard(large)
     yield Figure(
         "first picture",
-        much.first_s,
-        little.first_s,
+        large_times.first_s,
+        small_times.first_s,
         f"{SMALL[0]:,} lines",
         "s",
         at_most=2,
@@ -74,8 +74,8 @@ async def figures() -> AsyncIterator[Figure]:
     )
     yield Figure(
         "another moment shown",
-        much.moment_s,
-        much.whole_s,
+        large_times.moment_s,
+        large_times.whole_s,
         "opening",
         "s",
         at_most=0.1,
@@ -84,7 +84,7 @@ async def figures() -> AsyncIterator[Figure]:
     )
     yield Figure(
         "worst stall",
-        much.stall_ms,
+        large_times.stall_ms,
         unit="ms",
         at_most=50,
         cause="measured: a search for garbage (0.05 s), which is made once nobody has typed for a second;"
@@ -93,7 +93,7 @@ async def figures() -> AsyncIterator[Figure]:
 
 
 def lines(count: int, nodes: int) -> Iterator[dict[str, object]]:
-    """Yield lines of a trainer, evenly over the run."""
+    """Yield log lines of a trainer, evenly spaced over the run."""
     noise = random.Random(0)
     for number in range(count):
         at_ns = epoch_ns(BEGIN) + int(HOURS * 3600 * NS_PER_S * number / count) + noise.randrange(10_000)
@@ -106,7 +106,7 @@ def lines(count: int, nodes: int) -> Iterator[dict[str, object]]:
 
 
 def samples(nodes: int) -> Iterator[dict[str, object]]:
-    """Yield one sample of every GPU a minute."""
+    """Yield a sample of every GPU for each minute."""
     noise = random.Random(1)
     for minute in range(HOURS * 60):
         for node in range(nodes):
@@ -123,31 +123,31 @@ def samples(nodes: int) -> Iterator[dict[str, object]]:
 
 
 def write(path: Path, line_count: int, nodes: int) -> tuple[float, float]:
-    """Return the bytes and the microseconds that each line of the log took."""
+    """Write a recording; return the bytes and the microseconds per log line."""
     ended = (BEGIN + timedelta(hours=HOURS)).isoformat()
     job = {"id": "j", "current_status": "TRAINING_JOB_COMPLETED", "node_count": nodes}
     job |= {"created_at": BEGIN.isoformat(), "updated_at": ended}
     documents = {MANIFEST: {"format": FORMAT, "version": VERSION}, JOB: job}
     writer = RecordingWriter(path, documents, Scrubber())
-    made = list(lines(line_count, nodes))
-    began = time.perf_counter()
-    writer.log.add(made)
+    log_records = list(lines(line_count, nodes))
+    started_s = time.perf_counter()
+    writer.log.add(log_records)
     writer.flush()
-    took_s = time.perf_counter() - began
-    each_bytes = path.stat().st_size / line_count
+    took_s = time.perf_counter() - started_s
+    bytes_per_line = path.stat().st_size / line_count
     writer.metrics.add(samples(nodes))
     writer.close()
-    return each_bytes, took_s / line_count * 1e6
+    return bytes_per_line, took_s / line_count * 1e6
 
 
-def opened(path: Path) -> None:
-    """Open a recording and read what the first picture needs."""
+def open_recording(path: Path) -> None:
+    """Open a recording and read its newest state, which the first picture needs."""
     with Recording(path) as recording:
         recording.job_at(recording.until)
 
 
-def moved(recording: Recording) -> None:
-    """Read the last page of the log and an hour of metrics of a moment."""
+def read_other_time(recording: Recording) -> None:
+    """Read the last page of the log and an hour of metrics, as of half time."""
     at = BEGIN + timedelta(hours=HOURS / 2)
     now_ns = epoch_ns(at)
     recording.log.select(0, now_ns, now_ns=recording.now_ns(at), limit=1000, newest_first=True, levels=None)
@@ -155,8 +155,8 @@ def moved(recording: Recording) -> None:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """Seconds until the first picture, everything, and another moment were shown; the worst stall."""
+class DisplayTimes:
+    """Seconds until the first picture, all data, and another time were displayed; the worst stall."""
 
     first_s: float
     whole_s: float
@@ -164,33 +164,34 @@ class Shown:
     stall_ms: float
 
 
-async def shown(path: Path) -> Shown:
-    """Open a recording in the dashboard and go to other moments."""
+async def show_in_dashboard(path: Path) -> DisplayTimes:
+    """Open a recording in the dashboard and go to other times."""
     gc.collect()
     collect_only_when_idle()
     disable_line_caches()
     cache_styles_without_widgets()
-    with ExitStack() as opened:
-        began = time.perf_counter()
-        recording = opened.enter_context(Recording(path))
+    with ExitStack() as stack:
+        started_s = time.perf_counter()
+        recording = stack.enter_context(Recording(path))
         clock = Playback(recording.begin, recording.until)
         replay = Replay([recording], clock)
-        recorded = opened.enter_context(OpenRecordings([recording], replay))
+        recorded = stack.enter_context(OpenRecordings([recording], replay))
         app = BtTuiApp(replay.remote, job_id="j", recorded=recorded)
         async with app.run_test(size=(140, 44)):
             await until(lambda: _has_picture(app))
-            first_s = time.perf_counter() - began
+            first_s = time.perf_counter() - started_s
             await until(lambda: _is_complete(app, clock.now()))
-            whole_s = time.perf_counter() - began
-            moments = []
+            whole_s = time.perf_counter() - started_s
+            seek_times_s = []
             async with Stalls() as stalls:
-                for part in MOMENTS:
-                    sought = time.perf_counter()
-                    clock.seek(clock.begin + part * (clock.end - clock.begin))
-                    app.simulate_key(STEP_FORWARD)  # a pilot's key waits until all else has been read, too
+                for fraction in SOUGHT_FRACTIONS:
+                    seek_started_s = time.perf_counter()
+                    clock.seek(clock.begin + fraction * (clock.end - clock.begin))
+                    # a pilot's key would also wait until all other data has been read
+                    app.simulate_key(STEP_FORWARD)
                     await until(lambda: _is_complete(app, clock.now()))
-                    moments.append(time.perf_counter() - sought)
-    return Shown(first_s, whole_s, median(moments), stalls.cpu_ms)
+                    seek_times_s.append(time.perf_counter() - seek_started_s)
+    return DisplayTimes(first_s, whole_s, median(seek_times_s), stalls.cpu_ms)
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -1,4 +1,4 @@
-"""Our table of 10,000 rows × 10 columns beside textual's DataTable."""
+"""Our table with 10,000 rows × 10 columns, compared with Textual's DataTable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tui.tables.column import Column
 from tui.widgets.row_table import RowTable
 
 ROWS, COLUMNS = 10_000, 10
-UPDATED_EVERY = 100
+ROWS_PER_UPDATE = 100
 SIZE = (160, 40)
 JUMPS = 7
 FILLED, UPDATED, JUMPED = "10,000 rows filled", "1% of the rows updated", "jump to the other end"
@@ -23,36 +23,36 @@ STALL = "worst stall while filling"
 
 @dataclass(frozen=True)
 class Record:
-    """A row."""
+    """A row of the table."""
 
     key: str
     cells: tuple[str, ...]
 
 
 async def figures() -> AsyncIterator[Figure]:
-    """Measure in turn."""
+    """Measure both tables in turn."""
     records = [
-        Record(str(row), tuple(f"cell {row} {place}" for place in range(COLUMNS))) for row in range(ROWS)
+        Record(str(row), tuple(f"cell {row} {column}" for column in range(COLUMNS))) for row in range(ROWS)
     ]
-    mine = [await ours(records)]
-    other = await theirs(records)
-    mine += [await ours(records) for _ in range(2)]
-    for name, most in ((FILLED, 0.05), (UPDATED, None), (JUMPED, None)):
-        rounds = [one[name] for one in mine]
-        yield compared(name, rounds, [other[name]], "DataTable", unit="ms", at_most=most)
-    yield Figure(STALL, median(one[STALL] for one in mine), unit="ms", at_most=50)
+    our_rounds = [await measure_row_table(records)]
+    their_times = await measure_data_table(records)
+    our_rounds += [await measure_row_table(records) for _ in range(2)]
+    for name, budget in ((FILLED, 0.05), (UPDATED, None), (JUMPED, None)):
+        our_times = [times[name] for times in our_rounds]
+        yield compared(name, our_times, [their_times[name]], "DataTable", unit="ms", at_most=budget)
+    yield Figure(STALL, median(times[STALL] for times in our_rounds), unit="ms", at_most=50)
 
 
-async def ours(records: list[Record]) -> dict[str, float]:
-    """Return the times of our table."""
+async def measure_row_table(records: list[Record]) -> dict[str, float]:
+    """Return the CPU times (ms) of our table by action."""
 
-    def cell(place: int) -> Callable[[Record], list[tuple[str, str]]]:
-        return lambda record: [(record.cells[place], "plain")]
+    def cell(column: int) -> Callable[[Record], list[tuple[str, str]]]:
+        return lambda record: [(record.cells[column], "plain")]
 
-    columns = [Column(f"c{place}", f"c{place}", cell(place), 12) for place in range(COLUMNS)]
+    columns = [Column(f"c{column}", f"c{column}", cell(column), 12) for column in range(COLUMNS)]
     table: RowTable[Record] = RowTable(columns, lambda record: record.key)
     changed = [
-        replace(record, cells=("new", *record.cells[1:])) if row % UPDATED_EVERY == 0 else record
+        replace(record, cells=("new", *record.cells[1:])) if row % ROWS_PER_UPDATE == 0 else record
         for row, record in enumerate(records)
     ]
     async with OneWidget(table).run_test(size=SIZE) as pilot:
@@ -74,18 +74,18 @@ async def ours(records: list[Record]) -> dict[str, float]:
     return {FILLED: filled, STALL: stalls.cpu_ms, UPDATED: median(updated), JUMPED: median(jumps)}
 
 
-async def theirs(records: list[Record]) -> dict[str, float]:
-    """Return the times of textual's table."""
+async def measure_data_table(records: list[Record]) -> dict[str, float]:
+    """Return the CPU times (ms) of Textual's table by action."""
     table: DataTable[str] = DataTable(cursor_type="row")
     async with OneWidget(table).run_test(size=SIZE) as pilot:
-        columns = table.add_columns(*(f"c{place}" for place in range(COLUMNS)))
+        columns = table.add_columns(*(f"c{column}" for column in range(COLUMNS)))
 
         def fill() -> None:
             for record in records:
                 table.add_row(*record.cells, key=record.key)
 
         def update() -> None:
-            for record in records[::UPDATED_EVERY]:
+            for record in records[::ROWS_PER_UPDATE]:
                 table.update_cell(record.key, columns[0], "new")
 
         filled = await cpu_ms_to_paint(fill, pilot.pause)

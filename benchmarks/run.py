@@ -2,10 +2,11 @@
 
     python benchmarks/run.py [--out RESULTS.md] [NAME[=SIZE] …]
 
-With names, only these are measured and nothing is written unless ``--out`` is given. ``SIZE`` is the hours,
-seconds or minutes of a benchmark that takes some: ``insight=72``, ``soak=10``. ``TRUSS_BIN`` names an
-official truss command to be compared with, ``LEET_BIN`` a ``wandb`` command that has ``leet``. Exits with 1
-if a benchmark failed; a budget that is not met is in the table, with its cause.
+With names, only these benchmarks are run, and nothing is written unless ``--out`` is given. ``SIZE`` is the
+duration of a benchmark that has one, in its unit: ``insight=72`` (hours), ``soak=10`` (minutes). The
+environment variables ``TRUSS_BIN`` and ``LEET_BIN`` name an official truss command, and a ``wandb`` command
+that has ``leet``, to compare with. Exits with 1 if a benchmark failed. A budget that is not met is only
+reported in the table, with its cause.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ import psutil
 from harness import MISSED, ROOT, Figure, table
 
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
-NAMES = (
+DEFAULT_BENCHMARKS = (
     *("start", "first_data", "headless", "large_account", "idle", "heavy_screens", "row_table", "file_tree"),
     *("cache_listing", "charts", "matrix", "log_view", "log_search", "log_requests", "recordings"),
     *("downloads", "insight"),
 )
-"""In this order; ``soak`` takes ten minutes and is run on its own."""
+"""The benchmarks of ``make bench``, in order; ``soak`` is not among them, because it takes ten minutes."""
 TIMEOUT_S = 900
 PACKAGES = ("textual", "httpx", "pydantic", "plotext")
 GIB = 1024**3
@@ -51,18 +52,18 @@ class Section:
 
 
 def main() -> int:
-    """Measure and write; return 1 if a benchmark failed."""
+    """Run the benchmarks and write the tables; return 1 if a benchmark failed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME[=SIZE]", help="only these (default: all)")
+    parser.add_argument("names", nargs="*", metavar="NAME[=SIZE]", help="run only these (default: all)")
     parser.add_argument("--out", type=Path, help="file for the tables (default: RESULTS.md if all are run)")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
-        measure_here(*options.names)
+        run_in_this_process(*options.names)
         return 0
-    sections = [measured(name) for name in options.names or NAMES]
+    sections = [run_in_child(name) for name in options.names or DEFAULT_BENCHMARKS]
     if options.names and options.out is None:
         print("\n\n".join(table(section.figures) for section in sections))
     else:
@@ -71,53 +72,52 @@ def main() -> int:
     return 1 if any(section.exit_code for section in sections) else 0
 
 
-def measure_here(name: str) -> None:
-    """Print each figure of a benchmark as a line of JSON."""
+def run_in_this_process(name: str) -> None:
+    """Run a benchmark and print each figure as a line of JSON, which ``run_in_child`` reads."""
     module, _, size = name.partition("=")
-    measure = importlib.import_module(module).figures
-    figures = measure(int(size)) if size else measure()
+    figures_of_module = importlib.import_module(module).figures
+    figures = figures_of_module(int(size)) if size else figures_of_module()
 
-    async def show_as_they_come() -> None:
+    async def print_async_figures() -> None:
         async for figure in figures:
-            show(figure)
+            print_json(figure)
 
     if inspect.isasyncgen(figures):
-        asyncio.run(show_as_they_come())
+        asyncio.run(print_async_figures())
     else:
         for figure in figures:
-            show(figure)
+            print_json(figure)
 
 
-def show(figure: Figure) -> None:
-    """Print a figure for ``measured`` to read."""
+def print_json(figure: Figure) -> None:
     print(json.dumps(asdict(figure)), flush=True)
 
 
-def measured(name: str) -> Section:
-    """Run a benchmark in a process of its own, and show its figures as they come."""
+def run_in_child(name: str) -> Section:
+    """Run a benchmark in a child process, and print its figures as they arrive."""
     print(f"== {name}", file=sys.stderr, flush=True)
-    begun, figures = time.monotonic(), []
+    started_s, figures = time.monotonic(), []
     environ = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
-    environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each command would compile every module again
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)  # with it, each command would compile every module again
     command = [sys.executable, __file__, "--here", name]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
-        limit = threading.Timer(TIMEOUT_S, process.kill)
-        limit.daemon = True
-        limit.start()
+        kill_timer = threading.Timer(TIMEOUT_S, process.kill)
+        kill_timer.daemon = True
+        kill_timer.start()
         for line in process.stdout or ():
             figures.append(Figure(**json.loads(line)))
             print("  " + ", ".join(filter(None, figures[-1].cells)), file=sys.stderr, flush=True)
-        limit.cancel()
-    return Section(name, figures, time.monotonic() - begun, process.returncode)
+        kill_timer.cancel()
+    return Section(name, figures, time.monotonic() - started_s, process.returncode)
 
 
 def document(sections: list[Section], command: str) -> str:
-    """Return all tables, and what they were made with."""
+    """Return all tables as Markdown, after the machine and the versions that were used."""
     figures = [figure for section in sections for figure in section.figures]
     verdicts = [figure.verdict for figure in figures if figure.verdict]
     minutes = sum(section.seconds for section in sections) / 60
     packages = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
-    others = (("truss CLI", "TRUSS_BIN"), ("wandb leet", "LEET_BIN"))
+    other_programs = (("truss CLI", "TRUSS_BIN"), ("wandb leet", "LEET_BIN"))
     memory_gib = psutil.virtual_memory().total / GIB
     lines = [
         "# Benchmarks",
@@ -131,7 +131,7 @@ def document(sections: list[Section], command: str) -> str:
         f"- Python {platform.python_version()}; {packages}",
         *(
             f"- {name}: {'compared with' if variable in os.environ else f'not given ({variable})'}"
-            for name, variable in others
+            for name, variable in other_programs
         ),
         "",
         "Ratios are ours by theirs, medians of rounds taken in turn in one run; a budget bounds the ratio"

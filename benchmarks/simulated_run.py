@@ -1,7 +1,7 @@
-"""A simulated training run for ``health.py``: what its log and its metrics show, second by second.
+"""A simulated training run for ``health.py``: the lines of its log, and its metrics as functions of time.
 
-All times are seconds since the job was created. Levels are functions of the time, so that a run of hours is
-a few lines of code; noise comes from ``random.Random(seed)``.
+All times are seconds since the job was created. Metrics are ``Level``s, functions of the time, so that a few
+lines of code describe hours. Noise comes from ``random.Random(seed)``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from types import ModuleType
 
 HOUR = 3600.0
 LOADED_S = 600.0
-"""By then a model has loaded, and the first step begins."""
+"""The default time at which the model is loaded and the first step begins."""
 FORM = "step {step}/{total} | loss {loss:.4f} | lr 1e-5 | grad norm {norm:.3f} | {speed:.0f} tok/s"
 
 Level = Callable[[float], float | None]
-"""A value at a time; None if there is no sample then."""
+"""A function that returns a metric's value at a time; None if there is no sample."""
 
 
 def steady(value: float) -> Level:
@@ -27,13 +27,13 @@ def steady(value: float) -> Level:
 
 def busy(seed: int, *, begin: float = LOADED_S, end: float = math.inf, level: float = 0.95) -> Level:
     """Return a noisy level that is 0 before and after the training."""
-    draw = random.Random(seed + 1)
-    return lambda at: max(0.0, draw.gauss(level, 0.015)) if begin <= at < end else 0.0
+    noise = random.Random(seed + 1)
+    return lambda at: max(0.0, noise.gauss(level, 0.015)) if begin <= at < end else 0.0
 
 
 @dataclass
 class Line:
-    """A log line. ``node`` is the number of the node that logs it; it arrives ``late_s`` after its time."""
+    """A log line of the node with this number; the server delivers it ``late_s`` seconds after ``at``."""
 
     at: float
     text: str
@@ -44,10 +44,10 @@ class Line:
 
 @dataclass
 class Node:
-    """What the metrics of a node show: shares of 0 to 1 (GPUs, disk), GiB (memory) and cores (CPU, of 64).
+    """The metrics of a node: fractions (GPU utilization, disk), GiB (memory), and cores (CPU, of 64).
 
-    There is a sample a minute. ``gpu`` applies to all GPUs. A node whose samples begin or end during the run
-    returns None outside of that time.
+    They are sampled once a minute. All GPUs of the node have the utilization ``gpu``. The levels of a node
+    that has no metrics for a time return None for that time.
     """
 
     gpu: Level
@@ -59,12 +59,12 @@ class Node:
 
 @dataclass
 class Run:
-    """A run and what is to be found in it.
+    """A run and the findings that the health checks must report for it.
 
-    ``expected`` maps each kind of finding to when its cause begins; a healthy run has none. ``allowed``
-    kinds may be found as well. ``checkpoints`` are those that the platform lists (time, name), None if it
-    does not list any. ``restarts`` are the times at which the platform restarted the job. GPUs have 80 GiB,
-    nodes 400 GiB of memory and two GPUs.
+    ``expected`` maps each expected kind of finding to the time at which its cause begins; it is empty for a
+    healthy run. Kinds in ``allowed`` may be found, too. ``checkpoints`` are the checkpoints that the platform
+    lists (time, name), None if it lists none. ``restarts`` are the times at which the platform restarted the
+    job. Each node has 400 GiB of memory and two GPUs with 80 GiB.
     """
 
     hours: float
@@ -82,7 +82,7 @@ def training(
     hours: float,
     form: str = FORM,
     *,
-    every: float = 10.0,
+    step_s: float = 10.0,
     begin: float = LOADED_S,
     total: int = 5000,
     loss: Callable[[int], float] = lambda step: 2 + 4 / (1 + step / 100),
@@ -90,33 +90,38 @@ def training(
     pauses: Mapping[int, float] | None = None,
     pace: Callable[[float], float] = lambda at: 1.0,
 ) -> list[Line]:
-    """Lines of a run that takes ``every`` seconds a step; after some steps it pauses for seconds."""
-    draw = random.Random(seed)
+    """Return the lines of a run that takes about ``step_s`` seconds per step.
+
+    ``pauses`` are the seconds to pause after certain steps, ``pace`` is a factor of the step time.
+    """
+    noise_source = random.Random(seed)
     lines, at = [], begin
     for step in range(1, total + 1):
-        took = every * pace(at) * (1 + draw.gauss(0, 0.02))
-        at += took
+        duration_s = step_s * pace(at) * (1 + noise_source.gauss(0, 0.02))
+        at += duration_s
         if at > hours * HOUR:
             break
         values = {
-            "loss": loss(step) * (1 + draw.gauss(0, noise)),
-            "norm": 0.8 + draw.random() * 0.3,
-            "speed": 40000 * every / took,
-            "ms": took * 1000,
-            "rate": 1 / took,
+            "loss": loss(step) * (1 + noise_source.gauss(0, noise)),
+            "norm": 0.8 + noise_source.random() * 0.3,
+            "speed": 40000 * step_s / duration_s,
+            "ms": duration_s * 1000,
+            "rate": 1 / duration_s,
         }
-        lines.append(Line(at, form.format(step=step, total=total, took=took, **values)))
+        lines.append(Line(at, form.format(step=step, total=total, took=duration_s, **values)))
         at += (pauses or {}).get(step, 0.0)
     return lines
 
 
-def ticks(begin: float, every: float, count: int, text: Callable[[int], str], node: int = 0) -> list[Line]:
-    """Lines at even intervals; ``text`` returns that of each number."""
-    return [Line(begin + every * n, text(n), node) for n in range(count)]
+def ticks(
+    begin: float, interval_s: float, count: int, text: Callable[[int], str], node: int = 0
+) -> list[Line]:
+    """Return ``count`` lines at even intervals; ``text`` returns the text of the line with a number."""
+    return [Line(begin + interval_s * n, text(n), node) for n in range(count)]
 
 
 def runs_of(module: ModuleType) -> list[Callable[[int], Run]]:
-    """Return the functions of a module that make a run of a seed."""
+    """Return the functions of a module that return a ``Run`` for a seed."""
     return [make for make in vars(module).values() if getattr(make, "__annotations__", None) == SIGNATURE]
 
 

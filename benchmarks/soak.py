@@ -1,8 +1,8 @@
-"""Ten minutes against a server that fails three times in ten: memory stays flat, logs stay exact.
+"""Ten minutes against a server that fails 30% of its requests: memory must not grow, logs must be exact.
 
-Single faults, and that nothing is created twice under them, are tests (``tests/faults``). This is what takes
-minutes: every kind of fault at random, and an outage of eight seconds every minute, while the job screen
-(headless) and ``bt-tui logs --follow`` read the log of a running job.
+Tests (``tests/faults``) cover single faults, and that no fault creates anything twice. In this benchmark,
+all kinds of faults occur at random, and the server is down for eight seconds every minute, while the job
+screen (headless) and ``bt-tui logs --follow`` read the log of a running job.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from tui.app import BtTuiApp
 from tui.screens.job.screen import JobScreen
 from tui.widgets.log_view.view import LogView
 
-KINDS = (
+FAULT_KINDS = (
     *("429", "429(retry-after=1)", "500", "502", "503", "504", "html", "empty", "truncated"),
     *("reset", "reset@during", "cut@during", "stall=2s", "slow=0.3s"),
 )
-FAULTS = "|".join(f"{kind};share=0.025" for kind in KINDS)
+FAULTS = "|".join(f"{kind};share=0.025" for kind in FAULT_KINDS)
 OUTAGE_S, OUTAGE_EVERY_S = 8.0, 60.0
 SKEW_S = 90
-ENDING_S = 100.0
-"""Of the minutes, what is left for stragglers and the streams' ends."""
-WARM_UP_SHARE = 0.2
-BYTES_A_LINE = 300
+FINISHING_S = 100.0
+"""Time after the last log line in which late lines arrive and both streams end."""
+WARM_UP_FRACTION = 0.2
+BYTES_PER_LINE = 300
 MIB = 2**20
 
 
 @dataclass
 class Sample:
-    """The resident memory of both processes, and what the dashboard holds."""
+    """The resident memory of both processes, and the dashboard's numbers of tasks and log lines."""
 
     dashboard_bytes: int
     follow_bytes: int
@@ -55,36 +55,41 @@ class Sample:
 
 
 async def figures(minutes: int = 10) -> AsyncIterator[Figure]:
-    """Watch the job to its end; then compare the second half with the first, and the logs with the log."""
-    lasting_s = max(minutes * 60 - ENDING_S, 45.0)
+    """Watch a job to its end; compare memory between the halves, and both outputs with the log."""
+    duration_s = max(minutes * 60 - FINISHING_S, 45.0)
     begin_ns = time.time_ns() + SKEW_S * NS_PER_S
-    lines = hostile_lines(0, begin_ns, lasting_s, burst=20_000)
+    lines = hostile_lines(0, begin_ns, duration_s, burst=20_000)
     log = FakeLog(
-        lines, lambda: time.time_ns() + SKEW_S * NS_PER_S, begin_ns, begin_ns + int(lasting_s * NS_PER_S)
+        lines, lambda: time.time_ns() + SKEW_S * NS_PER_S, begin_ns, begin_ns + int(duration_s * NS_PER_S)
     )
     with tempfile.TemporaryDirectory() as folder, faulty_server(JobServer(log).app) as server:
         os.environ["HOME"] = folder
-        followed = Path(folder, "follow.ndjson")
-        follow = await following(server, followed)
+        follow_output = Path(folder, "follow.ndjson")
+        follow_process = await start_follow_command(server, follow_output)
         key = SecretStr(server.key)
         remote = Remote(name="soak", app_url=server.url, api_url=server.url, key=key, key_origin="the soak")
         app = BtTuiApp(remote, job_id="job1")
         async with app.run_test(size=(100, 30)):
-            await until(lambda: bool(app.screen.query(LogView)) and followed.stat().st_size > 0)
-            server.set_faults(FAULTS)  # not before: a command ends if its first answer makes no sense
-            soak = Soak(server, app, followed, psutil.Process(follow.pid), time.monotonic() + lasting_s)
+            await until(lambda: bool(app.screen.query(LogView)) and follow_output.stat().st_size > 0)
+            server.set_faults(FAULTS)  # not earlier: a command exits if its first response is invalid
+            soak = Soak(
+                server, app, follow_output, psutil.Process(follow_process.pid), time.monotonic() + duration_s
+            )
             await asyncio.gather(soak.sample(), soak.interrupt())
-            yield Figure("logs --follow: exit code", await follow.wait(), at_most=0)
-            await until(lambda: shown_lines(app) == log.expected(), ENDING_S)
-            for name, found in (("job screen", shown_lines(app)), ("logs --follow", printed_lines(followed))):
-                wrong = (found - log.expected()).total() + (log.expected() - found).total()
-                yield Figure(f"{name}: of {len(lines):,} lines missing or too many", wrong, at_most=0)
+            yield Figure("logs --follow: exit code", await follow_process.wait(), at_most=0)
+            await until(lambda: shown_lines(app) == log.expected(), FINISHING_S)
+            for name, lines_read in (
+                ("job screen", shown_lines(app)),
+                ("logs --follow", printed_lines(follow_output)),
+            ):
+                wrong_count = (lines_read - log.expected()).total() + (log.expected() - lines_read).total()
+                yield Figure(f"{name}: of {len(lines):,} lines missing or too many", wrong_count, at_most=0)
             yield Figure("job screen: still shown", isinstance(app.screen, JobScreen), at_least=1)
-        for figure in soak.judged():
+        for figure in soak.figures():
             yield figure
 
 
-async def following(server: FaultyServer, output: Path) -> asyncio.subprocess.Process:
+async def start_follow_command(server: FaultyServer, output: Path) -> asyncio.subprocess.Process:
     """Start ``logs --follow`` with its output in a file."""
     command = [sys.executable, "-m", "tui", "logs", "job1", "--follow", "-o", "ndjson"]
     environ = os.environ | server.environ() | {"PYTHONPATH": str(ROOT)}
@@ -100,7 +105,7 @@ async def following(server: FaultyServer, output: Path) -> asyncio.subprocess.Pr
 
 @dataclass
 class Soak:
-    """What happens to the dashboard and the command, and what is measured of them, until ``end_s``."""
+    """Measures the dashboard and the command, and interrupts the server, until ``end_s``."""
 
     server: FaultyServer
     app: BtTuiApp
@@ -113,7 +118,7 @@ class Soak:
         self.waits_s: dict[str, list[float]] = {}
 
     async def sample(self) -> None:
-        """Look at memory and tasks every two seconds."""
+        """Record a ``Sample`` every two seconds."""
         own = psutil.Process()
         while time.monotonic() < self.end_s:
             sizes = own.memory_info().rss, self.follow.memory_info().rss
@@ -122,7 +127,7 @@ class Soak:
             await asyncio.sleep(2)
 
     async def interrupt(self) -> None:
-        """Take the server away every minute, and see how soon everything is fresh after its return."""
+        """Stop the server for ``OUTAGE_S`` every minute; measure how soon all data is fresh afterwards."""
         await asyncio.sleep(OUTAGE_EVERY_S / 3)
         while time.monotonic() < self.end_s - OUTAGE_S - 15:
             begin_s = time.monotonic()
@@ -140,7 +145,7 @@ class Soak:
             at = getattr(getattr(self.app.screen, "snapshot", None), name, None)
             return at is not None and at.timestamp() > returned_at
 
-        signs: dict[str, Callable[[], bool]] = {
+        conditions: dict[str, Callable[[], bool]] = {
             "status": lambda: is_read("seen_at"),
             "metrics": lambda: is_read("metrics_at"),
             "log": lambda: len(view.store) > lines,
@@ -151,17 +156,17 @@ class Soak:
             await until(is_fresh, 30)
             self.waits_s.setdefault(name, []).append(time.monotonic() - returned_s)
 
-        await asyncio.gather(*(wait_for(name, is_fresh) for name, is_fresh in signs.items()))
+        await asyncio.gather(*(wait_for(name, is_fresh) for name, is_fresh in conditions.items()))
 
-    def judged(self) -> list[Figure]:
-        """Return the figures of the outages and of the samples; the second half by the first."""
-        warm = self.samples[int(len(self.samples) * WARM_UP_SHARE) :]
+    def figures(self) -> list[Figure]:
+        """Return the figures of the outages, and those that compare the second half with the first."""
+        warm = self.samples[int(len(self.samples) * WARM_UP_FRACTION) :]
         halves = warm[: len(warm) // 2], warm[len(warm) // 2 :]
         lines, tasks, follow, own = (
             [median(getattr(sample, name) for sample in half) for half in halves]
             for name in ("lines", "tasks", "follow_bytes", "dashboard_bytes")
         )
-        own_grown = own[1] - BYTES_A_LINE * (lines[1] - lines[0])
+        own_grown = own[1] - BYTES_PER_LINE * (lines[1] - lines[0])
         against = "first half"
         return [
             *(
@@ -177,19 +182,21 @@ class Soak:
 
 
 def shown_lines(app: BtTuiApp) -> Counter[tuple[int, str, str | None]]:
-    """Return the lines that the job screen holds."""
+    """Count the log lines in the job screen."""
     entries = app.screen.query_one(LogView).model.entries(filtered=False)
-    return Counter((e.timestamp_ns, e.message, e.replica) for e in entries if isinstance(e, LogLine))
+    return Counter(
+        (line.timestamp_ns, line.message, line.replica) for line in entries if isinstance(line, LogLine)
+    )
 
 
 def printed_lines(output: Path) -> Counter[tuple[int, str, str | None]]:
-    """Return the lines that the command has printed."""
+    """Count the log lines that the command has printed."""
     records = map(json.loads, output.read_text(encoding="utf-8").splitlines())
-    return Counter((int(each["timestamp"]), each["message"], each["replica"]) for each in records)
+    return Counter((int(record["timestamp"]), record["message"], record["replica"]) for record in records)
 
 
 async def until(condition: Callable[[], bool], at_most_s: float = 60.0) -> None:
-    """Wait for it, at most so long: what is judged afterwards shows whether it came."""
-    begun_s = time.monotonic()
-    while not condition() and time.monotonic() - begun_s < at_most_s:  # noqa: ASYNC110 – screens have no events
+    """Wait until the condition holds, or for ``at_most_s``; the figures show if it did not hold in time."""
+    started_s = time.monotonic()
+    while not condition() and time.monotonic() - started_s < at_most_s:  # noqa: ASYNC110 – no event exists
         await asyncio.sleep(0.1)

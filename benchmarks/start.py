@@ -1,7 +1,7 @@
-"""How soon things are there: headless commands beside bare Python, the dashboard beside a minimal app.
+"""Start times: ``--help`` compared with bare Python, the dashboard compared with a minimal Textual app.
 
-The dashboard is to paint before the first answer from the network: it is pointed at a port where nobody
-answers. Its first words come before anything is loaded; Home is the first picture.
+The dashboard must paint before the first response, so its server is a port that never responds. Its first
+words are painted before most modules are imported; then comes Home without data.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 
-from commands import OFFICIAL
-from harness import Figure, compared, in_turn
-from terminal import Terminal, nobody
+from commands import OFFICIAL_CLI
+from harness import Figure, compared, measure_in_turn
+from terminal import Terminal, fresh_user_environ
 
 ROUNDS = 5
 PYTHON, OURS = [sys.executable, "-c"], [sys.executable, "-m", "tui"]
@@ -35,29 +35,29 @@ HOME_CAUSE = (
 
 
 def figures() -> Iterator[Figure]:
-    """Measure in turn."""
-    with nobody(os.environ) as environ, socket.create_server(("127.0.0.1", 0)) as silent:
+    """Measure ``--help``, then the dashboard."""
+    with fresh_user_environ(os.environ) as environ, socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         remote = {"BASETEN_REMOTE_URL": url, "BASETEN_MANAGEMENT_API_URL_OVERRIDE": url}
-        yield from helps(environ)
-        yield from first_paints(environ, environ | remote | {"BASETEN_API_KEY": "nobody.reads.it"})
+        yield from help_figures(environ)
+        yield from paint_figures(environ, environ | remote | {"BASETEN_API_KEY": "nobody.reads.it"})
 
 
-def helps(environ: dict[str, str]) -> Iterator[Figure]:
-    """``--help`` beside imports alone and the official CLI's."""
+def help_figures(environ: dict[str, str]) -> Iterator[Figure]:
+    """Compare ``--help`` with single imports and the official CLI."""
     commands = {f"python -c '{code}'": [*PYTHON, code] for code in IMPORTS}
-    if OFFICIAL:
-        commands["truss train --help"] = [OFFICIAL, "train", "--help"]
+    if OFFICIAL_CLI:
+        commands["truss train --help"] = [OFFICIAL_CLI, "train", "--help"]
     run = partial(subprocess.run, env=environ, capture_output=True, check=True)
-    ways = {name: partial(run, command) for name, command in {"": [*OURS, "--help"], **commands}.items()}
-    times = in_turn(ways, rounds=ROUNDS)
+    programs = {name: partial(run, command) for name, command in {"": [*OURS, "--help"], **commands}.items()}
+    times = measure_in_turn(programs, rounds=ROUNDS)
     for against in commands:
-        most = 0.22 if against.startswith("truss") else None
-        yield compared("--help", times[""], times[against], against, unit="ms", at_most=most)
+        budget = 0.22 if against.startswith("truss") else None
+        yield compared("--help", times[""], times[against], against, unit="ms", at_most=budget)
 
 
-def first_paints(environ: dict[str, str], remote: dict[str, str]) -> Iterator[Figure]:
-    """The dashboard's first words and first picture."""
+def paint_figures(environ: dict[str, str], remote: dict[str, str]) -> Iterator[Figure]:
+    """Compare the dashboard's first words and Home with a minimal app."""
     words_ms, home_ms, minimal_ms = [], [], []
     for _ in range(ROUNDS):
         with Terminal(OURS, remote) as terminal:

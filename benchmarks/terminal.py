@@ -1,4 +1,4 @@
-"""A program in a pseudo-terminal of its own: when it painted what, what a key costs, what it uses."""
+"""Run a program in a pseudo-terminal; measure when it paints a text, and its CPU time and memory."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ import psutil
 from harness import ROOT, Figure
 
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]")
-KEPT_BYTES = 512 * 1024
+MAX_OUTPUT_BYTES = 512 * 1024
 QUIET_S = 0.15
 SETTLING_S = 40.0
-"""In the first minute Home reads the older logs of the running jobs, beside whatever else happens."""
+"""Wait before idle measurements, because Home first reads the older logs of the running jobs."""
 MIB = 1024 * 1024
 
 
 class Terminal:
-    """Runs ``command`` in a pty of 120 × 40; what it writes is read at once and kept."""
+    """Runs ``command`` in a pseudo-terminal of 120 × 40; a thread reads all output at once."""
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
         self.begun = time.perf_counter()
         self.pid, self._descriptor = pty.fork()
         if self.pid == 0:
             os.chdir(ROOT)
-            kind = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
-            os.execvpe(command[0], list(command), {**environ, **kind})
+            terminal_environ = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+            os.execvpe(command[0], list(command), {**environ, **terminal_environ})
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         self.process = psutil.Process(self.pid)
         self._changed = threading.Condition()
@@ -68,29 +68,29 @@ class Terminal:
                 readable, _, _ = select.select([self._descriptor], [], [], 1.0)
                 if not readable:
                     continue
-                part = os.read(self._descriptor, 65536)
+                chunk = os.read(self._descriptor, 65536)
             except (OSError, ValueError):
-                part = b""
-            if not part:
+                chunk = b""
+            if not chunk:
                 return
             cpu_s = self.cpu_s
             with self._changed:
                 self._last_cpu_s = cpu_s
-                self._written += part
-                self.bytes_written += len(part)
-                if len(self._written) > KEPT_BYTES:
-                    del self._written[: -KEPT_BYTES // 2]
+                self._written += chunk
+                self.bytes_written += len(chunk)
+                if len(self._written) > MAX_OUTPUT_BYTES:
+                    del self._written[: -MAX_OUTPUT_BYTES // 2]
                 self._last_at = time.perf_counter()
                 self._changed.notify_all()
 
     @property
     def text(self) -> str:
-        """What it wrote of late, escapes left out."""
+        """The newest output, without escape sequences."""
         with self._changed:
             return ESCAPES.sub(b"", bytes(self._written)).decode(errors="replace")
 
     def forget(self) -> None:
-        """Look only at what is written from now on."""
+        """Discard the output so far, so that ``wait_for`` finds only new text."""
         with self._changed:
             self._written.clear()
 
@@ -105,14 +105,14 @@ class Terminal:
         return self._last_at - self.begun
 
     def press(self, keys: str) -> None:
-        """Type."""
+        """Type keys."""
         os.write(self._descriptor, keys.encode())
 
     def key_to_paint(self, keys: str, *, rest_s: float) -> tuple[float, float]:
-        """Return CPU and wall time (ms) from a key to the first bytes that it makes the program write.
+        """Return CPU and wall time (ms) from a key to the first output after it.
 
-        The CPU time (of all threads) does not depend on what else the machine has to do. Waits for rest
-        first. Raises TimeoutError.
+        The CPU time (of all threads) does not depend on the load of the machine. First, wait until there is
+        no output (``rest``). Raises TimeoutError.
         """
         self.rest(most_s=rest_s)
         with self._changed:
@@ -125,7 +125,7 @@ class Terminal:
             return (self._last_cpu_s - cpu_s) * 1000, (self._last_at - begun) * 1000
 
     def rest(self, most_s: float = 3.0) -> None:
-        """Wait until nothing was written for a while, or not longer than ``most_s``."""
+        """Wait until the program has written nothing for ``QUIET_S``, but at most ``most_s`` seconds."""
         deadline = time.perf_counter() + most_s
         while time.perf_counter() - self._last_at < QUIET_S and time.perf_counter() < deadline:
             time.sleep(0.01)
@@ -135,14 +135,14 @@ class Terminal:
         """CPU seconds of the process so far, of all its threads; 0 once it has ended."""
         try:
             if sys.platform == "linux":
-                # Another process's clock (clock_getcpuclockid(3)), to the ns: others tick in 10 ms.
+                # The CPU clock of another process (clock_getcpuclockid(3)); others have steps of 10 ms.
                 return time.clock_gettime((~self.pid << 3) | 2)
             return float(sum(self.process.cpu_times()[:2]))
         except (OSError, psutil.Error):
             return 0.0
 
     def cpu_percent(self, seconds: float) -> float:
-        """CPU time of the process (not of its children) over so many seconds, % of a core."""
+        """Measure the CPU time of the process (not of its children) for some seconds, in % of a core."""
         before, begun = self.cpu_s, time.perf_counter()
         time.sleep(seconds)
         return 100 * (self.cpu_s - before) / (time.perf_counter() - begun)
@@ -154,8 +154,8 @@ class Terminal:
 
 
 @contextmanager
-def nobody(environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """The environment of somebody who has no settings and remembers nothing, with this tree's code."""
+def fresh_user_environ(environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield an environment with an empty home folder, so without settings and state, and this tree's code."""
     with tempfile.TemporaryDirectory() as home:
         folders = {f"XDG_{kind}_HOME": f"{home}/{kind}" for kind in ("CONFIG", "STATE", "DATA", "CACHE")}
         yield {**environ, "HOME": home, **folders, "PYTHONPATH": str(ROOT)}
@@ -163,18 +163,19 @@ def nobody(environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def dashboard(environ: Mapping[str, str], *arguments: str) -> Iterator[Terminal]:
-    """bt-tui from this tree in a terminal, with settings and state of nobody."""
+    """Run this tree's bt-tui in a terminal, without the user's settings and state."""
     command = [sys.executable, "-m", "tui", *arguments]
-    with nobody(environ) as own, Terminal(command, own) as terminal:
+    with fresh_user_environ(environ) as own, Terminal(command, own) as terminal:
         yield terminal
 
 
 def key_figures(
     name: str, terminal: Terminal, keys: Sequence[str], *, cause: str, rest_s: float = 3.0
 ) -> Iterator[Figure]:
-    """Yield the median and the worst key: the budget judges CPU time, the wall's is beside it.
+    """Yield the median and the worst time from a key to paint: CPU time, which has a budget, and wall time.
 
-    Each key waits for rest, ``rest_s`` at most: beside a live log there is none.
+    Before each key, wait until the program has finished painting, but at most ``rest_s``, because a live log
+    never stops painting.
     """
     costs = [terminal.key_to_paint(key, rest_s=rest_s) for key in keys]
     for which, choose in (("median", statistics.median), (f"worst of {len(costs)}", max)):
