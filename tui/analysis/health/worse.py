@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from statistics import median
 
 from tui.analysis.health.watched import ASIDE_S, LONGER, Watched
@@ -92,19 +92,33 @@ def worsened(
     level = best + min(onset, 0.5 * (now - best))
     since = holds_since(series, lambda value: value > level, forgiven=newest // 2) or series.times[-1]
     after = values_between(series, since) or values[-1:]  # the newest value may be NaN
-    thirds = segment_medians(after, 3)
-    is_recovering = thirds[-1] < max(thirds) - _CLEAR_FRACTION * (max(thirds) - best)
+    spans = (after, after[-3 * count :], after[-count:])
+    is_recovering = any(_falls(span, best, noise_of(before)) for span in spans)
     is_excused = is_recovering or len(after) < newest or _recovered_before(values, newest, best, descends)
     if is_excused and not held:
         return None
+    thirds = segment_medians(after, 3)
     growth = max(
         _STANDARD_ERRORS * noise_of(values) / math.sqrt(len(after) / 3), _CLEAR_FRACTION * (thirds[-1] - best)
     )
     # With fewer values, a jump looks like growth, since some values precede the jump.
     grows = len(after) >= 3 * newest and thirds == sorted(thirds) and thirds[-1] > thirds[0] + growth
+    # A curve that jumps, and mostly falls between the jumps, does not grow by itself: three standard errors.
+    levels = segment_medians(after, 3 * _SEGMENTS)
+    falling = sum(1 if later < earlier else -1 for earlier, later in pairwise(levels))
+    grows = grows and falling < math.sqrt(3 * len(levels))
     first = median(values[:NEWEST])
     has_lost_all = first > best + margin and now > first - _CLEAR_FRACTION * (first - best)
     return Worse(now, best, since, values, after, grows, has_lost_all)
+
+
+def _falls(values: Sequence[float], best: float, noise: float) -> bool:
+    """Return True if a curve is clearly on its way back to its best level."""
+    thirds = segment_medians(values, 3)
+    fallen = max(thirds) - thirds[-1]
+    return fallen > max(
+        _CLEAR_FRACTION * (max(thirds) - best), _STANDARD_ERRORS * noise / math.sqrt(len(values) / 3)
+    )
 
 
 def _recovered_before(values: Sequence[float], newest: int, best: float, descends: bool) -> bool:

@@ -195,7 +195,9 @@ def _diverging_loss(run: Watched) -> str:
     if run.has("loss-exploding"):
         return "the loss diverges"
     losses = {name: series for name, series in run.progress.metrics.items() if "loss" in name.casefold()}
-    diverging = (name for name, series in losses.items() if worsened(run.of_attempt(series), 8.0))
+    diverging = (
+        name for name, series in losses.items() if worsened(run.of_attempt(series), 8.0, held=run.is_held())
+    )
     return next((f"{name} diverges" for name in diverging), "")
 
 

@@ -236,11 +236,11 @@ DIVERGING = Check(
     " no harder data: it grows from third to third since it rose; or it has been twice its best level, or"
     " gradients three times as large as usual, for 45 steps, and 15 losses that don't fall. A rise by a tenth"
     " is enough if it grows and gradients do, too; nine times the best level is a sign by itself.",
-    excused="a loss that is coming back, or came back from a rise as high and as long; a rise of less than"
-    " 0.1, other measures of the error (MAE, perplexity) that are no worse, a learning rate that has become"
-    " 0, a count that begins again, a restart, and words new in the log as it rose."
-    " With rewards, an adversary, or losses below zero, only a loss far outside of all that the run has seen"
-    " counts.",
+    excused="a loss that is coming back, or came back from a rise as high and as long, or falls between one"
+    " jump and the next; a rise of less than 0.1, other errors (MAE, perplexity) that are no worse, a"
+    " learning rate that has become 0, a count that begins again, a restart, and words new in the log"
+    " as it rose. With rewards, an adversary, or losses below zero, only a loss far outside of all"
+    " that the run has seen counts.",
     ends="when the loss is back near its best level",
     costs="all from then on, unless the loss recovers",
     covered_by=frozenset({"loss-not-finite"}),
@@ -288,6 +288,16 @@ DIVERGING = Check(
             minutes=66,
             line="step {step}/90000 loss=2.0 grad_norm={loss:.3f}",
             loss=lambda step: 40.0 if step > 330 else 0.6,
+        ),
+        Example(
+            "layers that are pruned, again and again",
+            minutes=240,
+            loss=lambda step: (
+                0.21
+                + step // 90 / 90
+                + (step > 89) * 0.8 * (1 + step % 90 / 5) ** -1.5
+                + math.sin(step**2) / 200
+            ),
         ),
         Example(
             "batches that are sorted by length in each epoch",
