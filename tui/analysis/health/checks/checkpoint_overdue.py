@@ -88,12 +88,9 @@ def _overdue(run: Watched, limits: Limits, saved: Sequence[Saved]) -> Findings:
     allowed_s = max(factor * max(intervals), max(intervals) + 5 * MINUTE_S)
     steps_per_interval = [run.steps_between(*pair) for pair in pairwise(times)]
     steps_since = run.steps_between(begin_s)
-    if not any(steps_per_interval):
-        # Steps only since the last save are another training's, or the log is not read yet: don't judge.
-        if steps_since or not run.run.log_read:
-            return
-        steps_per_interval, steps_since = intervals, since_s  # without steps, by time only
     max_steps = max(steps_per_interval)
+    if not max_steps:
+        return  # without steps, saves may be of results, which take any time; or the log is not read yet
     regular = [steps for steps in steps_per_interval if 10 * steps >= max_steps]  # omit two saves at once
     varies_by = max((max(pair) / min(pair) for pair in pairwise(regular)), default=1.0)
     if since_s > allowed_s and steps_since >= factor * varies_by * max_steps:
@@ -116,8 +113,8 @@ CHECK = Check(
     " steps, or longer if these vary; or two saves that the log announces"
     " and that are not stored; or, an hour after the first step, none at three times the interval of the"
     " settings.",
-    excused="a run that is slower, paused or stalled, or whose loss is broken. Reported as info"
-    " if no later evaluation was better, since only the best may be saved.",
+    excused="a run that is slower, paused or stalled, counts no steps, or whose loss is broken. Reported as"
+    " info if no later evaluation was better, since only the best may be saved.",
     ends="with the next checkpoint",
     costs="nothing until the run fails, then the work since the last checkpoint",
     covered_by=frozenset({"stalled", "loss-not-finite", "loss-exploding"}),
@@ -141,6 +138,11 @@ CHECK = Check(
             "saves of trials, which end at any time",
             line="trial pruned",
             saved_s=(1200, 1800, 3300, 3900, 4100),
+        ),
+        Example(
+            "results of a search without steps",
+            line="fold {step} is scored",
+            saved_s=(1200, 2400, 3600),
         ),
         Example("saves that continue", saved_s=(1200, 2400, 3600, 4800, 6000)),
     ),

@@ -36,7 +36,9 @@ def find(run: Watched, limits: Limits) -> Findings:
     # reached a new maximum.
     survived_s = max(last_step_s - max(10.0, usual_s), run.progress.advanced_at or 0.0)
     if usual_s and run.training_since is not None:
-        patience_s = 10.0 + min(10 * MINUTE_S, max(MINUTE_S, 5 * usual_s, run.survived_pause_s))
+        # Not the longest time without a line, which may have ended with this error.
+        pause_s = LONGER * (run.progress.step_pause_s or 0.0)
+        patience_s = 10.0 + min(10 * MINUTE_S, max(MINUTE_S, 5 * usual_s, pause_s))
     else:
         patience_s = 5 * MINUTE_S
         # Before the first step, later log lines are enough, unless the run had to restart, or the error has
