@@ -443,10 +443,16 @@ def test_overdue_save_is_a_remark_if_no_evaluation_is_better(loss: float, severi
     assert overdue == [severity]
 
 
+@pytest.mark.parametrize(("last_s", "lost"), [(3300, ["node-1: no metrics of GPU 1 for 5m"]), (3420, [])])
+def test_gpu_without_samples_is_reported_if_its_node_sends_some(last_s: int, lost: list[str]) -> None:
+    utilization = {"0": samples(HOUR, 0.9), "1": samples(range(0, last_s + 1, 60), 0.9)}
+    texts = [finding.text for finding in nodes(WELL, series() | {"gpu_utilization": utilization})]
+    assert [text.removesuffix(", unlike its other GPUs") for text in texts] == lost
+
+
 def test_answers_that_hold_next_to_nothing_are_judged_too():
     bare = {"gpu_utilization": {"0": None, "1": []}, "cpu_usage": samples(HOUR, lambda at: None)}
-    halved = series() | {"gpu_utilization": {"0": samples(HOUR, 0.9), "1": samples(range(0, 1800, 60), 0.9)}}
-    for one in (bare, {}, halved):
+    for one in (bare, {}):
         looks = [nodes(WELL, one, job=job) for job in ({}, {"instance_type": {}})]
     assert looks[0] == ()
 

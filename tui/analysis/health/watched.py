@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cached_property
@@ -238,6 +238,18 @@ class Watched:
         steps = values_between(self.steps, start, end)
         return max(0.0, steps[-1] - steps[0]) if steps else 0.0
 
+    def follows(self, at: float, times: Iterable[float]) -> bool:
+        """Return True if one of ``times`` is between the last step before the restart ``at`` and it."""
+        marks = self.progress.step_series.times
+        # The last step of the old attempt may be logged after the error.
+        usual_s = self.progress.step_interval_s or 0.0
+        start = next(iter(marks[max(0, bisect_left(marks, at) - 1) :]), at) - usual_s
+        return any(start <= time <= at for time in times)
+
+    def follows_error(self, at: float) -> bool:
+        """Return True if an error came before the restart ``at``: then it is not planned."""
+        return self.follows(at, (error.at_s for error in self.progress.errors.kept))
+
     def steps_take_longer(self, since: float) -> bool:
         """Return True if steps are slower than at ``since``: larger inputs may explain grown memory."""
         speeds = paced(self.steps)
@@ -277,7 +289,7 @@ class Watched:
         return None if step_ns is None else step_ns / NS_PER_S
 
     @cached_property
-    def _pauses(self) -> list[tuple[float, float]]:
+    def pauses(self) -> list[tuple[float, float]]:
         """Time ranges without steps; the last may be an evaluation or a save that the log has announced."""
         usual_s, phase = self.progress.step_interval_s, self.progress.run_phase
         if usual_s is None:
@@ -289,8 +301,8 @@ class Watched:
 
     def steps_throughout(self, start: float, end: float) -> bool:
         """Return True if no pause overlaps this time range, so that nodes can be compared: all make steps."""
-        index = bisect_left(self._pauses, (end, 0.0))
-        return not any(until > start for _, until in self._pauses[max(0, index - 2) : index])
+        index = bisect_left(self.pauses, (end, 0.0))
+        return not any(until > start for _, until in self.pauses[max(0, index - 2) : index])
 
     @property
     def pause_allowed_s(self) -> float:
@@ -330,17 +342,18 @@ class Watched:
             max(progress.new_words, default=0.0) > known_s
             or (phase is not None and phase.first)
             or (saves_first and bool(self.stored))
-            or (not has_paused and self._is_at_round_step)
+            or (not has_paused and self.is_round_step(last_step_s))
         )
 
-    @property
-    def _is_at_round_step(self) -> bool:
-        steps = self.progress.step_series.values
-        if len(steps) < 2:
+    def is_round_step(self, at: float) -> bool:
+        """Return True if the newest step at this time (epoch s) is one at which trainers evaluate or save."""
+        times, steps = self.progress.step_series.times, self.progress.step_series.values
+        index = bisect_right(times, at) - 1
+        if index < 1:
             return False
         # Smaller units divide every few logged step numbers by chance.
-        min_unit = 25 * max(1.0, steps[-1] - steps[-2])
-        return any(steps[-1] % unit == 0 and unit >= min_unit for unit in _ROUND_STEPS)
+        min_unit = 25 * max(1.0, steps[index] - steps[index - 1])
+        return any(steps[index] % unit == 0 and unit >= min_unit for unit in _ROUND_STEPS)
 
     @cached_property
     def stored(self) -> list[tuple[float, str]]:

@@ -109,7 +109,7 @@ def _left_by_design(run: Watched, silence: Silence) -> bool:
     """
     changes = (run.attempt_since, *run.progress.resizes)
     start, end = silence.since - 10 * MINUTE_S, min(silence.since + 2 * MINUTE_S, run.last_step_s or 0.0)
-    return any(start < change < end for change in changes)
+    return any(start < change < end and not run.follows_error(change) for change in changes)
 
 
 def _severity(run: Watched, silence: Silence) -> Severity:
@@ -198,7 +198,8 @@ def missing_metrics(run: Watched, limits: MetricsLimits) -> Findings:
     if is_polled and silent_s > max(after_s, _MISSABLE * run.metrics.step_s):
         text = f"no metrics for {duration(silent_s)}{', still logging' if still_logs else ''}"
         yield run.finding("warning", text, since_s=at)
-    nodes = Presence(run, run.rules.limits(NodeLimits).missing_after_s)
+    missing_after_s = run.rules.limits(NodeLimits).missing_after_s
+    nodes = Presence(run, missing_after_s)
     for silence in nodes.silences:
         # A node that logs, or whose run makes progress, is alive: only a long gap in its metrics is reported.
         is_alive = silence.logs or (
@@ -210,9 +211,30 @@ def missing_metrics(run: Watched, limits: MetricsLimits) -> Findings:
                 evidence = ", still logging"
             text = f"{silence.node}: no metrics for {duration(silence.lasts_s)}{evidence}"
             yield run.finding("warning", text, node=silence.node, since_s=silence.since)
+    silent_nodes = {silence.node for silence in nodes.silences}
+    for node in run.metrics.nodes:
+        gone = [] if node.name in silent_nodes else _lost_gpus(run, node, missing_after_s)
+        if gone:
+            since, gpu = min(gone)
+            more = f" (and {len(gone) - 1} more)" if len(gone) > 1 else ""
+            silent = duration(at - since)
+            text = f"{node.name}: no metrics of GPU {gpu}{more} for {silent}, unlike its other GPUs"
+            yield run.finding("warning", text, node=node.name, since_s=since)
     for name in nodes.only_logging:
         text = f"{name}: no metrics since it started, still logging"
         yield run.finding("warning", text, node=name, since_s=nodes.first_at)
+
+
+def _lost_gpus(run: Watched, node: NodeSnapshot, missing_after_s: float) -> list[tuple[float, str]]:
+    """Return the GPUs that send no more samples while their node does, and since when (epoch s)."""
+    _, last, step_s = _span(node) or (0.0, 0.0, 0.0)
+    ends = (
+        (curve.times[-1], gpu)
+        for gpu, curve in zip(node.gpus, node.gpu_utilization, strict=True)
+        if curve.times
+    )
+    end = last - max(missing_after_s, _MISSABLE * step_s)
+    return [(since, gpu) for since, gpu in ends if run.attempt_since < since < end]
 
 
 METRICS = Check(
@@ -231,8 +253,8 @@ METRICS = Check(
     MetricsLimits,
     missing_metrics,
     needs="a node without samples for `metrics_after_s` whose log lines, or those of the run, show that it"
-    " is there; or no node that sends samples any more, although the server responds. Nothing else can be"
-    " detected on such a node.",
+    " is there; a GPU without samples for `missing_after_s`, unlike its node; or no node that sends samples,"
+    " although the server responds.",
     excused="no response, a node that leaves as announced, shorter gaps.",
     costs="nothing by itself: other findings may be missed",
     examples=(
@@ -246,6 +268,16 @@ METRICS = Check(
             "node-1: no metrics for",
             gpu=(0.95, lambda at: 0.95 if at < 5400 else None),
             others=tuple((at, f"membership changed: {n} nodes") for at, n in ((60.0, 2), (5800.0, 1))),
+        ),
+        Example(
+            "a node that fails, and without which the run restarts at once",
+            "node-1: no metrics for",
+            gpu=(0.95, lambda at: 0.95 if at < 5400 else None),
+            others=(
+                (60.0, "membership changed: 2 nodes"),
+                (5385.0, "RuntimeError: NCCL communicator was aborted"),
+                (5390.0, "membership changed: 1 nodes"),
+            ),
         ),
         Example(
             "a node that leaves by plan",

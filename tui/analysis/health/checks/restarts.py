@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
 from api_client.models import JobStatus
+from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
     HOUR_S,
     MINUTE_S,
@@ -39,11 +39,12 @@ def find(run: Watched, limits: Limits) -> Findings:
         for event in run.run.status_history
         if event.status == JobStatus.RUNNING and event.created is not None
     ][1:]
-    logged_restarts = [at for at in run.progress.restarts if not _is_new_training(run, at)]
+    logged_restarts = [at for at in run.progress.restarts if not _is_by_trainer(run, at)]
     lost_s_by_restart = {
         at: lost_s
         for at in max((platform_restarts, logged_restarts), key=len)
-        if (lost_s := _lost_s(run, at)) is not None and not _is_planned(run, at)
+        if (lost_s := _lost_s(run, at)) is not None
+        and (run.follows_error(at) or not run.follows(at, run.progress.resizes))
     }
     count, newest = len(lost_s_by_restart), max(lost_s_by_restart, default=0.0)
     if run.now_s - newest > 6 * HOUR_S or not count:
@@ -74,24 +75,28 @@ def _lost_s(run: Watched, at: float) -> float | None:
     return marks.times[index - 1] - first_time(marks, marks.values[index], before)
 
 
-def _is_planned(run: Watched, at: float) -> bool:
-    """Return True if, before a restart (epoch s), the log reports that nodes join or leave, and no error."""
-    return _is_before_restart(run, at, run.progress.resizes) and not _is_before_restart(
-        run, at, _error_times(run)
-    )
+def _is_by_trainer(run: Watched, at: float) -> bool:
+    """Return True if steps go back without a sign of a restart, as the trainer itself may do.
 
-
-def _is_new_training(run: Watched, at: float) -> bool:
-    """Return True if steps start over without a reason for a restart: the next training of a sweep."""
+    They start over: the next training of a sweep. Or they continue at once from a checkpoint, sooner than
+    the run has ever started: the trainer has gone back, such as to before a spike of the loss.
+    """
     marks = run.progress.step_series
     index = bisect_left(marks.times, at)
     if not 0 < index < len(marks.times):
         return False
     starts = run.progress.count_starts
-    if marks.values[index] - starts[bisect_right(starts, marks.values[index]) - 1] > marks.values[0]:
+    starts_over = (
+        marks.values[index] - starts[bisect_right(starts, marks.values[index]) - 1] <= marks.values[0]
+    )
+    start_up_s = marks.times[0] - (run.progress.first_line_at_ns or math.inf) / NS_PER_S
+    if not starts_over and marks.times[index] - marks.times[index - 1] > start_up_s / 2:
         return False
-    reasons = [*run.progress.announced_restarts, *_error_times(run)]
-    return not (_is_before_restart(run, at, reasons) or _nodes_were_away(run, marks.times[index - 1], at))
+    return not (
+        run.follows(at, run.progress.announced_restarts)
+        or run.follows_error(at)
+        or _nodes_were_away(run, marks.times[index - 1], at)
+    )
 
 
 def _nodes_were_away(run: Watched, start: float, end: float) -> bool:
@@ -110,20 +115,6 @@ def _was_away(utilization: Series, start: float, end: float) -> bool:
     return max(gaps[max(0, first - 1) : last], default=0.0) > 3 * max(MINUTE_S, usual_s)
 
 
-def _error_times(run: Watched) -> list[float]:
-    return [error.at_s for error in run.progress.errors.kept]
-
-
-def _is_before_restart(run: Watched, at: float, times: Iterable[float]) -> bool:
-    """Return True if one of the times is between the last step before a restart and the restart."""
-    marks = run.progress.step_series.times
-    # The last step of the old attempt may be logged after the error.
-    start = next(iter(marks[max(0, bisect_left(marks, at) - 1) :]), at) - (
-        run.progress.step_interval_s or 0.0
-    )
-    return any(start <= time <= at for time in times)
-
-
 CHECK = Check(
     FindingKind("restarts", 140, "restarted", figures=("step",)),
     "Restarts",
@@ -132,10 +123,11 @@ CHECK = Check(
     find,
     needs="the status history, launcher lines in the log, steps that go back to a checkpoint, or steps that"
     " start over after an error, or after all nodes were away.",
-    excused="a single restart that loses less than `lost_after_s`, those of more than six hours ago, those"
-    " after which steps continue where they were, those for which nodes join or leave by the log, without an"
-    " error, steps that start over with each epoch, round, or training of a sweep, and ranks out of turn.",
-    costs="the steps between the last checkpoint and each restart, and the time to load it",
+    excused="a single restart that loses less than `lost_after_s`, those older than six hours, those after"
+    " which steps continue where they were, those for which nodes join or leave by the log, steps"
+    " that start over with each epoch, round, or training of a sweep, or go back in half"
+    " the time of a start-up, all without an error, and ranks out of turn.",
+    costs="the steps after the checkpoint, and the time to load it",
     examples=(
         Example(
             "two restarts while it starts",
@@ -182,6 +174,18 @@ CHECK = Check(
                     (begin + 2, "Detected 1 new node from group_rank=0; will restart worker group"),
                     (begin + 170, "Rendezvous complete for workers. Result: restart_count=1"),
                 )
+            ),
+        ),
+        Example(
+            "a trainer that goes back by itself, twice",
+            stops_s=0,
+            others=(
+                (1, "spike guard: on"),
+                *(
+                    (at, f"step {at // 10 - back}/9000 loss=2.0")
+                    for begin, end, back in ((600, 3000, 0), (3060, 5000, 60), (5060, 7200, 120))
+                    for at in range(begin, end, 10)
+                ),
             ),
         ),
         Example(

@@ -106,11 +106,13 @@ def _waits_more_often(run: Watched, since: float, window_s: float) -> bool:
         [mean < IDLE for mean in segment_means(utilizations, end, _SEGMENT_S, int(length_s / _SEGMENT_S))]
         for end, length_s in ((run.now_s, window_s), (since, 3 * window_s))
     )
-    # Evaluations and saves, which the log reports, are no waiting, nor is a new stage.
-    other_work = [
+    # Evaluations and saves, which the log reports or which begin at a round step, are no waiting, nor is a
+    # new stage.
+    other_work = {
         *run.progress.eval_loss_series.times,
         *(at_ns / NS_PER_S for _, at_ns in run.progress.saves),
-    ]
+        *(begin for begin, _ in run.pauses if run.is_round_step(begin)),
+    }
     if any(abs(at - since) < window_s / 4 for at in run.progress.new_words):
         return False
     stops = sum(1 for is_idle, _ in groupby(newest) if is_idle)
@@ -166,11 +168,11 @@ CHECK = Check(
     needs="a speed (operations, tokens, samples or steps a second, by the log) below `slowdown_share` of the"
     " usual one in each third of the window, or below the square of that share in two, after 45 minutes of"
     " training; or, with all stops, a third less in each third of 40 minutes, in which the GPUs wait.",
-    excused="single pauses, a speed that comes back or was nearly as low before (batches sorted by length),"
-    " reinforcement learning whose log doesn't say how long the answers are, and, unless the log says what"
-    " the GPUs compute, other inputs: longer sequences or batches by the log, more or fewer tokens in each"
-    " step, or more GPU memory; or, if the GPUs are as busy, a mix of the same steps as before, and"
-    " words that are new in the log, or nodes that join or leave, as it began.",
+    excused="single pauses, those at round steps, a speed that comes back or was nearly as low before"
+    " (batches sorted by length), reinforcement learning without the length of the answers, and,"
+    " unless the log says what the GPUs compute, other inputs: longer sequences or batches by the log,"
+    " more or fewer tokens in each step, or more GPU memory; or, if the GPUs are as busy, a mix of"
+    " the same steps as before, and words new in the log, or nodes that join or leave, as it began.",
     costs="the missing share of all GPUs",
     covered_by=frozenset({"stalled"}),
     examples=(
@@ -183,6 +185,12 @@ CHECK = Check(
             minutes=200,
             step_s=lambda at: 300 if at > 7200 and at % 600 < 10 else 10,
             gpu=(lambda at: 0.0 if at > 7200 and at % 600 < 300 else 0.95,),
+        ),
+        Example(
+            "evaluations that begin at round steps, and report nothing",
+            minutes=240,
+            step_s=lambda at: 300 if at >= 7000 and (at - 7000) % 790 < 10 else 10,
+            gpu=(lambda at: 0.0 if at >= 7000 and (at - 7000) % 790 < 300 else 0.95,),
         ),
         Example(
             "a stage that the log announces",
