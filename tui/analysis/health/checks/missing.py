@@ -241,9 +241,9 @@ METRICS = Check(
     FindingKind(
         "metrics-missing",
         70,
-        "{node}: no metrics",
-        "job: no metrics",
-        "? no metrics",
+        "{node}: metrics missing",
+        "metrics missing",
+        "? metrics",
         states_duration=True,
         lines="quiet",
         figures=("GPU use",),
