@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
+from tui.analysis.progress.lines.decide import decide
 from tui.analysis.progress.lines.line import clean, split
 from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.progress.lines.reading import LineReading, ParsedMetrics, merged
-from tui.analysis.progress.lines.template import decide
 
 CLEAR = "step 1/9000 | loss: 1.0"
 """A line whose form shows a training."""

@@ -201,10 +201,6 @@ TOGETHER = {
         [line for n in (1, 2) for line in (f"Epoch {n}/12  (LR=1e-3)", f"  train: loss=1.{n} kd=0.5 ce=0.4")],
         [{"epoch": 1}, {"loss": 1.1}, {"epoch": 2}, {"loss": 1.2}],
     ),
-    "the size of batches beside a share of an epoch": (
-        [f"{{'loss': 1.{n}, 'learning_rate': 1e-5, 'batch': 2048, 'epoch': 0.3{n}}}" for n in (1, 2)],
-        [{"step": None, "epoch": 0.3 + n / 100, "loss": 1 + n / 10} for n in (1, 2)],
-    ),
     "a time zone and labels before a save": (
         [CLEAR, '2026-10-06T08:41:38Z {pod="distill-0"} [INFO|trainer.py:3044] >> Saving model checkpoint to /out/checkpoint-100'],
         [{"step": 1}, {"step": None, "checkpoint": "checkpoint-100"}],

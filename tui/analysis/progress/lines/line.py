@@ -72,13 +72,13 @@ def to_float(text: str) -> float | None:
         return None
 
 
-def fraction(text: str) -> tuple[str, str] | None:
-    """Return both numbers of ``12/100`` or ``12 of 100``."""
-    sign = "/" if "/" in text else "of"
-    if sign not in text or ":" in text:
-        return None
-    first, _, second = text.partition(sign)
-    return first.strip(" it"), second.strip(" it")
+def number_and_total(text: str) -> tuple[float | None, float | None]:
+    """Return both numbers of ``12/100`` or ``12 of 100``, or a single number; a date has none."""
+    first, sign, second = text.replace("of", "/").partition("/")
+    if not sign:
+        return to_float(text), None
+    total = to_float(second.strip(" it"))
+    return (None if total is None else to_float(first.strip(" it"))), total
 
 
 _MESSAGE_KEYS = ("message", "msg", "log")

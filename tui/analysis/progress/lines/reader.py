@@ -17,12 +17,13 @@ from tui.analysis.logs.errors import MAY_FAIL
 from tui.analysis.logs.excerpt import MAX_CHARACTERS, newest_states, without_digits
 from tui.analysis.progress.lines import saves
 from tui.analysis.progress.lines.custom import ProgressPattern
+from tui.analysis.progress.lines.decide import decide
 from tui.analysis.progress.lines.evidence import MAX_KINDS, TrainingEvidence
 from tui.analysis.progress.lines.line import clean, enveloped, split
 from tui.analysis.progress.lines.reading import LineReading, ParsedMetrics
 from tui.analysis.progress.lines.shape import MAX_LAYOUTS, Layout, Shape
 from tui.analysis.progress.lines.tables import Table, separators
-from tui.analysis.progress.lines.template import Template, decide
+from tui.analysis.progress.lines.template import Template
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
 MAX_SHAPES = 4096
