@@ -474,7 +474,9 @@ def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime
     for line in fault_lines(facts):
         output.remark(line)
     rows = [CheckpointRow(fact.name, fact, now) for fact in facts]
-    output.data(table_text(needed_columns(select_columns(CHECKPOINT_COLUMNS, column_ids), rows), rows, output))
+    output.data(
+        table_text(needed_columns(select_columns(CHECKPOINT_COLUMNS, column_ids), rows), rows, output)
+    )
 
 
 for _command in (files, show, urls, snippet, download_checkpoints):

@@ -196,4 +196,6 @@ COLUMNS: tuple[Column[JobCost], ...] = (
 )
 """Columns in the order of exports."""
 
-LISTED_COSTS = select_columns(COLUMNS, "status id name project gpu_hours billed_usd billed_minutes estimated_usd")
+LISTED_COSTS = select_columns(
+    COLUMNS, "status id name project gpu_hours billed_usd billed_minutes estimated_usd"
+)

@@ -98,7 +98,9 @@ async def job(client: TrainingClient, output: Output, job_id: str, with_health: 
     if recent_health and not recorded_job_id():
         from tui.tables.fleet import HEALTH_COLUMN_IDS, listed_columns
 
-        facts = row_facts(select_columns(listed_columns(_cells_by_job(recent_health)), HEALTH_COLUMN_IDS), match)
+        facts = row_facts(
+            select_columns(listed_columns(_cells_by_job(recent_health)), HEALTH_COLUMN_IDS), match
+        )
     print_job(client, output, match, None, facts)
     _suggest_command(client, output, [match], _health_age_text(recent_health), "summary", match.id)
 

@@ -186,7 +186,7 @@ def _clue_text(clue: Clue) -> str:
 
 
 class SummaryReader:
-    """Summarizes one run. While it reads the log, it calls ``on_log_progress`` with the fraction and lines read."""
+    """Summarizes one run. Calls ``on_log_progress`` with the fraction and number of log lines read."""
 
     def __init__(
         self,

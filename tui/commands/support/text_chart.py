@@ -96,7 +96,9 @@ def _render_chart(
             figure.draw(figure.signal(xs, ys, marker=marker).lines())
     for axis, axis_min, axis_max, label in (("x", start, end, x_label or number), ("y", low, high, y_label)):
         tick_values = [axis_min + (axis_max - axis_min) * index / (TICKS - 1) for index in range(TICKS)]
-        ticks = labeled_ticks(tick_values, (number, *number_formats(tick_values)) if label is number else (label,))
+        ticks = labeled_ticks(
+            tick_values, (number, *number_formats(tick_values)) if label is number else (label,)
+        )
         figure.ruler(axis).lim(axis_min, axis_max)
         figure.ruler(axis).ticks([index for index, _ in ticks], [text for _, text in ticks])
     return str(figure.build())
