@@ -27,7 +27,7 @@ from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import is_all_checked
 from tui.app import BtTuiApp
-from tui.commands.app.open import settings_of
+from tui.commands.app.open import recording_settings
 from tui.commands.support.options import CommandSettings
 from tui.readers.recorded_runs import OpenRecordings, RecordedRun
 from tui.readers.recorder import Recorder
@@ -59,7 +59,7 @@ async def dashboard(
             app = BtTuiApp(
                 replay.remote,
                 job_id="job1" if len(paths) == 1 else None,
-                settings=settings_of(CommandSettings(), paths),
+                settings=recording_settings(CommandSettings(), paths),
                 recorded=opened,
             )
             async with app.run_test(size=(120, 36)) as pilot:

@@ -1,1 +1,1 @@
-"""Headless counterparts of the screens. Nothing here imports textual at module level."""
+"""Commands that need no dashboard. No module here imports textual at module level."""

@@ -75,7 +75,7 @@ _TOKEN = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-"""A string, a comment, any of ``[ ] { } .``, a line break, or other text is one token each."""
+"""Tokens of TOML: strings, comments, brackets, dots, line breaks, and runs of other text."""
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:

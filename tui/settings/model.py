@@ -90,7 +90,7 @@ def _webhook_problem(url: str | None) -> str:
 
 
 def _regex_problem(regex: str) -> str:
-    from tui.analysis.progress.lines.custom import ProgressPattern  # few users have patterns
+    from tui.analysis.progress.lines.custom import ProgressPattern  # slow to import; few users have patterns
 
     try:
         ProgressPattern("it", regex)

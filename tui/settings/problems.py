@@ -160,7 +160,7 @@ class Problem:
 
 
 def name_of(error: ErrorDetails) -> str:
-    """Return the dotted name of the setting that an error is about."""
+    """Return the dotted name of the setting that caused a validation error."""
     return ".".join(str(name) for name in error["loc"] if name != "[key]")
 
 

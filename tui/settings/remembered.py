@@ -188,8 +188,8 @@ class Memory:
         if before == after:
             return
 
-        def merge(stored: DashboardState) -> DashboardState:
-            state: DashboardState = restored(DashboardState, merged(before, after, asdict(stored)))
+        def merge(stored_state: DashboardState) -> DashboardState:
+            state: DashboardState = restored(DashboardState, merged(before, after, asdict(stored_state)))
             return state
 
         with suppress(OSError):

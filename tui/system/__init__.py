@@ -1,1 +1,1 @@
-"""The machine around the dashboard: keyboard, processes, external programs, saved files."""
+"""Access to the machine: keyboard, processes, external programs, saved files."""

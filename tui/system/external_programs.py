@@ -53,7 +53,7 @@ def open_in_browser(link: str) -> bool:
     return browser.open(link)
 
 
-LONGEST_COPY_BYTES = 74_994
+MAX_COPY_BYTES = 74_994
 """Longest text that terminals accept through OSC 52: xterm allows 100,000 characters of base64."""
 
 
@@ -113,7 +113,7 @@ class RowFinder:
     start_entry: LogEntry | None
     row: int | None = None
 
-    def watched(self, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
+    def watch(self, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
         """Yield the entries unchanged; set ``row`` when the entry is yielded."""
         row = 1
         for entry in entries:
@@ -124,7 +124,7 @@ class RowFinder:
 
 
 def at_row(command: list[str], row: int | None) -> list[str]:
-    """Add an argument to open the file at a row, if the program supports that and has no such argument."""
+    """Add ``+ROW`` to open the file there, if the program supports that and ``command`` names no row."""
     has_row = any(word.startswith("+") for word in command[1:])
     if row is None or has_row or Path(command[0]).name not in _SUPPORT_ROW_ARGUMENT:
         return command
@@ -152,7 +152,7 @@ async def show_in_program(
     path = folder / f"{name}.log"
     finder = RowFinder(start_entry)
     try:
-        await save_entries(finder.watched(entries), path, timezone=timezone)
+        await save_entries(finder.watch(entries), path, timezone=timezone)
         with suspended():
             return _run([*at_row(command, finder.row), str(path)], scrubbed_environment(environ))
     finally:

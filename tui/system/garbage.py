@@ -32,7 +32,7 @@ MIN_YOUNG_COLLECTIONS = 20
 def collect_only_when_idle() -> None:
     """Leave full collections to an ``IdleCollector``; exempt all objects that exist now (``gc.freeze``).
 
-    The young generations are collected after thousands of new objects; a page of a log has 1,000.
+    The young generations are collected after 4,000 new objects; a page of a log has 1,000.
     """
     gc.freeze()
     gc.set_threshold(4_000, 0, 1_000_000)

@@ -30,7 +30,7 @@ PASTE_START, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 PASTE_SILENCE_S = 5.0
 """A paste without an end marker ends when nothing arrives for this long."""
 MAX_CELLS = 2000
-"""Maximum columns or rows accepted from a terminal's size report."""
+"""Maximum number of columns or rows that a size report of the terminal may have."""
 
 _TAIL_BYTES = len(PASTE_START) - 1
 _TOKENS = re.compile(
@@ -50,7 +50,7 @@ class Keyboard:
         self._parser = XTermParser(debug)
         self._clock = clock
         self._fed_at_s = clock()
-        self._pasted: list[bytes] | None = None
+        self._paste_chunks: list[bytes] | None = None
         """Data of an unfinished paste, except the tail."""
         self._tail = b""
         """The last bytes fed, because a paste marker may arrive in two pieces."""
@@ -61,12 +61,12 @@ class Keyboard:
             self._fed_at_s = self._clock()
         while data:
             pending = self._tail + data
-            if self._pasted is None:
+            if self._paste_chunks is None:
                 before, start, rest = pending.partition(PASTE_START)
-                yield from self._parsed((before + start)[len(self._tail) :])
+                yield from self._parse((before + start)[len(self._tail) :])
                 if start:
                     self._restart_parser()
-                    self._pasted, self._tail, data = [], b"", rest
+                    self._paste_chunks, self._tail, data = [], b"", rest
                     continue
             else:
                 before, end, rest = pending.partition(PASTE_END)
@@ -75,48 +75,48 @@ class Keyboard:
                     yield self._end_of_paste()
                     data = rest
                     continue
-                self._pasted.append(pending[:-_TAIL_BYTES])
+                self._paste_chunks.append(pending[:-_TAIL_BYTES])
             self._tail = pending[-_TAIL_BYTES:]
             return
 
     def tick(self) -> Iterator[Message]:
         """Yield events that waited for more input, such as the escape key; call it every 0.1 s."""
-        if self._pasted is not None and self._clock() - self._fed_at_s > PASTE_SILENCE_S:
+        if self._paste_chunks is not None and self._clock() - self._fed_at_s > PASTE_SILENCE_S:
             yield self._end_of_paste()
-        yield from self._usable(self._parser.tick())
+        yield from self._usable_events(self._parser.tick())
 
     def _end_of_paste(self) -> Paste:
-        text = b"".join([*(self._pasted or ()), self._tail]).decode("utf-8", "ignore")
-        self._pasted, self._tail = None, b""
+        text = b"".join([*(self._paste_chunks or ()), self._tail]).decode("utf-8", "ignore")
+        self._paste_chunks, self._tail = None, b""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         return Paste(
             "".join(
-                character if character.isprintable() or character == "\n" else _blank(character)
+                character if character.isprintable() or character == "\n" else _as_space(character)
                 for character in text
             )
         )
 
-    def _parsed(self, data: bytes) -> Iterator[Message]:
+    def _parse(self, data: bytes) -> Iterator[Message]:
         for token in _TOKENS.finditer(data):
             # An escape character before a report ends an unfinished sequence and is then dropped.
             for character in "\x1b" if token["report"] else self._decoder.decode(token[0]):
-                yield from self._usable(self._parser.feed(character))
+                yield from self._usable_events(self._parser.feed(character))
             if token.lastgroup and self._parser._awaiting.timeout is not None:
                 # Textual does not know this sequence, and would read the letters of it as keys
                 self._restart_parser()
 
-    def _usable(self, events: Iterable[Message]) -> Iterator[Message]:
+    def _usable_events(self, events: Iterable[Message]) -> Iterator[Message]:
         try:
             parsed = list(events)
         except Exception:  # noqa: BLE001 - no byte may end the dashboard
             self._restart_parser()
             return
         for event in parsed:
-            # undecodable bytes, surrogates
+            # drop keys of undecodable bytes and of surrogates
             if isinstance(event, Key) and re.search("[\ufffd\ud800-\udfff]", f"{event.key}{event.character}"):
                 continue
             if isinstance(event, Resize) and not all(1 <= cells <= MAX_CELLS for cells in event.size):
-                self._parser.mouse_pixels = False  # not a real size report of the terminal
+                self._parser.mouse_pixels = False  # no terminal is that large: ignore the report
                 continue
             yield event
 
@@ -124,7 +124,7 @@ class Keyboard:
         Parser.__init__(self._parser)  # drops unfinished input but keeps what is known about the terminal
 
 
-def _blank(character: str) -> str:
+def _as_space(character: str) -> str:
     return " " if character.isspace() else ""
 
 
@@ -154,7 +154,7 @@ class _Display:
     def _leave_if_gone(self) -> Iterator[None]:
         try:
             yield
-        except BlockingIOError:  # another program made the terminal non-blocking: not gone
+        except BlockingIOError:  # another program made the terminal non-blocking; it still exists
             raise
         except OSError:  # the input thread may notice that the terminal is gone, too
             self._leave()

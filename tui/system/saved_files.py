@@ -39,11 +39,11 @@ class Outbox:
     def folder(self) -> Path:
         """Return a new folder in the outbox."""
         if self._root is None:
-            unlocked = Path(tempfile.mkdtemp(prefix=f"new-{_OUTBOX_PREFIX}"))  # mode 0700
-            self._lock = os.open(unlocked, os.O_RDONLY)
+            new_root = Path(tempfile.mkdtemp(prefix=f"new-{_OUTBOX_PREFIX}"))  # mode 0700
+            self._lock = os.open(new_root, os.O_RDONLY)
             with suppress(OSError):  # some file systems have no locks
                 fcntl.flock(self._lock, fcntl.LOCK_EX)
-            self._root = unlocked.rename(unlocked.with_name(unlocked.name.removeprefix("new-")))
+            self._root = new_root.rename(new_root.with_name(new_root.name.removeprefix("new-")))
         return Path(tempfile.mkdtemp(dir=self._root))
 
     def path_for(self, name: str) -> Path:
@@ -114,16 +114,16 @@ def delivered_as(files: Sequence[Path]) -> str:
     return f"{common or 'files'}.zip"
 
 
-def packed(files: Sequence[Path], folder: Path, into: Path) -> Path:
-    """Return the only file, or pack all files into the zip ``into``. Raises OSError. Blocks: use a thread."""
+def packed(files: Sequence[Path], folder: Path, archive_path: Path) -> Path:
+    """Return the only file, or pack all files into ``archive_path``. Raises OSError. Blocks: use a thread."""
     if len(files) == 1:
         return files[0]
     import zipfile  # imported late: rarely needed, and Home starts faster
 
-    with zipfile.ZipFile(into, "w", zipfile.ZIP_STORED, strict_timestamps=False) as archive:
+    with zipfile.ZipFile(archive_path, "w", zipfile.ZIP_STORED, strict_timestamps=False) as archive:
         for file in files:
             archive.write(file, file.relative_to(folder))
-    return into
+    return archive_path
 
 
 def expanded_path(typed: str) -> Path:
@@ -154,16 +154,16 @@ async def save_entries(
     render = renderer(path, timezone)
     count = 0
     # Not in a thread: if the task were canceled meanwhile, the temporary file would stay, and stay open.
-    saved = AtomicFile(path, mode=PRIVATE_FILE_MODE, replace=replace)
+    atomic_file = AtomicFile(path, mode=PRIVATE_FILE_MODE, replace=replace)
     try:
         # formatting 2,000 entries blocks the event loop for a few ms
         while chunk := list(islice(entries, 2_000)):
             count += len(chunk)
             text = "".join(f"{render(entry)}\n" for entry in chunk)
-            await asyncio.to_thread(saved.file.write, text.encode(errors="backslashreplace"))
-        await asyncio.to_thread(saved.commit)
+            await asyncio.to_thread(atomic_file.file.write, text.encode(errors="backslashreplace"))
+        await asyncio.to_thread(atomic_file.commit)
     finally:
-        saved.discard()
+        atomic_file.discard()
     return count
 
 

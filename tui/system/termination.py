@@ -22,24 +22,24 @@ class TerminationSignals:
 
     def __init__(self) -> None:
         self._received_at_s = 0.0
-        self._handled: list[int] = []
+        self._handled_signals: list[int] = []
 
     def __enter__(self) -> Self:
         TerminationSignals.received = None
         is_main = threading.current_thread() is threading.main_thread()
-        self._handled = [
+        self._handled_signals = [
             number
             for number in (signal.SIGTERM, signal.SIGHUP)
             if is_main and signal.getsignal(number) is signal.SIG_DFL
         ]
-        for number in self._handled:
+        for number in self._handled_signals:
             signal.signal(number, self._interrupt)
         return self
 
     def __exit__(self, *_about: object) -> None:
         if self.received is not None:
             return  # the process is about to exit, with this signal's exit code
-        for number in self._handled:
+        for number in self._handled_signals:
             signal.signal(number, signal.SIG_DFL)
 
     def exit_code(self, default: int) -> int:

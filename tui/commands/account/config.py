@@ -108,7 +108,7 @@ def edit(settings: CommandSettings) -> ExitCode:
             write_private(settings_file, template().encode())
         except OSError as error:
             raise cannot_write(settings_file, error) from None
-    click.edit(filename=str(settings_file), env=dict.fromkeys(KEY_VARIABLES, ""))  # without the API keys
+    click.edit(filename=str(settings_file), env=dict.fromkeys(KEY_VARIABLES, ""))  # editors get no API keys
     if settings_file.exists():
         settings_file.chmod(PRIVATE_FILE_MODE)  # the file may contain the secret URL of a webhook
     return _print_problems(settings_file, settings)

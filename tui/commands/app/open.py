@@ -52,7 +52,7 @@ def open_file(
         for recording in recordings:
             report_recording_problems(recording, settings.output)
         clock = _playback(recordings, typed_at, speed)
-        loaded = settings_of(settings, paths)
+        loaded = recording_settings(settings, paths)
         job_id = recordings[0].job.id if len(recordings) == 1 else None
         replay = Replay(recordings, clock)
         from tui.app import run_dashboard
@@ -66,8 +66,8 @@ def _refuse_duplicate_jobs(recordings: Sequence[Recording]) -> None:
     path_of_job: dict[str, Path] = {}
     for recording in recordings:
         if recording.job.id in path_of_job:
-            pair = f"{path_of_job[recording.job.id]} and {recording.path}"
-            raise click.UsageError(f"{pair} are recordings of the same job; open one of them")
+            both_paths = f"{path_of_job[recording.job.id]} and {recording.path}"
+            raise click.UsageError(f"{both_paths} are recordings of the same job; open one of them")
         path_of_job[recording.job.id] = recording.path
 
 
@@ -86,13 +86,13 @@ def _playback(recordings: Sequence[Recording], typed_at: str | None, speed: floa
     return clock
 
 
-def settings_of(settings: CommandSettings, paths: Sequence[Path]) -> Loaded:
+def recording_settings(settings: CommandSettings, paths: Sequence[Path]) -> Loaded:
     """Return the user's settings, but read-only and with all notifications off."""
     loaded = dashboard_settings(settings)
     names = ", ".join(path.name for path in paths)
-    quiet = NotificationSettings(toast=False, bell=False, title=False, osc="off", job_end=False)
+    no_notifications = NotificationSettings(toast=False, bell=False, title=False, osc="off", job_end=False)
     return replace(
         loaded,
-        configuration=replace(loaded.configuration, readonly=True, notifications=quiet),
+        configuration=replace(loaded.configuration, readonly=True, notifications=no_notifications),
         origins={**loaded.origins, "readonly": f"recording {names}"},
     )

@@ -28,7 +28,7 @@ from tui.commands.support.options import (
 from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, cannot_write, not_in_job
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_text_if_any
-from tui.commands.support.terminal import asking, can_ask
+from tui.commands.support.terminal import can_ask, interruptible_prompt
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
@@ -186,7 +186,7 @@ def _existing_policy(existing: str, plan: DownloadPlan) -> Existing:
             ExitCode.USAGE,
         )
     click.echo(sanitize(f"Other files already exist: {conflict_names}"), err=True)
-    with asking():
+    with interruptible_prompt():
         answer = click.prompt(
             "Skip them, overwrite them, or rename the new ones",
             type=click.Choice(EXISTING_CHOICES[1:]),
@@ -207,7 +207,7 @@ def _print_result(report: DownloadReport, output: Output) -> None:
         output.remark(f"{failed}; run the same command again to resume")
 
 
-def _path(file: FileProgress) -> str:
+def _path_text(file: FileProgress) -> str:
     note = file.error or file.note
     return str(file.path) + (f"  ({note})" if note else "")
 
@@ -217,7 +217,7 @@ COLUMNS: tuple[Column[FileProgress], ...] = (
     text_column(
         "SIZE", lambda file: "?" if file.size_bytes is None else bytes_iec(file.size_bytes), right=True
     ),
-    text_column("PATH", _path),
+    text_column("PATH", _path_text),
 )
 
 

@@ -184,11 +184,10 @@ def deploy_checkpoints(
         raise CommandFailed(problem, ExitCode.USAGE)
     form = replace(filled_form(given, config, datetime.now(UTC)), always_asked=ALL_QUESTIONS)
     if config is not None and not can_ask():
-        form = replace(
-            form, given_fields=form.given_fields | {"hf_secret"}
-        )  # a config without a secret needs none
+        # a config that names no secret needs no secret
+        form = replace(form, given_fields=form.given_fields | {"hf_secret"})
     if not can_ask() and ("job_id" not in form.given_fields or "checkpoint_names" in form.given_fields):
-        _require_answers(form, cli_options)  # else once the checkpoints are read: the job may have none
+        _require_answers(form, cli_options)  # else later: the job may have no checkpoints
     return run_on_remote(settings, lambda client, output: _deploy(client, output, form, cli_options))
 
 
@@ -424,7 +423,7 @@ class Deployer:
         return status, ExitCode.OK if is_serving else ExitCode.DEPLOY_FAILED
 
     async def _send(self, review: Review, *, dry_run: bool) -> SentDeployment:
-        """Send the config. If the truss config cannot be written, fail a dry run; else only report that."""
+        """Send the config. If the truss config can't be written, a dry run fails; a deployment reports it."""
         sent = await send(
             self._client, review.config, dry_run=dry_run, directory=self._cli_options.output_dir
         )

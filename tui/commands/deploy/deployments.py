@@ -133,7 +133,7 @@ async def _models(client: TrainingClient, name_or_id: str | None) -> list[Model]
     return matching
 
 
-async def _find(client: TrainingClient, deployment_id: str, model: str | None) -> ListedDeployment:
+async def _find_deployment(client: TrainingClient, deployment_id: str, model: str | None) -> ListedDeployment:
     for deployment in await list_deployments(client, await _models(client, model)):
         if deployment.id == deployment_id:
             return deployment
@@ -190,7 +190,7 @@ async def show(client: TrainingClient, output: Output, deployment_id: str, model
     The API lists the starts of the last seven days. JSON is the API's deployment with "model_name",
     "link", "checkpoints", "startups" and, if it serves checkpoints, "url", "curl" and "python".
     """
-    deployment = await _find(client, deployment_id, model)
+    deployment = await _find_deployment(client, deployment_id, model)
     served = await read_served(client, deployment)
     link = deployment_link(client.remote, deployment.model_id, deployment.id)
     text = facts_text(_facts(deployment, served, link), output) + calls_text(output, served.call)
@@ -261,7 +261,7 @@ async def logs(
     each phase on stderr. The fields of ndjson and json are the same as in "bt-tui logs".
     """
     refuse(follows and output.format == JSON, "--follow needs text or ndjson: a JSON array would have no end")
-    deployment = await _find(client, deployment_id, model)
+    deployment = await _find_deployment(client, deployment_id, model)
     start = resolve_since(since, datetime.now(UTC))
     start_ns = start.timestamp() * NS_PER_S if start is not None else 0
     printer = LogPrinter(output)
@@ -288,9 +288,9 @@ def _add_change_command(verb: DeploymentVerb) -> None:
         assume_yes: bool,
     ) -> ExitCode:
         client.check_may_change(f"{verb.name} deployment {deployment_id}")
-        deployment = await _find(client, deployment_id, model)
+        deployment = await _find_deployment(client, deployment_id, model)
         change = DeploymentChange(verb, deployment, deployment.model_name)
-        return await _change(client, output, change, assume_yes)
+        return await _change_deployment(client, output, change, assume_yes)
 
     run.__doc__ = f"{verb.help}\n\nAsks for confirmation. Prints the API's response with -o json."
     command = client_command(run)
@@ -302,7 +302,7 @@ def _add_change_command(verb: DeploymentVerb) -> None:
     )
 
 
-async def _change(
+async def _change_deployment(
     client: TrainingClient, output: Output, change: DeploymentChange, assume_yes: bool
 ) -> ExitCode:
     if change.refusal:

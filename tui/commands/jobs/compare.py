@@ -99,7 +99,7 @@ async def compare(
     ids = tuple(dict.fromkeys(job_ids))
 
     refuse(not 2 <= len(ids) <= MAX_COMPARED_RUNS, f"give 2 to {MAX_COMPARED_RUNS} different jobs")
-    runs, code = await _read(client, output, ids)
+    runs, code = await _read_runs(client, output, ids)
     if not runs:
         return code
     if output.format == CHART:
@@ -114,7 +114,7 @@ async def compare(
     return code
 
 
-async def _read(
+async def _read_runs(
     client: TrainingClient, output: Output, ids: Sequence[str]
 ) -> tuple[list[ComparedRun], ExitCode]:
     prices = await listed_prices(client)

@@ -82,6 +82,6 @@ def print_curves(output: Output, curves: Sequence[Curve], progress: ProgressSnap
 def _points(series: Series, progress: ProgressSnapshot) -> list[tuple[float, int | None, float]]:
     """Return time, step and value of each reading; the step is the last logged step at that time."""
     step_series = progress.step_series
-    steps_logged = [bisect_right(step_series.times, time) for time in series.times]
-    steps = [int(step_series.values[step_count - 1]) if step_count else None for step_count in steps_logged]
+    step_counts = [bisect_right(step_series.times, time) for time in series.times]
+    steps = [int(step_series.values[step_count - 1]) if step_count else None for step_count in step_counts]
     return list(zip(series.times, steps, series.values, strict=True))

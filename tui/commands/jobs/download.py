@@ -112,7 +112,7 @@ async def run_plan(
         line.show(label, progress.done_bytes, progress.total_bytes, progress_note(progress))
         if not line.is_terminal and progress.note and progress.note not in notes[-1:]:
             notes.append(progress.note)
-            if len(notes) <= 10:  # an unstable connection causes hundreds
+            if len(notes) <= 10:  # an unstable connection causes hundreds of notes
                 output.remark(progress.note)
 
     try:

@@ -224,7 +224,7 @@ async def guard(
         raise
     if reporting.delivery is not None and (unsent_count := active_guard.unsent):
         output.remark(f"{counted(unsent_count, 'notification')} not delivered; the next guard sends them")
-    return _verdict(active_guard) if once else _outcome(active_guard)
+    return _verdict_code(active_guard) if once else _outcome_code(active_guard)
 
 
 def _check_rules(
@@ -338,14 +338,14 @@ async def _more_jobs(client: TrainingClient, project: str | None) -> list[Traini
         return []
 
 
-def _verdict(active_guard: Guard) -> ExitCode:
+def _verdict_code(active_guard: Guard) -> ExitCode:
     last_looks = [look for look in active_guard.last_looks.values() if not look.run.job.is_finished]
     severities = {finding.severity for look in last_looks for finding in look.run.findings}
     code = worst(EXIT_CODE_OF_SEVERITY[severity] for severity in severities & EXIT_CODE_OF_SEVERITY.keys())
     return code or (ExitCode.OK if all(look.is_judged for look in last_looks) else ExitCode.UNREACHABLE)
 
 
-def _outcome(active_guard: Guard) -> ExitCode:
+def _outcome_code(active_guard: Guard) -> ExitCode:
     """Return the worst outcome; a job that was resumed does not count, only the job that resumed it."""
     runs = active_guard.known_jobs()
     resumed = {job_id for job_id, run in runs.items() if run.resume is not None and run.resume.job_id}

@@ -80,11 +80,11 @@ async def health(
     Reports stalls, NaN, idle GPUs, slow or missing nodes, leaks, full disks, overdue checkpoints and errors.
 
     The exit code is 0 for healthy, 10 for warnings, 11 for critical findings (stalled, NaN …). An ended job
-    returns the code of its outcome: 0 completed, 3 failed, 4 stopped, preempted or expired, 5 deploy
-    failed. For several jobs the worst counts, in this order: 11, 3, 5, 4, 10, 0. A run that has just
-    started is reported as checking (code 0) until there is enough to judge. If nothing is found but the
-    metrics could not be read, the code is 6 (refused), 8 or 1. A job without metrics so far is reported as
-    unknown; its exit code is 0.
+    returns the code of its outcome: 0 completed, 3 failed, 4 stopped, preempted or expired, 5 deploy failed.
+    For several jobs the worst code counts, in this order: 11, 3, 5, 4, 10, 0. A run that has just started is
+    reported as checking (code 0) until there is enough to judge. If nothing is found but the metrics could
+    not be read, the code is 6 (refused), 8 or 1. A job without metrics so far is reported as unknown; its
+    exit code is 0.
 
     Without JOB_ID, all running and queued jobs are checked and printed worst first. A count of each
     verdict goes to stderr.

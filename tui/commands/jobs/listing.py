@@ -270,7 +270,7 @@ def view(
 ) -> None:
     """Show projects and jobs, the jobs of a project, or one job.
 
-    JSON is the same as of "bt-tui jobs"; with --job-id, as of "bt-tui job".
+    JSON has the fields of "bt-tui jobs", or of "bt-tui job" with --job-id.
     """
     project_name = selected_project(project, project_id)
     if job_id is not None:

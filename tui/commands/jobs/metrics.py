@@ -390,14 +390,14 @@ def _series_for_chart(points_by_key: Mapping[SampleKey, Points]) -> list[Series]
     for (node, _gpu, _metric), points in points_by_key.items():
         nodes.setdefault(node, []).append(points)
     if len(nodes) > 1:
-        return [_series(node, _mean(of_gpus)) for node, of_gpus in nodes.items()]
+        return [_series(node, _mean_of_series(of_gpus)) for node, of_gpus in nodes.items()]
     return [
         _series(f"gpu {gpu}" if gpu else node or "cache", points)
         for (node, gpu, _metric), points in points_by_key.items()
     ]
 
 
-def _mean(series: Sequence[Points]) -> Points:
+def _mean_of_series(series: Sequence[Points]) -> Points:
     values_by_time: dict[datetime, list[float | None]] = {}
     for time, value in chain.from_iterable(series):
         values_by_time.setdefault(time, []).append(value if value is None or math.isfinite(value) else None)

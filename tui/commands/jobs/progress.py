@@ -341,7 +341,7 @@ def _log_line(line_number: int, text: str) -> LogLine:
     if not isinstance(record, dict) or not isinstance(record.get("message"), str):
         return LogLine(line_number * NS_PER_S, text, None, None)
     stamp, replica = str(record.get("timestamp")), record.get("replica")
-    # nanoseconds have 19 digits up to the year 2286
+    # epoch times in nanoseconds have 19 digits up to the year 2286
     is_time = stamp.isascii() and stamp.isdigit() and len(stamp) <= 19
     at_ns = int(stamp) if is_time else line_number * NS_PER_S
     return LogLine(at_ns, record["message"], replica if isinstance(replica, str) else None, None)

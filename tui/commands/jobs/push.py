@@ -339,9 +339,11 @@ def _dry_run(settings: CommandSettings, draft: JobDraft, cli_options: PushOption
         return run_on_remote(settings, with_account)
     except (RemoteNotConfigured, Unreachable) as error:
         reason = "no remote is configured" if isinstance(error, RemoteNotConfigured) else str(error)
-        unchecked = Finding("warning", "account", f"secrets, GPUs and prices were not checked: {reason}")
+        unchecked_account = Finding(
+            "warning", "account", f"secrets, GPUs and prices were not checked: {reason}"
+        )
         findings = check(draft.project, draft.plan) if not cli_options.skip_checks else ()
-        show_dry_run(settings.output, draft, cli_options, (*findings, unchecked))
+        show_dry_run(settings.output, draft, cli_options, (*findings, unchecked_account))
         return None
 
 

@@ -115,9 +115,9 @@ async def why(client: TrainingClient, output: Output, job_id: str, kind: str | N
     )
     run = judged(reading.run, run_settings().rules)
     findings = [
-        explained
-        for explained in explained_findings(run)
-        if kind in (None, str(explained.kind) if explained else "failed")
+        finding
+        for finding in explained_findings(run)
+        if kind in (None, str(finding.kind) if finding else "failed")
     ]
     explanations = [await read_explanation(client, run, finding) for finding in findings]
     document = {

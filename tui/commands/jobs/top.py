@@ -94,8 +94,8 @@ def _print_table(
             output, layout[0][0], width, [span for fact in facts for span in (*fact, (" · ", "muted"))][:-1]
         ),
     )
-    if left_out := len(rows) - len(recent):
-        lines.append(output.paint(f"{left_out} ended more than a day ago", "muted"))
+    if omitted_count := len(rows) - len(recent):
+        lines.append(output.paint(f"{omitted_count} ended more than a day ago", "muted"))
     if height is not None and len(lines) >= height:
         lines = [*lines[: height - 2], output.paint(f"{len(lines) - height + 2} more lines", "muted")]
     output.data("".join(f"{line.rstrip()}\n" for line in lines))

@@ -177,7 +177,7 @@ class LogRead:
         lines_newest_first: list[OutputLine] = []
         async with aclosing(self._history(newest_first=True)) as batches:
             async for entry in _newest_first(batches):
-                output_lines = line_filter.take(entry, only_context=count == 0)
+                output_lines = line_filter.filter_entry(entry, only_context=count == 0)
                 lines_newest_first += output_lines
                 count -= sum(isinstance(line.entry, LogLine) and not line.is_context for line in output_lines)
                 if count == 0 and not line_filter.needs_context:
@@ -186,7 +186,7 @@ class LogRead:
         return lines_newest_first[::-1]
 
     def _filtered(self, line_filter: LogLineFilter, batch: LogBatch) -> list[OutputLine]:
-        output_lines = [line for entry in batch.entries for line in line_filter.take(entry)]
+        output_lines = [line for entry in batch.entries for line in line_filter.filter_entry(entry)]
         self._count_lines(output_lines)
         if batch.read_part is not None and self.shows_progress:
             self.line.show("reading", note=lines_note(batch.read_part, self.line_count))

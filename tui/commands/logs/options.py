@@ -93,25 +93,25 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
     if target.file is None:
         yield _in_format(output, target.format)
         return
-    partial = target.file.with_name(f"{target.file.name}.part") if follows else None
+    partial_path = target.file.with_name(f"{target.file.name}.part") if follows else None
     try:
-        saved = AtomicFile(target.file, replace=target.replaces, partial=partial)
+        atomic_file = AtomicFile(target.file, replace=target.replaces, partial=partial_path)
     except FileExistsError as error:
-        cause = " from an interrupted --follow" if error.filename == str(partial) else ""
+        cause = " from an interrupted --follow" if error.filename == str(partial_path) else ""
         message = f"{error.filename} already exists{cause}; --force replaces it"
         raise CommandFailed(message, ExitCode.USAGE) from None
     except OSError as error:
         raise cannot_write(target.file, error) from None
     try:
-        text = TextIOWrapper(saved.file, encoding="utf-8", errors="replace", newline="\n")
+        text = TextIOWrapper(atomic_file.file, encoding="utf-8", errors="replace", newline="\n")
         yield _in_format(Output(stdout=text, name=str(target.file)), target.format)
-        saved.commit()
+        atomic_file.commit()
     except OSError as error:
         raise cannot_write(target.file, error) from None
     finally:
-        saved.discard()
-        if partial is not None and partial.exists():
-            output.remark(f"the lines so far are in {partial}")
+        atomic_file.discard()
+        if partial_path is not None and partial_path.exists():
+            output.remark(f"the lines so far are in {partial_path}")
 
 
 def _in_format(output: Output, name: str) -> Output:

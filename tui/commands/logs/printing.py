@@ -60,7 +60,7 @@ class LogLineFilter:
         """True if context lines after the last match are still needed."""
         return self._context_left > 0
 
-    def take(self, entry: LogEntry, *, only_context: bool = False) -> list[OutputLine]:
+    def filter_entry(self, entry: LogEntry, *, only_context: bool = False) -> list[OutputLine]:
         """Return the entries to print now; the entry itself, if included, comes last.
 
         With ``only_context``, no more matches are returned, only context lines after the last match.
@@ -189,11 +189,11 @@ class TextRenderer:
         stamp = self._stamp_text(line.timestamp_ns)
         self._stamp_width = max(self._stamp_width, len(stamp))
         shown_stamp = f"{self._paint(stamp.rjust(self._stamp_width), 'muted')}  " if stamp else ""
-        head = f"{shown_stamp}{self._paint(replica.ljust(self._replica_width), 'name')}  "
+        line_start = f"{shown_stamp}{self._paint(replica.ljust(self._replica_width), 'name')}  "
         indent = "\n" + " " * ((self._stamp_width + 2 if stamp else 0) + self._replica_width + 2)
         tone = TONE_OF_LEVEL.get(level_of(line.message, line.level))
         rows = [self._paint(sanitize_whole(text), tone) for text in line.message.rstrip("\n").split("\n")]
-        return f"{head}{indent.join(rows)}\n"
+        return f"{line_start}{indent.join(rows)}\n"
 
 
 def gap_text(gap: LogGap, format_stamp: StampText) -> str:

@@ -91,7 +91,7 @@ def ssh(settings: CommandSettings, job_id: str, command: tuple[str, ...], node: 
     async def sign_in(client: TrainingClient, _output: Output) -> None:
         job = await job_named(client, job_id)
         hosts.append(node_host(job.id, node))
-        await sign(client, job, hosts[0], folder)
+        await request_certificate(client, job, hosts[0], folder)
 
     run_on_remote(settings, sign_in)
     host = hosts[0]
@@ -105,7 +105,9 @@ def ssh_folder() -> SshFolder:
     return SshFolder(platformdirs.user_cache_path("bt-tui") / "ssh", os.environ)
 
 
-async def sign(client: TrainingClient, job: TrainingJob, host: NodeHost, folder: SshFolder) -> None:
+async def request_certificate(
+    client: TrainingClient, job: TrainingJob, host: NodeHost, folder: SshFolder
+) -> None:
     """Request a certificate for one connection to the node and store it in ``folder``.
 
     Raises CommandFailed for a job that has ended or does not have the node, and the client's errors.
@@ -123,7 +125,7 @@ async def sign(client: TrainingClient, job: TrainingJob, host: NodeHost, folder:
 
 def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
     """Return the ssh options for a connection: the certificate, and a proxy command that reaches the node."""
-    proxy_command = shlex.join([*own_program(), "ssh-proxy", host.name]).replace("%", "%%")
+    proxy_command = shlex.join([*program_command(), "ssh-proxy", host.name]).replace("%", "%%")
     certificate = quotable(folder.certificate_path(host.name))
     lines = _host_options(folder, proxy_command, certificate)
     return [argument for line in (*lines, "LogLevel ERROR") for argument in ("-o", line.replace(" ", "=", 1))]
@@ -141,7 +143,7 @@ def _host_options(folder: SshFolder, proxy_command: str, certificate: str) -> li
     ]
 
 
-def own_program() -> list[str]:
+def program_command() -> list[str]:
     """Return a command line that starts bt-tui from any folder and with any PATH."""
     installed = Path(sys.executable).with_name("bt-tui")
     # -P: a folder named tui in the working directory must not shadow this package.
@@ -152,7 +154,9 @@ def quotable(value: object) -> str:
     """Return text for a quoted value in ssh_config. Raises CommandFailed for text that cannot be quoted."""
     text = str(value)
     # Versions of ssh read these characters differently, even in quotes.
-    if not text.isprintable() or any(sign in text for sign in ('"', "\\", "${")):
+    if not text.isprintable() or any(
+        request_certificate in text for request_certificate in ('"', "\\", "${")
+    ):
         raise CommandFailed(
             f"{sanitize(text)!r} can't be written to an ssh configuration: it contains a quote, a "
             "backslash, '${' or a control character",
@@ -219,7 +223,7 @@ def ssh_sign(settings: CommandSettings, host_name: str) -> None:
     folder = ssh_folder()
 
     async def sign_in(client: TrainingClient, _output: Output) -> None:
-        await sign(client, await client.jobs.find(host.job_id), host, folder)
+        await request_certificate(client, await client.jobs.find(host.job_id), host, folder)
 
     run_on_remote(settings, sign_in)
 
@@ -245,7 +249,7 @@ def _config_block(remote_name: str | None) -> str:
 
 def _host_command(*arguments: str) -> str:
     """Return a shell command for this program; ssh replaces %n with the host as typed."""
-    return f"{quotable(shlex.join([*own_program(), *arguments]))} '%n'"
+    return f"{quotable(shlex.join([*program_command(), *arguments]))} '%n'"
 
 
 def _install_block(path: Path, block: str) -> None:

@@ -158,7 +158,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; command lines of the official CLIs become ours first."""
+        """Find the command; translate command lines of the official CLIs first."""
         args, convert_json = translated(args)
         name = args[0]
         similar_names = (
@@ -231,7 +231,7 @@ KIND_OF_PARAMETER: Mapping[str, str] = {
     "metric": METRICS,
     "remote": REMOTES,
 }
-"""Kind of server names that complete an option of this name, or an argument of this metavar (JOB_ID)."""
+"""Kinds of server names, by the options, and metavars of arguments (JOB_ID), that such names complete."""
 
 
 def kind_of(parameter: click.Parameter) -> str | None:

@@ -101,9 +101,9 @@ def _cached_or_fetched(settings: CommandSettings, kind: str, job_id: str | None)
     # A response is reused for 15 s, because users press tab several times.
     if (
         not 0 <= now_s - cached.asked_s < 15.0
-        and (fresh := _fetch_with_timeout(remote, kind, job_id)) is not None
+        and (fetched_words := _fetch_with_timeout(remote, kind, job_id)) is not None
     ):
-        pairs = [(word, description) for word, description in fresh if len(word) <= 120]
+        pairs = [(word, description) for word, description in fetched_words if len(word) <= 120]
         response = cached = CachedWords(asked_s=now_s, job_id=job_id, words=pairs[:300])
         with suppress(OSError):
             change_state(path, CachedWords, lambda _previous: response)

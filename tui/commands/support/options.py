@@ -73,7 +73,7 @@ async def job_named(client: TrainingClient, text: str, *, substring: bool = True
 
     Raises NotFound if no job matches, and CommandFailed if several jobs match.
     """
-    from api_client.errors import NotFound  # slow, and the help needs none
+    from api_client.errors import NotFound  # slow to import; the help needs no client
     from api_client.vocabulary import short_status
 
     try:
@@ -107,8 +107,8 @@ async def newest_job(client: TrainingClient, project_id: str | None = None) -> T
 
 
 async def active_jobs(client: TrainingClient, project: str | None = None) -> list[TrainingJob]:
-    """Return the jobs that have not ended, of the project with that name or id, or all."""
-    from api_client.models import RUNNABLE_STATUSES  # slow, and the help needs none
+    """Return the jobs that have not ended: of the project with this name or id, or of all projects."""
+    from api_client.models import RUNNABLE_STATUSES  # slow to import; the help needs no client
 
     project_id = await project_id_of(client, project)
     jobs = await client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
@@ -269,7 +269,7 @@ _JOB_OPTIONS = (
     click.option("--project-id", "project_id", metavar="ID", hidden=True, help="Same as --project."),
 )
 job_options = combined("choice", _job_choice, *_JOB_OPTIONS)
-"""``--job-id``, ``--project`` and ``--project-id``, passed on as the JobChoice ``choice``."""
+"""``--job-id``, ``--project`` and ``--project-id``, which the command gets as the JobChoice ``choice``."""
 job_argument_and_options = combined(
     "choice", _job_choice, click.argument("job", metavar="[JOB_ID]", required=False), *_JOB_OPTIONS
 )
@@ -437,7 +437,7 @@ def recording_option(command: Command) -> Command:
     """Add ``--file FILE``: a recording instead of a job."""
 
     def open_recording(context: click.Context, path: Path) -> Recording:
-        from api_client.recordings.reading import Recording  # most command lines read no recording
+        from api_client.recordings.reading import Recording  # slow to import; few commands read one
 
         return context.with_resource(Recording(path))
 

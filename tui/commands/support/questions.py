@@ -154,7 +154,7 @@ def _text(title: str, default: str, find_problem: Callable[[str], str]) -> Any:
 
 
 def _validator(find_problem: Callable[[str], str]) -> Callable[[str], str | bool]:
-    """Return a validator that also rejects surrogates, as which questionary passes on invalid UTF-8."""
+    """Return a validator that also rejects surrogates: questionary decodes invalid UTF-8 to surrogates."""
 
     def validate(text: str) -> str | bool:
         if re.search("[\ud800-\udfff]", text):
@@ -170,9 +170,9 @@ def _choice(option: Option, index: int, *, checked: bool = False, blocked: bool 
     title = option.label + warning + (f"  {option.hint}" if option.hint else "")
     if reason and not blocked:
         title, reason = f"- {title} ({reason})", ""
-    room = terminal_cells() - 6  # without questionary's pointer and box
+    room = terminal_cells() - 6  # questionary's pointer and box take six cells
     title = clip(title, room - min(cell_width(reason) + 3, room // 2) if reason else room)
-    reason = clip(reason, room - cell_width(title) - 3)  # in brackets
+    reason = clip(reason, room - cell_width(title) - 3)  # the reason is in brackets
     return questionary.Choice(
         title=title,
         value=index,

@@ -1,4 +1,4 @@
-"""Choose the remote and the settings of a command, before its client exists.
+"""Choose the remote and the settings of a command; this needs no API client.
 
 The remote ``local`` is the emulator on this machine, which is started on demand.
 """
@@ -69,7 +69,7 @@ def _local_remote_at(address: EmulatorAddress) -> Remote:
 
 
 def emulator_remote(name: str, url: str, key_file: Path) -> Remote:
-    """Return a remote with the key in that file. Raises ConfigurationError, and OSError."""
+    """Return a remote with the key in ``key_file``. Raises ConfigurationError, and OSError."""
     origin = f"the emulator folder {key_file.parent}"
     key = secret(read_small_file(key_file).decode("ascii", "replace").strip(), origin)
     return remote_at(name, url, origin, key=key, key_origin=origin, api_url_and_origin=(url, origin))
@@ -134,13 +134,13 @@ CREDENTIALS = (
 
 
 def settings_if_any() -> Loaded | None:
-    """Return the settings in effect; None, without loading, if none are set.
+    """Return the settings in effect, or None if nothing is set, which is fast to find out.
 
     Raises ConfigurationError with every problem and its line.
     """
     if not _has_settings():
         return None
-    from tui.settings.loading import load  # slow, and most commands have no settings
+    from tui.settings.loading import load  # slow to import; most users have no settings
 
     return load(os.environ)
 

@@ -47,8 +47,8 @@ def run_on_remote(settings: CommandSettings, action: ClientAction) -> ExitCode |
 def _run_on_recording(
     recording: Recording, settings: CommandSettings, action: ClientAction
 ) -> ExitCode | None:
-    """Run ``action`` as of the last moment of a recording."""
-    # Most commands read no recording.
+    """Run ``action`` with a client that replays the last moment of a recording."""
+    # slow to import; most commands read no recording
     from api_client.recordings.playback import Playback
     from api_client.replay import Replay
 

@@ -125,8 +125,10 @@ def fitting_columns(
     """Return the columns that have room on the terminal; empty columns are dropped first."""
     if output.width_cells is None:
         return columns
-    sized = sized_columns(columns, rows, output.width_cells)
-    visible_ids = {column.id for column, _ in fitted_columns(sized, output.width_cells, len(COLUMN_GAP))}
+    columns_with_widths = sized_columns(columns, rows, output.width_cells)
+    visible_ids = {
+        column.id for column, _ in fitted_columns(columns_with_widths, output.width_cells, len(COLUMN_GAP))
+    }
     return [column for column in columns if column.id in visible_ids]
 
 

@@ -43,7 +43,7 @@ def wrapped(text: str, *, indent: str = "") -> str:
 
 
 @contextmanager
-def asking() -> Iterator[None]:
+def interruptible_prompt() -> Iterator[None]:
     """Make ctrl-c end a question, although a question blocks the loop of asyncio's SIGINT handler."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.SIG_IGN:
@@ -65,7 +65,7 @@ def confirm(question: str, *, assume_yes: bool) -> None:
         return
     if not can_ask():
         raise CommandFailed(f"{question} (no terminal to ask on; give --yes)", ExitCode.USAGE)
-    with asking():
+    with interruptible_prompt():
         click.confirm(sanitize(question), abort=True, err=True)
 
 
@@ -95,12 +95,12 @@ def piped_text(max_characters: int) -> str:
 
 @contextmanager
 def opening_notice() -> Iterator[None]:
-    """Show "opening" while the block imports the modules of the dashboard.
+    """Show "opening" while the body of the ``with`` statement imports the dashboard.
 
     Raises CommandFailed if there is no terminal.
     """
     need_terminal()
-    from tui.commands.support.progress_line import ProgressLine  # asyncio is slow to import
+    from tui.commands.support.progress_line import ProgressLine  # slow: imports asyncio
 
     with ProgressLine(sys.stdout) as line:
         line.show("bt-tui: opening")

@@ -48,11 +48,11 @@ def draw_chart(
     letters = string.ascii_letters if not output.has_color and len(finite_series) > 1 else ""
     chart = _render_chart(finite_series, width, y_label, x_label, (y_min, y_max), letters)
     text = "\n".join([*_legend(finite_series, letters, width), chart.strip("\n")])
-    lines = (text if output.has_color else _plain(text)).splitlines()
+    lines = (text if output.has_color else _without_colors(text)).splitlines()
     output.data("\n".join(line.rstrip() for line in lines) + "\n")
 
 
-def _plain(text: str) -> str:
+def _without_colors(text: str) -> str:
     import plotext  # type: ignore[import-untyped]
 
     return str(plotext.uncolorize(text))
@@ -90,7 +90,7 @@ def _render_chart(
     figure.plot_size(width, HEIGHT_LINES)
     for curve, letter, color in zip(series, cycle(letters or ["braille"]), cycle(COLORS)):
         marker = plotext.marker(letter, pixel=plotext.pixel(foreground=color))
-        # A braille character has two columns of dots: more points cannot be seen.
+        # Two points per cell, because a braille character has two columns of dots.
         for points in _line_segments(curve, start, end, width * 2):
             xs, ys = zip(*points, strict=True)
             figure.draw(figure.signal(xs, ys, marker=marker).lines())
@@ -133,6 +133,6 @@ def _line_segments(series: Series, start: float, end: float, columns: int) -> li
 
 
 def clock_label(span_s: float) -> AxisLabel:
-    """Return labels for epoch seconds: the time of day, with the date if the axis is longer than a day."""
+    """Return a formatter of epoch seconds: the time of day, with the date if the axis exceeds a day."""
     pattern = "%m-%d %H:%M" if span_s > 86_400 else ("%H:%M" if span_s > 600 else "%H:%M:%S")
     return lambda x: datetime.fromtimestamp(x, UTC).astimezone().strftime(pattern)

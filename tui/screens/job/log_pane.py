@@ -41,7 +41,7 @@ from tui.screens.job.log_field import FieldSwitches, LogField
 from tui.screens.messages import CopyRequested, FilesSaved
 from tui.settings.model import Loaded
 from tui.settings.remembered import JobState
-from tui.system.external_programs import LONGEST_COPY_BYTES, Program, program_of, show_in_program
+from tui.system.external_programs import MAX_COPY_BYTES, Program, program_of, show_in_program
 from tui.system.saved_files import delivery_path, expanded_path, proposed_path, save_entries
 from tui.tables.column import Span
 from tui.text.log_entries import message_text
@@ -481,7 +481,7 @@ class LogPane(MountsWithChildren, Vertical):
         text = "\n".join(message_text(entry) for entry in entries)
         if not entries:
             self.notify("No line to copy.")
-        elif len(text.encode("utf-8", "replace")) > LONGEST_COPY_BYTES:
+        elif len(text.encode("utf-8", "replace")) > MAX_COPY_BYTES:
             what = counted(len(entries), "line is", "lines are")
             self.notify(f"{what} too long for the clipboard; W saves lines to a file.")
         else:
