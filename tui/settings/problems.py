@@ -169,12 +169,12 @@ def advice_on(error: ErrorDetails, model: type) -> str:
     if error["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"no such setting{_suggest_setting(error['loc'], model)}"
     if error["type"] == "literal_error":
-        expected = str(error.get("ctx", {}).get("expected", ""))
+        expected_values = str(error.get("ctx", {}).get("expected", ""))
         value = error.get("input")
         hint = suggestion(
-            str(value), [word.strip("' ") for word in expected.replace(" or ", ", ").split(", ")]
+            str(value), [word.strip("' ") for word in expected_values.replace(" or ", ", ").split(", ")]
         )
-        return f"must be one of {expected}{hint}"
+        return f"must be one of {expected_values}{hint}"
     advice = _ADVICE.get(error["type"])
     if advice is not None:
         return advice

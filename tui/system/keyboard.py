@@ -60,23 +60,23 @@ class Keyboard:
         if data:
             self._fed_at_s = self._clock()
         while data:
-            pending = self._tail + data
+            pending_bytes = self._tail + data
             if self._paste_chunks is None:
-                before, start, rest = pending.partition(PASTE_START)
-                yield from self._parse((before + start)[len(self._tail) :])
+                before_marker, start, after_marker = pending_bytes.partition(PASTE_START)
+                yield from self._parse((before_marker + start)[len(self._tail) :])
                 if start:
                     self._restart_parser()
-                    self._paste_chunks, self._tail, data = [], b"", rest
+                    self._paste_chunks, self._tail, data = [], b"", after_marker
                     continue
             else:
-                before, end, rest = pending.partition(PASTE_END)
+                before_marker, end, after_marker = pending_bytes.partition(PASTE_END)
                 if end:
-                    self._tail = before
+                    self._tail = before_marker
                     yield self._end_of_paste()
-                    data = rest
+                    data = after_marker
                     continue
-                self._paste_chunks.append(pending[:-_TAIL_BYTES])
-            self._tail = pending[-_TAIL_BYTES:]
+                self._paste_chunks.append(pending_bytes[:-_TAIL_BYTES])
+            self._tail = pending_bytes[-_TAIL_BYTES:]
             return
 
     def tick(self) -> Iterator[Message]:
@@ -107,11 +107,11 @@ class Keyboard:
 
     def _usable_events(self, events: Iterable[Message]) -> Iterator[Message]:
         try:
-            parsed = list(events)
+            messages = list(events)
         except Exception:  # noqa: BLE001 - no byte may end the dashboard
             self._restart_parser()
             return
-        for event in parsed:
+        for event in messages:
             # drop keys of undecodable bytes and of surrogates
             if isinstance(event, Key) and re.search("[\ufffd\ud800-\udfff]", f"{event.key}{event.character}"):
                 continue

@@ -235,8 +235,8 @@ def _limited_json(document: Any, *, keeps_last: bool = False) -> str:
     max_items = MAX_ITEMS
     text = json.dumps(document)
     while len(text) > _MAX_DATA_CHARACTERS and max_items:
-        shortened = _with_short_lists(document, max_items, keeps_last=keeps_last)
-        text = json.dumps({"cut": f"lists to {max_items} items; ask for less", "answer": shortened})
+        short_document = _with_short_lists(document, max_items, keeps_last=keeps_last)
+        text = json.dumps({"cut": f"lists to {max_items} items; ask for less", "answer": short_document})
         max_items //= 2
     return f"{text}\n"
 

@@ -353,18 +353,18 @@ class Deployer:
         return form
 
     async def _dry_run(self, review: Review) -> ExitCode:
-        sent = await self._send(review, dry_run=True)
-        path = sent.written_to or "none was returned"
+        sent_deployment = await self._send(review, dry_run=True)
+        path = sent_deployment.written_to or "none was returned"
         if not self._cli_options.dry_run:
             self._remark(f"truss config: {path}")  # only a dry run requested by option prints to stdout
         else:
             facts = [*_answer_facts(review), ("truss config", Cell(str(path)))]
             self._output.answer(
                 {"dry_run": True}
-                | _sent_document(review, sent)
+                | _sent_document(review, sent_deployment)
                 | {
                     "command": review.config_texts.get("command"),
-                    "truss_config": _parsed_json(sent.result.truss_config),
+                    "truss_config": _parsed_json(sent_deployment.result.truss_config),
                 },
                 render_facts(facts, paint=self._output.paint),
             )
@@ -373,8 +373,8 @@ class Deployer:
 
     async def _deploy(self, form: DeployForm, review: Review) -> ExitCode:
         self._remark(f"deploying {review.config.model_name}")
-        sent = await self._send(review, dry_run=False)
-        result, remote = sent.result, self._client.remote
+        sent_deployment = await self._send(review, dry_run=False)
+        result, remote = sent_deployment.result, self._client.remote
         self._remark(f"deployment {result.version_id} of model {result.model_id}: {result.link}")
         status, code = await self._follow(result) if self._cli_options.wait else ("", ExitCode.OK)
         example = calls(remote, result, form.chosen_checkpoints)
@@ -386,7 +386,7 @@ class Deployer:
             "model_name": review.config.model_name,
             "link": result.link,
             "status": status or None,
-        } | _sent_document(review, sent)
+        } | _sent_document(review, sent_deployment)
         if example is not None:
             document |= asdict(example) | {
                 "models": [checkpoint.checkpoint_id for checkpoint in form.chosen_checkpoints]
@@ -424,15 +424,15 @@ class Deployer:
 
     async def _send(self, review: Review, *, dry_run: bool) -> SentDeployment:
         """Send the config. If the truss config can't be written, a dry run fails; a deployment reports it."""
-        sent = await send(
+        sent_deployment = await send(
             self._client, review.config, dry_run=dry_run, directory=self._cli_options.output_dir
         )
-        if sent.write_error is not None:
-            failure = cannot_write("the truss config", sent.write_error)
+        if sent_deployment.write_error is not None:
+            failure = cannot_write("the truss config", sent_deployment.write_error)
             if dry_run:
-                raise failure from sent.write_error
+                raise failure from sent_deployment.write_error
             self._remark(str(failure))
-        return sent
+        return sent_deployment
 
     async def _save(self, review: Review, form_name: str) -> None:
         from tui.commands.support.questions import ask_text
@@ -484,11 +484,11 @@ def _last_question(review: Review) -> str:
     )
 
 
-def _sent_document(review: Review, sent: SentDeployment) -> dict[str, Any]:
+def _sent_document(review: Review, sent_deployment: SentDeployment) -> dict[str, Any]:
     return {
         "config": review.config.model_dump(mode="json"),
         "findings": [asdict(finding) for finding in review.findings],
-        "truss_config_path": str(sent.written_to) if sent.written_to else None,
+        "truss_config_path": str(sent_deployment.written_to) if sent_deployment.written_to else None,
     }
 
 

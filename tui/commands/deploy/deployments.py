@@ -191,11 +191,11 @@ async def show(client: TrainingClient, output: Output, deployment_id: str, model
     "link", "checkpoints", "startups" and, if it serves checkpoints, "url", "curl" and "python".
     """
     deployment = await _find_deployment(client, deployment_id, model)
-    served = await read_served(client, deployment)
+    served_model = await read_served(client, deployment)
     link = deployment_link(client.remote, deployment.model_id, deployment.id)
-    text = facts_text(_facts(deployment, served, link), output) + calls_text(output, served.call)
-    output.answer(_document(deployment, served, link), text)
-    if output.format == TABLE and served.call is not None and serves_nothing(client.remote):
+    text = facts_text(_facts(deployment, served_model, link), output) + calls_text(output, served_model.call)
+    output.answer(_document(deployment, served_model, link), text)
+    if output.format == TABLE and served_model.call is not None and serves_nothing(client.remote):
         output.remark("on Baseten you would call it like this")
 
 
@@ -210,18 +210,22 @@ def calls_text(output: Output, call_examples: Calls | None) -> str:
     )
 
 
-def _document(deployment: ListedDeployment, served: ServedModel, link: str) -> dict[str, Any]:
+def _document(deployment: ListedDeployment, served_model: ServedModel, link: str) -> dict[str, Any]:
     document = deployment.model_dump(mode="json") | {
         "link": link,
-        "checkpoints": [item._asdict() for item in served.checkpoints],
-        "startups": [item.model_dump(mode="json") for item in served.startups],
+        "checkpoints": [item._asdict() for item in served_model.checkpoints],
+        "startups": [item.model_dump(mode="json") for item in served_model.startups],
     }
-    if served.call is not None:
-        document |= {"url": served.call.url, "curl": served.call.curl, "python": served.call.python}
+    if served_model.call is not None:
+        document |= {
+            "url": served_model.call.url,
+            "curl": served_model.call.curl,
+            "python": served_model.call.python,
+        }
     return document
 
 
-def _facts(deployment: ListedDeployment, served: ServedModel, link: str) -> list[tuple[str, Cell]]:
+def _facts(deployment: ListedDeployment, served_model: ServedModel, link: str) -> list[tuple[str, Cell]]:
     created = f"{local_time(deployment.created_at) or UNKNOWN}, {age_of(deployment.created_at)} ago"
     return [
         ("status", Cell(status_word(deployment.status), status_tone(deployment.status))),
@@ -233,9 +237,13 @@ def _facts(deployment: ListedDeployment, served: ServedModel, link: str) -> list
         ("created", Cell(created)),
         (
             "checkpoints",
-            Cell(", ".join(f"{checkpoint.name} of {checkpoint.job_id}" for checkpoint in served.checkpoints)),
+            Cell(
+                ", ".join(
+                    f"{checkpoint.name} of {checkpoint.job_id}" for checkpoint in served_model.checkpoints
+                )
+            ),
         ),
-        ("last start", Cell(startup_text(served.startups))),
+        ("last start", Cell(startup_text(served_model.startups))),
         ("link", Cell(link)),
     ]
 

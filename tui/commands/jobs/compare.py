@@ -158,8 +158,8 @@ async def diff(client: TrainingClient, output: Output, job_id: str, other_id: st
     environment variables and recognized secrets are never shown, only that they differ. Lines of other files
     are shown unchanged. A config is read, not run. "bt-tui compare" compares the results of runs.
     """
-    before, after = await job_named(client, job_id), await job_named(client, other_id)
-    differences = await read_differences(client, before, after)
+    first_job, second_job = await job_named(client, job_id), await job_named(client, other_id)
+    differences = await read_differences(client, first_job, second_job)
     if differences.not_compared:
         output.remark(f"code not compared: {differences.not_compared}")
     width_cells = output.width_cells
@@ -174,8 +174,8 @@ async def diff(client: TrainingClient, output: Output, job_id: str, other_id: st
         text = f"### {markdown_code(differences.title)}\n\n"
         text += f"{differences.none_words}\n" if differences.none_words else f"```diff{fenced_lines}\n```\n"
     document = {
-        "job_a": before.id,
-        "job_b": after.id,
+        "job_a": first_job.id,
+        "job_b": second_job.id,
         "job": differences.job,
         "files": differences.files,
         "code_not_compared_because": differences.not_compared or None,

@@ -348,8 +348,8 @@ def _verdict_code(active_guard: Guard) -> ExitCode:
 def _outcome_code(active_guard: Guard) -> ExitCode:
     """Return the worst outcome; a job that was resumed does not count, only the job that resumed it."""
     runs = active_guard.known_jobs()
-    resumed = {job_id for job_id, run in runs.items() if run.resume is not None and run.resume.job_id}
-    last_looks = [look for job_id, look in active_guard.last_looks.items() if job_id not in resumed]
+    resumed_ids = {job_id for job_id, run in runs.items() if run.resume is not None and run.resume.job_id}
+    last_looks = [look for job_id, look in active_guard.last_looks.items() if job_id not in resumed_ids]
     codes = [
         outcome_exit_code(look.run.job.current_status) for look in last_looks if look.run.job.is_finished
     ]

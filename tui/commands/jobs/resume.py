@@ -340,19 +340,19 @@ def continued_project(
         priority=job.priority if job.priority not in (None, 0, project.job.priority) else None,
         availability=None if has_same_availability else (job.availability_model or "").lower(),
     )
-    resumed, replacements = apply_overrides(project, overrides)
-    load_config = resumed.job.runtime.load_checkpoint_config or LoadCheckpointConfig()
+    resumed_project, replacements = apply_overrides(project, overrides)
+    load_config = resumed_project.job.runtime.load_checkpoint_config or LoadCheckpointConfig()
     reference = BasetenCheckpoint.from_named_checkpoint(checkpoint, job.id)
-    resumed.job.runtime.load_checkpoint_config = load_config.model_copy(
+    resumed_project.job.runtime.load_checkpoint_config = load_config.model_copy(
         update={"enabled": True, "checkpoints": [reference]}
     )
     for label, field, previous_value in (
         ("project", "name", previous_project.name),
         ("team", "team_name", previous_project.team_name),
     ):
-        config_value = getattr(resumed, field)
+        config_value = getattr(resumed_project, field)
         if previous_value and config_value not in (None, previous_value):
             replacements = (f"{label}: {previous_value} replaces the config's {config_value}", *replacements)
-        setattr(resumed, field, previous_value or config_value)
+        setattr(resumed_project, field, previous_value or config_value)
     changes = [*replacements, f"load_checkpoint_config: {checkpoint} of job {job.id}"]
-    return resumed, changes
+    return resumed_project, changes

@@ -95,12 +95,12 @@ async def stop(
     client.check_may_change("stopping jobs")
     if ids:
         jobs = [await job_named(client, job_id, substring=False) for job_id in ids]
-        running = [] if after_checkpoint else [job for job in jobs if not job.is_finished]
-        for job in running:
+        running_jobs = [] if after_checkpoint else [job for job in jobs if not job.is_finished]
+        for job in running_jobs:
             if unsaved_words := await read_unsaved_words(client, job):
                 output.remark(f"{_job_name(job)}: {unsaved_words}")
-        if running and can_ask() and not assume_yes:
-            confirm(f"stop {_job_names(running)}?", assume_yes=False)
+        if running_jobs and can_ask() and not assume_yes:
+            confirm(f"stop {_job_names(running_jobs)}?", assume_yes=False)
     else:
         jobs = await _active_jobs(client, name_or_id, stop_all=stop_all)
         confirm(f"stop {_job_names(jobs)}?", assume_yes=assume_yes)

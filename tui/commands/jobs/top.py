@@ -103,12 +103,12 @@ def _print_table(
 
 def _cell(output: Output, column: Column[JobRow], cells: int, spans: Sequence[Span]) -> str:
     """Return the spans in color, cut or padded to ``cells``."""
-    painted, cells_left = "", cells
+    painted_text, cells_left = "", cells
     for text, tone in fill_cell([(sanitize(text), tone) for text, tone in spans], cells):
-        clipped = clip(text, cells_left)
-        painted += output.paint(clipped, tone)
-        cells_left -= cell_width(clipped)
-    return " " * cells_left + painted if column.align == "right" else painted + " " * cells_left
+        clipped_text = clip(text, cells_left)
+        painted_text += output.paint(clipped_text, tone)
+        cells_left -= cell_width(clipped_text)
+    return " " * cells_left + painted_text if column.align == "right" else painted_text + " " * cells_left
 
 
 @asynccontextmanager

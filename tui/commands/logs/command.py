@@ -287,13 +287,13 @@ def _is_starting(job: TrainingJob) -> bool:
 
 async def _report_waiting(client: TrainingClient, job: TrainingJob, output: Output) -> None:
     """Report the wait, the server's hint and each new status of a job, until the job starts."""
-    reported: tuple[str, str | None] | None = None
+    reported_status: tuple[str, str | None] | None = None
     queue = await read_status_changes(client, job)
     with suppress(RequestError):  # the task that follows the log reports errors
         async for current in client.jobs.watch(job.project_id, job.id, interval_s=WAITING_INTERVAL_S):
-            if (current.current_status, current.error_message) != reported and not current.is_finished:
+            if (current.current_status, current.error_message) != reported_status and not current.is_finished:
                 output.remark(f"job {job.id} {_waiting_state(current, queue)}")
-            reported = current.current_status, current.error_message
+            reported_status = current.current_status, current.error_message
             if not _is_starting(current):
                 return
 

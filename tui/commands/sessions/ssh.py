@@ -117,10 +117,10 @@ async def request_certificate(
     if job.node_count is not None and host.node >= job.node_count:
         raise not_in_job(job.id, "node", str(host.node), map(str, range(job.node_count)))
     public_key = folder.public_key()
-    signed = await client.sessions.sign_ssh(
+    signed_certificate = await client.sessions.sign_ssh(
         job.project_id, job.id, public_key=public_key, replica_id=str(host.node)
     )
-    folder.store_ticket(host, signed, client.destinations)
+    folder.store_ticket(host, signed_certificate, client.destinations)
 
 
 def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
@@ -145,9 +145,9 @@ def _host_options(folder: SshFolder, proxy_command: str, certificate: str) -> li
 
 def program_command() -> list[str]:
     """Return a command line that starts bt-tui from any folder and with any PATH."""
-    installed = Path(sys.executable).with_name("bt-tui")
+    installed_program = Path(sys.executable).with_name("bt-tui")
     # -P: a folder named tui in the working directory must not shadow this package.
-    return [str(installed)] if installed.is_file() else [sys.executable, "-P", "-m", "tui"]
+    return [str(installed_program)] if installed_program.is_file() else [sys.executable, "-P", "-m", "tui"]
 
 
 def quotable(value: object) -> str:
@@ -168,8 +168,8 @@ def quotable(value: object) -> str:
 def _run_ssh(arguments: list[str]) -> int:
     """Run ssh and return its exit code, which may be outside ``ExitCode``."""
     root = str(Path(__file__).resolve().parents[3])
-    inherited = os.environ.get("PYTHONPATH")
-    python_path = root if not inherited else root + os.pathsep + inherited
+    inherited_path = os.environ.get("PYTHONPATH")
+    python_path = root if not inherited_path else root + os.pathsep + inherited_path
     try:
         code = subprocess.call(arguments, env=os.environ | {"PYTHONPATH": python_path})
     except OSError as error:
@@ -258,10 +258,10 @@ def _install_block(path: Path, block: str) -> None:
 
     def change(content: bytes) -> bytes:
         text = content.decode("utf-8", "surrogateescape")
-        before, separator, after_begin = text.partition(BEGINNING)
-        _, end_marker, after = after_begin.partition(END + "\n")
+        before_block, separator, after_begin = text.partition(BEGINNING)
+        _, end_marker, after_block = after_begin.partition(END + "\n")
         if separator and end_marker:
-            text = before + block + after
+            text = before_block + block + after_block
         else:
             text += ("\n" if text and not text.endswith("\n") else "") + block
         return text.encode("utf-8", "surrogateescape")

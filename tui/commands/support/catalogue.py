@@ -105,11 +105,15 @@ OFFICIAL: Mapping[str, Spelling] = {
 
 def _with_tail_as_last(arguments: Sequence[str]) -> list[str]:
     """Replace ``--tail 20``, meant as in kubectl, by ``--last 20``; ``--tail`` alone follows."""
-    rewritten = list(arguments)
-    for index, number in enumerate(rewritten[1:], start=1):
-        if rewritten[index - 1] == "--tail" and number.isdecimal() and "logs" in rewritten[: index - 1]:
-            rewritten[index - 1] = "--last"
-    return rewritten
+    rewritten_arguments = list(arguments)
+    for index, number in enumerate(rewritten_arguments[1:], start=1):
+        if (
+            rewritten_arguments[index - 1] == "--tail"
+            and number.isdecimal()
+            and "logs" in rewritten_arguments[: index - 1]
+        ):
+            rewritten_arguments[index - 1] = "--last"
+    return rewritten_arguments
 
 
 def translated(arguments: Sequence[str]) -> tuple[list[str], ConvertJson | None]:

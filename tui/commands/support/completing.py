@@ -94,20 +94,20 @@ def _cached_or_fetched(settings: CommandSettings, kind: str, job_id: str | None)
         return []
     remote_hash = hashlib.sha256(f"{remote.name} {remote.api_url}".encode()).hexdigest()[:16]
     path = state_path(f"completion-{remote_hash}-{kind}.json")
-    cached = read_state(path, CachedWords)
-    if cached.job_id != job_id:
-        cached = CachedWords()
+    cached_words = read_state(path, CachedWords)
+    if cached_words.job_id != job_id:
+        cached_words = CachedWords()
     now_s = time.time()
     # A response is reused for 15 s, because users press tab several times.
     if (
-        not 0 <= now_s - cached.asked_s < 15.0
+        not 0 <= now_s - cached_words.asked_s < 15.0
         and (fetched_words := _fetch_with_timeout(remote, kind, job_id)) is not None
     ):
         pairs = [(word, description) for word, description in fetched_words if len(word) <= 120]
-        response = cached = CachedWords(asked_s=now_s, job_id=job_id, words=pairs[:300])
+        response = cached_words = CachedWords(asked_s=now_s, job_id=job_id, words=pairs[:300])
         with suppress(OSError):
             change_state(path, CachedWords, lambda _previous: response)
-    return cached.words
+    return cached_words.words
 
 
 def _fetch_with_timeout(remote: Remote, kind: str, job_id: str | None) -> Words | None:

@@ -240,7 +240,9 @@ def combined(
         for option in reversed(options):
             extended = option(extended)
         parameter_names = [
-            added.name for added in extended.__click_params__[previous_count:] if added.expose_value
+            parameter.name
+            for parameter in extended.__click_params__[previous_count:]
+            if parameter.expose_value
         ]
         return cast("Command", extended)
 

@@ -333,8 +333,8 @@ class Output:
 
         Values that are slow to create are passed as functions; only the function that is needed is called.
         """
-        selected = {JSON: document, NDJSON: document, CSV: csv}.get(self.format, text)
-        value = selected() if callable(selected) else selected
+        value_or_function = {JSON: document, NDJSON: document, CSV: csv}.get(self.format, text)
+        value = value_or_function() if callable(value_or_function) else value_or_function
         write = self.json if self.format in (JSON, NDJSON) else self.data
         write(value)
 

@@ -86,10 +86,10 @@ def _fitted_widths(columns: Sequence[Column[Row]], widths: Sequence[int], width_
 def _line(columns: Sequence[Column[Row]], cells: Sequence[Span], widths: Sequence[int], paint: Paint) -> str:
     padded_cells = []
     for column, (text, tone), width in zip(columns, cells, widths, strict=True):
-        clipped = clip(text, width)
-        padding = " " * (width - cell_width(clipped))
-        painted = paint(clipped, tone)
-        padded_cells.append(padding + painted if column.align == "right" else painted + padding)
+        clipped_text = clip(text, width)
+        padding = " " * (width - cell_width(clipped_text))
+        painted_text = paint(clipped_text, tone)
+        padded_cells.append(padding + painted_text if column.align == "right" else painted_text + padding)
     return COLUMN_GAP.join(padded_cells).rstrip()
 
 

@@ -74,11 +74,11 @@ def need_terminal(
 ) -> None:
     """Raise CommandFailed if standard input or output is redirected."""
     streams = {"input": sys.stdin, "output": sys.stdout}
-    redirected = [name for name, stream in streams.items() if not stream.isatty()]
-    if redirected:
+    redirected_streams = [name for name, stream in streams.items() if not stream.isatty()]
+    if redirected_streams:
         raise CommandFailed(
-            f"{program} needs a terminal, but standard {' and '.join(redirected)} "
-            f"{'are' if len(redirected) > 1 else 'is'} redirected; {advice}",
+            f"{program} needs a terminal, but standard {' and '.join(redirected_streams)} "
+            f"{'are' if len(redirected_streams) > 1 else 'is'} redirected; {advice}",
             ExitCode.USAGE,
         )
 
