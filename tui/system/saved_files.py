@@ -96,7 +96,7 @@ class DeliveryHost(Protocol):
 
 
 def delivery_path(app: DeliveryHost, path: Path) -> Path:
-    """Return the path to write a file to: ``path``, or one in the outbox for download by a browser."""
+    """Return the path to write a file to: ``path``; for a download by a browser, a path in the outbox."""
     outbox = getattr(app, "outbox", None)
     return outbox.path_for(path.name) if app.is_web and isinstance(outbox, Outbox) else path
 
@@ -150,7 +150,7 @@ def renderer(path: Path, timezone: tzinfo | None) -> Callable[[LogEntry], str]:
 async def save_entries(
     entries: Iterator[LogEntry], path: Path, *, timezone: tzinfo | None = None, replace: bool = False
 ) -> int:
-    """Write entries to a file that only the user can read, complete or not at all; return their number."""
+    """Write entries to a file that only the user can read, complete or not at all; return the entry count."""
     render = renderer(path, timezone)
     count = 0
     # Not in a thread: if the task were canceled meanwhile, the temporary file would stay, and stay open.

@@ -104,7 +104,7 @@ OFFICIAL: Mapping[str, Spelling] = {
 
 
 def _with_tail_as_last(arguments: Sequence[str]) -> list[str]:
-    """Replace ``--tail 20``, meant as in kubectl, by ``--last 20``; ``--tail`` alone follows."""
+    """Replace ``--tail 20``, as in kubectl, by ``--last 20``; ``--tail`` alone means ``--follow``."""
     rewritten_arguments = list(arguments)
     for index, number in enumerate(rewritten_arguments[1:], start=1):
         if (
